@@ -1,0 +1,79 @@
+"""Every error misslink raises on purpose.
+
+MisslinkError                 a person can put it right; the message says how
+├── InputError                a file or option is wrong             (exit code 2)
+│   └── MissingExtraError     an optional package is not installed  (exit code 2)
+├── JudgeUnreachableError     no judge to ask                       (exit code 3)
+└── AppUnreachableError       no app to ask                         (exit code 3)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AppUnreachableError",
+    "InputError",
+    "JudgeUnreachableError",
+    "MisslinkError",
+    "MissingExtraError",
+]
+
+
+class MisslinkError(Exception):
+    """A mistake or an outage that its reader can act on: one sentence, never a traceback."""
+
+    exit_code = 2
+
+
+class InputError(MisslinkError):
+    """Something given to misslink is wrong.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong and what to do about it, as one sentence.
+    path : str or None
+        The file it was found in.
+    line : int or None
+        The line of that file, counted from 1.
+    field : str or None
+        The field of that line.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: object = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        place = "" if path is None else str(path)
+        if line is not None:
+            place += f", line {line}" if place else f"line {line}"
+        if field is not None:
+            place += f", field '{field}'" if place else f"field '{field}'"
+        super().__init__(f"{place}: {problem}" if place else problem)
+        self.problem = problem
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.field = field
+
+
+class MissingExtraError(InputError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed: run  pip install 'misslink[{extra}]'")
+        self.extra = extra
+
+
+class JudgeUnreachableError(MisslinkError):
+    """The judge refuses every question, or nobody answers at its address."""
+
+    exit_code = 3
+
+
+class AppUnreachableError(MisslinkError):
+    """The app under test answers no question at all."""
+
+    exit_code = 3

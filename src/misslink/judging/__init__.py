@@ -1,0 +1,1 @@
+"""How a judge is asked, and what of its reply is believed."""

@@ -1,0 +1,100 @@
+"""Where metrics, judges, engines and exporters are found by name.
+
+A new one is one new file with one ``@register`` line: in the package, where its room is imported
+the first time somebody asks, or in anybody else's package, found by its entry point.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from misslink.errors import InputError
+
+__all__ = ["Registry", "engines", "exporters", "judged_metrics", "judges", "rank_metrics"]
+
+T = TypeVar("T")
+
+
+class Registry:
+    """Names to things of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        What one entry is called in messages.
+    rooms : sequence of str
+        Packages whose modules register the built-in ones.
+    group : str
+        Entry-point group through which other packages add theirs.
+    """
+
+    def __init__(self, kind: str, rooms: tuple[str, ...], group: str) -> None:
+        self.kind = kind
+        self.group = group
+        self._rooms = rooms
+        self._entries: dict[str, Any] = {}
+        self._loaded = False
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Enter the decorated object under `name`."""
+
+        def enter(thing: T) -> T:
+            known = self._entries.setdefault(name, thing)
+            if known is not thing and _origin(known) != _origin(thing):
+                raise InputError(
+                    f"two {self.kind}s are called '{name}' ({_origin(known)}, {_origin(thing)}); "
+                    "rename one of them"
+                )
+            self._entries[name] = thing
+            return thing
+
+        return enter
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        self._load()
+        return sorted(self._entries)
+
+    def get(self, name: str) -> Any:
+        """Return what is registered as `name`.
+
+        Raises
+        ------
+        InputError
+            Nothing is; the message gives the nearest known name.
+        """
+        self._load()
+        if name in self._entries:
+            return self._entries[name]
+        near = difflib.get_close_matches(name, self._entries, n=1)
+        hint = f"did you mean '{near[0]}'? Known" if near else "known"
+        raise InputError(f"unknown {self.kind} '{name}'; {hint}: {', '.join(self.names())}")
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        for room in self._rooms:
+            package = importlib.import_module(room)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{room}.{module.name}")
+        for entry in entry_points(group=self.group):
+            entry.load()
+        self._loaded = True
+
+
+def _origin(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', thing)}"
+
+
+rank_metrics = Registry("rank metric", ("misslink.retrieval",), "misslink.metrics")
+judged_metrics = Registry(
+    "judged metric", ("misslink.generation", "misslink.answer"), "misslink.metrics"
+)
+judges = Registry("judge", ("misslink.judging",), "misslink.judges")
+engines = Registry("engine", (), "misslink.engines")
+exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
