@@ -1,1 +1,1 @@
-
+"""The demo: a RAG app over the Python language reference."""

@@ -13,8 +13,8 @@ __all__ = [
     "AppUnreachableError",
     "InputError",
     "JudgeUnreachableError",
-    "MisslinkError",
     "MissingExtraError",
+    "MisslinkError",
 ]
 
 

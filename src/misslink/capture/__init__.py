@@ -1,1 +1,1 @@
-
+"""How an app is watched."""

@@ -1,1 +1,1 @@
-
+"""Why a case failed, and how often it goes with a retrieval miss."""

@@ -1,1 +1,1 @@
-
+"""A run as a page for people."""

@@ -1,1 +1,1 @@
-
+"""Level 1, what the retriever found."""

@@ -1,1 +1,1 @@
-
+"""Intervals and tests."""

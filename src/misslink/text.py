@@ -1,0 +1,233 @@
+"""Texts compared the way people compare them: folded, cut into sentences and content words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+__all__ = ["STOPWORDS", "content_words", "fold", "locate", "sentences"]
+
+_BLANKS = re.compile(r"\s+")
+_HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
+_WORD = re.compile(r"\w+(?:['.]\w+)*")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx)|\b[A-Z])\.$"
+)
+# One character for every way of writing a quote mark or a dash.
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032`\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff"),
+    }
+)
+STOPWORDS = frozenset(
+    [
+        "a",
+        "about",
+        "above",
+        "after",
+        "again",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "below",
+        "between",
+        "both",
+        "but",
+        "by",
+        "can",
+        "cannot",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "down",
+        "during",
+        "each",
+        "either",
+        "etc",
+        "few",
+        "for",
+        "from",
+        "further",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "may",
+        "me",
+        "might",
+        "more",
+        "most",
+        "must",
+        "my",
+        "no",
+        "nor",
+        "not",
+        "now",
+        "of",
+        "off",
+        "on",
+        "once",
+        "only",
+        "or",
+        "other",
+        "our",
+        "out",
+        "over",
+        "own",
+        "same",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "through",
+        "to",
+        "too",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "us",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "within",
+        "without",
+        "would",
+        "you",
+        "your",
+        "yours",
+    ]
+)
+
+
+@lru_cache(maxsize=16_384)
+def fold(text: str) -> str:
+    """Lower case, single blanks, plain quote marks and dashes, no accents, no line-end hyphens.
+
+    Two texts that differ only in these fold to the same string.
+    """
+    return "".join(piece for piece, _ in _folded(text)) if not text.isascii() else _fold_ascii(text)
+
+
+def locate(needle: str, haystack: str) -> tuple[int, int] | None:
+    """Character offsets of the first place in `haystack` that folds to `needle`'s folding.
+
+    Returns None where there is none, or where `needle` is blank.
+    """
+    wanted = fold(needle)
+    if not wanted:
+        return None
+    at = fold(haystack).find(wanted)
+    if at < 0:
+        return None
+    origins = [origin for piece, origin in _folded(haystack) for _ in piece]
+    return origins[at], origins[at + len(wanted) - 1] + 1
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Character offsets of the sentences and list items of `text`, blanks trimmed."""
+    cuts = [0]
+    for end in _SENTENCE_END.finditer(text):
+        if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start()):
+            cuts.append(end.end())
+    spans = []
+    for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
+        piece = text[start:stop]
+        if piece.strip():
+            left = start + len(piece) - len(piece.lstrip())
+            spans.append((left, start + len(piece.rstrip())))
+    return spans
+
+
+def content_words(text: str) -> list[str]:
+    """The words of `text` that carry content, folded, in order, repetitions kept."""
+    return [word for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+
+
+def _fold_ascii(text: str) -> str:
+    joined = _HYPHENATED.sub("", text.replace("`", "'"))
+    return _BLANKS.sub(" ", joined).strip().lower()
+
+
+def _folded(text: str) -> list[tuple[str, int]]:
+    """Folded pieces, each with the offset of the character it came from."""
+    skipped = {i for cut in _HYPHENATED.finditer(text) for i in range(*cut.span())}
+    pieces: list[tuple[str, int]] = []
+    blank_before = True  # leading blanks go
+    for origin, character in enumerate(text):
+        if origin in skipped:
+            continue
+        if character.isspace():
+            if not blank_before:
+                pieces.append((" ", origin))
+            blank_before = True
+            continue
+        plain = unicodedata.normalize("NFKD", character.translate(_SAME)).translate(_SAME)
+        piece = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
+        if piece:
+            pieces.append((piece, origin))
+            blank_before = False
+    if pieces and pieces[-1][0] == " ":
+        pieces.pop()
+    return pieces
