@@ -12,7 +12,9 @@ _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)"
+    r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
+    r"|\n\s*\n"  # an empty line
+    r"|\n(?=\s*(?:[-*•]|\d+[.)])\s)"  # a list item
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx)|\b[A-Z])\.$"
@@ -26,139 +28,16 @@ _SAME = str.maketrans(
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff"),
     }
 )
-STOPWORDS = frozenset(
-    [
-        "a",
-        "about",
-        "above",
-        "after",
-        "again",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "been",
-        "before",
-        "being",
-        "below",
-        "between",
-        "both",
-        "but",
-        "by",
-        "can",
-        "cannot",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "down",
-        "during",
-        "each",
-        "either",
-        "etc",
-        "few",
-        "for",
-        "from",
-        "further",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "here",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "itself",
-        "just",
-        "may",
-        "me",
-        "might",
-        "more",
-        "most",
-        "must",
-        "my",
-        "no",
-        "nor",
-        "not",
-        "now",
-        "of",
-        "off",
-        "on",
-        "once",
-        "only",
-        "or",
-        "other",
-        "our",
-        "out",
-        "over",
-        "own",
-        "same",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "through",
-        "to",
-        "too",
-        "under",
-        "until",
-        "up",
-        "upon",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "whether",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "within",
-        "without",
-        "would",
-        "you",
-        "your",
-        "yours",
-    ]
-)
+_STOPWORDS = """
+a about above after again all also am an and any are as at be because been before being below
+between both but by can cannot could did do does doing down during each either etc few for from
+further had has have having he her here hers him his how i if in into is it its itself just may me
+might more most must my no nor not now of off on once only or other our out over own same she
+should so some such than that the their them then there these they this those through to too under
+until up upon us very was we were what when where whether which while who whom whose why will with
+within without would you your yours
+"""
+STOPWORDS = frozenset(_STOPWORDS.split())
 
 
 @lru_cache(maxsize=16_384)
@@ -187,10 +66,12 @@ def locate(needle: str, haystack: str) -> tuple[int, int] | None:
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Character offsets of the sentences and list items of `text`, blanks trimmed."""
-    cuts = [0]
-    for end in _SENTENCE_END.finditer(text):
-        if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start()):
-            cuts.append(end.end())
+    ends = (
+        end.end()
+        for end in _SENTENCE_END.finditer(text)
+        if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start())
+    )
+    cuts = [0, *ends]
     spans = []
     for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
         piece = text[start:stop]
