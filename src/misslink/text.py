@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["STOPWORDS", "content_words", "fold", "locate", "sentences"]
+__all__ = ["STOPWORDS", "content_id", "content_words", "fold", "locate", "sentences"]
 
 _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
@@ -79,6 +80,11 @@ def sentences(text: str) -> list[tuple[int, int]]:
             left = start + len(piece) - len(piece.lstrip())
             spans.append((left, start + len(piece.rstrip())))
     return spans
+
+
+def content_id(text: str) -> str:
+    """Return the id of a passage that brings none: 'text-' and 16 digits of its SHA-256."""
+    return f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def content_words(text: str) -> list[str]:

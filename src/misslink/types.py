@@ -303,18 +303,38 @@ class PromptRef(Noun):
 class Verdict(Noun):
     """What a judge said of one metric of one case.
 
-    ``value`` is in [0, 1] and is None unless ``status`` is 'scored'; ``reason`` then says why.
-    ``probability`` is that of the good label (faithful, relevant, correct). ``passages`` holds
-    what was said of each passage, by id, where the metric is about passages.
+    Parameters
+    ----------
+    case_id, metric : str
+    status : {'scored', 'skipped', 'failed'}
+        Skipped: there was nothing to judge. Failed: the judge gave nothing usable.
+    value : float or None
+        In [0, 1]; None unless scored, and ``reason`` then says why.
+    label : bool or None
+        The verdict as good (faithful, relevant, correct) or bad. None: no value.
+    probability : float or None
+        P(good label), where the judge gives one.
+    claims : sequence of Claim
+    passages : mapping of str to float or None
+        What was said of each passage, by id, where the metric is about passages. None: nothing.
+    parts : mapping of str to float or None
+        What the value is made of, such as precision and recall; each in [0, 1].
+    judge : str
+    prompt : PromptRef or None
+    usage, raw
+        What the reply cost, and its text. One reply serves several metrics: they stand on the
+        first of them (the text on every failed one too), so that sums count a reply once.
     """
 
     case_id: str
     metric: str
     status: Status
     value: Share | None = None
+    label: bool | None = None
     probability: Share | None = None
     claims: tuple[Claim, ...] = ()
     passages: dict[str, Share | None] = {}
+    parts: dict[str, Share | None] = {}
     reason: str | None = None
     judge: str
     prompt: PromptRef | None = None

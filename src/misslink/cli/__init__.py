@@ -1,1 +1,5 @@
-"""The command line."""
+"""The command line: thin commands that parse, call and print."""
+
+from misslink.cli.main import main
+
+__all__ = ["main"]

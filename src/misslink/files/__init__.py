@@ -1,1 +1,7 @@
-"""Files in and out."""
+"""Files in and out: gold sets, traces, run folders."""
+
+from misslink.files.goldset import GoldSet, read_goldset
+from misslink.files.runfolder import Staging, read_run
+from misslink.files.traces import read_traces
+
+__all__ = ["GoldSet", "Staging", "read_goldset", "read_run", "read_traces"]

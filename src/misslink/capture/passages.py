@@ -1,0 +1,145 @@
+"""Passages out of whatever an app calls a document: their ids, scores and metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from misslink.types import Passage
+
+__all__ = ["merged", "passage_from", "passages_from", "text_id"]
+
+# Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
+_SCORE_KEYS = ("relevance_score", "score")
+_TEXT_KEYS = ("text", "page_content", "content")
+
+
+def text_id(text: str) -> str:
+    """The id of a passage that has no other: ``text-`` and 16 hex digits of its SHA-256."""
+    return f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def passages_from(
+    documents: Iterable[Any], scores: Sequence[float | None] = (), *, id_key: str | None = None
+) -> tuple[Passage, ...]:
+    """Passages of one list of documents, best first, a repeated id keeping its first place.
+
+    Parameters
+    ----------
+    documents : iterable of Document, mapping or str
+        As retrieved, best first. A mapping is read as the line of a traces file is.
+    scores : sequence of float or None
+        One for each document, where they are known.
+    id_key : str or None
+        The metadata key that holds the id; it wins over ``Document.id``.
+    """
+    known: dict[str, Passage] = {}
+    for at, document in enumerate(documents):
+        score = scores[at] if at < len(scores) else None
+        passage = passage_from(document, rank=len(known) + 1, score=score, id_key=id_key)
+        known.setdefault(passage.id, passage)
+    return tuple(known.values())
+
+
+def passage_from(
+    document: Any, *, rank: int = 1, score: float | None = None, id_key: str | None = None
+) -> Passage:
+    """One document as a passage.
+
+    Its id is ``metadata[id_key]`` where `id_key` is given and the document has it, else its own
+    id, else `text_id`. Metadata that JSON cannot hold becomes text.
+    """
+    own, text, metadata, own_score = _read(document)
+    named = metadata.get(id_key) if id_key else None
+    identity = named if named is not None else own
+    if score is None:
+        given = [own_score, *(metadata.get(key) for key in _SCORE_KEYS)]
+        score = next((number for value in given if (number := _number(value)) is not None), None)
+    return Passage(
+        id=text_id(text) if identity is None or identity == "" else str(identity),
+        text=text,
+        rank=rank,
+        score=score if score is None else _number(score),
+        metadata={str(key): _json(value) for key, value in metadata.items()},
+    )
+
+
+def merged(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], list[str]]:
+    """One ranking out of several calls, and notes on what had to be decided.
+
+    A passage keeps its best rank; ties go by the order of the calls; ranks are then counted anew
+    from 1 without repetitions. Of two different texts under one id the first called stays.
+    """
+    best: dict[str, tuple[int, int, Passage]] = {}
+    clashes: list[str] = []
+    for order, passages in enumerate(lists):
+        for passage in passages:
+            known = best.get(passage.id)
+            if known is None:
+                best[passage.id] = (passage.rank, order, passage)
+                continue
+            if known[2].text != passage.text and passage.id not in clashes:
+                clashes.append(passage.id)
+            if passage.rank < known[0]:
+                kept = passage.model_copy(update={"text": known[2].text})
+                best[passage.id] = (passage.rank, order, kept)
+    ranked = sorted(best.values(), key=lambda found: found[:2])
+    notes = [
+        f"two different texts were retrieved under the id '{name}'; the first is kept. "
+        "Give each chunk its own id (Document.id, or a metadata key named by --id-key)."
+        for name in clashes
+    ]
+    return (
+        tuple(
+            passage.model_copy(update={"rank": rank})
+            for rank, (_, _, passage) in enumerate(ranked, start=1)
+        ),
+        notes,
+    )
+
+
+def _read(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
+    """The id, text, metadata and score that a document of any shape carries."""
+    if isinstance(document, str):
+        return None, document, {}, None
+    if isinstance(document, Mapping):
+        text = next((document[key] for key in _TEXT_KEYS if key in document), "")
+        metadata = dict(document.get("metadata") or {})
+        return document.get("id"), str(text), metadata, document.get("score")
+    text = getattr(document, "page_content", None)
+    metadata = dict(getattr(document, "metadata", None) or {})
+    return (
+        getattr(document, "id", None),
+        text if isinstance(text, str) else str(document),
+        metadata,
+        None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A finite float, or None; numpy's scalars are numbers too, flags are not."""
+    if value is None or isinstance(value, bool | str | bytes):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _json(value: Any) -> JsonValue:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    return str(value)

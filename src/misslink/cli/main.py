@@ -1,0 +1,59 @@
+"""The program: its commands, and what a mistake looks like."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+
+from misslink import __version__
+from misslink.cli import demo, evaluate, judge, report
+from misslink.errors import MisslinkError
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130  # what shells report for Ctrl-C
+
+app = typer.Typer(
+    name="misslink",
+    help="Find which retrieval misses of a RAG app go with which unfaithful answers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
+app.command("demo")(demo.demo)
+app.add_typer(judge.app, name="judge")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Find which retrieval misses of a RAG app go with which unfaithful answers."""
+
+
+def main() -> None:
+    """Run the program; a person's mistake is one sentence on stderr and an exit code."""
+    logging.basicConfig(format="misslink: %(message)s", stream=sys.stderr, level=logging.WARNING)
+    try:
+        app()
+    except MisslinkError as error:
+        print(f"misslink: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print(
+            "misslink: interrupted; what was done is kept, and the same command goes on",
+            file=sys.stderr,
+        )
+        sys.exit(_INTERRUPTED)

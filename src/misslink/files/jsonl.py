@@ -1,0 +1,174 @@
+"""JSON objects from a file, each with its line: JSON Lines, or one JSON array."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import reprlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ValidationError
+
+from misslink.errors import InputError
+
+__all__ = ["parse", "read_objects", "read_text", "write_lines"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it cannot be read, or it is in another encoding.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError("there is no such file", path=path) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder; name a file in it", path=path) from None
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        raise InputError(
+            f"byte 0x{raw[problem.start]:02x} is not UTF-8; save the file as UTF-8, "
+            "for example with  iconv -f WINDOWS-1252 -t UTF-8",
+            path=path,
+            line=line,
+        ) from None
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number (from 1) and the content of each JSON object of a file.
+
+    Blank lines are passed over. A file whose first character is ``[`` is one JSON array.
+
+    Raises
+    ------
+    InputError
+        A line is not JSON or not an object, or there is no object at all.
+    """
+    text = read_text(path)
+    items = _array(path, text) if text.lstrip().startswith("[") else _lines(path, text)
+    empty = True
+    for line, item in items:
+        if not isinstance(item, dict):
+            raise InputError(
+                f"this is {_kind(item)}, not a JSON object in braces", path=path, line=line
+            )
+        empty = False
+        yield line, item
+    if empty:
+        raise InputError("the file is empty; it needs one JSON object a line", path=path)
+
+
+def write_lines(path: Path, items: Iterable[BaseModel]) -> None:
+    """Write one JSON object a line, in UTF-8."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(item.model_dump_json() + "\n" for item in items)
+
+
+def parse(model: type[Model], data: dict[str, Any], path: object, line: int | None) -> Model:
+    """Build `model` from `data`, naming the file, the line and the field of what is wrong."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        spot = [str(part) for part in error["loc"] if part != "[key]"]
+        field = ".".join(spot) or None
+        if error["type"] == "extra_forbidden" and len(spot) == 1:
+            raise _unknown_field(model, spot[0], path, line) from None
+        problem = error["msg"].removeprefix("Value error, ")
+        if error["type"] == "missing":
+            problem = "this field is required; add it"
+        else:
+            problem += f" (found {_kind(error['input'])})"
+        raise InputError(problem, path=path, line=line, field=field) from None
+
+
+def _unknown_field(model: type[BaseModel], name: str, path: object, line: int | None) -> InputError:
+    known = []
+    for field, info in model.model_fields.items():
+        alias = info.validation_alias
+        choices = [str(c) for c in alias.choices] if isinstance(alias, AliasChoices) else [field]
+        known += [*choices, field]
+    known = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'? Known" if near else "known"
+    return InputError(
+        f"there is no such field; {hint} fields: {', '.join(known)}",
+        path=path,
+        line=line,
+        field=name,
+    )
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line, parse_constant=_no_nan)
+            except ValueError as problem:
+                _not_json(path, number, problem)
+
+
+def _array(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    decoder = json.JSONDecoder(parse_constant=_no_nan)
+    at = text.index("[") + 1
+    while True:
+        at = _skip(text, at, " \t\r\n")
+        line = text.count("\n", 0, at) + 1
+        if text[at : at + 1] == "]":
+            if text[at + 1 :].strip():
+                raise InputError("there is text after the JSON array", path=path, line=line)
+            return
+        try:
+            item, at = decoder.raw_decode(text, at)
+        except ValueError as problem:
+            _not_json(path, line, problem)
+        yield line, item
+        at = _skip(text, at, " \t\r\n")
+        if text[at : at + 1] == ",":
+            at += 1
+        elif text[at : at + 1] != "]":
+            line = text.count("\n", 0, at) + 1
+            raise InputError("the JSON array lacks a comma or its end", path=path, line=line)
+
+
+def _skip(text: str, at: int, blanks: str) -> int:
+    while at < len(text) and text[at] in blanks:
+        at += 1
+    return at
+
+
+def _not_json(path: Path, line: int, problem: ValueError) -> NoReturn:
+    what = (
+        f"{problem.msg}, column {problem.colno}"
+        if isinstance(problem, json.JSONDecodeError)
+        else str(problem)
+    )
+    raise InputError(f"this is not JSON ({what})", path=path, line=line) from None
+
+
+def _no_nan(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON value; use null")
+
+
+def _kind(item: Any) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    if item is None:
+        return "null"
+    if isinstance(item, dict):
+        return "an object"
+    if isinstance(item, list | tuple):
+        return "a list"
+    return reprlib.repr(item)

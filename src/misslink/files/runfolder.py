@@ -1,0 +1,187 @@
+"""Run folders: written aside and put in place whole, so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from misslink.errors import InputError
+from misslink.files.jsonl import parse, read_objects, read_text, write_lines
+from misslink.types import Case, Link, Run, Trace, Verdict
+
+__all__ = ["Staging", "read_run"]
+
+_PARTS: dict[str, type[BaseModel]] = {
+    "cases": Case,
+    "traces": Trace,
+    "verdicts": Verdict,
+    "links": Link,
+}
+_OURS = {"manifest.json", "summary.json", "report.html", *(f"{part}.jsonl" for part in _PARTS)}
+
+
+class Staging:
+    """A run in the making, beside the folder it will become.
+
+    Parameters
+    ----------
+    out : Path
+        The run folder.
+    inputs : str
+        Hash of what was evaluated; a folder with a run of the same inputs may be replaced.
+    work : str
+        Hash of the inputs and of the app's code; an interrupted run with the same one goes on.
+    overwrite : bool
+        Replace a run of other inputs, or write into a folder that holds something else; files
+        that are not misslink's stay.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, or holds something else.
+    """
+
+    def __init__(self, out: Path, inputs: str, work: str, *, overwrite: bool = False) -> None:
+        self.out = Path(os.path.abspath(out))  # noqa: PTH100 (a link to a folder stays a link)
+        self.folder = self.out.parent / f".{self.out.name}.partial"
+        self._retired = self.out.parent / f".{self.out.name}.old"
+        self._recover()
+        if not overwrite:
+            _refuse_other(out, self.out, inputs)
+        if self.out == Path.cwd():
+            raise InputError(
+                "a run needs a folder of its own; name a new one, such as reports/today", path=out
+            )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "probe").touch()
+            (self.folder / "probe").unlink()
+        except OSError as problem:
+            raise InputError(
+                f"this folder cannot be written ({problem.strerror}); choose another --out",
+                path=out,
+            ) from None
+        marker = self.folder / "work"
+        self.kept: dict[str, Trace] = {}
+        if marker.exists() and marker.read_text(encoding="utf-8") == work:
+            self.kept = _whole_lines(self.folder / "kept.jsonl")
+        else:
+            (self.folder / "kept.jsonl").unlink(missing_ok=True)
+            marker.write_text(work, encoding="utf-8")
+
+    def keep(self, trace: Trace) -> None:
+        """Put a trace on disk at once, so that an interrupted run need not ask the app again."""
+        with (self.folder / "kept.jsonl").open("a", encoding="utf-8") as file:
+            file.write(trace.model_dump_json() + "\n")
+
+    def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
+        """Write the whole run aside, then swap it in."""
+        fresh = self.folder / "run"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        for part in _PARTS:
+            write_lines(fresh / f"{part}.jsonl", getattr(run, part))
+        _write_json(fresh / "summary.json", run.summary)
+        write_report(fresh / "report.html")
+        _write_json(fresh / "manifest.json", run.manifest)
+        if self.out.exists():
+            self.out.rename(self._retired)
+        fresh.rename(self.out)
+        self._recover()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return self.out
+
+    def _recover(self) -> None:
+        """Finish a swap, also one that an earlier process was killed in."""
+        if not self._retired.exists():
+            return
+        if not self.out.exists():
+            self._retired.rename(self.out)
+            return
+        for other in self._retired.iterdir():
+            if other.name not in _OURS and not (self.out / other.name).exists():
+                other.rename(self.out / other.name)
+        shutil.rmtree(self._retired)
+
+
+def read_run(folder: str | Path) -> Run:
+    """Read a run folder.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, or one of its files is damaged.
+    """
+    folder = Path(folder)
+    if not (folder / "manifest.json").is_file():
+        raise InputError(
+            "this is no run folder (it has no manifest.json); "
+            "name one that  misslink evaluate --out  wrote",
+            path=folder,
+        )
+    parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in _PARTS.items()}
+    manifest, summary = (_read_json(folder / f"{name}.json") for name in ("manifest", "summary"))
+    try:
+        return Run.model_validate({"manifest": manifest, "summary": summary, **parts})
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        place = ".".join(map(str, error["loc"]))
+        raise InputError(f"{place}: {error['msg']}", path=folder) from None
+
+
+def _refuse_other(shown: Path, out: Path, inputs: str) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise InputError("this is a file; name a folder", path=shown)
+    names = {entry.name for entry in out.iterdir()}
+    if not names:
+        return
+    held = None
+    with contextlib.suppress(InputError):  # no manifest, or a broken one: not a run of ours
+        held = _read_json(out / "manifest.json").get("inputs")
+    if held == inputs:
+        return
+    what = "holds a run of other inputs" if held else "holds something that is not a run"
+    raise InputError(f"this folder {what}; choose another --out, or add --overwrite", path=shown)
+
+
+def _whole_lines(path: Path) -> dict[str, Trace]:
+    """Traces of an interrupted run; the last line may be cut and then does not count."""
+    if not path.exists():
+        return {}
+    kept: dict[str, Trace] = {}
+    whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
+    for line in filter(None, whole.split("\n")):  # not splitlines: it cuts at U+2028 too
+        trace = Trace.model_validate_json(line)
+        kept[trace.case_id] = trace
+    path.write_text("".join(f"{t.model_dump_json()}\n" for t in kept.values()), encoding="utf-8")
+    return kept
+
+
+def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
+    if path.exists() and path.stat().st_size == 0:
+        return ()  # a run without a judge has no verdicts
+    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as problem:
+        raise InputError(f"this is not JSON ({problem})", path=path) from None
+    if not isinstance(data, dict):
+        raise InputError("this is not a JSON object", path=path)
+    return data
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")

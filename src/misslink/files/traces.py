@@ -1,0 +1,112 @@
+"""Traces: what an app did, brought as a file by whoever has no LangChain app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.files.jsonl import parse, read_objects
+from misslink.text import content_id
+from misslink.types import Trace
+
+__all__ = ["read_traces"]
+
+
+def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dict[str, Trace]:
+    """Read traces.
+
+    Parameters
+    ----------
+    source : path, or iterable of Trace or mapping
+        In a file, one JSON object a line. ``retrieved`` lists passages best first, as objects
+        ``{"id", "text", "score"}`` or as bare ids; a passage without an id is named by its text.
+
+    Returns
+    -------
+    dict of str to Trace
+        By case id, in the file's order.
+
+    Raises
+    ------
+    InputError
+        A line is malformed, a case has two traces, a passage is listed twice, or ``prompted``
+        names a passage that was not retrieved.
+    """
+    if isinstance(source, str | Path):
+        name = str(source)
+        items: Iterable[tuple[int | None, Any]] = read_objects(Path(source))
+    else:
+        name = "the traces"
+        items = ((None, item) for item in source)
+    traces: dict[str, Trace] = {}
+    for line, item in items:
+        trace = item if isinstance(item, Trace) else _parse(dict(item), name, line)
+        if trace.case_id in traces:
+            raise InputError(
+                f"the case '{trace.case_id}' has two traces; keep one",
+                path=name,
+                line=line,
+                field="case_id",
+            )
+        traces[trace.case_id] = trace
+    if not traces:
+        raise InputError("there is no trace in it", path=name)
+    return traces
+
+
+def _parse(data: dict[str, Any], name: str, line: int | None) -> Trace:
+    retrieved = data.get("retrieved")
+    if isinstance(retrieved, list | tuple):
+        data["retrieved"] = _ranked([_passage(item) for item in retrieved])
+    for field in ("prompted",):
+        if isinstance(data.get(field), list):
+            data[field] = [_id(item) for item in data[field]]
+    trace = parse(Trace, data, name, line)
+    ids = [passage.id for passage in trace.retrieved]
+    if len(set(ids)) < len(ids):
+        twice = next(i for i in ids if ids.count(i) > 1)
+        raise InputError(
+            f"the passage '{twice}' is listed twice; a ranking names a passage once",
+            path=name,
+            line=line,
+            field="retrieved",
+        )
+    unknown = set(trace.prompted or ()) - set(ids)
+    if unknown:
+        raise InputError(
+            f"'{min(unknown)}' reached the prompt but is not among the retrieved passages; "
+            "add it to 'retrieved'",
+            path=name,
+            line=line,
+            field="prompted",
+        )
+    return trace
+
+
+def _passage(item: Any) -> Any:
+    if isinstance(item, str | int) and not isinstance(item, bool):
+        return {"id": str(item)}
+    if not isinstance(item, dict):
+        return item
+    passage = dict(item)
+    if passage.get("id") is None and isinstance(passage.get("text"), str):
+        passage["id"] = content_id(passage["text"])
+    else:
+        passage["id"] = _id(passage.get("id"))
+    return passage
+
+
+def _ranked(passages: list[Any]) -> list[Any]:
+    """Give every passage its rank: its place in the list, or the file's own order of ranks."""
+    if all(isinstance(p, dict) and isinstance(p.get("rank"), int) for p in passages):
+        passages = sorted(passages, key=lambda passage: passage["rank"])
+    return [
+        {**passage, "rank": rank} if isinstance(passage, dict) else passage
+        for rank, passage in enumerate(passages, start=1)
+    ]
+
+
+def _id(item: Any) -> Any:
+    return str(item) if isinstance(item, int) and not isinstance(item, bool) else item

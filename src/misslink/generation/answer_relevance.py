@@ -1,0 +1,43 @@
+"""Answer relevance: does the answer address the question?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from misslink.judging.metric import Finding, Subject, said_of, skipped
+from misslink.judging.protocol import Ask, Reply
+from misslink.registry import judged_metrics
+
+__all__ = ["AnswerRelevance"]
+
+_VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
+
+
+class AnswerRelevance:
+    """1 where the answer addresses the question, 0.5 in part, 0 where it evades it.
+
+    It says nothing of truth. An answer that declines has no value: abstention judges it.
+    """
+
+    name = "answer_relevance"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination()
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
+        """Read how the answer responds."""
+        response = said_of(reply).response
+        if response == "declines":
+            return skipped("the answer declines")
+        return Finding(
+            "scored",
+            value=_VALUE[response],
+            label=response == "answers",
+            probability=reply.probabilities.get("response"),
+            reason=f"the answer {response} the question" if response != "partly" else "in part",
+        )
+
+
+judged_metrics.register(AnswerRelevance.name)(AnswerRelevance())

@@ -1,0 +1,43 @@
+"""Context relevance: do the passages help to answer the question?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from misslink.judging.metric import Finding, Subject, failed, said_of, skipped
+from misslink.judging.protocol import Ask, Reply
+from misslink.registry import judged_metrics
+
+__all__ = ["ContextRelevance"]
+
+
+class ContextRelevance:
+    """Share of the passages in the context that the judge calls relevant to the question.
+
+    ``passages`` of the verdict holds 1, 0 or None (the judge left it out) for each; one left out
+    is unknown and not in the share.
+    """
+
+    name = "context_relevance"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination()
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Count the relevant passages."""
+        if not subject.context:
+            return skipped("no passage reached the context")
+        said = {item.passage: float(item.relevant) for item in said_of(reply).passages}
+        passages = {
+            passage.id: said.get(number) for number, passage in enumerate(subject.context, start=1)
+        }
+        known = [value for value in passages.values() if value is not None]
+        if not known:
+            return failed("the judge said nothing of any passage")
+        share = sum(known) / len(known)
+        return Finding("scored", value=share, label=share > 0, passages=passages)
+
+
+judged_metrics.register(ContextRelevance.name)(ContextRelevance())

@@ -1,0 +1,49 @@
+"""Faithfulness: does the answer say only what its passages say?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from misslink.judging.claims import read_claims
+from misslink.judging.metric import Finding, Subject, said_of, skipped
+from misslink.judging.protocol import Ask, Reply
+from misslink.registry import judged_metrics
+
+__all__ = ["Faithfulness"]
+
+
+class Faithfulness:
+    """Share of the answer's claims that the passages support, by quotes found in them.
+
+    The label is good when no claim is unsupported or contradicted; its probability is that of the
+    least probable claim, where the judge gives probabilities. An answer that declines, or claims
+    nothing, has no value.
+
+    Source: Es et al., RAGAS, EACL 2024 (claims and share); quotes are looked up here besides.
+    """
+
+    name = "faithfulness"
+    level: Literal[2, 3] = 2
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination."""
+        return subject.examination()
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Count the supported claims."""
+        claims = read_claims(reply, subject.answer, subject.context)
+        if not claims:
+            declines = said_of(reply).response == "declines"
+            return skipped("the answer declines" if declines else "the answer makes no claim")
+        supported = sum(claim.support == "supported" for claim in claims)
+        probabilities = [c.probability for c in claims if c.probability is not None]
+        return Finding(
+            "scored",
+            value=supported / len(claims),
+            label=supported == len(claims),
+            probability=min(probabilities) if len(probabilities) == len(claims) else None,
+            claims=claims,
+        )
+
+
+judged_metrics.register(Faithfulness.name)(Faithfulness())

@@ -1,0 +1,91 @@
+"""What a judged metric is: it says what to ask of a case, and reads the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from misslink.judging.examination import Examination, examine
+from misslink.judging.protocol import Ask, Reply
+from misslink.types import Case, Claim, Passage, Status, Trace
+
+__all__ = ["Finding", "JudgedMetric", "Subject", "failed", "skipped"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A case, what the app did for it, and the passages its answer was written from."""
+
+    case: Case
+    trace: Trace
+    k: int
+
+    @cached_property
+    def context(self) -> tuple[Passage, ...]:
+        """The passages the judge is shown, in the order it numbers them."""
+        return self.trace.context(self.k)
+
+    @property
+    def answer(self) -> str:
+        """The answer; empty where there is none."""
+        return self.trace.answer or ""
+
+    def examination(self) -> Ask | str:
+        """Return the shared question of levels 2 and 3, or why it cannot be asked."""
+        if self.trace.error is not None and self.trace.answer is None:
+            return f"the app raised {self.trace.error}"
+        if self.trace.answer is None:
+            return "the trace holds no answer"
+        if not self.answer.strip():
+            return "the answer is empty"
+        references = () if self.case.expects_answer is False else self.case.references
+        texts = tuple(passage.text for passage in self.context)
+        return examine(self.case.question, texts, self.answer, references)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a metric reads from a reply; a Verdict without its circumstances."""
+
+    status: Status
+    value: float | None = None
+    label: bool | None = None
+    probability: float | None = None
+    claims: tuple[Claim, ...] = ()
+    passages: Mapping[str, float | None] | None = None
+    parts: Mapping[str, float | None] | None = None
+    reason: str | None = None
+
+
+class JudgedMetric(Protocol):
+    """A metric of level 2 or 3. Metrics that ask the same of a case share one judge call."""
+
+    name: str
+    level: Literal[2, 3]
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Return what to ask, or why there is nothing to judge."""
+        ...
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Read a reply whose ``parsed`` is not None."""
+        ...
+
+
+def skipped(reason: str, **more: Any) -> Finding:
+    """There was nothing to judge."""
+    return Finding("skipped", reason=reason, **more)
+
+
+def failed(reason: str) -> Finding:
+    """The judge gave nothing usable."""
+    return Finding("failed", reason=reason)
+
+
+def said_of(reply: Reply) -> Examination:
+    """Return the examination that a reply holds."""
+    if not isinstance(reply.parsed, Examination):
+        raise TypeError(f"expected an Examination, got {type(reply.parsed).__name__}")
+    return reply.parsed

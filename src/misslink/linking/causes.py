@@ -1,0 +1,142 @@
+"""Why a case failed: one rule a cause, each returning the evidence that puts a case there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from misslink.linking.facts import Facts
+from misslink.types import Cause
+
+__all__ = ["RULES", "causes_of"]
+
+
+def retrieval_miss(facts: Facts) -> str | None:
+    """A needed passage never reached the prompt, and the answer is unfaithful or wrong."""
+    if not facts.found.missed or facts.found.retrieval not in {"miss", "partial"} or not facts.bad:
+        return None
+    missed, needed = len(facts.found.missed), facts.found.needed
+    what = "the needed passage" if needed == 1 else f"{missed} of {needed} needed passages"
+    return f"{what} never reached the prompt, and {_how_bad(facts)}"
+
+
+def should_have_abstained(facts: Facts) -> str | None:
+    """There was nothing to answer from, and the app answered."""
+    if facts.declined is not False:
+        return None
+    if facts.case.expects_answer is False:
+        return "the corpus holds no answer, and the app gave one"
+    if facts.found.retrieval == "miss" and facts.bad:
+        return f"no needed passage was there to answer from, and {_how_bad(facts)}"
+    return None
+
+
+def over_refused(facts: Facts) -> str | None:
+    """The passage was there, and the app declined."""
+    if not facts.declined or facts.case.expects_answer is not True:
+        return None
+    if facts.found.retrieval == "hit":
+        return "every needed passage reached the prompt, and the app declined to answer"
+    if facts.found.retrieval == "none_needed":
+        return "the gold set says that there is an answer, and the app declined to give one"
+    return None
+
+
+def distracted(facts: Facts) -> str | None:
+    """A wrong claim rests on an irrelevant passage."""
+    irrelevant = {passage.id for passage in facts.context} - facts.relevant
+    for claim in facts.claims:
+        wrong = claim.correct is False or (facts.correct is False and claim.correct is not True)
+        rests_on = {item.passage_id for item in claim.evidence}
+        if wrong and claim.support == "supported" and rests_on and rests_on <= irrelevant:
+            return f"a wrong claim rests on the irrelevant passage '{min(rests_on)}'"
+    return None
+
+
+def fabricated(facts: Facts) -> str | None:
+    """A claim is not supported although the context was complete."""
+    if facts.found.retrieval not in {"hit", "none_needed"} or not facts.unfaithful:
+        return None
+    complete = "every needed passage was there" if facts.found.needed else "no passage was needed"
+    return f"{complete}, and {_how_bad(facts)}"
+
+
+def ignored_context(facts: Facts) -> str | None:
+    """The needed passage was there, and the answer does not use it."""
+    if not facts.relevant or not facts.bad:
+        return None
+    used = {
+        item.passage_id
+        for claim in facts.claims
+        if claim.support == "supported"
+        for item in claim.evidence
+    }
+    if not used & facts.relevant:
+        return "a needed passage reached the prompt, and no supported claim rests on it"
+    if facts.found.retrieval == "hit" and facts.correct is False and not facts.unfaithful:
+        return (
+            "every needed passage was there, and the answer does not draw the right claim from it"
+        )
+    return None
+
+
+def gold_hole(facts: Facts) -> str | None:
+    """A retrieved passage holds the answer, and the gold set does not list it."""
+    if facts.by_heuristic or facts.correct is not True or facts.answer != "faithful":
+        return None
+    if facts.found.retrieval not in {"miss", "partial"}:
+        return None
+    rests_on = {item.passage_id for claim in facts.claims for item in claim.evidence}
+    unlisted = rests_on & (facts.judged_relevant - facts.relevant)
+    if not unlisted:
+        return None
+    return f"the right answer rests on '{min(unlisted)}', which the gold set does not list"
+
+
+def right_by_memory(facts: Facts) -> str | None:
+    """The answer is correct although the passage was missing."""
+    if facts.found.retrieval == "miss" and facts.correct is True:
+        return "the answer is right, and no needed passage reached the prompt"
+    return None
+
+
+# In the order in which the first that fits is the primary one.
+RULES: tuple[tuple[Cause, Callable[[Facts], str | None]], ...] = (
+    ("retrieval_miss", retrieval_miss),
+    ("should_have_abstained", should_have_abstained),
+    ("over_refused", over_refused),
+    ("distracted", distracted),
+    ("fabricated", fabricated),
+    ("ignored_context", ignored_context),
+    ("gold_hole", gold_hole),
+    ("right_by_memory", right_by_memory),
+)
+
+
+def causes_of(facts: Facts) -> tuple[Cause, tuple[Cause, ...], str]:
+    """Return the primary cause, those that contribute, and the evidence for the primary one."""
+    fitting = [(cause, reason) for cause, rule in RULES if (reason := rule(facts))]
+    if fitting:
+        primary, reason = fitting[0]
+        return primary, tuple(cause for cause, _ in fitting[1:]), reason
+    if facts.answer == "unknown" and (facts.correct is None or "failed" in (facts.missing or "")):
+        return "undecided", (), facts.missing or "a verdict is missing"
+    if facts.answer == "abstained" and facts.correct is None:
+        return "undecided", (), "the app declined, and the gold set does not say if it should"
+    return "fine", (), _fine(facts)
+
+
+def _how_bad(facts: Facts) -> str:
+    if facts.declined:
+        return "the app declined to answer"
+    if facts.unfaithful:
+        count = len(facts.unfaithful)
+        claims = "claim is" if len(facts.claims) == 1 else "claims are"
+        return f"{count} of {len(facts.claims)} {claims} not supported by what was there"
+    return "the answer is wrong"
+
+
+def _fine(facts: Facts) -> str:
+    if facts.declined:
+        return "there was nothing to answer from, and the app declined"
+    said = {True: "correct", None: "not held against a reference", False: "wrong"}[facts.correct]
+    return f"the answer is {facts.answer} and {said}" if facts.answer != "unknown" else said

@@ -1,0 +1,62 @@
+"""What a run was made of: its inputs as a hash, its versions, the command to repeat it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import importlib.metadata
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from misslink.types import Verdict
+
+__all__ = ["content_hash", "manifest"]
+
+_TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
+
+
+def content_hash(content: Any) -> str:
+    """SHA-256 of anything made of JSON values and pydantic models."""
+    text = json.dumps(content, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def manifest(
+    about: Mapping[str, Any], inputs: str, verdicts: Sequence[Verdict], command: str | None
+) -> dict[str, Any]:
+    """Return the manifest of a run.
+
+    Parameters
+    ----------
+    about : mapping
+        App, traces, gold set, judge and settings.
+    inputs : str
+        Hash of what was evaluated.
+    verdicts : sequence of Verdict
+        Whose prompts are listed.
+    command : str or None
+        The command line that made it.
+    """
+    prompts = {verdict.prompt.name: verdict.prompt for verdict in verdicts if verdict.prompt}
+    versions = {"python": platform.python_version()}
+    for package in _TOLD:
+        if package.replace("-", "_") in sys.modules:  # only what this run used
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "misslink": importlib.metadata.version("misslink"),
+        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        **about,
+        "prompts": [prompts[name].model_dump() for name in sorted(prompts)],
+        "command": command,
+        "versions": versions,
+        "inputs": inputs,
+    }
+
+
+def _plain(item: Any) -> Any:
+    return item.model_dump(mode="json") if isinstance(item, BaseModel) else str(item)

@@ -1,0 +1,201 @@
+"""What the links say: the headline, the 2 x 2 tables of misses and bad answers, the causes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.report.glossary import CAUSES, FAILURES
+from misslink.report.overview import no_judge
+from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown, texts_in
+from misslink.types import Estimate, Run
+
+__all__ = ["CauseRow", "Cross", "Headline", "causes", "crosses", "headline"]
+
+_FEW = 30  # cases under which an interval is so wide that the headline says so
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The link in plain words: ``share`` is its number or "", ``words`` the rest of it."""
+
+    share: str
+    interval: str
+    words: str
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cross:
+    """A 2 x 2 table: miss or hit against a bad or a good answer, with the risks of each row."""
+
+    bad: str
+    good: str
+    miss: tuple[int, int]
+    hit: tuple[int, int]
+    left_out: int
+    risks: tuple[Shown, Shown]
+    numbers: tuple[tuple[str, Shown], ...]
+
+
+@dataclass(frozen=True)
+class CauseRow:
+    """A cause, how often it was the primary one, and what it means."""
+
+    key: str
+    label: str
+    count: int
+    share: Shown
+    meaning: str
+    action: str
+    failure: bool
+    first_case: int
+
+
+def headline(run: Run) -> Headline:
+    """Say the link in one sentence, then what it rests on."""
+    link = mapping_in(run.summary.get("link"))
+    part = estimate_in(run.summary, "link", "attributable_fraction", why=_no_link(run))
+    number = shown("attributable_fraction", part)
+    notes = _notes(link)
+    if part.value is None:
+        return Headline(
+            "",
+            "",
+            "Whether misses and unfaithful answers go together is not measured",
+            (f"The reason: {part.reason}.", *_risks(link), *notes),
+        )
+    if part.value <= 0:
+        words = "Unfaithful answers do not go with retrieval misses here"
+        evidence = f"The share of them that goes with a miss is estimated at {number.brief}."
+        return Headline("", "", words, (evidence, *_risks(link), *_hedges(part), *notes))
+    return Headline(
+        number.value,
+        number.interval,
+        "of unfaithful answers go with a retrieval miss",
+        (*_risks(link), *_hedges(part), *_wrong(link), *notes),
+    )
+
+
+def crosses(run: Run) -> tuple[Cross, ...]:
+    """The 2 x 2 table of unfaithful answers, and that of wrong ones where there is one."""
+    link = mapping_in(run.summary.get("link"))
+    wrong = mapping_in(link.get("wrong"))
+    found = [
+        _cross(link, "Unfaithful", "Faithful", ("unfaithful",), ("faithful",)),
+        _cross(wrong, "Wrong", "Correct", ("wrong", "incorrect"), ("correct", "right")),
+    ]
+    return tuple(cross for cross in found if cross is not None)
+
+
+def causes(run: Run) -> tuple[CauseRow, ...]:
+    """Every cause that occurs, in the order of severity, with its share of all linked cases."""
+    from misslink.stats import proportion  # scipy may come with it
+
+    counts: Counter[str] = Counter(link.cause for link in run.links)
+    places = {case.id: number for number, case in enumerate(run.cases, 1)}
+    first: dict[str, int] = {}
+    for link in run.links:
+        first.setdefault(link.cause, places.get(link.case_id, 0))
+    total = counts.total()
+    return tuple(
+        CauseRow(
+            key=key,
+            label=words.label,
+            count=counts[key],
+            share=shown("share", proportion(counts[key], total)),
+            meaning=words.meaning,
+            action=words.action,
+            failure=key in FAILURES,
+            first_case=first[key],
+        )
+        for key, words in CAUSES.items()
+        if counts[key]
+    )
+
+
+def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str, ...]:
+    miss = shown("risk", estimate_in(link, "risk_given_miss"))
+    hit = shown("risk", estimate_in(link, "risk_given_hit"))
+    if not (miss.measured and hit.measured):
+        return ()
+    said = (
+        f"After a miss, when no needed passage reached the prompt, {miss.brief} of answers were "
+        f"{bad} ({plural(miss.n, 'case')}); after a hit it was {hit.brief} "
+        f"({plural(hit.n, 'case')})."
+    )
+    apart = shown("risk_difference", estimate_in(link, "risk_difference"))
+    ratio = shown("risk_ratio", estimate_in(link, "risk_ratio"))
+    if apart.measured:
+        said += f" The difference is {apart.brief}"
+        said += f", the ratio {ratio.brief}." if ratio.measured else "."
+    return (said,)
+
+
+def _hedges(part: Estimate) -> tuple[str, ...]:
+    said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
+    said.append(
+        "The share says how many fewer unfaithful answers there would be if misses were answered "
+        "as faithfully as hits."
+    )
+    if part.low is not None and part.high is not None and part.low <= 0 <= part.high:
+        said.append("The interval includes 0: these cases alone do not establish a link.")
+    if part.n < _FEW:
+        said.append(f"Only {plural(part.n, 'case')} could be used: take it as a hint.")
+    return (" ".join(said),)
+
+
+def _wrong(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    wrong = mapping_in(link.get("wrong"))
+    part = shown("attributable_fraction", estimate_in(wrong, "attributable_fraction"))
+    if not part.measured:
+        return ()
+    return (f"Of answers that are wrong by the reference, {part.brief} go with a retrieval miss.",)
+
+
+def _notes(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    return texts_in(link.get("partial")) + texts_in(link.get("notes"))
+
+
+def _cross(
+    link: Mapping[str, JsonValue],
+    bad: str,
+    good: str,
+    bad_keys: tuple[str, ...],
+    good_keys: tuple[str, ...],
+) -> Cross | None:
+    table = mapping_in(link.get("table"))
+
+    def count(row: str, keys: tuple[str, ...]) -> int:
+        found = [table.get(f"{row}_{key}") for key in keys]
+        return next((int(value) for value in found if isinstance(value, int)), 0)
+
+    miss = (count("miss", bad_keys), count("miss", good_keys))
+    hit = (count("hit", bad_keys), count("hit", good_keys))
+    if not table or not any(miss + hit):
+        return None
+    left_out = table.get("left_out")
+    names = (
+        ("Attributable share", "attributable_fraction"),
+        ("Risk difference", "risk_difference"),
+        ("Risk ratio", "risk_ratio"),
+    )
+    return Cross(
+        bad=bad,
+        good=good,
+        miss=miss,
+        hit=hit,
+        left_out=left_out if isinstance(left_out, int) else 0,
+        risks=(
+            shown("risk", estimate_in(link, "risk_given_miss")),
+            shown("risk", estimate_in(link, "risk_given_hit")),
+        ),
+        numbers=tuple((label, shown(key, estimate_in(link, key))) for label, key in names),
+    )
+
+
+def _no_link(run: Run) -> str:
+    return no_judge(run) or "this run holds no links"

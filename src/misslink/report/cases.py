@@ -1,0 +1,181 @@
+"""One case as people read it: its answer by claims, its passages by quotes, and what was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from misslink.report.claims import ClaimRow, PassageRow, Spots
+from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
+from misslink.report.spans import Piece, Span, pieces
+from misslink.report.wording import decimal, percent
+from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
+
+__all__ = ["CaseEntry", "case_entries"]
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """What a judge said of one metric; ``said`` are claims of its own that it rests on."""
+
+    metric: str
+    value: str
+    probability: str
+    reason: str
+    judge: str
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """One case of the run, by its place in the gold set (``number``, from 1)."""
+
+    number: int
+    anchor: str
+    id: str
+    question: str
+    cause: str
+    cause_label: str
+    contributing: tuple[str, ...]
+    reason: str
+    basis: str
+    retrieval: str
+    answer_outcome: str
+    correct: str
+    category: str
+    tags: tuple[str, ...]
+    answer: tuple[Piece, ...]
+    answer_note: str
+    claims: tuple[ClaimRow, ...]
+    retrieved: tuple[PassageRow, ...]
+    missed: tuple[PassageRow, ...]
+    references: tuple[str, ...]
+    verdicts: tuple[VerdictRow, ...]
+    notes: tuple[str, ...]
+    error: str
+    latency: str
+    raws: tuple[tuple[str, str], ...]
+
+
+def case_entries(run: Run) -> tuple[CaseEntry, ...]:
+    """Every case of `run`, the worst first.
+
+    Worst is by cause, in the order of types.Cause; then by the lower faithfulness; then by place
+    in the gold set. A case that no link speaks of comes after all that one does.
+    """
+    from misslink.retrieval.matching import relevant_ids  # brings numpy
+
+    traces = {trace.case_id: trace for trace in run.traces}
+    links = {link.case_id: link for link in run.links}
+    verdicts: dict[str, list[Verdict]] = {}
+    for verdict in run.verdicts:
+        verdicts.setdefault(verdict.case_id, []).append(verdict)
+    severity = {cause: place for place, cause in enumerate(CAUSES)}
+    keyed = []
+    for number, case in enumerate(run.cases, 1):
+        link, said = links.get(case.id), verdicts.get(case.id, [])
+        entry = _entry(number, case, traces.get(case.id), link, said, relevant_ids)
+        faithfulness = _of(said, "faithfulness")
+        value = faithfulness.value if faithfulness is not None else None
+        keyed.append(
+            (severity[link.cause] if link else len(severity), 2 if value is None else value, entry)
+        )
+    keyed.sort(key=lambda item: item[:2])  # stable: ties stay in the gold set's order
+    return tuple(entry for *_, entry in keyed)
+
+
+def _entry(
+    number: int,
+    case: Case,
+    trace: Trace | None,
+    link: Link | None,
+    verdicts: Sequence[Verdict],
+    relevant_ids: Callable[[Case, Sequence[Passage]], set[str]],
+) -> CaseEntry:
+    anchor = f"case-{number}"
+    faithfulness = _of(verdicts, "faithfulness")
+    claims = faithfulness.claims if faithfulness else ()
+    retrieved = trace.retrieved if trace else ()
+    missed = link.missed if link else ()
+    spots = Spots(anchor, trace, link)
+    rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
+    known = relevant_ids(case, retrieved) if retrieved else set()
+    return CaseEntry(
+        number=number,
+        anchor=anchor,
+        id=case.id,
+        question=case.question,
+        cause=link.cause if link else "",
+        cause_label=CAUSES[link.cause].label if link else "Not linked",
+        contributing=tuple(CAUSES[cause].label for cause in link.contributing) if link else (),
+        reason=link.reason if link else "There is no link for this case: no judge was asked.",
+        basis="confirmed by replay" if link and link.basis == "replayed" else "",
+        retrieval=RETRIEVALS[link.retrieval] if link else "",
+        answer_outcome=ANSWERS[link.answer] if link else "",
+        correct={True: "Correct", False: "Wrong", None: ""}[link.correct if link else None],
+        category=case.category or "",
+        tags=tuple(f"{name}: {tag}" for name, tag in case.tags.items()),
+        answer=_answer(trace, claims, rows),
+        answer_note=_answer_note(trace),
+        claims=rows,
+        retrieved=tuple(spots.retrieved(p, i, known) for i, p in enumerate(retrieved)),
+        missed=tuple(spots.missed(one, i) for i, one in enumerate(missed)),
+        references=case.references,
+        verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
+        notes=trace.notes if trace else (),
+        error=(trace.error or "") if trace else "",
+        latency=f"{trace.latency_s:.1f} s" if trace and trace.latency_s is not None else "",
+        raws=_raws(verdicts),
+    )
+
+
+def _answer(
+    trace: Trace | None, claims: Sequence[Claim], rows: Sequence[ClaimRow]
+) -> tuple[Piece, ...]:
+    text = (trace.answer or "") if trace else ""
+    spans = [
+        Span(claim.start, claim.end, claim.support, f"{row.anchor}-span", _target(row), row.number)
+        for claim, row in zip(claims, rows, strict=True)
+        if row.located and claim.start is not None and claim.end is not None
+    ]
+    return pieces(text, spans)
+
+
+def _target(row: ClaimRow) -> str:
+    """What a click on a claim shows: its quote, else the passage it needed, else the claim."""
+    found = (pointer.href for pointer in (*row.quotes, *row.needed) if pointer.href)
+    return next(found, row.anchor)
+
+
+def _answer_note(trace: Trace | None) -> str:
+    if trace is None:
+        return "There is no trace of this case."
+    if trace.answer is None:
+        return "The app raised an error." if trace.error else "The app gave no answer."
+    return "" if trace.answer.strip() else "The answer is empty."
+
+
+def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
+    value = verdict.status if verdict.value is None else percent(verdict.value)
+    own = () if tuple(shown_already) == verdict.claims else verdict.claims
+    return VerdictRow(
+        metric=verdict.metric,
+        value=value,
+        probability="" if verdict.probability is None else decimal(verdict.probability),
+        reason=verdict.reason or "",
+        judge=verdict.judge,
+        said=tuple(f"{claim.support}: {claim.text}" for claim in own),
+    )
+
+
+def _raws(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+    """Raw replies, each once: one reply often serves several metrics."""
+    names: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.raw:
+            names.setdefault(verdict.raw, []).append(verdict.metric)
+    return tuple((", ".join(metrics), raw) for raw, metrics in names.items())
+
+
+def _of(verdicts: Sequence[Verdict], metric: str) -> Verdict | None:
+    return next((verdict for verdict in verdicts if verdict.metric == metric), None)

@@ -1,0 +1,185 @@
+"""A case's claims and passages: every claim points at its quote or at what it needed."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from misslink.report.glossary import RELATIONS, SUBTYPES
+from misslink.report.spans import Piece, Span, pieces, place
+from misslink.report.wording import decimal
+from misslink.types import Claim, ClaimLink, Link, Missed, Passage, Trace
+
+__all__ = ["ClaimRow", "PassageRow", "Pointer", "Spots"]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """From a claim to what decides it; ``href`` is "" where the page holds no such place."""
+
+    href: str
+    where: str
+    words: str
+    quote: str
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim, its support, and where its quotes and the passages it needed stand."""
+
+    number: int
+    anchor: str
+    text: str
+    support: str
+    probability: str
+    located: bool
+    correct: str
+    note: str
+    quotes: tuple[Pointer, ...]
+    needed: tuple[Pointer, ...]
+
+
+@dataclass(frozen=True)
+class PassageRow:
+    """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest."""
+
+    anchor: str
+    id: str
+    rank: str
+    score: str
+    relevant: bool
+    flags: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    preview: str
+    open: bool
+
+
+class Spots:
+    """The places of one case that a claim can point to, collected while its claims are read.
+
+    Ids are made of counted numbers alone, so no text under test ever enters one.
+    """
+
+    def __init__(self, anchor: str, trace: Trace | None, link: Link | None) -> None:
+        self._anchor = anchor
+        self._trace = trace
+        self._links = link.claims if link else ()
+        self._missed = {missed.passage_id: missed for missed in (link.missed if link else ())}
+        self._passages = {passage.id: passage for passage in (trace.retrieved if trace else ())}
+        deeper = {passage.id: passage.text for passage in (trace.deeper if trace else ())}
+        self._texts = {
+            one.passage_id: one.text or deeper.get(one.passage_id) or one.evidence or ""
+            for one in self._missed.values()
+        }
+        self._quotes: dict[str, list[Span]] = {}
+        self._needed: dict[str, list[Span]] = {}
+
+    def claim(self, index: int, claim: Claim) -> ClaimRow:
+        """Read a claim, and remember the quotes it marks."""
+        answer = (self._trace.answer or "") if self._trace else ""
+        correct = {True: "agrees with the reference", False: "contradicts the reference", None: ""}
+        return ClaimRow(
+            number=index + 1,
+            anchor=f"{self._anchor}-claim-{index + 1}",
+            text=claim.text,
+            support=claim.support,
+            probability="" if claim.probability is None else decimal(claim.probability),
+            located=_fits(claim, answer),
+            correct=correct[claim.correct],
+            note=claim.note or "",
+            quotes=tuple(self._quote(index, i, claim) for i in range(len(claim.evidence))),
+            needed=tuple(self._need(link) for link in self._links if link.index == index),
+        )
+
+    def retrieved(self, passage: Passage, index: int, relevant: AbstractSet[str]) -> PassageRow:
+        """A retrieved passage, after all claims were read."""
+        spans = self._quotes.pop(passage.id, [])  # once, so that no id is given twice
+        is_relevant = passage.id in relevant
+        flags = [_reached(passage, self._trace)]
+        if is_relevant:
+            flags.insert(0, "relevant")
+        return PassageRow(
+            anchor=f"{self._anchor}-passage-{index + 1}",
+            id=passage.id,
+            rank=f"{passage.rank}",
+            score="" if passage.score is None else decimal(passage.score, 3),
+            relevant=is_relevant,
+            flags=tuple(flags),
+            pieces=pieces(passage.text, spans),
+            preview=_preview(passage.text),
+            open=bool(spans) or is_relevant,
+        )
+
+    def missed(self, missed: Missed, index: int) -> PassageRow:
+        """A missed passage, after all claims were read."""
+        text = self._texts[missed.passage_id]
+        flags = ["highly relevant" if missed.grade > 1 else "relevant", "missed"]
+        if missed.subtype:
+            flags.append(SUBTYPES[missed.subtype])
+        return PassageRow(
+            anchor=f"{self._anchor}-missed-{index + 1}",
+            id=missed.passage_id,
+            rank=self._rank(missed),
+            score="" if missed.score is None else decimal(missed.score, 3),
+            relevant=True,
+            flags=tuple(flags),
+            pieces=pieces(text, self._needed.pop(missed.passage_id, [])),
+            preview=_preview(text),
+            open=True,
+        )
+
+    def _quote(self, index: int, which: int, claim: Claim) -> Pointer:
+        evidence = claim.evidence[which]
+        passage = self._passages.get(evidence.passage_id)
+        if passage is None:
+            return Pointer("", evidence.passage_id, "a passage that was not retrieved", "")
+        spot = place(passage.text, evidence.start, evidence.end, evidence.quote)
+        where = f"rank {passage.rank}"
+        if spot is None:
+            return Pointer("", where, "quote not found in the passage", evidence.quote)
+        anchor = f"{self._anchor}-quote-{index + 1}-{which + 1}"
+        spans = self._quotes.setdefault(evidence.passage_id, [])
+        spans.append(Span(*spot, "quote", anchor, f"{self._anchor}-claim-{index + 1}", index + 1))
+        return Pointer(anchor, where, "quoted from", evidence.quote)
+
+    def _need(self, link: ClaimLink) -> Pointer:
+        missed = self._missed.get(link.passage_id)
+        words = f"{RELATIONS[link.relation]} ({link.by})"
+        if missed is None:
+            return Pointer("", f"missed passage {link.passage_id}", words, link.quote or "")
+        place_in_list = list(self._missed).index(link.passage_id) + 1
+        target = f"{self._anchor}-missed-{place_in_list}"
+        spot = place(self._texts[link.passage_id], None, None, link.quote or "")
+        if spot is not None:
+            spans = self._needed.setdefault(link.passage_id, [])
+            target = f"{target}-quote-{len(spans) + 1}"
+            back = f"{self._anchor}-claim-{link.index + 1}"
+            spans.append(Span(*spot, "needed", target, back, link.index + 1))
+        return Pointer(target, self._rank(missed), words, link.quote or "")
+
+    def _rank(self, missed: Missed) -> str:
+        passage = self._passages.get(missed.passage_id)
+        if passage is not None:
+            return f"rank {passage.rank}, retrieved but not in the prompt"
+        if missed.true_rank is not None:
+            asked = f" of {missed.depth} asked" if missed.depth else ""
+            return f"rank {missed.true_rank}{asked}"
+        if missed.depth:
+            return f"not within the first {missed.depth}"
+        return "rank not known, the retriever was not asked deeper"
+
+
+def _fits(claim: Claim, answer: str) -> bool:
+    start, end = claim.start, claim.end
+    return start is not None and end is not None and 0 <= start < end <= len(answer)
+
+
+def _reached(passage: Passage, trace: Trace | None) -> str:
+    if trace is None or trace.prompted is None:
+        return "prompt not seen"
+    return "in the prompt" if passage.id in trace.prompted else "not in the prompt"
+
+
+def _preview(text: str) -> str:
+    line = " ".join(text[:400].split())
+    return line if len(line) <= 110 else line[:109] + "…"  # noqa: PLR2004 -- about one line

@@ -1,0 +1,142 @@
+"""What causes, outcomes and metrics are called in the report, what they mean and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "ANSWERS",
+    "CAUSES",
+    "FAILURES",
+    "RELATIONS",
+    "RETRIEVALS",
+    "SUBTYPES",
+    "CauseWords",
+    "metric_words",
+]
+
+
+@dataclass(frozen=True)
+class CauseWords:
+    """A cause in words: its label, what it means, what to do about it."""
+
+    label: str
+    meaning: str
+    action: str
+
+
+# In the order of types.Cause, the worst first.
+CAUSES: dict[str, CauseWords] = {
+    "retrieval_miss": CauseWords(
+        "Retrieval miss",
+        "A needed passage never reached the prompt, and the answer is unfaithful or wrong.",
+        "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
+        "change chunking or embeddings, or add keyword search. Not found at all: index it.",
+    ),
+    "should_have_abstained": CauseWords(
+        "Should have abstained",
+        "There was nothing to answer from, and the app answered anyway.",
+        "Tell the prompt to decline when the passages do not hold the answer.",
+    ),
+    "over_refused": CauseWords(
+        "Over-refused",
+        "The needed passage was in the prompt, and the app declined.",
+        "Loosen the instruction to decline; show an example that answers from one passage.",
+    ),
+    "distracted": CauseWords(
+        "Distracted",
+        "A wrong claim rests on an irrelevant passage.",
+        "Give fewer and better passages: rerank, lower k, drop near-duplicates.",
+    ),
+    "fabricated": CauseWords(
+        "Fabricated",
+        "A claim is supported by nothing, although the context was complete.",
+        "Ask for quotes, shorten the answer, try a stronger model.",
+    ),
+    "ignored_context": CauseWords(
+        "Ignored context",
+        "The needed passage was in the prompt, and the answer does not use it.",
+        "Put the best passages first, shorten the prompt, ask to answer from the passages alone.",
+    ),
+    "gold_hole": CauseWords(
+        "Gap in the gold set",
+        "A retrieved passage holds the answer, but the gold set does not list it.",
+        "Read the passage and, if it is right, add it to the gold set.",
+    ),
+    "right_by_memory": CauseWords(
+        "Right by memory",
+        "The answer is correct although the needed passage was missing.",
+        "Do not count on it: the model knew this one. Fix retrieval all the same.",
+    ),
+    "undecided": CauseWords(
+        "Undecided",
+        "A verdict is missing, or too uncertain to say.",
+        "Read the case's reason; run failed verdicts again, or label the case by hand.",
+    ),
+    "fine": CauseWords("Fine", "None of these.", "Nothing to do."),
+}
+# The others ask for a look, not for a repair.
+FAILURES = frozenset(
+    (
+        "retrieval_miss",
+        "should_have_abstained",
+        "over_refused",
+        "distracted",
+        "fabricated",
+        "ignored_context",
+    )
+)
+RETRIEVALS = {
+    "miss": "Miss",
+    "partial": "Partial hit",
+    "hit": "Hit",
+    "none_needed": "None needed",
+}
+ANSWERS = {
+    "unfaithful": "Unfaithful",
+    "unknown": "Not judged",
+    "abstained": "Abstained",
+    "faithful": "Faithful",
+}
+RELATIONS = {
+    "would_support": "would have supported this claim",
+    "would_contradict": "would have contradicted this claim",
+    "unrelated": "says nothing about this claim",
+}
+SUBTYPES = {
+    "not_indexed": "not in the index",
+    "dropped_before_prompt": "retrieved, but dropped before the prompt",
+    "below_cutoff": "just below the cutoff",
+    "ranking": "ranked too low",
+    "vocabulary_mismatch": "worded differently from the question",
+    "domain_mismatch": "from a domain the embeddings do not know",
+    "split_evidence": "its evidence is split over two chunks",
+}
+
+_METRICS = {
+    "hit": "Share of questions for which at least one needed passage is among the first k.",
+    "recall": "Share of a question's needed passages that are among the first k, averaged.",
+    "precision": "Share of the first k passages that were needed, averaged.",
+    "mrr": "One over the rank of the first needed passage, averaged: 1 means always first.",
+    "ndcg": "How near the ranking is to the ideal one; highly relevant passages weigh more.",
+    "faithful": "Share of answers without a single unsupported or contradicted claim.",
+    "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",
+    "answer_relevance": "How far answers address what was asked.",
+    "context_relevance": "Share of the passages given that help to answer the question, averaged.",
+    "context_utilization": "Share of needed passages given that some supported claim rests on.",
+    "correctness": "How far answers state what the reference answer states (F1 over claims).",
+    "abstention": "Share of questions rightly answered or rightly declined.",
+}
+
+
+def metric_words(name: str) -> str:
+    """One line of meaning for the metric `name`, its cutoff filled in; "" where none is known.
+
+    Examples
+    --------
+    >>> metric_words("hit@5")
+    'Share of questions for which at least one needed passage is among the first 5.'
+    """
+    base, _, k = name.partition("@")
+    words = _METRICS.get(base, "")
+    return words.replace("first k", f"first {k}") if k else words

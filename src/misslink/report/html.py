@@ -1,0 +1,103 @@
+"""A run as one self-contained HTML page that loads nothing and runs no script but its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from misslink.errors import InputError
+from misslink.registry import exporters
+from misslink.report.page import Page, build
+from misslink.types import Run
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["render", "write"]
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+@exporters.register("html")
+def write(run: Run, path: Path) -> Path:
+    """Write the report of `run` as one HTML file, whole or not at all.
+
+    Parameters
+    ----------
+    run : Run
+        Any run; one without cases, verdicts or links gives a page that says so.
+    path : Path
+        The file; its folder is made, a file that is there is replaced.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    content = render(build(run)).encode()
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_bytes(content)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as problem:
+        raise InputError(
+            f"the report cannot be written ({problem.strerror}); give another path", path=path
+        ) from None
+    return path
+
+
+def render(page: Page) -> str:
+    """Turn `page` into HTML: every text escaped, only the page's own style and script allowed."""
+    from markupsafe import Markup  # comes with jinja2
+
+    style, script = _asset("report.css"), _asset("report.js")
+    html = (
+        _environment()
+        .get_template("report.jinja")
+        .render(
+            page=page,
+            # Both are files of this package; nobody else's text is in them.
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+    )
+    # What no file can carry: half a surrogate pair, and NUL, which browsers treat each their own.
+    return html.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2  # kept out of `import misslink`
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a Content-Security-Policy calls the text of an inline element."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

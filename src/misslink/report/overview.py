@@ -1,0 +1,169 @@
+"""The run in numbers: one a level, then every metric of every level, then groups of cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.report.wording import Shown, estimate_in, mapping_in, shown
+from misslink.types import Run
+
+__all__ = [
+    "Level",
+    "Measured",
+    "Number",
+    "Slice",
+    "Slices",
+    "levels",
+    "no_judge",
+    "numbers",
+    "slices",
+]
+
+_SMALL = 10  # cases under which a group is marked
+
+
+@dataclass(frozen=True)
+class Number:
+    """One of the three numbers: which level, what it asks, and the estimate."""
+
+    level: str
+    question: str
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A metric with what was scored, skipped and failed (None: not counted), and why."""
+
+    shown: Shown
+    coverage: tuple[int, int, int] | None
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of the evaluation and its metrics."""
+
+    title: str
+    question: str
+    metrics: tuple[Measured, ...]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A group of cases; ``small`` where it has so few that its numbers say little."""
+
+    name: str
+    n: int
+    small: bool
+    metrics: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """All groups of one category or tag, worst first."""
+
+    dimension: str
+    metrics: tuple[str, ...]
+    groups: tuple[Slice, ...]
+
+
+def numbers(run: Run, k: int) -> tuple[Number, Number, Number]:
+    """One number a level: recall@k, faithful, correctness."""
+    summary = run.summary
+    recall = f"recall@{k}"
+    return (
+        Number(
+            "Retrieval",
+            f"of the needed passages are among the first {k}",
+            shown(recall, estimate_in(summary, "retrieval", recall)),
+        ),
+        Number(
+            "Generation",
+            "of answers claim nothing beyond their passages",
+            shown("faithful", estimate_in(summary, "generation", "faithful", why=no_judge(run))),
+        ),
+        Number(
+            "Answer",
+            "agreement with the reference answers (claim F1)",
+            shown("correctness", estimate_in(summary, "answer", "correctness", why=no_judge(run))),
+        ),
+    )
+
+
+def levels(run: Run) -> tuple[Level, ...]:
+    """The three levels with every metric that the summary holds."""
+    titles = (
+        ("retrieval", "1. Retrieval", "Did the needed passages come back?"),
+        ("generation", "2. Generation", "Does the answer stay with its passages?"),
+        ("answer", "3. Answer", "Is the answer right?"),
+    )
+    return tuple(
+        Level(
+            title,
+            question,
+            tuple(_measured(run, key, name) for name in mapping_in(run.summary.get(key))),
+        )
+        for key, title, question in titles
+    )
+
+
+def slices(run: Run) -> tuple[Slices, ...]:
+    """Groups by category and by each tag, those with the lowest numbers first."""
+    found = []
+    for dimension, groups in mapping_in(run.summary.get("slices")).items():
+        names: dict[str, None] = {}  # in the order of their first appearance
+        for group in mapping_in(groups).values():
+            names |= dict.fromkeys(mapping_in(mapping_in(group).get("metrics")))
+        rows = [
+            (_mean_value(group, tuple(names)), _slice(name, group, tuple(names)))
+            for name, group in mapping_in(groups).items()
+        ]
+        rows.sort(key=lambda row: (row[0], row[1].name))
+        if rows:
+            found.append(Slices(dimension, tuple(names), tuple(row for _, row in rows)))
+    return tuple(found)
+
+
+def _measured(run: Run, level: str, name: str) -> Measured:
+    # The share of faithful answers is read off the faithfulness verdicts.
+    verdict = "faithfulness" if name == "faithful" else name
+    counted = mapping_in(mapping_in(run.summary.get("coverage")).get(verdict))
+    numbers = [counted.get(status) for status in ("scored", "skipped", "failed")]
+    coverage = [number for number in numbers if isinstance(number, int)]
+    reasons = Counter(
+        f"{given.status}: {given.reason}"
+        for given in run.verdicts
+        if given.metric == verdict and given.status != "scored"
+    )
+    return Measured(
+        shown=shown(name, estimate_in(run.summary, level, name)),
+        coverage=(coverage[0], coverage[1], coverage[2]) if len(coverage) == len(numbers) else None,
+        why=tuple(f"{count} {reason}" for reason, count in reasons.most_common(3)),
+    )
+
+
+def _slice(name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:
+    size = mapping_in(group).get("n")
+    n = size if isinstance(size, int) else 0
+    estimates = (estimate_in(mapping_in(group), "metrics", metric) for metric in metrics)
+    return Slice(
+        name=name,
+        n=n,
+        small=n < _SMALL,
+        metrics=tuple(shown(*pair) for pair in zip(metrics, estimates, strict=True)),
+    )
+
+
+def _mean_value(group: JsonValue, metrics: tuple[str, ...]) -> float:
+    values = [estimate_in(mapping_in(group), "metrics", metric).value for metric in metrics]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else 2.0  # nothing measured comes last
+
+
+def no_judge(run: Run) -> str:
+    """Why no judged metric exists; "" where a judge was asked."""
+    return "no judge was asked" if run.manifest.get("judge") in ("none", None) else ""

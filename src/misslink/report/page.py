@@ -1,0 +1,172 @@
+"""The report as plain data: everything the page says, built from a run alone.
+
+Rendering (``html.py`` and its templates) decides how it looks and computes nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from pydantic import JsonValue
+
+from misslink.report.association import (
+    CauseRow,
+    Cross,
+    Headline,
+    causes,
+    crosses,
+    headline,
+)
+from misslink.report.cases import CaseEntry, case_entries
+from misslink.report.glossary import metric_words
+from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
+from misslink.report.sankey import Flow, flow
+from misslink.report.wording import mapping_in, plural
+from misslink.types import Run
+
+__all__ = ["Badge", "Page", "build"]
+
+_UNKNOWN = "not recorded"
+
+
+@dataclass(frozen=True)
+class Badge:
+    """How far the judge can be trusted: a few words and a sentence."""
+
+    text: str
+    note: str
+    warns: bool
+
+
+@dataclass(frozen=True)
+class Page:
+    """All of the report; texts are as their writers left them, so escape them."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    badge: Badge
+    headline: Headline
+    numbers: tuple[Number, ...]
+    flow: Flow | None
+    crosses: tuple[Cross, ...]
+    causes: tuple[CauseRow, ...]
+    levels: tuple[Level, ...]
+    slices: tuple[Slices, ...]
+    cases: tuple[CaseEntry, ...]
+    metrics: tuple[tuple[str, str], ...]
+    manifest: tuple[tuple[str, str], ...]
+    command: str
+
+
+def build(run: Run) -> Page:
+    """Collect what the report says of `run`.
+
+    Parameters
+    ----------
+    run : Run
+        Any run: without cases, verdicts or links too. Nothing is asked of a model, and nothing
+        is read but the run.
+
+    Returns
+    -------
+    Page
+        What was not measured says why.
+    """
+    found = levels(run)
+    measured = [metric.shown.name for level in found for metric in level.metrics]
+    return Page(
+        title=_title(run.manifest),
+        facts=_facts(run),
+        badge=_badge(run.manifest),
+        headline=headline(run),
+        numbers=numbers(run, _k(run)),
+        flow=flow(run.links),
+        crosses=crosses(run),
+        causes=causes(run),
+        levels=found,
+        slices=slices(run),
+        cases=case_entries(run),
+        metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
+        manifest=_manifest(run.manifest),
+        command=_text(run.manifest, "command", ""),
+    )
+
+
+def _title(manifest: Mapping[str, JsonValue]) -> str:
+    app = _text(manifest, "app", "")
+    if app:
+        return app
+    traces = _text(manifest, "traces", "")
+    return PurePath(traces).name if traces else "A RAG app"
+
+
+def _facts(run: Run) -> tuple[tuple[str, str], ...]:
+    manifest = run.manifest
+    return (
+        ("Questions", plural(len(run.cases), "case")),
+        ("Gold set", PurePath(_text(manifest, "goldset")).name),
+        ("Judge", _text(manifest, "judge")),
+        ("Cutoff", f"k = {_text(manifest, 'k')}"),
+        ("Date", _date(_text(manifest, "created"))),
+        ("misslink", _text(manifest, "misslink")),
+    )
+
+
+def _badge(manifest: Mapping[str, JsonValue]) -> Badge:
+    judge = _text(manifest, "judge", "")
+    note = _text(manifest, "judge_note", "")
+    if judge in ("", "none"):
+        return Badge("no judge", note or "Only retrieval was measured.", warns=False)
+    if judge.startswith("embedded"):
+        usual = "It weighs shared words and numbers; it does not understand the text."
+        return Badge("heuristic judge", note or usual, warns=True)
+    usual = "Its verdicts were not compared with human labels, so they may be off by a constant."
+    return Badge("not calibrated", note or usual, warns=True)
+
+
+def _manifest(manifest: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
+    """What is needed to repeat the run, as rows of a label and a text."""
+    told = {
+        "App": _text(manifest, "app", ""),
+        "Traces": _text(manifest, "traces", ""),
+        "Gold set": _text(manifest, "goldset"),
+        "Judge": _text(manifest, "judge"),
+        "Cutoff k": _text(manifest, "k"),
+        "Asked deeper to": _text(manifest, "depth"),
+        "Seed": _text(manifest, "seed"),
+        "Created": _text(manifest, "created"),
+        "misslink": _text(manifest, "misslink"),
+    }
+    prompts = manifest.get("prompts")
+    for prompt in prompts if isinstance(prompts, list) else []:
+        fields = mapping_in(prompt)
+        name = f"Prompt {_text(fields, 'name')}, version {_text(fields, 'version')}"
+        told[name] = f"sha256 {_text(fields, 'sha256')}"
+    versions = mapping_in(manifest.get("versions"))
+    if versions:
+        told["Versions"] = ", ".join(f"{name} {_text(versions, name)}" for name in versions)
+    return tuple((label, text) for label, text in told.items() if text)
+
+
+def _k(run: Run) -> int:
+    for value in (run.summary.get("k"), run.manifest.get("k")):
+        if isinstance(value, int) and value > 0:
+            return value
+    return 5
+
+
+def _text(mapping: Mapping[str, JsonValue], key: str, missing: str = _UNKNOWN) -> str:
+    value = mapping.get(key)
+    return missing if value is None or value == "" else str(value)
+
+
+def _date(created: str) -> str:
+    try:
+        moment = dt.datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    zone = f" {moment.tzname()}" if moment.tzinfo else ""
+    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"

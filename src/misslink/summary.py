@@ -1,0 +1,138 @@
+"""From verdicts and rank scores to numbers fit to be read: levels, slices, coverage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from misslink.stats import mean, proportion
+from misslink.types import Case, Estimate, Verdict
+
+__all__ = ["Scores", "coverage", "levels", "slices"]
+
+Scores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
+
+
+def levels(
+    scores: Scores, verdicts: Sequence[Verdict], level_of: Mapping[str, int], *, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return the estimates of the three levels.
+
+    Parameters
+    ----------
+    scores : mapping of str to mapping of str to float or None
+        Rank metric to case id to value.
+    verdicts : sequence of Verdict
+    level_of : mapping of str to int
+        Judged metric to its level, 2 or 3; each appears even without any verdict.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    dict
+        'retrieval', 'generation' and 'answer', each metric name to Estimate. ``faithful`` and
+        ``correct`` are the shares of answers whose faithfulness and correctness are good.
+    """
+    generation: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    for metric, level in level_of.items():
+        mine = [verdict for verdict in verdicts if verdict.metric == metric]
+        target = generation if level == 2 else answer  # noqa: PLR2004 (levels are numbered)
+        target[metric] = _mean_verdict(mine, seed).model_dump()
+        if metric == "faithfulness":
+            target["faithful"] = _share_good(mine).model_dump()
+        if metric == "correctness":
+            target["correct"] = _share_good(mine).model_dump()
+            for part in ("precision", "recall"):
+                target[f"correctness_{part}"] = _mean_part(mine, part, seed).model_dump()
+    return {
+        "retrieval": {
+            metric: _mean_scores(of_case.values(), seed).model_dump()
+            for metric, of_case in scores.items()
+        },
+        "generation": generation,
+        "answer": answer,
+    }
+
+
+def slices(
+    cases: Sequence[Case], scores: Scores, verdicts: Sequence[Verdict], *, k: int, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return recall@k, faithful and correctness by category and by each tag.
+
+    Returns
+    -------
+    dict
+        'category' or the tag's name, to the group's name, to ``{"n", "metrics"}``.
+    """
+    groups: dict[str, dict[str, set[str]]] = {}
+    for case in cases:
+        axes = dict(case.tags)
+        if case.category is not None:
+            axes["category"] = case.category
+        for axis, group in axes.items():
+            groups.setdefault(axis, {}).setdefault(group, set()).add(case.id)
+    recall = scores.get(f"recall@{k}", {})
+    found: dict[str, dict[str, Any]] = {}
+    for axis in sorted(groups, key=lambda name: (name != "category", name)):
+        for group, ids in sorted(groups[axis].items()):
+            mine = [verdict for verdict in verdicts if verdict.case_id in ids]
+            faithfulness = [v for v in mine if v.metric == "faithfulness"]
+            correctness = [v for v in mine if v.metric == "correctness"]
+            metrics = {
+                f"recall@{k}": _mean_scores([recall.get(i) for i in sorted(ids)], seed),
+                "faithful": _share_good(faithfulness),
+                "correctness": _mean_verdict(correctness, seed),
+            }
+            found.setdefault(axis, {})[group] = {
+                "n": len(ids),
+                "metrics": {name: value.model_dump() for name, value in metrics.items()},
+            }
+    return found
+
+
+def coverage(verdicts: Sequence[Verdict], metrics: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Count the verdicts of each metric that are scored, skipped and failed."""
+    counts = Counter((verdict.metric, verdict.status) for verdict in verdicts)
+    return {
+        metric: {status: counts[metric, status] for status in ("scored", "skipped", "failed")}
+        for metric in metrics
+    }
+
+
+def _mean_scores(values: Iterable[float | None], seed: int) -> Estimate:
+    known = [value for value in values if value is not None]
+    if not known:
+        return Estimate.missing("no case has relevant passages and a ranking")
+    return mean(known, seed=seed)
+
+
+def _mean_verdict(verdicts: Sequence[Verdict], seed: int) -> Estimate:
+    known = [verdict.value for verdict in verdicts if verdict.value is not None]
+    return mean(known, seed=seed) if known else Estimate.missing(_why_none(verdicts))
+
+
+def _mean_part(verdicts: Sequence[Verdict], part: str, seed: int) -> Estimate:
+    known = [v.parts[part] for v in verdicts if v.parts.get(part) is not None]
+    return mean(known, seed=seed) if known else Estimate.missing(_why_none(verdicts))
+
+
+def _share_good(verdicts: Sequence[Verdict]) -> Estimate:
+    labels = [verdict.label for verdict in verdicts if verdict.label is not None]
+    if not labels:
+        return Estimate.missing(_why_none(verdicts))
+    return proportion(sum(labels), len(labels))
+
+
+def _why_none(verdicts: Sequence[Verdict]) -> str:
+    """Say why no verdict has a value, the most frequent reason first."""
+    if not verdicts:
+        return "no judge was asked"
+    reasons = Counter(f"{v.status}: {v.reason}" for v in verdicts if v.value is None)
+    if not reasons:
+        return "no verdict has this part"
+    reason, count = reasons.most_common(1)[0]
+    more = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
+    return f"no case has a value ({count} of {len(verdicts)} {reason}{more})"
