@@ -173,7 +173,8 @@ def every_table(n: int) -> Ints:
 def with_value(tables: Ints) -> NDArray[np.bool_]:
     """Tables with a bad answer and a hit."""
     miss_bad, _, hit_bad, hit_good = tables.T
-    return (miss_bad + hit_bad > 0) & (hit_bad + hit_good > 0)
+    valued: NDArray[np.bool_] = (miss_bad + hit_bad > 0) & (hit_bad + hit_good > 0)
+    return valued
 
 
 def log_ways(tables: Ints) -> Floats:

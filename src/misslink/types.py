@@ -117,7 +117,7 @@ class Case(Noun):
             return data
         question = data.get("question", data.get("query"))
         if not isinstance(question, str):
-            return data  # the field's own error is clearer than one about the id
+            return {**data, "id": "none"}  # the question's own error is the one to show
         digest = hashlib.sha256(question.encode()).hexdigest()[:12]
         return {**data, "id": f"q-{digest}"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -16,7 +17,7 @@ from typing import Any
 
 from misslink.errors import InputError
 
-__all__ = ["check_app", "load_app", "place_of"]
+__all__ = ["check_app", "load_app", "place_of", "source_of"]
 
 
 def load_app(spec: str, folder: Path | None = None) -> Any:
@@ -73,13 +74,37 @@ def place_of(error: BaseException) -> tuple[str, int] | None:
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return error.filename, error.lineno
-    libraries = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
-    libraries.append(Path(__file__).parent.parent)
     for step in reversed(traceback.extract_tb(error.__traceback__)):
-        foreign = any(Path(step.filename).is_relative_to(library) for library in libraries)
-        if not foreign and not step.filename.startswith("<") and step.lineno:
+        if step.lineno and _is_own(step.filename):
             return step.filename, step.lineno
     return None
+
+
+def source_of(app: Any) -> str:
+    """SHA-256 of the kind of app and of every module of the reader's own imported by now.
+
+    It changes when the app's code does; the data and the index that the app reads are not in it.
+    """
+    kind = type(app)
+    digest = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
+    files = {
+        str(file)
+        for name, module in list(sys.modules.items())
+        if name != "__main__" and (file := getattr(module, "__file__", None)) and _is_own(str(file))
+    }
+    for file in sorted(files):
+        path = Path(file)
+        if path.suffix == ".py" and path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _is_own(filename: str) -> bool:
+    """Whether a source file is the reader's: no library's, not frozen, not misslink's."""
+    libraries = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
+    libraries.append(Path(__file__).parent.parent)
+    foreign = any(Path(filename).is_relative_to(library) for library in libraries)
+    return not foreign and not filename.startswith("<")
 
 
 def _from_file(target: str, home: Path) -> ModuleType:
@@ -140,7 +165,7 @@ def _alternatives(name: str, owner: Any) -> str:
     public = [known for known in dir(owner) if not known.startswith("_")]
     near = difflib.get_close_matches(name, public, n=3)
     if near:
-        return f"did you mean {' or '.join(f"'{known}'" for known in near)}?"
+        return f"did you mean {' or '.join(map(repr, near))}?"
     objects = [known for known in public if not inspect.ismodule(getattr(owner, known, None))]
     return f"it has {', '.join(objects[:8])}" if objects else "it is empty"
 
@@ -152,24 +177,25 @@ def _nearest(name: str, known: list[str]) -> str:
 
 def _why_no_app(app: Any) -> str | None:
     wanted = "name a Runnable, a retriever, a compiled graph or a function of the question"
+    problem = None
     if inspect.ismodule(app):
-        return f"is a module, not an app; {wanted} in it"
-    if inspect.isclass(app):
-        return f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
-    if hasattr(app, "invoke") and hasattr(app, "ainvoke"):
-        return None
-    if hasattr(app, "compile") and hasattr(app, "add_node"):
-        return "is a graph that was not compiled; name what its .compile() returns"
-    if not callable(app):
-        return f"is {_article(type(app).__name__)}, not an app; {wanted}"
-    if inspect.isgeneratorfunction(app) or inspect.isasyncgenfunction(app):
-        return "yields its answer in pieces; name a function that returns the whole answer"
-    if not _takes_a_question(app):
-        return (
+        problem = f"is a module, not an app; {wanted} in it"
+    elif inspect.isclass(app):
+        problem = f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
+    elif hasattr(app, "invoke") and hasattr(app, "ainvoke"):
+        pass
+    elif hasattr(app, "compile") and hasattr(app, "add_node"):
+        problem = "is a graph that was not compiled; name what its .compile() returns"
+    elif not callable(app):
+        problem = f"is {_article(type(app).__name__)}, not an app; {wanted}"
+    elif inspect.isgeneratorfunction(app) or inspect.isasyncgenfunction(app):
+        problem = "yields its answer in pieces; name a function that returns the whole answer"
+    elif not _takes_a_question(app):
+        problem = (
             "cannot be called with one question; if it builds the app, call it in your file and "
             "name the result, say  app = build()"
         )
-    return None
+    return problem
 
 
 def _takes_a_question(app: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,9 +16,10 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
+from misslink.capture.models import ModelCall, added, outputs, texts, tokens
 from misslink.types import Usage
 
-__all__ = ["CURRENT", "Call", "ModelCall", "Recorder", "install_hook"]
+__all__ = ["CURRENT", "Call", "Recorder", "install_hook"]
 
 CURRENT: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
 _INSIDE: ContextVar[Call | None] = ContextVar("misslink_inside", default=None)
@@ -78,14 +79,6 @@ class Call:
         if self.frame is None or self.runner != _runner():
             return True
         return any(step is self.frame for step in _stack(frame))
-
-
-@dataclass(eq=False)
-class ModelCall:
-    """One call of a model: the text it was given, and the text it gave."""
-
-    prompt: str
-    output: str = ""
 
 
 class Recorder(BaseCallbackHandler):
@@ -177,8 +170,8 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Remember what the tool was asked."""
         inputs = kwargs.get("inputs")
-        texts = [value for value in inputs.values() if isinstance(value, str)] if inputs else []
-        self._tools[run_id] = texts[0] if len(texts) == 1 else input_str
+        words = [value for value in inputs.values() if isinstance(value, str)] if inputs else []
+        self._tools[run_id] = words[0] if len(words) == 1 else input_str
         del serialized
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -187,8 +180,8 @@ class Recorder(BaseCallbackHandler):
         artifact = getattr(output, "artifact", None)
         if not isinstance(artifact, list) or not artifact:
             return
-        seen = {id(document) for call in self.calls for document in call.documents}
-        if any(not hasattr(item, "page_content") or id(item) in seen for item in artifact):
+        seen = {one.page_content for call in self.calls for one in call.documents}
+        if any(getattr(item, "page_content", None) in {*seen, None} for item in artifact):
             return
         call = Call(query=query, name=str(kwargs.get("name") or getattr(output, "name", "tool")))
         self._begin(call, None)
@@ -225,7 +218,7 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Keep the text of all messages."""
         del serialized
-        said = [text for batch in messages for one in batch for text in _texts(one.content)]
+        said = [text for batch in messages for one in batch for text in texts(one.content)]
         self._asked(run_id, said)
 
     def on_llm_start(
@@ -237,30 +230,21 @@ class Recorder(BaseCallbackHandler):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep the output and add up the tokens."""
-        generations = [one for batch in response.generations for one in batch]
         model = self._asking.pop(run_id, None)
         if model is not None:
-            model.output = "\n".join(text for one in generations for text in _outputs(one))
-        used = [_usage(getattr(one, "message", None)) for one in generations]
-        if not any(used):
-            used = [_llm_usage(response.llm_output or {})]
+            model.output = outputs(response)
         with self._lock:
-            for prompt_tokens, completion_tokens in (pair for pair in used if pair):
-                before = self.usage or Usage()
-                self.usage = Usage(
-                    prompt_tokens=_sum(before.prompt_tokens, prompt_tokens),
-                    completion_tokens=_sum(before.completion_tokens, completion_tokens),
-                )
+            self.usage = added(self.usage, tokens(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """A model that failed was asked all the same."""
         del error
         self._asking.pop(run_id, None)
 
-    def _asked(self, run_id: UUID, texts: Sequence[str]) -> None:
+    def _asked(self, run_id: UUID, said: Sequence[str]) -> None:
         if self._enclosing(_caller()) is not None:
             return
-        model = ModelCall(prompt="\n".join(texts))
+        model = ModelCall(prompt="\n".join(said))
         self._asking[run_id] = model
         with self._lock:
             self.models.append(model)
@@ -299,41 +283,3 @@ def _runner() -> tuple[int, Any]:
     except RuntimeError:  # no event loop in this thread
         task = None
     return threading.get_ident(), task
-
-
-def _texts(content: Any) -> Iterator[str]:
-    """Every text in a message's content, however deep; pictures and sounds are none."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list | tuple):
-        for block in content:
-            yield from _texts(block)
-    elif isinstance(content, Mapping):
-        if not str(content.get("type", "")).startswith(("image", "audio", "video", "file")):
-            for key in ("title", "text", "content", "source", "data", "input", "output"):
-                yield from _texts(content.get(key))
-
-
-def _outputs(generation: Any) -> Iterator[str]:
-    yield str(getattr(generation, "text", "") or "")
-    for tool_call in getattr(getattr(generation, "message", None), "tool_calls", None) or ():
-        yield from (value for value in tool_call["args"].values() if isinstance(value, str))
-
-
-def _usage(message: Any) -> tuple[int | None, int | None] | None:
-    used = getattr(message, "usage_metadata", None)
-    return (used.get("input_tokens"), used.get("output_tokens")) if used else None
-
-
-def _llm_usage(output: Mapping[str, Any]) -> tuple[int | None, int | None] | None:
-    used = output.get("token_usage") or output.get("usage") or {}
-    if not isinstance(used, Mapping) or not used:
-        return None
-    return (
-        used.get("prompt_tokens", used.get("input_tokens")),
-        used.get("completion_tokens", used.get("output_tokens")),
-    )
-
-
-def _sum(known: int | None, more: int | None) -> int | None:
-    return known if more is None else (known or 0) + more

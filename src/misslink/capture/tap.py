@@ -83,8 +83,8 @@ def _classes(root: type) -> Iterator[type]:
     while waiting:
         one = waiting.pop()
         yield one
-        new = [child for child in one.__subclasses__() if child not in seen]
-        seen.update(new)
+        new: set[type] = set(one.__subclasses__()) - seen
+        seen |= new
         waiting += new
 
 

@@ -17,9 +17,9 @@ _AGREEMENT = {"agrees": True, "contradicts": False}
 def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple[Claim, ...]:
     """Turn the claims of a reply into claims with places and verified quotes.
 
-    A quote is looked up in the passage it is said to be from, then in the others. One that is in
-    none supports nothing: the claim is unsupported, and its note says why. A claim that cannot be
-    located in the answer keeps its place open and still counts.
+    A quote is looked up in the passages, and every passage that holds it is evidence. One that is
+    in none supports nothing: the claim is unsupported, and its note says why. A claim that cannot
+    be located in the answer keeps its place open and still counts.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
         Whose ``parsed`` is an Examination.
     answer : str
     passages : sequence of Passage
-        In the order in which the judge numbered them, from 1.
+        What the judge was shown.
 
     Returns
     -------
@@ -50,11 +50,9 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
         note = None
         evidence: tuple[Evidence, ...] = ()
         if support != "unsupported":
-            found, note = _look_up(claim.quote, claim.passage, passages)
-            if found is None:
+            evidence, note = _look_up(claim.quote, passages)
+            if not evidence:
                 support = "unsupported"
-            else:
-                evidence = (found,)
         claims.append(
             Claim(
                 text=claim.text,
@@ -71,19 +69,17 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
 
 
 def _look_up(
-    quote: str | None, number: int | None, passages: Sequence[Passage]
-) -> tuple[Evidence | None, str | None]:
-    """Find a quote; return it with its place, or None, and a note where the judge was off."""
+    quote: str | None, passages: Sequence[Passage]
+) -> tuple[tuple[Evidence, ...], str | None]:
+    """Find a quote in every passage that holds it; without any, say what is wrong with it."""
     if quote is None or not content_words(quote):
-        return None, "the judge gave no quote for it"
-    named = passages[number - 1] if number and 1 <= number <= len(passages) else None
-    for passage in [*([named] if named else []), *passages]:
-        span = locate(quote, passage.text)
-        if span is None:
-            continue
-        start, end = span
-        exact = passage.text[start:end]
-        note = None if passage is named else "the judge named another passage for this quote"
-        found = Evidence(passage_id=passage.id, quote=exact, start=start, end=end)
-        return found, note
-    return None, "the judge's quote is in no passage"
+        return (), "the judge gave no quote for it"
+    places = ((passage, locate(quote, passage.text)) for passage in passages)
+    found = tuple(
+        Evidence(
+            passage_id=passage.id, quote=passage.text[slice(*span)], start=span[0], end=span[1]
+        )
+        for passage, span in places
+        if span is not None
+    )
+    return found, None if found else "the judge's quote is in no passage"

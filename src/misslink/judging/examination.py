@@ -18,11 +18,10 @@ class _Part(BaseModel):
 
 
 class ClaimSaid(_Part):
-    """A claim of the answer: its words, its support, and the passage (from 1) with the quote."""
+    """A claim of the answer: its words, its support, and the words of a passage that decide it."""
 
     text: str
     support: Support
-    passage: int | None
     quote: str | None
 
 

@@ -18,8 +18,6 @@ from misslink.types import Usage
 
 __all__ = ["Ledger"]
 
-_GRACE_S = 20.0
-
 
 class Ledger:
     """A judge whose replies are kept: the same question is asked once.
@@ -122,18 +120,17 @@ class Ledger:
         }
 
     async def close(self) -> None:
-        """Let calls in flight come home for up to 20 s, then close the judge and the file."""
-        if self._in_flight:
-            _, late = await asyncio.wait(self._in_flight.values(), timeout=_GRACE_S)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        """Close the judge, which may let calls in flight come home, then the file."""
         await self.judge.close()
+        left = list(self._in_flight.values())
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         self._replies.close()
 
     async def _ask_and_keep(self, key: str, ask: Ask, repeat: int) -> Reply:
-        self.calls += 1
         reply = await self.judge.ask(ask)
+        self.calls += 1
         if reply.usage is not None:
             self._usages.append(reply.usage)
         if not came(reply):

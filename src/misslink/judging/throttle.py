@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from misslink.judging.reading import came
 __all__ = ["Throttle"]
 
 _FAILURES_IN_A_ROW = 5
+_GRACE_S = 20.0
 
 
 class Throttle:
@@ -40,6 +42,7 @@ class Throttle:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
+        self._concurrency = concurrency
         self._places = asyncio.Semaphore(concurrency)
         self._failures = 0
         self._outage: str | None = None
@@ -71,5 +74,12 @@ class Throttle:
             return reply
 
     async def close(self) -> None:
-        """Close the judge."""
+        """Let the asks in flight come home for up to 20 s, start no other, and close the judge."""
+        self._outage = self._outage or "the run has ended"
+        # Places are given in the order of asking: whoever waits is turned away, and when all
+        # places are here nobody is out any more.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                for _ in range(self._concurrency):
+                    await self._places.acquire()
         await self.judge.close()

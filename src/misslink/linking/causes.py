@@ -14,7 +14,7 @@ def retrieval_miss(facts: Facts) -> str | None:
     """A needed passage never reached the prompt, and the answer is unfaithful or wrong."""
     if not facts.found.missed or facts.found.retrieval not in {"miss", "partial"} or not facts.bad:
         return None
-    missed, needed = len(facts.found.missed), facts.found.needed
+    missed, needed = len(facts.found.missed), facts.needed
     what = "the needed passage" if needed == 1 else f"{missed} of {needed} needed passages"
     return f"{what} never reached the prompt, and {_how_bad(facts)}"
 
@@ -56,7 +56,7 @@ def fabricated(facts: Facts) -> str | None:
     """A claim is not supported although the context was complete."""
     if facts.found.retrieval not in {"hit", "none_needed"} or not facts.unfaithful:
         return None
-    complete = "every needed passage was there" if facts.found.needed else "no passage was needed"
+    complete = "every needed passage was there" if facts.needed else "no passage was needed"
     return f"{complete}, and {_how_bad(facts)}"
 
 

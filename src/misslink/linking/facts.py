@@ -32,6 +32,11 @@ class Facts:
     missing: str | None
 
     @property
+    def needed(self) -> int:
+        """How many passages the case needs."""
+        return len(self.found.found) + len(self.found.missed)
+
+    @property
     def bad(self) -> bool:
         """The answer is unfaithful or wrong."""
         return self.answer == "unfaithful" or self.correct is False

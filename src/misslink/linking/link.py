@@ -41,27 +41,13 @@ def link_case(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int)
 
 
 def _missed(facts: Facts, k: int) -> tuple[Missed, ...]:
-    missed = []
+    """The missed passages, each with the subtype that its rank alone tells."""
     retrieved = {passage.id for passage in facts.trace.retrieved}
+    missed = []
     for lost in facts.found.missed:
-        passage = lost.passage
-        subtype = None
-        if lost.split:
-            subtype = "split_evidence"
-        elif passage is not None and passage.id in retrieved and passage.rank <= k:
-            subtype = "dropped_before_prompt"
-        elif lost.rank is not None:
-            subtype = "below_cutoff"
-        missed.append(
-            Missed(
-                passage_id=passage.id if passage else lost.need.id,
-                grade=lost.need.grade,
-                true_rank=lost.rank,
-                subtype=subtype,
-                depth=facts.trace.depth,
-                score=passage.score if passage else None,
-                evidence=lost.need.evidence,
-                text=passage.text if passage and passage.text else None,
-            )
-        )
+        subtype = lost.subtype
+        if subtype is None and lost.true_rank is not None:
+            dropped = lost.passage_id in retrieved and lost.true_rank <= k
+            subtype = "dropped_before_prompt" if dropped else "below_cutoff"
+        missed.append(lost.model_copy(update={"subtype": subtype}))
     return tuple(missed)

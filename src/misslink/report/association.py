@@ -138,8 +138,8 @@ def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str,
 def _hedges(part: Estimate) -> tuple[str, ...]:
     said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
     said.append(
-        "The share says how many fewer unfaithful answers there would be if misses were answered "
-        "as faithfully as hits."
+        "The share is the part of unfaithful answers above what the rate after hits would give; "
+        "it is what better retrieval could save at most if the link is causal."
     )
     if part.low is not None and part.high is not None and part.low <= 0 <= part.high:
         said.append("The interval includes 0: these cases alone do not establish a link.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
-from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
+from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
@@ -22,7 +22,7 @@ class VerdictRow:
     value: str
     probability: str
     reason: str
-    judge: str
+    scored: bool
     said: tuple[str, ...]
 
 
@@ -39,9 +39,8 @@ class CaseEntry:
     contributing: tuple[str, ...]
     reason: str
     basis: str
-    retrieval: str
-    answer_outcome: str
-    correct: str
+    failure: bool
+    outcome: str
     category: str
     tags: tuple[str, ...]
     answer: tuple[Piece, ...]
@@ -51,6 +50,7 @@ class CaseEntry:
     missed: tuple[PassageRow, ...]
     references: tuple[str, ...]
     verdicts: tuple[VerdictRow, ...]
+    judges: tuple[str, ...]
     notes: tuple[str, ...]
     error: str
     latency: str
@@ -110,9 +110,8 @@ def _entry(
         contributing=tuple(CAUSES[cause].label for cause in link.contributing) if link else (),
         reason=link.reason if link else "There is no link for this case: no judge was asked.",
         basis="confirmed by replay" if link and link.basis == "replayed" else "",
-        retrieval=RETRIEVALS[link.retrieval] if link else "",
-        answer_outcome=ANSWERS[link.answer] if link else "",
-        correct={True: "Correct", False: "Wrong", None: ""}[link.correct if link else None],
+        failure=link is not None and link.cause in FAILURES,
+        outcome=_outcome(link),
         category=case.category or "",
         tags=tuple(f"{name}: {tag}" for name, tag in case.tags.items()),
         answer=_answer(trace, claims, rows),
@@ -122,6 +121,7 @@ def _entry(
         missed=tuple(spots.missed(one, i) for i, one in enumerate(missed)),
         references=case.references,
         verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
+        judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
         notes=trace.notes if trace else (),
         error=(trace.error or "") if trace else "",
         latency=f"{trace.latency_s:.1f} s" if trace and trace.latency_s is not None else "",
@@ -155,6 +155,16 @@ def _answer_note(trace: Trace | None) -> str:
     return "" if trace.answer.strip() else "The answer is empty."
 
 
+def _outcome(link: Link | None) -> str:
+    """The outcomes in one line, such as "miss, unfaithful, wrong"."""
+    if link is None:
+        return ""
+    words = [RETRIEVALS[link.retrieval], ANSWERS[link.answer]]
+    if link.correct is not None:
+        words.append("correct" if link.correct else "wrong")
+    return ", ".join(words).lower()
+
+
 def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
     value = verdict.status if verdict.value is None else percent(verdict.value)
     own = () if tuple(shown_already) == verdict.claims else verdict.claims
@@ -163,7 +173,7 @@ def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
         value=value,
         probability="" if verdict.probability is None else decimal(verdict.probability),
         reason=verdict.reason or "",
-        judge=verdict.judge,
+        scored=verdict.status == "scored",
         said=tuple(f"{claim.support}: {claim.text}" for claim in own),
     )
 

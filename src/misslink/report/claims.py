@@ -144,7 +144,7 @@ class Spots:
 
     def _need(self, link: ClaimLink) -> Pointer:
         missed = self._missed.get(link.passage_id)
-        words = f"{RELATIONS[link.relation]} ({link.by})"
+        words = f"{RELATIONS[link.relation]}, says {link.by}"
         if missed is None:
             return Pointer("", f"missed passage {link.passage_id}", words, link.quote or "")
         place_in_list = list(self._missed).index(link.passage_id) + 1

@@ -51,6 +51,11 @@ class Level:
     question: str
     metrics: tuple[Measured, ...]
 
+    @property
+    def counted(self) -> bool:
+        """Whether it was counted how many cases could be judged."""
+        return any(metric.coverage for metric in self.metrics)
+
 
 @dataclass(frozen=True)
 class Slice:

@@ -203,9 +203,8 @@ def _signed(digits: str) -> str:
     return digits.replace("-", _MINUS)
 
 
-def _points(value: float) -> str:
-    whole = _signed(f"{100 * value:.0f}")
-    return whole if whole.startswith(_MINUS) or whole == "0" else f"+{whole}"
+def _bare_points(value: float) -> str:
+    return _signed(f"{100 * value:.0f}")
 
 
 def _bare_percent(value: float) -> str:
@@ -213,7 +212,9 @@ def _bare_percent(value: float) -> str:
 
 
 def _named_points(value: float) -> str:
-    return f"{_points(value)} points"
+    whole = _bare_points(value)
+    plus = "" if whole.startswith(_MINUS) or whole == "0" else "+"
+    return f"{plus}{whole} points"
 
 
 def _times(value: float) -> str:
@@ -228,6 +229,6 @@ def _bare_times(value: float) -> str:
 _WRITERS: dict[str, tuple[Callable[[float], str], Callable[[float], str]]] = {
     "share": (percent, _bare_percent),
     "decimal": (decimal, decimal),
-    "points": (_named_points, _points),
+    "points": (_named_points, _bare_points),
     "ratio": (_times, _bare_times),
 }

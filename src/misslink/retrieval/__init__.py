@@ -1,1 +1,36 @@
 """Level 1, what the retriever found."""
+
+from __future__ import annotations
+
+from misslink.retrieval.hits import Hits, collect
+from misslink.retrieval.matching import (
+    Find,
+    Need,
+    find,
+    found_at,
+    needs,
+    relevant_ids,
+    satisfies,
+    split_over,
+)
+from misslink.retrieval.metrics import RankMetric, parse
+from misslink.retrieval.outcomes import Outcome, outcome
+from misslink.retrieval.scoring import score
+
+__all__ = [
+    "Find",
+    "Hits",
+    "Need",
+    "Outcome",
+    "RankMetric",
+    "collect",
+    "find",
+    "found_at",
+    "needs",
+    "outcome",
+    "parse",
+    "relevant_ids",
+    "satisfies",
+    "score",
+    "split_over",
+]

@@ -1,0 +1,74 @@
+"""Level 1: every rank metric of every case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from misslink.errors import InputError
+from misslink.retrieval.hits import collect
+from misslink.retrieval.metrics import parse
+from misslink.types import Case, Trace
+
+__all__ = ["score"]
+
+
+def score(
+    cases: Sequence[Case], traces: Sequence[Trace], metrics: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """Values of rank metrics, case by case; a passage's rank is its position in the trace.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    traces : sequence of Trace
+        In any order, matched by ``case_id``; those of no case are not looked at.
+    metrics : sequence of str
+        Names such as ``recall@5``.
+
+    Returns
+    -------
+    dict of str to dict of str to float or None
+        Metric name to case id to a value in [0, 1], cases in the order given. Of alternatives the
+        best counts, for each metric by itself. None where the case needs nothing that could be
+        looked for, and where the app raised an error before it retrieved anything: that was
+        not measured. A case without a trace, like a query missing from a run, has 0, and so has
+        an app that finished and retrieved nothing.
+
+    Raises
+    ------
+    InputError
+        A metric is unknown, or two cases or two traces have the same id.
+
+    Examples
+    --------
+    >>> from misslink.types import Passage
+    >>> case = Case(id="c1", question="Who?", relevant=["b", "d"])
+    >>> found = [Passage(id=name, rank=rank) for rank, name in enumerate("abc", start=1)]
+    >>> score([case], [Trace(case_id="c1", retrieved=found)], ["recall@3", "mrr"])
+    {'recall@3': {'c1': 0.5}, 'mrr': {'c1': 0.5}}
+    """
+    parsed = {str(metric): metric for metric in map(parse, metrics)}
+    _no_repetition("case", (case.id for case in cases))
+    _no_repetition("trace", (trace.case_id for trace in traces))
+    by_case = {trace.case_id: trace for trace in traces}
+    unmeasured = {
+        trace.case_id for trace in traces if trace.error is not None and not trace.retrieved
+    }
+    measured = [case for case in cases if case.id not in unmeasured]
+    rankings = [by_case[case.id].retrieved if case.id in by_case else () for case in measured]
+    hits = collect(measured, rankings)
+    scores: dict[str, dict[str, float | None]] = {}
+    for name, metric in parsed.items():
+        values: dict[str, float | None] = {case.id: None for case in cases}
+        found = hits.best(metric.of(hits))
+        values |= dict(zip((case.id for case in measured), found, strict=True))
+        scores[name] = values
+    return scores
+
+
+def _no_repetition(kind: str, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for id_ in ids:
+        if id_ in seen:
+            raise InputError(f"two {kind}s have the id '{id_}'; remove one or rename it")
+        seen.add(id_)

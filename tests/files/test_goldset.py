@@ -1,0 +1,85 @@
+"""A gold set that is wrong says where, and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.files import read_goldset
+from misslink.types import Case
+
+
+def write(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_json_lines_and_a_json_array_give_the_same_cases(tmp_path):
+    cases = [{"id": "a", "question": "A?"}, {"id": "b", "query": "B?", "relevant": "p"}]
+    lines = read_goldset(write(tmp_path, "\n\n".join(map(json.dumps, cases)) + "\n"))
+    array = read_goldset(write(tmp_path, json.dumps(cases, indent=1)))
+    assert lines.cases == array.cases
+    assert lines.lines == {"a": 1, "b": 3}
+    assert array.lines == {"a": 2, "b": 6}
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path):
+    gold = read_goldset(
+        write(tmp_path, '\ufeff{"id":"a","question":"A?"}\r\n{"question":"B?"}\r\n')
+    )
+    assert len(gold.cases) == 2
+
+
+def test_a_line_separator_inside_a_text_does_not_cut_the_line(tmp_path):
+    gold = read_goldset(write(tmp_path, '{"id":"a","question":"A\u2028B?"}\n'))
+    assert gold.cases[0].question == "A\u2028B?"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"question": "A?"}\n{"question": \n', r"gold.jsonl, line 2: this is not JSON"),
+        ('{"id": "a"}', r"line 1, field 'question': this field is required"),
+        ('{"question": ""}', r"line 1, field 'question'"),
+        ('{"question": 5}', r"line 1, field 'question'.*found 5"),
+        (
+            '{"id":"a","question":"A?"}\n{"id":"a","question":"B?"}',
+            r"line 2, field 'id': the id 'a' is used twice \(first on line 1\)",
+        ),
+        ('{"question": "A?", "relevent": ["x"]}', r"field 'relevent'.*did you mean 'relevant'"),
+        ('{"question": "A?", "relevant": {"x": "high"}}', r"line 1, field 'relevant.x'"),
+        ('{"question": "A?", "relevant": {"x": NaN}}', r"line 1: this is not JSON \(NaN"),
+        ('"A?"', r"line 1: this is 'A\?', not a JSON object"),
+        ("", r"gold.jsonl: the file is empty"),
+        (" \n\n", r"gold.jsonl: the file is empty"),
+        ("[]", r"gold.jsonl: the file is empty"),
+        ('[{"question": "A?"}\n{"question": "B?"}]', r"line 2: the JSON array lacks a comma"),
+        ('[{"question": "A?"}', r"lacks a comma or its end"),
+    ],
+)
+def test_a_mistake_names_file_line_and_field(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read_goldset(write(tmp_path, text))
+
+
+def test_another_encoding_is_named_with_its_line(tmp_path):
+    path = write(tmp_path, '{"question": "A?"}\n{"question": "Wie groß?"}', "cp1252")
+    with pytest.raises(InputError, match=r"line 2: byte 0xdf is not UTF-8; save the file as UTF-8"):
+        read_goldset(path)
+
+
+def test_a_missing_file_and_a_folder_are_told(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_goldset(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match="this is a folder"):
+        read_goldset(tmp_path)
+
+
+def test_cases_and_mappings_from_python_are_read_too():
+    gold = read_goldset([Case(id="a", question="A?"), {"question": "B?"}])
+    assert gold.cases[0].id == "a"
+    with pytest.raises(InputError, match="no case in it"):
+        read_goldset([])

@@ -1,0 +1,127 @@
+"""A run folder is whole or not there, and nothing of anybody else's is lost."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.files import Staging, read_run
+from misslink.types import Case, Claim, Evidence, Link, Passage, Run, Trace, Verdict
+
+
+def example(inputs="i1"):
+    claim = Claim(
+        text="A\u2028\U0001f600",
+        support="supported",
+        probability=1 / 3,
+        evidence=(Evidence(passage_id="p", quote="A", start=0, end=1),),
+    )
+    return Run(
+        manifest={"inputs": inputs, "k": 5},
+        cases=(Case(id="a", question="A?", relevant={"p": 2}, evidence={"x": 1}),),
+        traces=(Trace(case_id="a", retrieved=(Passage(id="p", text="A", rank=1, score=0.1),)),),
+        verdicts=(
+            Verdict(
+                case_id="a", metric="m", status="scored", value=0.1, claims=(claim,), judge="j"
+            ),
+        ),
+        links=(
+            Link(case_id="a", retrieval="hit", answer="faithful", cause="fine", reason="as it is"),
+        ),
+        summary={"link": {"n": None}},
+    )
+
+
+def publish(out, inputs="i1", **options):
+    staging = Staging(out, inputs, "w", **options)
+    staging.publish(example(inputs), lambda path: path.write_text("page", encoding="utf-8"))
+
+
+def test_a_run_round_trips_without_loss(tmp_path):
+    publish(tmp_path / "run")
+    assert read_run(tmp_path / "run") == example()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run"]
+
+
+def test_a_run_of_the_same_inputs_is_replaced_and_one_of_others_is_refused(tmp_path):
+    out = tmp_path / "run"
+    publish(out)
+    publish(out)
+    with pytest.raises(InputError, match="holds a run of other inputs; choose another --out"):
+        Staging(out, "i2", "w")
+    publish(out, "i2", overwrite=True)
+    assert read_run(out).manifest["inputs"] == "i2"
+
+
+def test_a_folder_with_something_else_is_refused_and_with_overwrite_its_files_stay(tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(InputError, match="holds something that is not a run"):
+        Staging(out, "i1", "w")
+    publish(out, overwrite=True)
+    assert (out / "thesis.txt").read_text(encoding="utf-8") == "years of work"
+    assert read_run(out) == example()
+
+
+def test_a_swap_cut_between_its_renames_is_finished_by_the_next_start(tmp_path):
+    out = tmp_path / "run"
+    publish(out)
+    (out / "note.txt").write_text("kept", encoding="utf-8")
+    out.rename(tmp_path / ".run.old")
+    Staging(out, "i1", "w")
+    assert read_run(out) == example()
+    publish(tmp_path / "other")
+    (tmp_path / "run").rename(tmp_path / ".run.old")
+    (tmp_path / "other").rename(out)
+    Staging(out, "i1", "w")
+    assert (out / "note.txt").read_text(encoding="utf-8") == "kept"
+
+
+def test_traces_of_an_interrupted_run_are_kept_up_to_the_last_whole_line(tmp_path):
+    out = tmp_path / "run"
+    first = Staging(out, "i1", "w1")
+    first.keep(Trace(case_id="a", answer="A\u2028B"))
+    first.keep(Trace(case_id="b"))
+    with (tmp_path / ".run.partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"case_id": "c", "ret')
+    again = Staging(out, "i1", "w1")
+    assert again.kept == {"a": Trace(case_id="a", answer="A\u2028B"), "b": Trace(case_id="b")}
+    again.keep(Trace(case_id="c"))
+    assert set(Staging(out, "i1", "w1").kept) == {"a", "b", "c"}
+    assert Staging(out, "i1", "w2").kept == {}, "another app's traces must not be taken"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be written"):
+        Staging(tmp_path / "run", "i1", "w")
+
+
+def test_a_file_where_a_folder_should_be_is_told(tmp_path):
+    (tmp_path / "run").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="this is a file; name a folder"):
+        Staging(tmp_path / "run", "i1", "w")
+    with pytest.raises(InputError, match="cannot be written"):
+        Staging(tmp_path / "run" / "deep", "i1", "w")
+
+
+def test_the_working_folder_itself_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="needs a folder of its own"):
+        Staging(tmp_path, "i1", "w")
+
+
+def test_what_is_no_run_folder_or_damaged_is_told(tmp_path):
+    with pytest.raises(InputError, match="no run folder"):
+        read_run(tmp_path)
+    publish(tmp_path / "run")
+    (tmp_path / "run" / "links.jsonl").write_text('{"case_id": "a"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"links.jsonl, line 1, field 'retrieval'"):
+        read_run(tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"links.jsonl|summary.json"):
+        read_run(tmp_path / "run")

@@ -1,0 +1,189 @@
+"""What each judged metric reads from one shared reply, worked out by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from misslink.judging.asking import judge_case
+from misslink.judging.examination import (
+    ClaimSaid,
+    ClaimSaidWithReference,
+    Examination,
+    ExaminationWithReference,
+    PassageSaid,
+    ReferenceSaid,
+)
+from misslink.judging.metric import Subject
+from misslink.judging.protocol import Reply
+from misslink.registry import judged_metrics
+from misslink.types import Case, Passage, Trace, Usage
+
+TEXTS = {"a": "The harbour opened in 1904.", "b": "Ships pay a toll.", "c": "Gulls nest there."}
+PASSAGES = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
+SUPPORTED = ("It opened in 1904.", "supported", "opened in 1904")
+INVENTED = ("It has a casino.", "unsupported", None)
+FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
+
+
+class ScriptedJudge:
+    """Answers every ask with the reply it was given, and counts."""
+
+    name = "scripted"
+    identity = {"judge": "scripted"}  # noqa: RUF012 (the protocol's attribute)
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.asked = []
+
+    async def ask(self, ask):
+        self.asked.append(ask)
+        return self.reply
+
+    async def close(self):
+        pass
+
+
+def verdicts(parsed, case=None, answer="It opened in 1904. It has a casino.", **reply):
+    case = case or Case(id="1", question="When did it open?")
+    trace = Trace(case_id=case.id, retrieved=PASSAGES, prompted=("a", "b"), answer=answer)
+    judge = ScriptedJudge(Reply(parsed, reply.pop("raw", "{}"), **reply))
+    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
+    found = asyncio.run(judge_case(Subject(case, trace, 5), metrics, judge))
+    return {verdict.metric: verdict for verdict in found}, judge
+
+
+def plain(*claims, passages=(), response="answers"):
+    said = tuple(ClaimSaid(text=t, support=s, quote=q) for t, s, q in claims)
+    relevant = tuple(PassageSaid(passage=n, relevant=r) for n, r in passages)
+    return Examination(claims=said, passages=relevant, response=response)
+
+
+def referenced(claims, reference_claims, response="answers"):
+    return ExaminationWithReference(
+        claims=tuple(
+            ClaimSaidWithReference(text=t, support="unsupported", quote=None, reference=r)
+            for t, r in claims
+        ),
+        passages=(),
+        response=response,
+        reference_claims=tuple(
+            ReferenceSaid(reference=n, text=t, answer=a) for n, t, a in reference_claims
+        ),
+    )
+
+
+def test_one_call_serves_all_metrics_and_its_cost_stands_on_one_verdict():
+    found, judge = verdicts(plain(SUPPORTED), usage=Usage(prompt_tokens=7), raw="raw")
+    assert len(judge.asked) == 1
+    assert sum(v.usage is not None for v in found.values()) == 1
+    assert sum(v.raw is not None for v in found.values()) == 1
+
+
+def test_faithfulness_is_the_share_of_claims_with_a_quote_that_is_there():
+    found, _ = verdicts(plain(SUPPORTED, INVENTED, FALSE_QUOTE))
+    verdict = found["faithfulness"]
+    assert verdict.value == pytest.approx(1 / 3)
+    assert verdict.label is False
+    assert [claim.support for claim in verdict.claims] == [
+        "supported",
+        "unsupported",
+        "unsupported",
+    ]
+    assert verdicts(plain(SUPPORTED))[0]["faithfulness"].label is True
+
+
+def test_the_probability_of_an_answer_is_that_of_its_least_probable_claim():
+    both = {"claims.0": 0.9, "claims.1": 0.2}
+    assert verdicts(plain(SUPPORTED, INVENTED), probabilities=both)[0][
+        "faithfulness"
+    ].probability == pytest.approx(0.2)
+    one = {"claims.0": 0.9}
+    found, _ = verdicts(plain(SUPPORTED, INVENTED), probabilities=one)
+    assert found["faithfulness"].probability is None, "a claim without one leaves it unknown"
+
+
+@pytest.mark.parametrize(
+    ("response", "value"), [("answers", 1.0), ("partly", 0.5), ("evades", 0.0)]
+)
+def test_answer_relevance_follows_the_response(response, value):
+    found, _ = verdicts(plain(SUPPORTED, response=response))
+    assert found["answer_relevance"].value == value
+
+
+def test_context_relevance_leaves_out_what_the_judge_left_out():
+    found, _ = verdicts(plain(SUPPORTED, passages=[(2, True), (9, True)]))
+    assert found["context_relevance"].passages == {"a": None, "b": 1.0}
+    assert found["context_relevance"].value == 1.0
+    found, _ = verdicts(plain(SUPPORTED))
+    assert found["context_relevance"].status == "failed"
+
+
+def test_utilization_counts_needed_passages_that_a_supported_claim_rests_on():
+    both = Case(id="1", question="q", relevant=["a", "b", "c"])
+    found, _ = verdicts(plain(SUPPORTED), both)
+    assert found["context_utilization"].value == 0.5, "c never reached the prompt"
+    evidence = Case(id="1", question="q", evidence=["opened in 1904"])
+    assert verdicts(plain(SUPPORTED), evidence)[0]["context_utilization"].value == 1.0
+    unlisted, _ = verdicts(plain(SUPPORTED, passages=[(1, True), (2, True)]))
+    assert unlisted["context_utilization"].value == 0.5, "without gold the judge says what counts"
+    absent = Case(id="1", question="q", relevant=["z"])
+    assert verdicts(plain(SUPPORTED), absent)[0]["context_utilization"].status == "skipped"
+
+
+def test_correctness_is_f1_against_the_best_reference():
+    case = Case(id="1", question="q", relevant=["a"], references=["r1", "r2"])
+    said = referenced(
+        [("x", "agrees"), ("y", "silent"), ("z", "silent"), ("w", "agrees")],
+        [(1, "p", "states"), (1, "q", "omits"), (2, "r", "states"), (9, "s", "states")],
+    )
+    verdict = verdicts(said, case)[0]["correctness"]
+    assert verdict.parts == {"precision": 0.5, "recall": 1.0}
+    assert verdict.value == pytest.approx(2 / 3)
+    assert verdict.label is True
+    assert [(claim.text, claim.support) for claim in verdict.claims] == [("r", "supported")]
+
+
+def test_an_answer_that_contradicts_its_reference_is_wrong_however_much_it_states():
+    case = Case(id="1", question="q", relevant=["a"], references=["r1"])
+    said = referenced(
+        [("x", "agrees"), ("y", "contradicts")], [(1, "p", "states"), (1, "q", "states")]
+    )
+    assert verdicts(said, case)[0]["correctness"].label is False
+
+
+def test_declining_is_no_claim_wrong_where_there_is_an_answer_and_right_where_there_is_none():
+    there = Case(id="1", question="q", relevant=["a"], references=["r"])
+    found, _ = verdicts(referenced([], [], response="declines"), there)
+    assert found["faithfulness"].status == "skipped"
+    assert (found["correctness"].value, found["correctness"].label) == (0.0, False)
+    assert found["abstention"].value == 0.0
+    nowhere = Case(id="1", question="q", answerable=False, references=["none"])
+    found, judge = verdicts(plain(response="declines"), nowhere)
+    assert found["abstention"].value == 1.0
+    assert found["correctness"].status == "skipped"
+    assert "references" not in judge.asked[0].messages[1]["content"]
+
+
+def test_where_the_gold_set_does_not_say_abstention_has_no_value_but_is_seen():
+    found, _ = verdicts(plain(response="declines"))
+    assert found["abstention"].status == "skipped"
+    assert found["abstention"].parts == {"declined": 1.0}
+
+
+def test_a_reply_that_cannot_be_read_fails_every_metric_with_its_text_kept():
+    found, _ = verdicts(None, raw="Sure! Here is", problem="no JSON in it")
+    assert {v.status for v in found.values()} == {"failed", "skipped"}
+    failed = [v for v in found.values() if v.status == "failed"]
+    assert all(v.raw == "Sure! Here is" and v.reason == "no JSON in it" for v in failed)
+    assert all(v.value is None for v in found.values())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [(None, "the trace holds no answer"), ("  ", "the answer is empty")]
+)
+def test_without_an_answer_the_judge_is_not_asked(answer, reason):
+    found, judge = verdicts(None, answer=answer)
+    assert judge.asked == []
+    assert found["faithfulness"].reason == reason

@@ -1,0 +1,166 @@
+"""Every cause of the design's table, put there by the evidence it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from misslink.linking import link_case
+from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
+
+TEXTS = {
+    "gold": "The ferry to Holm leaves at seven in the morning.",
+    "noise": "The bus to Holm leaves at nine in the evening.",
+    "other": "Tickets are sold on board.",
+}
+
+
+@dataclass
+class World:
+    """A case in which the app retrieved `retrieved`, and a judge said what the fields say."""
+
+    retrieved: tuple = ("noise", "other")
+    relevant: tuple = ("gold",)
+    support: str | None = "supported"
+    rests_on: str = "noise"
+    declined: bool = False
+    correct: bool | None = None
+    claim_correct: bool | None = None
+    answerable: bool | None = None
+    judge: str = "openai:m"
+    judged_relevant: tuple = ()
+    faithfulness: str = "scored"
+    more: dict = field(default_factory=dict)
+
+    def link(self, **changes):
+        for name, value in changes.items():
+            setattr(self, name, value)
+        case = Case(id="1", question="q", relevant=self.relevant, answerable=self.answerable)
+        passages = tuple(
+            Passage(id=i, text=TEXTS[i], rank=rank) for rank, i in enumerate(self.retrieved, 1)
+        )
+        trace = Trace(
+            case_id="1", retrieved=passages, prompted=self.retrieved, answer="a", **self.more
+        )
+        return link_case(case, trace, {v.metric: v for v in self._verdicts()}, k=5)
+
+    def _verdicts(self):
+        common = {"case_id": "1", "judge": self.judge}
+        evidence = Evidence(passage_id=self.rests_on, quote="q", start=0, end=1)
+        if self.declined:
+            yield Verdict(metric="faithfulness", status="skipped", reason="declines", **common)
+        elif self.faithfulness == "failed":
+            yield Verdict(metric="faithfulness", status="failed", reason="no JSON", **common)
+        elif self.support is not None:
+            supported = self.support == "supported"
+            claim = Claim(
+                text="The ferry to Holm leaves at seven.",
+                support=self.support,
+                evidence=(evidence,) if supported else (),
+                correct=self.claim_correct,
+            )
+            yield Verdict(
+                metric="faithfulness",
+                status="scored",
+                value=float(supported),
+                label=supported,
+                claims=(claim,),
+                **common,
+            )
+        yield Verdict(
+            metric="abstention",
+            status="skipped",
+            reason="not said",
+            parts={"declined": float(self.declined)},
+            **common,
+        )
+        if self.correct is not None:
+            value = float(self.correct)
+            yield Verdict(
+                metric="correctness", status="scored", value=value, label=self.correct, **common
+            )
+        if self.judged_relevant:
+            said = dict.fromkeys(self.judged_relevant, 1.0)
+            yield Verdict(
+                metric="context_relevance", status="scored", value=1.0, passages=said, **common
+            )
+
+
+@pytest.mark.parametrize(
+    ("world", "cause"),
+    [
+        (World(support="unsupported"), "retrieval_miss"),
+        (World(correct=False), "retrieval_miss"),
+        (World(declined=True), "retrieval_miss"),
+        (World(support=None, correct=False), "retrieval_miss"),
+        (World(retrieved=("gold",), relevant=("gold", "other"), correct=False), "retrieval_miss"),
+        (World(relevant=(), answerable=False), "should_have_abstained"),
+        (World(retrieved=("gold",), declined=True), "over_refused"),
+        (World(relevant=(), answerable=True, declined=True), "over_refused"),
+        (World(retrieved=("gold", "noise"), correct=False), "distracted"),
+        (World(retrieved=("gold", "noise"), claim_correct=False), "distracted"),
+        (World(retrieved=("gold",), support="unsupported"), "fabricated"),
+        (World(relevant=(), support="contradicted"), "fabricated"),
+        (World(retrieved=("gold",), rests_on="gold", correct=False), "ignored_context"),
+        (
+            World(rests_on="noise", correct=True, judged_relevant=("noise",)),
+            "gold_hole",
+        ),
+        (World(correct=True), "right_by_memory"),
+        (World(correct=True, judged_relevant=("noise",), judge="embedded"), "right_by_memory"),
+        (World(support=None), "undecided"),
+        (World(faithfulness="failed"), "undecided"),
+        (World(relevant=(), declined=True), "undecided"),
+        (World(retrieved=("gold",), rests_on="gold"), "fine"),
+        (World(retrieved=("gold",), rests_on="gold", correct=True), "fine"),
+        (World(relevant=(), answerable=False, declined=True), "fine"),
+        (World(retrieved=("gold",), relevant=("gold", "other"), rests_on="gold"), "fine"),
+    ],
+)
+def test_a_case_gets_the_cause_its_evidence_shows(world, cause):
+    link = world.link()
+    assert link.cause == cause, link.reason
+    assert link.reason
+
+
+def test_contributing_causes_are_kept_beside_the_primary_one():
+    miss = World(support="unsupported").link()
+    assert miss.contributing == ("should_have_abstained",)
+    ignored = World(retrieved=("gold",), support="unsupported").link()
+    assert ignored.contributing == ("ignored_context",)
+
+
+def test_an_unfaithful_claim_is_linked_to_the_missed_passage_it_needed_with_its_true_rank():
+    deep = Passage(id="gold", text=TEXTS["gold"], rank=17, score=0.4)
+    link = World(support="unsupported", more={"deeper": (deep,), "depth": 100}).link()
+    (missed,) = link.missed
+    assert (missed.passage_id, missed.true_rank, missed.subtype) == ("gold", 17, "below_cutoff")
+    (claim,) = link.claims
+    assert (claim.passage_id, claim.relation, claim.true_rank) == ("gold", "would_support", 17)
+    assert claim.quote in TEXTS["gold"]
+
+
+def test_a_claim_that_the_missed_passage_says_nothing_of_is_unrelated():
+    world = World(relevant=("other",), retrieved=("noise",), support="unsupported")
+    deep = Passage(id="other", text="Gulls nest under the roof.", rank=9)
+    world.more = {"deeper": (deep,), "depth": 100}
+    (claim,) = world.link().claims
+    assert claim.relation == "unrelated"
+
+
+def test_a_passage_that_was_retrieved_and_not_prompted_was_dropped():
+    case = Case(id="1", question="q", relevant=["gold"])
+    passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
+    trace = Trace(case_id="1", retrieved=passages, prompted=("noise",), answer="a")
+    (missed,) = link_case(case, trace, {}, k=5).missed
+    assert (missed.subtype, missed.true_rank) == ("dropped_before_prompt", 1)
+
+
+def test_an_id_that_was_never_retrieved_is_a_miss_without_a_rank():
+    (missed,) = World(support="unsupported").link().missed
+    assert (missed.passage_id, missed.true_rank, missed.depth) == ("gold", None, None)
+
+
+def test_a_supported_answer_has_no_claim_links():
+    assert World().link().claims == ()

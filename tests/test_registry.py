@@ -1,0 +1,30 @@
+"""One file and one line make a new metric, judge or exporter."""
+
+from __future__ import annotations
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.registry import Registry, judged_metrics, judges, rank_metrics
+
+
+def test_built_in_names_are_found_by_importing_their_rooms():
+    assert {"faithfulness", "answer_relevance", "context_relevance", "context_utilization"} <= set(
+        judged_metrics.names()
+    )
+    assert {"abstention", "correctness"} <= set(judged_metrics.names())
+    assert {"openai", "embedded"} <= set(judges.names())
+    assert len(rank_metrics.names()) >= 5
+
+
+def test_an_unknown_name_gives_the_nearest_known_one():
+    with pytest.raises(InputError, match="unknown judge 'opanai'; did you mean 'openai'"):
+        judges.get("opanai")
+
+
+def test_two_things_of_one_name_are_refused():
+    shelf = Registry("thing", (), "misslink.nothing")
+    shelf.register("a")(Registry)
+    assert shelf.get("a") is Registry
+    with pytest.raises(InputError, match="two things are called 'a'"):
+        shelf.register("a")(InputError)
