@@ -284,11 +284,15 @@ def honest(body: Body) -> Body | str:
     declines = _DECLINES.search(fold(answer)) is not None
     claims = [] if declines else [_claim(said, passages, references) for said in _cut(answer)]
     asked = set(content_words(question))
-    quoted = {claim["passage"] for claim in claims}
+    quotes = [fold(claim["quote"]) for claim in claims if claim["quote"]]
     said: Body = {
         "claims": claims,
         "passages": [
-            {"passage": n, "relevant": n in quoted or len(asked & set(content_words(text))) > 1}
+            {
+                "passage": n,
+                "relevant": len(asked & set(content_words(text))) > 1
+                or any(quote in fold(text) for quote in quotes),
+            }
             for n, text in enumerate(passages, 1)
         ],
         "response": "declines" if declines else "answers" if claims else "evades",
@@ -308,12 +312,11 @@ def honest(body: Body) -> Body | str:
 
 def _claim(said: str, passages: list[str], references: list[str]) -> Body:
     bare = fold(said).rstrip(".")
-    number = next((n for n, text in enumerate(passages, 1) if bare in fold(text)), None)
+    found = any(bare in fold(text) for text in passages)
     claim: Body = {
         "text": said,
-        "support": "supported" if number else "unsupported",
-        "passage": number,
-        "quote": said.rstrip(".") if number else None,
+        "support": "supported" if found else "unsupported",
+        "quote": said.rstrip(".") if found else None,
     }
     if references:
         agrees = any(bare in fold(text) for text in references)

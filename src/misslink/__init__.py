@@ -1,5 +1,35 @@
-"""misslink links retrieval misses to unfaithful answers in RAG apps."""
+"""misslink links retrieval misses to unfaithful answers in RAG apps.
+
+>>> import misslink
+>>> run = misslink.evaluate(chain, "gold.jsonl", judge="openai:MODEL")  # doctest: +SKIP
+>>> run.html("reports/today.html")  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from misslink.errors import MisslinkError
+    from misslink.pipeline import evaluate, evaluate_async
+    from misslink.types import Run
+
+__all__ = ["MisslinkError", "Run", "__version__", "evaluate", "evaluate_async"]
+
 __version__ = "0.0.1"
+
+_HOME = {
+    "MisslinkError": "misslink.errors",
+    "Run": "misslink.types",
+    "evaluate": "misslink.pipeline",
+    "evaluate_async": "misslink.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import misslink`` stays light."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'misslink' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_HOME[name]), name)

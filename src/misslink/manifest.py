@@ -9,13 +9,14 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from misslink.types import Verdict
 
-__all__ = ["content_hash", "manifest"]
+__all__ = ["content_hash", "file_hash", "manifest"]
 
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
 
@@ -24,6 +25,14 @@ def content_hash(content: Any) -> str:
     """SHA-256 of anything made of JSON values and pydantic models."""
     text = json.dumps(content, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_hash(spec: str | None) -> str | None:
+    """SHA-256 of the source file that an app spec names; None where it names none."""
+    target = spec.rpartition(":")[0] if spec else ""
+    module = sys.modules.get(target)
+    path = Path(getattr(module, "__file__", None) or target)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def manifest(

@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import datetime as dt
-import hashlib
-import importlib.metadata
-import json
-import logging
-import platform
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import misslink
-from misslink.capture import Watcher, load_app, source_of
+from misslink.capture import Watcher, check_ids, load_app
+from misslink.engines.local import each
 from misslink.errors import AppUnreachableError, InputError
-from misslink.files import GoldSet, Staging, read_goldset, read_traces
+from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
-from misslink.judging.opening import OpenJudge, open_judge
+from misslink.judging.opening import open_judge, reachable
 from misslink.judging.protocol import Judge
 from misslink.linking import link_case, summarise
+from misslink.manifest import content_hash, file_hash, manifest
 from misslink.registry import judged_metrics
-from misslink.retrieval import is_needed, missing_needs, score
+from misslink.retrieval import score, still_wanted
 from misslink.summary import coverage, levels, slices
 from misslink.types import Case, Run, Trace, Verdict
 
 __all__ = ["Progress", "evaluate", "evaluate_async"]
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
-_log = logging.getLogger("misslink")
 _LEDGER = Path(".misslink/ledger.sqlite")
 
 
@@ -132,62 +123,73 @@ async def evaluate_async(
         raise InputError("k, depth and concurrency must be 1 or more")
     tick = progress or (lambda *_: None)
     gold = read_goldset(goldset)
-    brought = None if traces is None else read_traces(traces)
-    named = app if isinstance(app, str) else None
-    app = load_app(named) if named else app
+    brought = None if traces is None else match_traces(read_traces(traces), gold)
+    spec = app if isinstance(app, str) else None
+    app = load_app(spec) if spec else app
     asked = open_judge(
-        judge, ledger=ledger, concurrency=concurrency, base_url=base_url, api_key=api_key
+        judge,
+        ledger=Path(ledger) if ledger else None,
+        concurrency=concurrency,
+        base_url=base_url,
+        api_key=api_key,
     )
+    settings = {
+        "app": spec or (None if app is None else type(app).__qualname__),
+        "judge": asked.name if asked else "none",
+        "k": k,
+        "depth": depth,
+        "id_key": id_key,
+        "input_key": input_key,
+        "seed": seed,
+    }
+    about = {
+        "goldset": gold.name,
+        "traces": str(traces) if isinstance(traces, str | Path) else None,
+        **settings,
+        "judge_note": asked.note if asked else None,
+    }
     try:
-        metrics = [judged_metrics.get(name) for name in judged_metrics.names()] if asked else []
-        settings = {"k": k, "depth": depth, "id_key": id_key, "input_key": input_key, "seed": seed}
-        about = {
-            "app": named or (None if app is None else type(app).__qualname__),
-            "traces": str(traces) if isinstance(traces, str | Path) else None,
-            "goldset": gold.name,
-            "judge": asked.name if asked else "none",
-            "judge_note": asked.note if asked else None,
-            **settings,
-        }
-        inputs = _hash([gold.cases, brought, asked and asked.identity, about])
-        work = _hash([inputs, source_of(app) if named else None])
-        staging = Staging(Path(out), inputs, work, overwrite=overwrite) if out else None
-        if asked:
-            await asked.check()
+        inputs = content_hash([gold.cases, brought, asked and dict(asked.identity), settings])
+        staging = None
+        if out:
+            work = content_hash([inputs, file_hash(spec)])
+            staging = Staging(Path(out), inputs, work, overwrite=overwrite)
+        if asked and not asked.holds_any():
+            await reachable(asked)
         if brought is None:
             watcher = Watcher(app, id_key=id_key, depth=depth, input_key=input_key)
-            seen = await _capture(watcher, gold, k, concurrency, staging if named else None, tick)
+            seen = await _capture(watcher, gold, k, concurrency, staging if spec else None, tick)
         else:
-            seen = _match(brought, gold)
-        scores = score(gold.cases, seen, [f"{name}@{k}" for name in ("hit", "recall", "precision", "ndcg")] + ["mrr"])
-        verdicts = await _judge(asked, metrics, gold.cases, seen, k, concurrency, tick)
+            seen = brought
+        cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
+        scores = score(gold.cases, list(seen.values()), ["mrr", *cutoffs])
+        full = {case.id: seen.get(case.id) or _no_trace(case) for case in gold.cases}
+        metrics = _judged_metrics() if asked else []
+        verdicts = await _judge(asked, metrics, gold.cases, full, k, concurrency, tick)
     finally:
         if asked:
             await asked.close()
 
-    by_case: dict[str, dict[str, Verdict]] = {}
+    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in gold.cases}
     for verdict in verdicts:
-        by_case.setdefault(verdict.case_id, {})[verdict.metric] = verdict
-    empty: dict[str, Verdict] = {}
-    links = [
-        link_case(case, _trace(seen, case), by_case.get(case.id, empty), k) for case in gold.cases
-    ]
-    level_of = {metric.name: metric.level for metric in metrics}
+        by_case[verdict.case_id][verdict.metric] = verdict
+    links = [link_case(case, full[case.id], by_case[case.id], k) for case in gold.cases]
+    level_of = {metric.name: metric.level for metric in _judged_metrics()}
     summary = {
         "run": str(out) if out else None,
         "cases": len(gold.cases),
-        "judge": about["judge"],
+        "judge": settings["judge"],
         "k": k,
         **levels(scores, verdicts, level_of, seed=seed),
         "link": summarise(links, seed=seed),
         "coverage": coverage(verdicts, level_of),
-        "usage": asked.usage() if asked else None,
+        "usage": {**asked.usage(), "cost": None} if asked else None,
         "slices": slices(gold.cases, scores, verdicts, k=k, seed=seed),
     }
     run = Run(
-        manifest=_manifest(about, inputs, verdicts, command),
+        manifest=manifest(about, inputs, verdicts, command),
         cases=gold.cases,
-        traces=tuple(_trace(seen, case) for case in gold.cases),
+        traces=tuple(full.values()),
         verdicts=tuple(verdicts),
         links=tuple(links),
         summary=summary,
@@ -212,76 +214,30 @@ async def _capture(
         if case.id in kept:
             return kept[case.id]
         trace = await watcher.watch(case)
-        missing = missing_needs(case, trace, k)
-        if missing:
-            trace = await watcher.deepen(case, trace, lambda passage: is_needed(missing, passage))
+        wanted = still_wanted(case, trace, k)
+        if wanted:
+            trace = await watcher.deepen(case, trace, wanted)
         if staging:
             staging.keep(trace)
         return trace
 
+    # The first case alone: it shows the app's store, and a wrong id is told before the rest runs.
     first, *rest = gold.cases
-    traces = [await watch(first)]
-    tick("app", 1, len(gold.cases))
-    await _check_ids(watcher, gold, traces[0])
-    done = _counter("app", len(gold.cases), tick, start=1)
-    traces += await _each(rest, watch, concurrency, done)
-    errors = [trace.error for trace in traces if trace.error]
-    if len(errors) == len(traces):
+    trace = await watch(first)
+    await check_ids(watcher, gold, trace)
+    total = len(gold.cases)
+    tick("app", 1, total)
+    others = await each(rest, watch, concurrency, lambda done, _: tick("app", done + 1, total))
+    traces = [trace, *others]
+    if all(trace.error and trace.answer is None for trace in traces):
         raise AppUnreachableError(
-            f"the app raised on every one of {len(traces)} questions; the first time: {errors[0]}"
+            f"the app raised on every one of {total} questions; the first time {trace.error}"
         )
     return {trace.case_id: trace for trace in traces}
 
 
-async def _check_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> None:
-    """Refuse a relevant id that the app's own store does not hold, before the app is run on."""
-    listed = {
-        passage: case.id
-        for case in reversed(gold.cases)
-        if not case.evidence
-        for passage in [*case.relevant, *(one for group in case.relevant_any for one in group)]
-    }
-    seen = {passage.id for passage in trace.retrieved}
-    known = await watcher.known_ids(sorted(seen | set(listed)))
-    # Ids that the store does not know by itself (a metadata key, say) cannot be checked there.
-    if known is None or not seen <= known:
-        return
-    unknown = sorted(set(listed) - known)
-    if unknown:
-        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
-        raise gold.error(
-            listed[unknown[0]],
-            "relevant",
-            f"the app's own corpus holds no passage '{unknown[0]}'{more}; "
-            "correct the id, name the id's metadata key with --id-key, or give evidence texts",
-        )
-
-
-def _match(brought: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]:
-    """Keep the traces of the gold set's cases, and say what does not fit."""
-    ids = {case.id for case in gold.cases}
-    strangers = [case_id for case_id in brought if case_id not in ids]
-    if len(strangers) == len(brought):
-        raise InputError(
-            f"no trace belongs to a case of {gold.name} (the first is of '{strangers[0]}'); "
-            "the case ids of both files must agree"
-        )
-    if strangers:
-        _log.warning(
-            "%d traces belong to no case of the gold set and are left out, such as '%s'",
-            len(strangers),
-            strangers[0],
-        )
-    absent = [case.id for case in gold.cases if case.id not in brought]
-    if absent:
-        _log.warning(
-            "%d cases have no trace and score 0 at level 1, such as '%s'", len(absent), absent[0]
-        )
-    return {case_id: trace for case_id, trace in brought.items() if case_id in ids}
-
-
 async def _judge(
-    judge: OpenJudge | None,
+    judge: Judge | None,
     metrics: Sequence[JudgedMetric],
     cases: Sequence[Case],
     traces: Mapping[str, Trace],
@@ -289,78 +245,21 @@ async def _judge(
     concurrency: int,
     tick: Progress,
 ) -> list[Verdict]:
+    """Ask the judge everything that the metrics want to know of every case."""
     if judge is None:
         return []
 
     async def ask(case: Case) -> tuple[Verdict, ...]:
-        return await judge_case(Subject(case, _trace(traces, case), k), metrics, judge)
+        return await judge_case(Subject(case, traces[case.id], k), metrics, judge)
 
-    found = await _each(cases, ask, concurrency, _counter("judge", len(cases), tick))
+    found = await each(cases, ask, concurrency, lambda done, total: tick("judge", done, total))
     return [verdict for verdicts in found for verdict in verdicts]
 
 
-async def _each(
-    items: Sequence[Item],
-    work: Callable[[Item], Awaitable[Result]],
-    concurrency: int,
-    done: Callable[[], None],
-) -> list[Result]:
-    """Work on all items, so many at once, and return the results in their order."""
-    gate = asyncio.Semaphore(concurrency)
-
-    async def one(item: Item) -> Result:
-        async with gate:
-            result = await work(item)
-        done()
-        return result
-
-    tasks = [asyncio.create_task(one(item)) for item in items]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def _judged_metrics() -> list[JudgedMetric]:
+    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
+    return sorted(metrics, key=lambda metric: metric.level)
 
 
-def _counter(stage: str, total: int, tick: Progress, start: int = 0) -> Callable[[], None]:
-    count = start
-
-    def done() -> None:
-        nonlocal count
-        count += 1
-        tick(stage, count, total)
-
-    return done
-
-
-def _trace(traces: Mapping[str, Trace], case: Case) -> Trace:
-    return traces.get(case.id) or Trace(case_id=case.id, notes=("there is no trace of this case",))
-
-
-def _hash(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(item: Any) -> Any:
-    return item.model_dump(mode="json") if hasattr(item, "model_dump") else str(item)
-
-
-def _manifest(
-    about: Mapping[str, Any], inputs: str, verdicts: Sequence[Verdict], command: str | None
-) -> dict[str, Any]:
-    prompts = {verdict.prompt.name: verdict.prompt for verdict in verdicts if verdict.prompt}
-    versions = {"python": platform.python_version()}
-    for package in ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers"):
-        if package.replace("-", "_") in sys.modules:
-            versions[package] = importlib.metadata.version(package)
-    return {
-        "misslink": misslink.__version__,
-        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        **about,
-        "prompts": [prompts[name].model_dump() for name in sorted(prompts)],
-        "command": command,
-        "versions": versions,
-        "inputs": inputs,
-    }
+def _no_trace(case: Case) -> Trace:
+    return Trace(case_id=case.id, notes=("there is no trace of this case",))

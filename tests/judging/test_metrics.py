@@ -75,7 +75,8 @@ def referenced(claims, reference_claims, response="answers"):
 
 
 def test_one_call_serves_all_metrics_and_its_cost_stands_on_one_verdict():
-    found, judge = verdicts(plain(SUPPORTED), usage=Usage(prompt_tokens=7), raw="raw")
+    said = plain(SUPPORTED, passages=[(1, True), (2, False)])
+    found, judge = verdicts(said, usage=Usage(prompt_tokens=7), raw="raw")
     assert len(judge.asked) == 1
     assert sum(v.usage is not None for v in found.values()) == 1
     assert sum(v.raw is not None for v in found.values()) == 1

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from itertools import pairwise
 
 import pytest
 
@@ -35,7 +34,7 @@ def replies(server, count=1, **options):
     """Put `count` asks at once and return the replies."""
 
     async def put():
-        judge = open_openai("test-judge", base_url=server.url, **options)
+        judge = open_openai("test-judge", **{"base_url": server.url, **options})
         try:
             return await asyncio.gather(*(judge.ask(small_ask(n)) for n in range(count)))
         finally:
@@ -110,14 +109,13 @@ def test_a_question_refused_for_itself_is_that_questions_failure(judge_server):
     assert len(judge_server.calls) == 3
 
 
-@pytest.mark.parametrize("headers", [{"retry_after_ms": "60"}, {"retry_after": "0.06"}])
+@pytest.mark.parametrize("headers", [{"retry_after_ms": "600"}, {"retry_after": "0.6"}])
 def test_retry_after_is_honoured(judge_server, headers):
-    judge_server.script = after(2, status(429, "slow down", **headers))
+    judge_server.script = after(1, status(429, "slow down", **headers))
     (reply,) = replies(judge_server)
     assert reply.parsed is not None
-    waits = [later.at - earlier.at for earlier, later in pairwise(judge_server.calls)]
-    assert len(waits) == 2
-    assert all(0.06 <= wait < 0.37 for wait in waits)  # the client's own wait starts at 0.375 s
+    first, second = judge_server.calls
+    assert second.at - first.at >= 0.6  # the client's own first wait is at most 0.5 s
 
 
 def test_a_wait_beyond_two_minutes_is_not_waited_for(judge_server):
@@ -208,11 +206,7 @@ def test_an_unknown_model_is_named(judge_server):
 
 
 def test_a_wrong_path_is_told_from_a_wrong_model(judge_server):
-    async def put():
-        await open_openai("test-judge", base_url=judge_server.url[: -len("/v1")]).ask(small_ask(1))
-
-    with pytest.raises(JudgeUnreachableError, match="ends in /v1"):
-        asyncio.run(put())
+    assert "ends in /v1" in outage(judge_server, base_url=judge_server.url[: -len("/v1")])
 
 
 @pytest.mark.parametrize(
@@ -250,8 +244,8 @@ def test_the_key_is_sent_and_shows_nowhere(judge_server):
 
 def test_a_server_of_ones_own_needs_no_key(judge_server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
-    judge = open_openai("test-judge")
-    assert asyncio.run(judge.ask(small_ask(1))).parsed is not None
+    (reply,) = replies(judge_server, base_url=None)
+    assert reply.parsed is not None
 
 
 @pytest.mark.parametrize("url", [None, "https://api.openai.com/v1"])

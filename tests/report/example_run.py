@@ -40,12 +40,16 @@ TRY = (
     "If a finally clause executes a return, break or continue statement, the saved exception is "
     "discarded."
 )
-LAMBDA = "Lambda expressions are used to create anonymous functions. They cannot contain statements."
+LAMBDA = (
+    "Lambda expressions are used to create anonymous functions. They cannot contain statements."
+)
 SLOTS = "The action of __slots__ is limited to the class where it is defined."
 NOISE = "The pass statement is a null operation: when it is executed, nothing happens."
 
 
-def claim(answer: str, text: str, support: str, passage: str = "", quote: str = "", **more) -> Claim:
+def claim(
+    answer: str, text: str, support: str, passage: str = "", quote: str = "", **more
+) -> Claim:
     """A claim located in `answer` (unless it is not there), with one quote if one is given."""
     start = answer.find(text)
     found = (Evidence(passage_id=passage, quote=quote, **_spot(passage, quote)),) if quote else ()
@@ -85,9 +89,7 @@ def verdict(case_id: str, metric: str, value: float | None, **more) -> Verdict:
 
 def estimate(value: float, low: float, high: float, n: int = 14, method: str = "wilson") -> dict:
     """An Estimate as the summary holds it."""
-    return {
-        "value": value, "low": low, "high": high, "n": n, "method": method, "reason": None
-    }
+    return {"value": value, "low": low, "high": high, "n": n, "method": method, "reason": None}
 
 
 def missing(reason: str) -> dict:
@@ -104,37 +106,78 @@ def _miss() -> tuple:
         claim(answer, "The with statement swallows every exception", "contradicted", correct=False),
         claim(answer, "It calls __exit__() at the end.", "supported", "pass#0", "nothing happens"),
         claim(answer, "Since Python 2.2 it also closes sockets.", "unsupported"),
-        claim(answer, "Sockets are closed by the interpreter.", "unsupported",
-              note="The judge's quote is in no passage."),
+        claim(
+            answer,
+            "Sockets are closed by the interpreter.",
+            "unsupported",
+            note="The judge's quote is in no passage.",
+        ),
     )
     missed = (
         Missed(passage_id="with#1", grade=2, true_rank=17, subtype="ranking", depth=100, text=WITH),
         Missed(passage_id="evidence-2", grade=1, depth=100, evidence="An evidence nobody found."),
     )
     links = (
-        ClaimLink(index=0, passage_id="with#1", relation="would_contradict", true_rank=17,
-                  quote="its type, value and traceback are passed to it"),
+        ClaimLink(
+            index=0,
+            passage_id="with#1",
+            relation="would_contradict",
+            true_rank=17,
+            quote="its type, value and traceback are passed to it",
+        ),
         ClaimLink(index=2, passage_id="with#1", relation="unrelated", true_rank=17),
         ClaimLink(index=3, passage_id="evidence-2", relation="unrelated"),
     )
     return (
-        Case(id="with-exit", question="What does a with statement do when its suite raises?",
-             relevant={"with#1": 2}, references=("It calls __exit__() with the exception.",
-                                                 "The context manager's __exit__() gets it."),
-             category="procedural", tags={"topic": "context managers"}),
-        Trace(case_id="with-exit", retrieved=passages("pass#0", "try#4", "lambda#0"),
-              prompted=("pass#0", "try#4"), answer=answer, latency_s=2.34, depth=100),
-        (
-            verdict("with-exit", "faithfulness", 0.25, claims=claims, probability=0.07,
-                    reason="1 of 4 claims is supported", raw='{"claims": ["…"]}'),
-            verdict("with-exit", "answer_relevance", 0.8, raw='{"claims": ["…"]}'),
-            verdict("with-exit", "correctness", 0.33,
-                    claims=(claim(answer, "It calls __exit__() at the end.", "supported"),)),
+        Case(
+            id="with-exit",
+            question="What does a with statement do when its suite raises?",
+            relevant={"with#1": 2},
+            references=(
+                "It calls __exit__() with the exception.",
+                "The context manager's __exit__() gets it.",
+            ),
+            category="procedural",
+            tags={"topic": "context managers"},
         ),
-        Link(case_id="with-exit", retrieval="miss", answer="unfaithful", correct=False,
-             cause="retrieval_miss", contributing=("fabricated",), missed=missed, claims=links,
-             reason="None of the 2 needed passages reached the prompt, and 3 of 4 claims are not "
-                    "supported."),
+        Trace(
+            case_id="with-exit",
+            retrieved=passages("pass#0", "try#4", "lambda#0"),
+            prompted=("pass#0", "try#4"),
+            answer=answer,
+            latency_s=2.34,
+            depth=100,
+        ),
+        (
+            verdict(
+                "with-exit",
+                "faithfulness",
+                0.25,
+                claims=claims,
+                probability=0.07,
+                reason="1 of 4 claims is supported",
+                raw='{"claims": ["…"]}',
+            ),
+            verdict("with-exit", "answer_relevance", 0.8, raw='{"claims": ["…"]}'),
+            verdict(
+                "with-exit",
+                "correctness",
+                0.33,
+                claims=(claim(answer, "It calls __exit__() at the end.", "supported"),),
+            ),
+        ),
+        Link(
+            case_id="with-exit",
+            retrieval="miss",
+            answer="unfaithful",
+            correct=False,
+            cause="retrieval_miss",
+            contributing=("fabricated",),
+            missed=missed,
+            claims=links,
+            reason="None of the 2 needed passages reached the prompt, and 3 of 4 claims are not "
+            "supported.",
+        ),
     )
 
 
@@ -149,77 +192,209 @@ def _hostile() -> tuple:
     )
     evil_id = HOSTILE[3]
     return (
-        Case(id=HOSTILE[0], question=" ".join(HOSTILE), relevant={evil_id: 1},
-             references=(HOSTILE[1],), category=HOSTILE[3], tags={HOSTILE[4]: HOSTILE[0]}),
-        Trace(case_id=HOSTILE[0],
-              retrieved=(Passage(id="evil", text="\n".join(HOSTILE), rank=1),
-                         Passage(id=HOSTILE[5], text=HOSTILE[9], rank=2)),
-              prompted=("evil",), answer=answer, notes=HOSTILE, error=None,
-              deeper=(Passage(id=evil_id, text=HOSTILE[1], rank=9),), depth=20),
-        (verdict(HOSTILE[0], "faithfulness", 0.4, claims=claims, reason=HOSTILE[3], raw=HOSTILE[1]),
-         verdict(HOSTILE[0], HOSTILE[3], None, reason=HOSTILE[2])),
-        Link(case_id=HOSTILE[0], retrieval="miss", answer="unfaithful", cause="retrieval_miss",
-             reason=HOSTILE[3],
-             missed=(Missed(passage_id=evil_id, true_rank=9, depth=20, subtype="below_cutoff"),),
-             claims=(ClaimLink(index=0, passage_id=evil_id, relation="would_support", true_rank=9,
-                               quote="window.pwned = 2", by=HOSTILE[0]),)),
+        Case(
+            id=HOSTILE[0],
+            question=" ".join(HOSTILE),
+            relevant={evil_id: 1},
+            references=(HOSTILE[1],),
+            category=HOSTILE[3],
+            tags={HOSTILE[4]: HOSTILE[0]},
+        ),
+        Trace(
+            case_id=HOSTILE[0],
+            retrieved=(
+                Passage(id="evil", text="\n".join(HOSTILE), rank=1),
+                Passage(id=HOSTILE[5], text=HOSTILE[9], rank=2),
+            ),
+            prompted=("evil",),
+            answer=answer,
+            notes=HOSTILE,
+            error=None,
+            deeper=(Passage(id=evil_id, text=HOSTILE[1], rank=9),),
+            depth=20,
+        ),
+        (
+            verdict(
+                HOSTILE[0], "faithfulness", 0.4, claims=claims, reason=HOSTILE[3], raw=HOSTILE[1]
+            ),
+            verdict(HOSTILE[0], HOSTILE[3], None, reason=HOSTILE[2]),
+        ),
+        Link(
+            case_id=HOSTILE[0],
+            retrieval="miss",
+            answer="unfaithful",
+            cause="retrieval_miss",
+            reason=HOSTILE[3],
+            missed=(Missed(passage_id=evil_id, true_rank=9, depth=20, subtype="below_cutoff"),),
+            claims=(
+                ClaimLink(
+                    index=0,
+                    passage_id=evil_id,
+                    relation="would_support",
+                    true_rank=9,
+                    quote="window.pwned = 2",
+                    by=HOSTILE[0],
+                ),
+            ),
+        ),
     )
 
 
 def _long() -> tuple:
     answer = "A very long answer about nothing in particular. " * 120 + "x" * 900
     return (
-        Case(id="long", question="Why is " + "a very long question " * 20 + "long?",
-             relevant={"try#4": 1}, category="complex_factual", tags={"topic": "exceptions"}),
-        Trace(case_id="long", retrieved=passages("try#4", "pass#0"), prompted=None, answer=answer,
-              notes=("The prompt was not seen: no model call was reported.",)),
-        (verdict("long", "faithfulness", 0.5, claims=(
-            claim(answer, "A very long answer about nothing in particular.", "unsupported"),)),),
-        Link(case_id="long", retrieval="hit", answer="unfaithful", correct=None,
-             cause="fabricated", reason="A claim is supported by nothing.", basis="replayed"),
+        Case(
+            id="long",
+            question="Why is " + "a very long question " * 20 + "long?",
+            relevant={"try#4": 1},
+            category="complex_factual",
+            tags={"topic": "exceptions"},
+        ),
+        Trace(
+            case_id="long",
+            retrieved=passages("try#4", "pass#0"),
+            prompted=None,
+            answer=answer,
+            notes=("The prompt was not seen: no model call was reported.",),
+        ),
+        (
+            verdict(
+                "long",
+                "faithfulness",
+                0.5,
+                claims=(
+                    claim(answer, "A very long answer about nothing in particular.", "unsupported"),
+                ),
+            ),
+        ),
+        Link(
+            case_id="long",
+            retrieval="hit",
+            answer="unfaithful",
+            correct=None,
+            cause="fabricated",
+            reason="A claim is supported by nothing.",
+            basis="replayed",
+        ),
     )
 
 
 def _right_to_left() -> tuple:
     answer = "تعبيرات لامدا تنشئ دوال مجهولة. 匿名函数 🐍 naïve café."
     return (
-        Case(id="rtl", question="ما هي تعبيرات لامدا؟", relevant={"lambda#0": 1},
-             references=("دوال مجهولة",), category="entity_centric", tags={"topic": "لامدا"}),
-        Trace(case_id="rtl", retrieved=passages("lambda#0", "pass#0"), prompted=("lambda#0",),
-              answer=answer, latency_s=0.2),
-        (verdict("rtl", "faithfulness", 1.0, claims=(
-            claim(answer, "تعبيرات لامدا تنشئ دوال مجهولة.", "supported", "lambda#0",
-                  "Lambda expressions are used to create anonymous functions."),)),
-         verdict("rtl", "correctness", 1.0)),
-        Link(case_id="rtl", retrieval="hit", answer="faithful", correct=True, cause="fine",
-             reason="Nothing is wrong."),
+        Case(
+            id="rtl",
+            question="ما هي تعبيرات لامدا؟",
+            relevant={"lambda#0": 1},
+            references=("دوال مجهولة",),
+            category="entity_centric",
+            tags={"topic": "لامدا"},
+        ),
+        Trace(
+            case_id="rtl",
+            retrieved=passages("lambda#0", "pass#0"),
+            prompted=("lambda#0",),
+            answer=answer,
+            latency_s=0.2,
+        ),
+        (
+            verdict(
+                "rtl",
+                "faithfulness",
+                1.0,
+                claims=(
+                    claim(
+                        answer,
+                        "تعبيرات لامدا تنشئ دوال مجهولة.",
+                        "supported",
+                        "lambda#0",
+                        "Lambda expressions are used to create anonymous functions.",
+                    ),
+                ),
+            ),
+            verdict("rtl", "correctness", 1.0),
+        ),
+        Link(
+            case_id="rtl",
+            retrieval="hit",
+            answer="faithful",
+            correct=True,
+            cause="fine",
+            reason="Nothing is wrong.",
+        ),
     )
 
 
 def _plain(
-    case_id: str, question: str, retrieval: str, answer_outcome: str, cause: str, reason: str,
-    *, answer: str | None = "Lambda expressions create anonymous functions.", correct=None,
-    value: float | None = 1.0, category: str = "simple_factual", topic: str = "functions",
-    error: str | None = None, gold: str = "lambda#0",
+    case_id: str,
+    question: str,
+    retrieval: str,
+    answer_outcome: str,
+    cause: str,
+    reason: str,
+    *,
+    answer: str | None = "Lambda expressions create anonymous functions.",
+    correct=None,
+    value: float | None = 1.0,
+    category: str = "simple_factual",
+    topic: str = "functions",
+    error: str | None = None,
+    gold: str = "lambda#0",
 ) -> tuple:
     found = passages("lambda#0", "pass#0") if retrieval != "miss" else passages("pass#0", "try#4")
     claims = ()
     if answer and value is not None:
         support = "supported" if value == 1 else "unsupported"
-        claims = (claim(answer, answer, support, *(
-            ("lambda#0", "create anonymous functions") if value == 1 and retrieval != "miss" else ()
-        )),)
+        claims = (
+            claim(
+                answer,
+                answer,
+                support,
+                *(
+                    ("lambda#0", "create anonymous functions")
+                    if value == 1 and retrieval != "miss"
+                    else ()
+                ),
+            ),
+        )
     missed = (Missed(passage_id=gold, depth=100),) if retrieval == "miss" else ()
     return (
-        Case(id=case_id, question=question, relevant={} if retrieval == "none_needed" else {gold: 1},
-             answerable=retrieval != "none_needed", category=category, tags={"topic": topic}),
-        Trace(case_id=case_id, retrieved=found, prompted=tuple(p.id for p in found), answer=answer,
-              latency_s=1.0, error=error, depth=100),
-        (verdict(case_id, "faithfulness", value, claims=claims,
-                 reason=None if value is not None else "the reply was not JSON",
-                 raw=None if value is not None else "I think it is fine!"),),
-        Link(case_id=case_id, retrieval=retrieval, answer=answer_outcome, correct=correct,
-             cause=cause, reason=reason, missed=missed),
+        Case(
+            id=case_id,
+            question=question,
+            relevant={} if retrieval == "none_needed" else {gold: 1},
+            answerable=retrieval != "none_needed",
+            category=category,
+            tags={"topic": topic},
+        ),
+        Trace(
+            case_id=case_id,
+            retrieved=found,
+            prompted=tuple(p.id for p in found),
+            answer=answer,
+            latency_s=1.0,
+            error=error,
+            depth=100,
+        ),
+        (
+            verdict(
+                case_id,
+                "faithfulness",
+                value,
+                claims=claims,
+                reason=None if value is not None else "the reply was not JSON",
+                raw=None if value is not None else "I think it is fine!",
+            ),
+        ),
+        Link(
+            case_id=case_id,
+            retrieval=retrieval,
+            answer=answer_outcome,
+            correct=correct,
+            cause=cause,
+            reason=reason,
+            missed=missed,
+        ),
     )
 
 

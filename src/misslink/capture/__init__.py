@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.capture.loading import load_app, source_of
+from misslink.capture.corpus import check_ids
+from misslink.capture.loading import load_app
 from misslink.capture.watcher import Watcher
 
-__all__ = ["Watcher", "load_app", "source_of"]
+__all__ = ["Watcher", "check_ids", "load_app"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -17,7 +16,7 @@ from typing import Any
 
 from misslink.errors import InputError
 
-__all__ = ["check_app", "load_app", "place_of", "source_of"]
+__all__ = ["check_app", "load_app", "place_of"]
 
 
 def load_app(spec: str, folder: Path | None = None) -> Any:
@@ -78,25 +77,6 @@ def place_of(error: BaseException) -> tuple[str, int] | None:
         if step.lineno and _is_own(step.filename):
             return step.filename, step.lineno
     return None
-
-
-def source_of(app: Any) -> str:
-    """SHA-256 of the kind of app and of every module of the reader's own imported by now.
-
-    It changes when the app's code does; the data and the index that the app reads are not in it.
-    """
-    kind = type(app)
-    digest = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
-    files = {
-        str(file)
-        for name, module in list(sys.modules.items())
-        if name != "__main__" and (file := getattr(module, "__file__", None)) and _is_own(str(file))
-    }
-    for file in sorted(files):
-        path = Path(file)
-        if path.suffix == ".py" and path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def _is_own(filename: str) -> bool:

@@ -23,6 +23,8 @@ __all__ = ["CURRENT", "Call", "Recorder", "install_hook"]
 
 CURRENT: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
 _INSIDE: ContextVar[Call | None] = ContextVar("misslink_inside", default=None)
+# Few-shot examples are looked up in a vector store too; they are no passages.
+_NO_PASSAGES = "langchain_core.example_selectors"
 
 
 @dataclass(eq=False)
@@ -151,7 +153,8 @@ class Recorder(BaseCallbackHandler):
             arguments=arguments,
             keywords=dict(keywords),
         )
-        self._begin(call, frame)
+        for_examples = frame.f_globals.get("__name__", "").startswith(_NO_PASSAGES)
+        self._begin(call, frame, is_listed=not for_examples)
         return call
 
     def end_store_search(self, call: Call | None, found: Any) -> None:
@@ -187,13 +190,14 @@ class Recorder(BaseCallbackHandler):
         self._begin(call, None)
         call.finish(artifact)
 
-    def _begin(self, call: Call, frame: FrameType | None) -> None:
+    def _begin(self, call: Call, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self._enclosing(frame)
         call.runner = _runner()
         if call.outer is not None:
             call.outer.is_leaf = False
-        with self._lock:
-            self.calls.append(call)
+        if is_listed:
+            with self._lock:
+                self.calls.append(call)
         _INSIDE.set(call)
 
     def _enclosing(self, frame: FrameType | None) -> Call | None:

@@ -9,7 +9,6 @@ runs outside of a case passes straight through.
 from __future__ import annotations
 
 import inspect
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,8 +29,6 @@ _SEARCHES = (
     "max_marginal_relevance_search",
 )
 _METHODS = (*_SEARCHES, *(f"a{name}" for name in _SEARCHES))
-# Few-shot examples are looked up in a vector store too; they are no passages.
-_NO_PASSAGES = "langchain_core.example_selectors"
 
 
 class _Tap:
@@ -94,7 +91,7 @@ def _wrap(original: Callable[..., Any], name: str) -> Callable[..., Any]:
         @wraps(original)
         async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = CURRENT.get()
-            if recorder is None or _is_for_examples():
+            if recorder is None:
                 return await original(self, *args, **kwargs)
             call = recorder.begin_store_search(self, name, args, kwargs)
             found: Any = ()
@@ -109,7 +106,7 @@ def _wrap(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(original)
     def search(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = CURRENT.get()
-        if recorder is None or _is_for_examples():
+        if recorder is None:
             return original(self, *args, **kwargs)
         call = recorder.begin_store_search(self, name, args, kwargs)
         found: Any = ()
@@ -120,8 +117,3 @@ def _wrap(original: Callable[..., Any], name: str) -> Callable[..., Any]:
         return found
 
     return search
-
-
-def _is_for_examples() -> bool:
-    caller = sys._getframe(2)  # noqa: SLF001 - nothing else tells who searches
-    return str(caller.f_globals.get("__name__")).startswith(_NO_PASSAGES)

@@ -275,4 +275,6 @@ def _cut_short(found: Reached) -> list[str]:
 
 def _said(error: BaseException) -> str:
     words = " ".join(str(error).split())
+    if not words and error.__cause__ is not None:
+        return _said(error.__cause__)
     return f"{type(error).__name__}: {words[:500]}" if words else type(error).__name__

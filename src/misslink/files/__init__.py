@@ -2,6 +2,6 @@
 
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.runfolder import Staging, read_run
-from misslink.files.traces import read_traces
+from misslink.files.traces import match_traces, read_traces
 
-__all__ = ["GoldSet", "Staging", "read_goldset", "read_run", "read_traces"]
+__all__ = ["GoldSet", "Staging", "match_traces", "read_goldset", "read_run", "read_traces"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.files.goldset import GoldSet
 from misslink.files.jsonl import parse, read_objects
 from misslink.text import content_id
 from misslink.types import Trace
 
-__all__ = ["read_traces"]
+__all__ = ["match_traces", "read_traces"]
+
+_log = logging.getLogger(__name__)
 
 
 def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dict[str, Trace]:
@@ -54,6 +58,36 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
     if not traces:
         raise InputError("there is no trace in it", path=name)
     return traces
+
+
+def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]:
+    """Return the traces of the gold set's cases, and log what does not fit.
+
+    Raises
+    ------
+    InputError
+        No trace belongs to any case.
+    """
+    ids = {case.id for case in gold.cases}
+    strangers = [case_id for case_id in traces if case_id not in ids]
+    if len(strangers) == len(traces):
+        raise InputError(
+            f"no trace belongs to a case of {gold.name} (the first is of case '{strangers[0]}'); "
+            "the ids of both files must agree"
+        )
+    if strangers:
+        _log.warning(
+            "%d traces belong to no case of %s and are left out, such as that of '%s'",
+            len(strangers),
+            gold.name,
+            strangers[0],
+        )
+    absent = [case.id for case in gold.cases if case.id not in traces]
+    if absent:
+        _log.warning(
+            "%d cases have no trace and score 0 at level 1, such as '%s'", len(absent), absent[0]
+        )
+    return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
 def _parse(data: dict[str, Any], name: str, line: int | None) -> Trace:

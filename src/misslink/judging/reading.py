@@ -60,10 +60,10 @@ def read_answer(text: str, schema: type[BaseModel]) -> tuple[BaseModel | None, s
             return schema.model_validate_json(candidate), None
         except ValidationError as mismatch:
             first = mismatch.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            if place:
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            if first["type"] != "json_invalid":
                 problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
-            elif not problem.startswith("the reply does not"):
+            elif "does not fit" not in problem:
                 problem = f"the reply is not JSON: {first['msg']}"
     return None, problem
 

@@ -171,4 +171,4 @@ def _mean_value(group: JsonValue, metrics: tuple[str, ...]) -> float:
 
 def no_judge(run: Run) -> str:
     """Why no judged metric exists; "" where a judge was asked."""
-    return "no judge was asked" if run.manifest.get("judge") in ("none", None) else ""
+    return "no judge was asked" if run.manifest.get("judge") == "none" else ""

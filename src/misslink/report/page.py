@@ -90,7 +90,7 @@ def build(run: Run) -> Page:
         slices=slices(run),
         cases=case_entries(run),
         metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
-        manifest=_manifest(run.manifest),
+        manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),
     )
 
@@ -109,7 +109,7 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         ("Questions", plural(len(run.cases), "case")),
         ("Gold set", PurePath(_text(manifest, "goldset")).name),
         ("Judge", _text(manifest, "judge")),
-        ("Cutoff", f"k = {_text(manifest, 'k')}"),
+        ("Cutoff k", _text(manifest, "k")),
         ("Date", _date(_text(manifest, "created"))),
         ("misslink", _text(manifest, "misslink")),
     )
@@ -118,7 +118,9 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
 def _badge(manifest: Mapping[str, JsonValue]) -> Badge:
     judge = _text(manifest, "judge", "")
     note = _text(manifest, "judge_note", "")
-    if judge in ("", "none"):
+    if not judge:
+        return Badge("judge not recorded", note, warns=True)
+    if judge == "none":
         return Badge("no judge", note or "Only retrieval was measured.", warns=False)
     if judge.startswith("embedded"):
         usual = "It weighs shared words and numbers; it does not understand the text."
@@ -127,8 +129,9 @@ def _badge(manifest: Mapping[str, JsonValue]) -> Badge:
     return Badge("not calibrated", note or usual, warns=True)
 
 
-def _manifest(manifest: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
+def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
     """What is needed to repeat the run, as rows of a label and a text."""
+    manifest = run.manifest
     told = {
         "App": _text(manifest, "app", ""),
         "Traces": _text(manifest, "traces", ""),
@@ -140,6 +143,11 @@ def _manifest(manifest: Mapping[str, JsonValue]) -> tuple[tuple[str, str], ...]:
         "Created": _text(manifest, "created"),
         "misslink": _text(manifest, "misslink"),
     }
+    usage = mapping_in(run.summary.get("usage"))
+    if usage:
+        told["Judge calls"] = (
+            f"{_text(usage, 'calls')} asked, {_text(usage, 'from_ledger')} from the ledger"
+        )
     prompts = manifest.get("prompts")
     for prompt in prompts if isinstance(prompts, list) else []:
         fields = mapping_in(prompt)

@@ -20,7 +20,7 @@ _Triple = tuple[str, str, str]  # retrieval outcome, answer outcome, cause
 _BAR = 10.0  # width of a node
 _GAP = 22.0  # between nodes, so that a label of two lines never meets the next one
 _TALL = 250.0  # all cases together
-_COLUMNS = (118.0, 362.0, 600.0)
+_COLUMNS = (112.0, 350.0, 578.0)
 _WIDTH = 780.0
 _TOP = 30.0
 _ORDERS = (tuple(RETRIEVALS), tuple(ANSWERS), tuple(CAUSES))
@@ -58,10 +58,11 @@ class Ribbon:
 
 @dataclass(frozen=True)
 class Flow:
-    """The whole drawing, ``width`` by ``height`` units."""
+    """The whole drawing, ``width`` by ``height`` units; ``columns`` are the x of its nodes."""
 
     width: float
     height: float
+    columns: tuple[float, ...]
     nodes: tuple[Node, ...]
     ribbons: tuple[Ribbon, ...]
 
@@ -92,7 +93,7 @@ def flow(links: Sequence[Link]) -> Flow | None:
     )
     everything = tuple(node for column in nodes for node in column)
     height = max(node.y + node.height for node in everything) + 14
-    return Flow(_WIDTH, round(height, 1), everything, ribbons)
+    return Flow(_WIDTH, round(height, 1), _COLUMNS, everything, ribbons)
 
 
 def _column(index: int, counts: Counter[_Triple], unit: float) -> list[Node]:

@@ -66,7 +66,9 @@ class Hits:
         """Sum of `amount`, one a hit, over the hits of each row that are within the first `k`."""
         within = slice(None) if k is None else self.rank <= k
         weights = np.asarray(amount, dtype=float)[within]
-        return np.bincount(self.row[within], weights=weights, minlength=self.rows)
+        summed = np.bincount(self.row[within], weights=weights, minlength=self.rows)
+        # Without any hit NumPy forgets the weights and counts in whole numbers.
+        return np.asarray(summed, dtype=np.float64)
 
     def best(self, values: Floats) -> list[float | None]:
         """For each case the best value among its rows; None where it has no row.
@@ -113,12 +115,12 @@ def collect(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hit
                     missed.remove(grade)
             ideal = sorted([*missed, *(max(grades) for _, grades in gains)], reverse=True)
             ideals += [(row, rank, gain) for rank, gain in enumerate(ideal, start=1)]
-    row, rank, gain, found = _columns(hits, 4)
+    hit_row, hit_rank, gain, found = _columns(hits, 4)
     count, retrieved, case_of = _columns(rows, 3)
     ideal_row, ideal_rank, ideal_gain = _columns(ideals, 3)
     return Hits(
-        row=row,
-        rank=rank,
+        row=hit_row,
+        rank=hit_rank,
         gain=gain,
         found=found,
         needs=count,

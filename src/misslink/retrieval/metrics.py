@@ -54,8 +54,9 @@ def parse(name: str) -> RankMetric:
     base, at, cut_off = asked.partition("@")
     known = rank_metrics.names()
     with_k = f"{base}@{{k}}"
+    metric: RankMetric
     if not at and base in known:
-        metric: RankMetric = rank_metrics.get(base)()
+        metric = rank_metrics.get(base)()
         return metric
     if at and with_k in known:
         if not _CUT_OFF.fullmatch(cut_off):

@@ -1,0 +1,90 @@
+"""Documents as passages, and several lists as one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from misslink.capture.passages import merged, passage_from, passages_from, text_id
+from misslink.types import Passage
+
+
+def test_the_id_is_the_key_then_the_documents_then_its_text():
+    document = Document("the text", id="own", metadata={"key": 17})
+    assert passage_from(document, id_key="key").id == "17"
+    assert passage_from(document, id_key="absent").id == "own"
+    assert passage_from(document).id == "own"
+    # printf 'the text' | sha256sum
+    assert passage_from(Document("the text")).id == "text-41a1f654dc79a9ac" == text_id("the text")
+
+
+def test_metadata_becomes_json_and_never_holds_what_json_cannot():
+    odd = {
+        "day": dt.date(2026, 1, 2),
+        "score": float("nan"),
+        "array": np.array([1.0]),
+        "number": np.float64(0.5),
+        "flag": True,
+        "list": [1, (2, {"deep": float("inf")})],
+        3: None,
+    }
+    passage = passage_from(Document("x", metadata=odd))
+    assert passage.metadata["day"] == "2026-01-02"
+    assert passage.metadata["list"] == [1, [2, {"deep": "inf"}]]
+    assert passage.metadata["flag"] is True
+    assert passage.score is None  # not a number
+    assert json.loads(json.dumps(passage.metadata, allow_nan=False)) == passage.metadata
+
+
+def test_a_rerankers_score_is_read_from_the_metadata():
+    reranked = Document("x", metadata={"relevance_score": np.float32(0.25)})
+    assert passage_from(reranked).score == 0.25
+    assert passage_from(reranked, score=0.75).score == 0.75
+
+
+def test_a_repeated_id_keeps_its_first_place():
+    found = [Document("a", id="1"), Document("b", id="2"), Document("a", id="1"), Document("c")]
+    passages = passages_from(found)
+    assert [(one.id, one.rank) for one in passages[:2]] == [("1", 1), ("2", 2)]
+    assert passages[2].rank == 3
+
+
+def test_no_documents_no_passages():
+    assert passages_from([]) == ()
+    assert merged([]) == ((), [])
+
+
+def test_best_rank_then_call_order():
+    def ranked(names):
+        return tuple(Passage(id=name, text=name, rank=at) for at, name in enumerate(names, 1))
+
+    passages, notes = merged([ranked("abc"), ranked("dca")])
+    # ranks: a 1, d 1, b 2, c 2 (second call)
+    assert [(one.id, one.rank) for one in passages] == [("a", 1), ("d", 2), ("b", 3), ("c", 4)]
+    assert notes == []
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=4))
+def test_merging_ranks_every_passage_once_from_one(names):
+    lists = [
+        tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(part, 1))
+        for part in names
+    ]
+    passages, notes = merged(lists)
+    assert [one.rank for one in passages] == list(range(1, len(passages) + 1))
+    assert {one.id for one in passages} == {one for part in names for one in part}
+    assert notes == []
+    if len(names) == 1:
+        assert [one.id for one in passages] == names[0]
+
+
+def test_merging_one_list_with_itself_changes_nothing():
+    names = random.Random(3).sample("abcdefgh", 8)
+    ranked = tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(names, 1))
+    assert merged([ranked, ranked])[0] == merged([ranked])[0]

@@ -1,0 +1,285 @@
+"""The command line: what it prints, its exit codes, and one sentence for a mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from misslink.cli import main
+from misslink.types import Estimate
+
+HERE = Path(__file__).parents[1]
+APP = f"{HERE / 'apps' / 'harbour.py'}:chain"
+GOLD = str(HERE / "apps" / "gold.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MISSLINK_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def misslink(monkeypatch, capsys):
+    """Run the program in this process; returns exit code, stdout and stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["misslink", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        code = ended.value.code
+        return (0 if code is None else code), printed.out, printed.err
+
+    return run
+
+
+def write(name, *items):
+    path = Path(name)
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    return path
+
+
+def lines(name):
+    return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def files():
+    gold = write(
+        "gold.jsonl",
+        {"id": "a", "question": "When does it leave?", "relevant": ["p"], "reference": "At seven."},
+        {"id": "b", "question": "Who runs it?", "relevant": ["q"]},
+    )
+    traces = write(
+        "traces.jsonl",
+        {
+            "case_id": "a",
+            "retrieved": [{"id": "p", "text": "The ferry leaves at seven."}],
+            "answer": "The ferry leaves at seven.",
+        },
+        {
+            "case_id": "b",
+            "retrieved": [{"id": "p", "text": "The ferry leaves at seven."}],
+            "answer": "Captain Ahab commands the vessel.",
+        },
+    )
+    return gold, traces
+
+
+def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslink, files):
+    gold, traces = files
+    code, out, err = misslink(
+        "evaluate", "--traces", traces, "--goldset", gold, "--judge", "embedded", "--json"
+    )
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["cases"], document["judge"], document["k"]) == (2, "embedded", 5)
+    names = {
+        "retrieval": ["hit@5", "mrr", "recall@5", "precision@5", "ndcg@5"],
+        "generation": ["faithfulness", "faithful", "answer_relevance", "context_utilization"],
+        "answer": ["correctness", "abstention"],
+        "link": [
+            "risk_given_miss",
+            "risk_given_hit",
+            "risk_difference",
+            "risk_ratio",
+            "attributable_fraction",
+        ],
+    }
+    for level, metrics in names.items():
+        for metric in metrics:
+            Estimate.model_validate(document[level][metric])
+    assert document["link"]["table"] == {
+        "miss_unfaithful": 1,
+        "miss_faithful": 0,
+        "hit_unfaithful": 0,
+        "hit_faithful": 1,
+        "left_out": 0,
+    }
+    assert document["link"]["causes"] == {"retrieval_miss": 1, "fine": 1}
+    assert document["coverage"]["faithfulness"] == {"scored": 2, "skipped": 0, "failed": 0}
+    assert set(document["usage"]) == {
+        "calls",
+        "from_ledger",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+    }
+    folder = Path(document["run"])
+    assert json.loads((folder / "summary.json").read_text(encoding="utf-8")) == document
+    assert Path(".misslink/ledger.sqlite").exists()
+
+
+def test_every_line_of_verdicts_and_links_has_the_contracted_keys(misslink, files):
+    gold, traces = files
+    misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    verdicts = lines("run/verdicts.jsonl")
+    for verdict in verdicts:
+        assert {
+            "case_id", "metric", "status", "value", "probability", "reason", "judge", "prompt",
+            "claims",
+        } <= set(verdict)  # fmt: skip
+        for claim in verdict["claims"]:
+            assert {"text", "start", "end", "support", "probability", "evidence"} <= set(claim)
+            for evidence in claim["evidence"]:
+                assert {"passage_id", "quote", "start", "end"} <= set(evidence)
+    for link in lines("run/links.jsonl"):
+        assert {"case_id", "retrieval", "answer", "cause", "missed", "claims", "basis"} <= set(link)
+        for missed in link["missed"]:
+            assert {"passage_id", "grade", "true_rank", "subtype"} <= set(missed)
+        for claim in link["claims"]:
+            assert {"index", "passage_id", "relation"} <= set(claim)
+
+
+def test_evaluate_for_people_ends_with_the_path_of_the_report(misslink, files):
+    gold, traces = files
+    code, out, _ = misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    assert code == 0
+    assert "association, not proof" in " ".join(out.split())
+    assert out.strip().endswith("report: run/report.html")
+
+
+def test_judge_none_runs_level_one_alone(misslink, files):
+    gold, traces = files
+    code, out, _ = misslink(
+        "evaluate", "--traces", traces, "--goldset", gold, "--judge", "none", "--json"
+    )
+    document = json.loads(out)
+    assert code == 0
+    assert document["retrieval"]["hit@5"]["value"] == 0.5
+    assert document["generation"]["faithfulness"]["value"] is None
+    assert document["generation"]["faithfulness"]["reason"] == "no judge was asked"
+
+
+def test_report_renders_a_run_again(misslink, files):
+    gold, traces = files
+    misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    page = Path("run/report.html").read_bytes()
+    Path("run/report.html").unlink()
+    code, out, _ = misslink("report", "run")
+    assert (code, out.strip()) == (0, "run/report.html")
+    assert Path("run/report.html").read_bytes() == page
+    code, out, _ = misslink("report", "run", "--out", "elsewhere.html", "--json")
+    assert json.loads(out)["report"] == "elsewhere.html"
+
+
+def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink, files):
+    gold, traces = files
+    common = ("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    assert misslink(*common)[0] == 0
+    assert misslink(*common)[0] == 0
+    code, _, err = misslink(*common, "--k", "3")
+    assert code == 2
+    assert "run: this folder holds a run of other inputs; choose another --out" in err
+    assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
+
+
+def test_ping_says_what_a_judge_can_do(misslink, judge_server):
+    code, out, _ = misslink(
+        "judge", "ping", "--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"
+    )
+    found = json.loads(out)
+    assert (code, found["ok"], found["structure"]) == (0, True, "json_schema")
+    code, out, _ = misslink("judge", "ping", "--judge", "embedded")
+    assert code == 0
+    assert "embedded" in out
+
+
+GOOD = {"id": "a", "question": "Q?", "relevant": ["p"]}
+TRACE = {"case_id": "a", "retrieved": ["p"], "answer": "A."}
+
+
+@pytest.mark.parametrize(
+    ("gold", "traces", "options", "code", "message"),
+    [
+        ([{"id": "a"}], [TRACE], [], 2, "gold.jsonl, line 1, field 'question'"),
+        ([GOOD, GOOD], [TRACE], [], 2, "gold.jsonl, line 2, field 'id'"),
+        ([{**GOOD, "refs": 1}], [TRACE], [], 2, "gold.jsonl, line 1, field 'refs'"),
+        ([], [TRACE], [], 2, "gold.jsonl: the file is empty"),
+        ([GOOD], [], [], 2, "traces.jsonl: the file is empty"),
+        ([GOOD], [{**TRACE, "prompted": ["x"]}], [], 2, "traces.jsonl, line 1, field 'prompted'"),
+        ([GOOD], [{**TRACE, "case_id": "z"}], [], 2, "the ids of both files must agree"),
+        ([GOOD], [TRACE], ["--judge", "opanai:x"], 2, "did you mean 'openai'"),
+        ([GOOD], [TRACE], ["--judge", "openai:x"], 2, "OPENAI_API_KEY"),
+        ([GOOD], [TRACE], ["--judge", "openai"], 2, "openai"),
+        ([GOOD], [TRACE], ["--judge", "embedded:huge"], 2, "huge"),
+        ([GOOD], [TRACE], ["--judge", "openai:x", "--base-url", "http://127.0.0.1:9"], 3, "127.0"),
+        ([GOOD], [TRACE], ["--out", "gold.jsonl"], 2, "gold.jsonl: this is a file"),
+        ([GOOD], [TRACE], ["--out", "gold.jsonl/run"], 2, "cannot be written"),
+        ([GOOD], [TRACE], ["--ledger", "gold.jsonl"], 2, "gold.jsonl"),
+        ([GOOD], [TRACE], ["--out", "."], 2, "folder"),
+        ([GOOD], [TRACE], ["--k", "0"], 2, "--k"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_an_exit_code(misslink, gold, traces, options, code, message):
+    gold_file, traces_file = write("gold.jsonl", *gold), write("traces.jsonl", *traces)
+    got, out, err = misslink(
+        "evaluate", "--traces", traces_file, "--goldset", gold_file, "--json", *options
+    )
+    assert got == code, err
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("harbour", "harbour"),
+        ("no_such_module:chain", "no_such_module"),
+        ("broken.py:chain", "broken.py"),
+        ("apps.py:chian", "did you mean 'chain'"),
+        ("missing.py:chain", "missing.py"),
+    ],
+)
+def test_an_app_that_does_not_import_is_told(misslink, spec, message):
+    write("gold.jsonl", GOOD)
+    Path("broken.py").write_text("import os\nraise ValueError('no key')\n", encoding="utf-8")
+    Path("apps.py").write_text("def chain(question):\n    return 'x'\n", encoding="utf-8")
+    code, out, err = misslink("evaluate", spec, "--goldset", "gold.jsonl", "--judge", "none")
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_no_command_prints_help_and_version_prints_the_version(misslink):
+    assert "evaluate" in misslink("--help")[1]
+    assert misslink("--version")[1].strip()
+
+
+LIGHT = """
+import sys, time
+{statement}
+heavy = {{"torch", "chromadb", "langchain", "langchain_core", "pandas", "openai", "scipy"}}
+print(sorted(heavy & set(sys.modules)), time.process_time())
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import misslink",
+        "import misslink.types, misslink.registry, misslink.files",
+        (
+            "sys.argv = ['misslink', '--help']\n"
+            "from misslink.cli import main\n"
+            "try:\n    main()\nexcept SystemExit:\n    pass"
+        ),
+    ],
+)
+def test_importing_misslink_and_asking_for_help_import_nothing_heavy(statement):
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT.format(statement=statement)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip().splitlines()[-1].startswith("[] ")

@@ -1,0 +1,183 @@
+"""The page as a file: escaped, closed off by its policy, whole or not there.
+
+The expected page is ``tests/gold/report.html``. After a change that is meant, look at the page in
+a browser, then run the tests once with ``MISSLINK_ACCEPT=1`` to accept the new one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from example_run import HOSTILE, example_run
+
+from misslink.errors import InputError
+from misslink.report.html import render, write
+from misslink.report.page import build
+from misslink.types import Case, Run
+
+GOLD = Path(__file__).parents[1] / "gold" / "report.html"
+
+
+class _Reader(HTMLParser):
+    """Collects what a browser would see."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.ids, self.inline, self.policy = [], [], [], {}, ""
+        self.text = []
+        self._inside = None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        self._inside = tag if tag in ("style", "script") else None
+        if dict(attrs).get("http-equiv") == "Content-Security-Policy":
+            self.policy = dict(attrs)["content"]
+
+    def handle_endtag(self, tag):  # noqa: ARG002 -- the parser's own signature
+        self._inside = None
+
+    def handle_data(self, data):
+        if self._inside:
+            self.inline.setdefault(self._inside, []).append(data)
+        else:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html():
+    return render(build(example_run()))
+
+
+@pytest.fixture(scope="module")
+def read(html):
+    return _Reader(html)
+
+
+def test_the_page_is_the_one_a_person_looked_at_and_accepted(html):
+    scrubbed = re.sub(r"sha256-[\w+/=]+", "sha256-…", html)
+    scrubbed = re.sub(r"(?s)<(style|script)>.*?</\1>", r"<\1>…</\1>", scrubbed)
+    if os.environ.get("MISSLINK_ACCEPT"):
+        GOLD.write_text(scrubbed, encoding="utf-8", newline="")
+    assert scrubbed.encode() == GOLD.read_bytes(), "look at the page, then MISSLINK_ACCEPT=1"
+
+
+def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else(read):
+    allowed = dict(part.strip().split(" ", 1) for part in read.policy.split(";"))
+    assert allowed["default-src"] == "'none'"
+    assert "unsafe" not in read.policy
+    for kind in ("style", "script"):
+        (source,) = read.inline[kind]
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert allowed[f"{kind}-src"] == f"'sha256-{digest}'"
+
+
+def test_hostile_text_makes_no_element_and_no_attribute(read):
+    assert Counter(read.tags)["script"] == 1
+    assert Counter(read.tags)["style"] == 1
+    assert not {"img", "link", "iframe", "object", "base", "form"} & set(read.tags)
+    names = {name for _, name, _ in read.attributes}
+    assert not any(name.startswith("on") for name in names)
+    assert not {"style", "src", "srcdoc", "action", "formaction"} & names
+
+
+def test_every_link_stays_on_the_page_and_leads_somewhere(read):
+    targets = [value for tag, name, value in read.attributes if (tag, name) == ("a", "href")]
+
+    assert len(targets) > 30
+    assert {target[0] for target in targets} == {"#"}
+    assert {target[1:] for target in targets} <= set(read.ids)
+
+
+def test_no_id_is_given_twice_and_none_is_made_of_text_under_test(read):
+    assert [one for one, count in Counter(read.ids).items() if count > 1] == []
+    assert all(re.fullmatch(r"[a-z]+(-[a-z\d]+)*", one) for one in read.ids)
+
+
+@pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\0" not in text])
+def test_hostile_text_is_shown_as_it_was_written(read, hostile):
+    assert hostile in "".join(read.text)
+
+
+def test_what_no_file_can_carry_is_replaced(tmp_path):
+    run = Run(
+        manifest={"app": "half \ud800 a pair"}, cases=(Case(id="q", question="\0 nothing"),),
+        traces=(), verdicts=(), links=(), summary={},
+    )  # fmt: skip
+
+    written = write(run, tmp_path / "r.html").read_text(encoding="utf-8")
+
+    assert "half ? a pair" in written
+    assert "\N{REPLACEMENT CHARACTER} nothing" in written
+
+
+def test_long_and_right_to_left_answers_are_whole(read):
+    text = "".join(read.text)
+
+    assert "x" * 900 in text
+    assert "匿名函数 🐍 naïve café" in text
+
+
+def test_runs_without_judge_links_or_cases_render():
+    run = example_run()
+    for part in (
+        {"verdicts": ()},
+        {"links": ()},
+        {"traces": ()},
+        {"summary": {}},
+        {"cases": run.cases[:1], "traces": run.traces[:1]},
+        {"manifest": {"judge": "none"}, "verdicts": (), "links": ()},
+        {"manifest": {}, "cases": (), "traces": (), "verdicts": (), "links": (), "summary": {}},
+    ):
+        html = render(build(run.model_copy(update=part)))
+        assert html.startswith("<!doctype html>")
+        assert "None" not in "".join(_Reader(html).text).replace("None needed", "").replace(
+            "None of ", ""
+        )
+
+
+def test_the_folder_is_made_and_an_older_report_is_replaced_whole(tmp_path):
+    path = tmp_path / "new" / "report.html"
+
+    write(example_run(), path)
+    path.write_text("old")
+
+    assert write(example_run(), path) == path
+    assert path.read_text(encoding="utf-8").endswith("</html>\n")
+    assert [one.name for one in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(InputError, match=r"file.report\.html: the report cannot be written"):
+        write(example_run(), tmp_path / "file" / "report.html")
+    with pytest.raises(InputError, match="give another path"):
+        write(example_run(), tmp_path / "folder")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_run_writes_itself(tmp_path):
+    assert example_run().html(tmp_path / "r.html").stat().st_size > 50_000
+
+
+def test_looking_the_exporter_up_imports_nothing_heavy():
+    code = (
+        "import sys; from misslink.registry import exporters; exporters.get('html');"
+        "print(sorted({'jinja2', 'torch', 'pandas', 'scipy', 'chromadb'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

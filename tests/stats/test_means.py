@@ -1,0 +1,106 @@
+import math
+import random
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from misslink.stats import mean, proportion
+
+shares = st.floats(0, 1, allow_nan=False)
+
+
+def test_yes_or_no_values_have_the_interval_of_a_share():
+    assert mean([1, 0, 1, 1]) == proportion(3, 4)
+
+
+def test_mean_of_shares_is_their_mean_and_counts_the_cases():
+    estimate = mean([1.0, 0.5, 0.75, 0.0])
+    assert (estimate.value, estimate.n, estimate.method) == (0.5625, 4, "bootstrap")
+    assert 0 < estimate.low < 0.5625 < estimate.high < 1
+
+
+def test_no_values_are_missing_and_say_why():
+    assert mean([]).value is None
+    assert mean([]).reason == "no values"
+
+
+def test_equal_values_fall_back_on_the_widest_spread_their_mean_allows():
+    estimate = mean([0.5] * 20)
+    share = proportion(10, 20)
+    assert (estimate.low, estimate.high) == (share.low, share.high)
+    assert estimate.method == "wilson bound"
+
+
+def test_one_value_has_a_wide_interval():
+    estimate = mean([0.7])
+    assert estimate.method == "wilson bound"
+    assert estimate.high - estimate.low > 0.7
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(shares, min_size=1, max_size=30), st.randoms())
+def test_order_does_not_matter_and_the_interval_holds_the_value(values, chance):
+    shuffled = list(values)
+    chance.shuffle(shuffled)
+    estimate = mean(values)
+    assert estimate == mean(shuffled)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.low < estimate.high
+
+
+def test_same_seed_same_interval_and_another_seed_about_the_same():
+    values = [0.1, 0.4, 0.9, 1.0, 1.0, 0.25]
+    assert mean(values, seed=3) == mean(values, seed=3)
+    assert mean(values, seed=3) != mean(values, seed=4)
+    assert mean(values, seed=3).low == pytest.approx(mean(values, seed=4).low, abs=0.02)
+
+
+def test_rounding_just_above_1_counts_as_1():
+    assert mean([1 + 2e-16, 1.0]) == mean([1.0, 1.0])
+
+
+@pytest.mark.parametrize("bad", [1.5, -0.5, math.nan, math.inf])
+def test_values_that_cannot_be_are_refused(bad):
+    with pytest.raises(ValueError, match=r"not within|finite"):
+        mean([0.5, bad])
+
+
+def test_other_bounds_scale_the_interval():
+    unit, wide = mean([0.2, 0.4, 0.9]), mean([-0.6, -0.2, 0.8], bounds=(-1, 1))
+    assert wide.low == pytest.approx(2 * unit.low - 1)
+    assert wide.high == pytest.approx(2 * unit.high - 1)
+
+
+def test_many_distinct_values_agree_with_the_bootstrap_that_is_left_out_for_them():
+    chance = random.Random(0)
+    many = [chance.random() ** 2 for _ in range(5_100)]
+    few = [round(value, 3) for value in many]  # about 1,000 distinct values
+    normal, bootstrap = mean(many), mean(few)
+    assert (normal.method, bootstrap.method) == ("normal", "bootstrap")
+    assert normal.low == pytest.approx(bootstrap.low, abs=5e-4)
+    assert normal.high == pytest.approx(bootstrap.high, abs=5e-4)
+
+
+def test_memory_stays_bounded_for_thousands_of_distinct_values():
+    chance = random.Random(0)
+    values = [chance.random() for _ in range(2_000)]
+    tracemalloc.start()
+    mean(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # all 10,000 draws at once would take 160 MB
+
+
+def test_without_bounds_equal_values_have_no_interval_and_say_so():
+    single, equal = mean([3.5], bounds=None), mean([2.0, 2.0, 2.0], bounds=None)
+    assert (single.value, single.low, single.high) == (3.5, None, None)
+    assert single.reason == "one value has no interval"
+    assert (equal.value, equal.low, equal.reason) == (2.0, None, "all values are equal")
+
+
+def test_without_bounds_the_interval_moves_with_the_values():
+    near, far = mean([1.0, 2.0, 4.0], bounds=None), mean([1e6 + 1, 1e6 + 2, 1e6 + 4], bounds=None)
+    assert far.low - 1e6 == pytest.approx(near.low)
+    assert far.high - 1e6 == pytest.approx(near.high)

@@ -1,0 +1,272 @@
+"""The straight line, end to end: a real app, a real judge server, a run folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+import misslink
+from misslink.errors import AppUnreachableError, InputError, JudgeUnreachableError
+from misslink.files import read_run
+from misslink.pipeline import evaluate_async
+
+pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
+
+HERE = Path(__file__).parent
+APP = f"{HERE / 'apps' / 'harbour.py'}:chain"
+GOLD = HERE / "apps" / "gold.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MISSLINK_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run with the embedded judge, without a ledger."""
+    out = tmp_path_factory.mktemp("runs") / "today"
+    return misslink.evaluate(APP, GOLD, judge="embedded", out=out, k=2, ledger=None), out
+
+
+def by_case(run, items):
+    return {item.case_id: item for item in getattr(run, items)}
+
+
+def test_the_app_is_watched_without_changes(run):
+    traces = by_case(run[0], "traces")
+    assert traces["ferry"].answer == "The ferry to Holm leaves at seven in the morning."
+    assert traces["ferry"].retrieved[0].id == "ferry"
+    assert len(traces["ferry"].prompted) == 2
+    assert traces["ferry"].retrieved[0].score is not None
+
+
+def test_level_one_is_that_of_the_retriever(run):
+    retrieval = run[0].summary["retrieval"]
+    # ferry and harbour come first, both passages of 'both' are in the first two, school is first;
+    # the toll office is nowhere near the ghost, and Guernica needs nothing.
+    assert retrieval["hit@2"] == {**retrieval["hit@2"], "value": 0.8, "n": 5}
+    assert retrieval["recall@2"]["value"] == pytest.approx(0.8)
+
+
+def test_the_ghost_is_a_retrieval_miss_whose_true_rank_is_known(run):
+    link = by_case(run[0], "links")["broke"]
+    assert (link.retrieval, link.answer, link.cause) == ("miss", "unfaithful", "retrieval_miss")
+    (missed,) = link.missed
+    assert missed.passage_id == "toll"
+    assert 2 < missed.true_rank <= 8
+    assert missed.text.startswith("Ships longer")
+    assert [claim.index for claim in link.claims] == [0]
+    assert run[0].summary["link"]["table"]["miss_unfaithful"] == 1
+
+
+def test_an_unanswerable_question_that_was_declined_is_fine(run):
+    assert by_case(run[0], "links")["nobody"].cause == "fine"
+    abstention = [v for v in run[0].verdicts if v.metric == "abstention"]
+    assert {v.case_id: v.value for v in abstention}["nobody"] == 1.0
+
+
+def test_every_printed_number_has_an_interval_and_n_and_nothing_is_nan(run):
+    def estimates(node):
+        if isinstance(node, dict):
+            if {"value", "low", "high", "n", "method"} <= set(node):
+                yield node
+            else:
+                for item in node.values():
+                    yield from estimates(item)
+
+    found = list(estimates(run[0].summary))
+    assert len(found) > 25
+    for estimate in found:
+        if estimate["value"] is None:
+            assert estimate["reason"]
+        elif estimate["low"] is not None and estimate["high"] is not None:
+            assert estimate["low"] <= estimate["value"] <= estimate["high"]
+            assert estimate["low"] < estimate["high"]
+            assert estimate["n"] > 0
+    json.dumps(run[0].summary, allow_nan=False)
+
+
+def test_the_run_folder_holds_the_run(run):
+    assert read_run(run[1]) == run[0]
+    names = {"manifest.json", "summary.json", "report.html"} | {
+        f"{part}.jsonl" for part in ("cases", "traces", "verdicts", "links")
+    }
+    assert {path.name for path in run[1].iterdir()} == names
+
+
+def test_the_order_of_results_and_the_numbers_do_not_depend_on_concurrency(run):
+    one = misslink.evaluate(APP, GOLD, judge="embedded", k=2, ledger=None, concurrency=1)
+    assert one.links == run[0].links
+    assert one.verdicts == run[0].verdicts
+    assert [t.case_id for t in one.traces] == [c.id for c in run[0].cases]
+
+
+def test_traces_of_a_run_give_the_same_verdicts_as_the_app(run):
+    again = misslink.evaluate(
+        goldset=GOLD, traces=run[1] / "traces.jsonl", judge="embedded", k=2, ledger=None
+    )
+    assert again.links == run[0].links
+    assert again.summary["generation"] == run[0].summary["generation"]
+
+
+def test_it_works_where_an_event_loop_is_already_running():
+    async def cell():
+        return misslink.evaluate(APP, GOLD, judge="none", k=2)
+
+    summary = asyncio.run(cell()).summary
+    assert summary["retrieval"]["hit@2"]["value"] == 0.8
+    assert summary["generation"]["faithful"]["reason"] == "no judge was asked"
+    assert summary["link"]["table"]["left_out"] == 6
+
+
+def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_server):
+    options = {"judge": "openai:test-judge", "base_url": judge_server.url, "k": 2}
+    first = misslink.evaluate(APP, GOLD, out="reports/a", **options)
+    asked = len(judge_server.calls)
+    assert asked == 6
+    assert first.summary["usage"]["calls"] == 6
+    second = misslink.evaluate(APP, GOLD, out="reports/a", **options)
+    assert len(judge_server.calls) == asked
+    assert second.summary["usage"] == {**second.summary["usage"], "calls": 0, "from_ledger": 6}
+    assert second.verdicts == first.verdicts
+
+
+def test_a_full_ledger_needs_no_server(judge_server):
+    options = {"judge": "openai:test-judge", "base_url": judge_server.url, "k": 2}
+    misslink.evaluate(APP, GOLD, **options)
+    judge_server.stop()
+    assert misslink.evaluate(APP, GOLD, **options).summary["usage"]["calls"] == 0
+
+
+def test_an_app_that_raises_on_one_case_loses_that_case_only():
+    gold = [
+        {"id": "a", "question": "When does the ferry leave?", "relevant": ["ferry"]},
+        {"id": "b", "question": "What about the crash of the harbour?", "relevant": ["harbour"]},
+    ]
+    run = misslink.evaluate(APP, gold, judge="embedded", ledger=None)
+    trace = by_case(run, "traces")["b"]
+    assert trace.answer is None
+    assert "the model is out of order" in trace.error
+    assert trace.retrieved, "what was retrieved before is kept"
+    assert by_case(run, "links")["b"].cause == "undecided"
+    assert run.summary["coverage"]["faithfulness"] == {"scored": 1, "skipped": 1, "failed": 0}
+
+
+def test_an_app_that_always_raises_is_unreachable_and_nothing_is_written():
+    gold = [{"question": "A crash?"}, {"question": "Another crash?"}]
+    with pytest.raises(AppUnreachableError, match=r"every one of 2 questions.*out of order"):
+        misslink.evaluate(APP, gold, judge="embedded", out="reports/x", ledger=None)
+    assert not Path("reports/x").exists()
+
+
+def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes_on(tmp_path):
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(
+        '{"question": "When does the ferry leave?", "relevant": ["ferry"]}\n'
+        '{"question": "When does the train leave?", "relevant": ["train"]}\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError, match=r"gold.jsonl, line 2, field 'relevant'.*'train'"):
+        misslink.evaluate(APP, gold, judge="none")
+
+
+def test_with_traces_an_id_never_retrieved_is_a_miss():
+    traces = [{"case_id": "a", "retrieved": ["bus"], "answer": "At nine."}]
+    gold = [{"id": "a", "question": "When?", "relevant": ["train"]}]
+    run = misslink.evaluate(goldset=gold, traces=traces, judge="embedded", ledger=None)
+    assert run.links[0].retrieval == "miss"
+    assert run.summary["retrieval"]["hit@5"]["value"] == 0.0
+
+
+def test_traces_and_gold_that_share_no_case_are_refused(caplog):
+    gold = [{"id": "a", "question": "A?", "relevant": ["x"]}, {"id": "b", "question": "B?"}]
+    with pytest.raises(InputError, match="the ids of both files must agree"):
+        misslink.evaluate(goldset=gold, traces=[{"case_id": "z"}], judge="none")
+    traces = [{"case_id": "a", "retrieved": ["x"]}, {"case_id": "z"}]
+    run = misslink.evaluate(goldset=gold, traces=traces, judge="none")
+    assert "left out, such as that of 'z'" in caplog.text
+    assert "have no trace" in caplog.text
+    assert run.summary["cases"] == 2
+
+
+def test_a_dead_judge_is_told_before_the_app_is_run(judge_server):
+    url = judge_server.url
+    judge_server.stop()
+    with pytest.raises(JudgeUnreachableError, match=r"127\.0\.0\.1"):
+        misslink.evaluate(APP, GOLD, judge="openai:test-judge", base_url=url, out="reports/x")
+    assert not Path("reports/x").exists()
+
+
+def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
+    judge_server, tmp_path
+):
+    app = tmp_path / "counted.py"
+    app.write_text(
+        "from pathlib import Path\n"
+        "def answer(question):\n"
+        "    with Path('asked.txt').open('a') as file:\n"
+        "        file.write(question + '\\n')\n"
+        "    return 'At ' + question\n",
+        encoding="utf-8",
+    )
+    gold = [{"question": f"Question {i}?"} for i in range(5)]
+    options = {
+        "judge": "openai:test-judge",
+        "base_url": judge_server.url,
+        "out": "reports/x",
+        "concurrency": 1,
+    }
+    judge_server.script = lambda _: (401, {}, "no") if len(judge_server.calls) > 2 else None
+    with pytest.raises(JudgeUnreachableError):
+        misslink.evaluate(f"{app}:answer", gold, **options)
+    assert not Path("reports/x").exists()
+    judge_server.script = None
+    before = len(judge_server.calls)
+    run = misslink.evaluate(f"{app}:answer", gold, **options)
+    assert len(Path("asked.txt").read_text(encoding="utf-8").splitlines()) == 5
+    assert len(judge_server.calls) - before == 3
+    assert run.summary["usage"]["from_ledger"] == 2
+
+
+def test_a_judge_of_ones_own_is_any_object_that_answers():
+    from misslink.judging.examination import Examination, PassageSaid
+    from misslink.judging.protocol import Reply
+
+    class Yes:
+        name = "yes"
+        identity = {"judge": "yes"}  # noqa: RUF012 (the protocol's attribute)
+
+        async def ask(self, ask):
+            said = Examination(
+                claims=(), passages=(PassageSaid(passage=1, relevant=True),), response="answers"
+            )
+            return Reply(
+                ask.schema.model_validate(said.model_dump() | {"reference_claims": ()}), ""
+            )
+
+        async def close(self):
+            pass
+
+    run = asyncio.run(evaluate_async(APP, GOLD, judge=Yes(), ledger=None, k=2))
+    assert run.summary["judge"] == "yes"
+    assert run.summary["generation"]["answer_relevance"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give an app to run or a file of traces"),
+        ({"app": APP, "traces": []}, "one of the two"),
+        ({"app": APP}, "give a gold set"),
+        ({"app": APP, "goldset": [{"question": "A?"}], "k": 0}, "must be 1 or more"),
+    ],
+)
+def test_a_call_that_lacks_something_says_what(options, message):
+    with pytest.raises(InputError, match=message):
+        misslink.evaluate(**options)
