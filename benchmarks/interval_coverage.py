@@ -1,6 +1,6 @@
 """How often the 95 % intervals of misslink.stats hold the truth, and which method was chosen.
 
-    python benchmarks/interval_coverage.py            # about seven minutes on one core
+    python benchmarks/interval_coverage.py            # about five minutes on one core
     python benchmarks/interval_coverage.py fraction   # one table: share, risks, fraction or mean
 
 For each method: the mean and the worst coverage over a grid of true values, where the worst lies,

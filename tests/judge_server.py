@@ -1,8 +1,8 @@
 """A real chat-completions server on loopback for tests, and for trying things by hand.
 
 ``python tests/judge_server.py --port 0`` prints its address. What it answers is decided by its
-`script`, a function of the request's body; where that gives None, an honest lexical judge answers
-examinations. Faults are scripts too; `after` puts one before another.
+`script`, a function of the request's body (`judge_faults` has some); where that gives None, an
+honest lexical judge answers examinations.
 """
 
 from __future__ import annotations
@@ -15,23 +15,16 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from misslink.judging.examination import examine
-from misslink.judging.protocol import Ask
-from misslink.text import content_words, fold, sentences
+from honest_judge import honest
+from judge_faults import FAULTS, Body, Reset, Script, after, error
 
 MODEL = "test-judge"
-Body = dict[str, Any]
-Answer = dict[str, Any] | str | tuple[int, dict[str, str], Any] | None
-Script = Callable[[Body], Answer]
-
-_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
-_DECLINES = re.compile(r"\b(cannot|can't|don't|do not|does not|unable|no information|not know)\b")
 _PARAMETERS = {
     "model", "messages", "response_format", "temperature", "seed", "max_tokens",
     "max_completion_tokens", "logprobs", "top_logprobs", "stream", "n", "stop",
@@ -77,10 +70,15 @@ class JudgeServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the port, so that nobody answers there any more."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._http.shutdown()
+            self._http.server_close()
+            self._thread.join()
 
     @property
     def url(self) -> str:
@@ -109,18 +107,14 @@ class JudgeServer:
                 self._busy -= 1
 
 
-class Reset(Exception):  # noqa: N818 - an instruction to the handler, not an error
-    """Raised by a script: break the connection."""
-
-
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     judge: JudgeServer
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handleerror(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+            super().handleerror(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -132,9 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         judge = self.server.judge
         judge.listed += 1
         if self.path != "/v1/models":
-            self._send(*_error(404, "no such path"))
+            self._send(*error(404, "no such path"))
         elif not self._knows_key():
-            self._send(*_error(401, "Incorrect API key provided", "invalid_api_key"))
+            self._send(*error(401, "Incorrect API key provided", "invalid_api_key"))
         else:
             models = [{"id": name, "object": "model"} for name in judge.models]
             self._send(200, {}, {"object": "list", "data": models})
@@ -145,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(content)
         except ValueError:
-            self._send(*_error(400, "the request is not JSON"))
+            self._send(*error(400, "the request is not JSON"))
             return
         call = Call(time.monotonic(), body, self.headers.get("authorization"))
         with judge._received(call):
@@ -163,14 +157,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: Body) -> tuple[int, dict[str, str], Any]:
         judge = self.server.judge
         if self.path != "/v1/chat/completions":
-            return _error(404, "no such path")
+            return error(404, "no such path")
         if not self._knows_key():
-            return _error(401, "Incorrect API key provided", "invalid_api_key")
+            return error(401, "Incorrect API key provided", "invalid_api_key")
         wrong = invalid(body)
         if wrong:
-            return _error(400, wrong)
+            return error(400, wrong)
         if body["model"] not in judge.models:
-            return _error(404, f"The model '{body['model']}' does not exist", "model_not_found")
+            return error(404, f"The model '{body['model']}' does not exist", "model_not_found")
         answer = judge.script(body) if judge.script else None
         if answer is None:
             answer = honest(body)
@@ -194,12 +188,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
-
-
-def _error(
-    status: int, message: str, code: str | None = None
-) -> tuple[int, dict[str, str], dict[str, Any]]:
-    return status, {}, {"error": {"message": message, "code": code, "param": None, "type": "error"}}
 
 
 def completion(body: Body, content: str | None, *, logprobs: bool = False, **more: Any) -> Body:
@@ -264,138 +252,6 @@ def _open_object(node: Any) -> str | None:
         if set(node.get("required", ())) != set(node["properties"]):
             return "response_format: every property must be required"
     return next(filter(None, map(_open_object, node.values())), None)
-
-
-def fenced(body: Body) -> list[tuple[str, str]]:
-    """The fenced texts of the user message, each with its label."""
-    user = body["messages"][-1]["content"]
-    return [(found.group(1), found.group(3)) for found in _FENCED.finditer(user)]
-
-
-def honest(body: Body) -> Body | str:
-    """Examine lexically: a sentence is supported exactly if a passage contains it."""
-    texts = fenced(body)
-    by_label = dict(texts)
-    if "answer" not in by_label:
-        return "yes"
-    question, answer = by_label["question"], by_label["answer"]
-    passages = [text for label, text in texts if label.startswith("passage_")]
-    references = [text for label, text in texts if label.startswith("reference_")]
-    declines = _DECLINES.search(fold(answer)) is not None
-    claims = [] if declines else [_claim(said, passages, references) for said in _cut(answer)]
-    asked = set(content_words(question))
-    quotes = [fold(claim["quote"]) for claim in claims if claim["quote"]]
-    said: Body = {
-        "claims": claims,
-        "passages": [
-            {
-                "passage": n,
-                "relevant": len(asked & set(content_words(text))) > 1
-                or any(quote in fold(text) for quote in quotes),
-            }
-            for n, text in enumerate(passages, 1)
-        ],
-        "response": "declines" if declines else "answers" if claims else "evades",
-    }
-    if references:
-        said["reference_claims"] = [
-            {
-                "reference": n,
-                "text": fact,
-                "answer": "states" if fold(fact).rstrip(".") in fold(answer) else "omits",
-            }
-            for n, text in enumerate(references, 1)
-            for fact in _cut(text)
-        ]
-    return said
-
-
-def _claim(said: str, passages: list[str], references: list[str]) -> Body:
-    bare = fold(said).rstrip(".")
-    found = any(bare in fold(text) for text in passages)
-    claim: Body = {
-        "text": said,
-        "support": "supported" if found else "unsupported",
-        "quote": said.rstrip(".") if found else None,
-    }
-    if references:
-        agrees = any(bare in fold(text) for text in references)
-        claim["reference"] = "agrees" if agrees else "silent"
-    return claim
-
-
-def _cut(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text)]
-
-
-def after(first: int, script: Script, then: Script | None = None) -> Script:
-    """Answer the first so many calls by `script`, later ones by `then` (else honestly)."""
-    lock = threading.Lock()
-    left = [first]
-
-    def answer(body: Body) -> Answer:
-        with lock:
-            left[0] -= 1
-            mine = left[0] >= 0
-        if mine:
-            return script(body)
-        return then(body) if then else None
-
-    return answer
-
-
-def status(code: int, message: str = "trouble", **headers: str) -> Script:
-    """Always this status; an underscore in a header's name means a hyphen."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda _: (code, named, _error(code, message)[2])
-
-
-def error_body(_: Body) -> Answer:
-    """Status 200 around an error, as some proxies send it."""
-    return 200, {}, {"error": {"message": "upstream is overloaded", "code": 502}}
-
-
-def broken_json(_: Body) -> Answer:
-    """A completion whose content is cut off."""
-    return '{"claims": [{"text": "The sky'
-
-
-def reset(_: Body) -> Answer:
-    """Break the connection."""
-    raise Reset
-
-
-def no_schema(body: Body) -> Answer:
-    """Refuse json_schema by name, take everything else."""
-    if body.get("response_format", {}).get("type") == "json_schema":
-        return _error(400, "response_format type 'json_schema' is not supported")
-    return None
-
-
-def no_structure(body: Body) -> Answer:
-    """Refuse any response_format with a 400 that does not say why."""
-    return _error(400, "Bad Request") if "response_format" in body else None
-
-
-def small_ask(n: int) -> Ask:
-    """The `n`-th of a family of short asks, one claim supported and one not."""
-    passage = f"By day the sky over town {n} is blue. Clouds are white."
-    return examine(
-        f"What colour is the sky over town {n}?",
-        (passage, "Grass is green."),
-        f"The sky over town {n} is blue. Grass is red.",
-    )
-
-
-FAULTS: dict[str, Script] = {
-    "rate-limit": status(429, "slow down", retry_after_ms="50"),
-    "server-error": status(500),
-    "broken-json": broken_json,
-    "reset": reset,
-    "error-body": error_body,
-    "no-schema": no_schema,
-    "no-structure": no_structure,
-}
 
 
 def main() -> None:

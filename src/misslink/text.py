@@ -14,9 +14,12 @@ _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
+    r"|(?<=[\u3002\uff01\uff1f])"  # a full stop of a script that puts no blank behind it
+    r"|(?<=[.!?:])['\")\]]*[ \t]*\n\s*"  # a full stop or a colon that ends its line
     r"|\n\s*\n"  # an empty line
-    r"|\n(?=\s*(?:[-*•]|\d+[.)])\s)"  # a list item
+    r"|\n(?=\s*(?:[-*+\u2022]|\d+[.)])\s)"  # a list item
 )
+_LIST_MARKER = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx)|\b[A-Z])\.$"
 )
@@ -47,7 +50,11 @@ def fold(text: str) -> str:
 
     Two texts that differ only in these fold to the same string.
     """
-    return "".join(piece for piece, _ in _folded(text)) if not text.isascii() else _fold_ascii(text)
+    joined = _HYPHENATED.sub("", text).translate(_SAME)
+    if not joined.isascii():
+        plain = unicodedata.normalize("NFKD", joined).translate(_SAME)
+        joined = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
+    return _BLANKS.sub(" ", joined).strip().lower()
 
 
 def locate(needle: str, haystack: str) -> tuple[int, int] | None:
@@ -71,6 +78,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
         end.end()
         for end in _SENTENCE_END.finditer(text)
         if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start())
+        and not _LIST_MARKER.search(text, max(0, end.start() - 8), end.start())
     )
     cuts = [0, *ends]
     spans = []
@@ -92,11 +100,6 @@ def content_words(text: str) -> list[str]:
     return [word for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
 
 
-def _fold_ascii(text: str) -> str:
-    joined = _HYPHENATED.sub("", text.replace("`", "'"))
-    return _BLANKS.sub(" ", joined).strip().lower()
-
-
 def _folded(text: str) -> list[tuple[str, int]]:
     """Folded pieces, each with the offset of the character it came from."""
     skipped = {i for cut in _HYPHENATED.finditer(text) for i in range(*cut.span())}
@@ -105,16 +108,16 @@ def _folded(text: str) -> list[tuple[str, int]]:
     for origin, character in enumerate(text):
         if origin in skipped:
             continue
-        if character.isspace():
-            if not blank_before:
-                pieces.append((" ", origin))
-            blank_before = True
-            continue
         plain = unicodedata.normalize("NFKD", character.translate(_SAME)).translate(_SAME)
-        piece = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
-        if piece:
-            pieces.append((piece, origin))
-            blank_before = False
+        for part in plain:
+            piece = "" if unicodedata.combining(part) else part.casefold().lower()
+            if piece.isspace():
+                if not blank_before:
+                    pieces.append((" ", origin))
+                blank_before = True
+            elif piece:
+                pieces.append((piece, origin))
+                blank_before = False
     if pieces and pieces[-1][0] == " ":
         pieces.pop()
     return pieces

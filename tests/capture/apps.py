@@ -1,6 +1,6 @@
 """The apps that people write, small."""
 
-# ruff: noqa: ARG001, ARG002 - a fake takes whatever the real one is given
+# ruff: noqa: ARG002 - a fake takes whatever the real one is given
 
 from __future__ import annotations
 

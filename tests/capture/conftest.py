@@ -45,8 +45,9 @@ def store(chroma_client):
     """Eight passages in a Chroma collection of their own, by cosine distance."""
     from langchain_chroma import Chroma
 
+    name = f"c{uuid.uuid4().hex}"
     chroma = Chroma(
-        collection_name=f"c{uuid.uuid4().hex}",
+        collection_name=name,
         embedding_function=WordCounts(),
         client=chroma_client,
         collection_metadata={"hnsw:space": "cosine"},
@@ -57,4 +58,5 @@ def store(chroma_client):
         metadatas=[{"place": at, "key": f"key-{name}"} for at, name in enumerate(CORPUS)],
     )
     yield chroma
-    chroma.delete_collection()
+    if name in [collection.name for collection in chroma_client.list_collections()]:
+        chroma_client.delete_collection(name)

@@ -10,6 +10,7 @@ from apps import chain_over, model
 from misslink.capture.asking import input_for
 from misslink.errors import InputError
 
+PROMPT = ChatPromptTemplate.from_template("{context} {question}")
 USER = {"messages": [{"role": "user", "content": "why"}]}
 
 
@@ -33,8 +34,14 @@ def test_the_only_field():
         return data["ask_me"]
 
     assert given(asks) == {"ask_me": "why"}
-    assigning = RunnablePassthrough.assign(length=lambda data: len(data["question"]))
-    assert given(assigning | RunnableLambda(str)) == {"question": "why"}
+
+
+def test_an_object_whose_fields_only_a_prompt_inside_knows_of():
+    assigning = RunnablePassthrough.assign(length=lambda data: len(data["text"]))
+    with pytest.raises(InputError, match=r"takes an object, .*--input-key"):
+        given(assigning | RunnableLambda(str))
+    # Not the chain's own word, which ends at the lambda.
+    assert given(assigning | RunnableLambda(dict) | PROMPT | model()) == {"question": "why"}
 
 
 def test_a_question_and_a_history():

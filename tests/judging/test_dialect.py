@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judge_server import small_ask
+from honest_judge import small_ask
 from misslink.judging.dialect import Dialect
 
 SETTINGS = {"model": "m", "temperature": 0.0, "seed": 7, "max_tokens": 100}

@@ -5,18 +5,9 @@ import threading
 
 import pytest
 
-from judge_server import (
-    JudgeServer,
-    after,
-    broken_json,
-    completion,
-    error_body,
-    no_schema,
-    no_structure,
-    reset,
-    small_ask,
-    status,
-)
+from honest_judge import small_ask
+from judge_faults import after, broken_json, error_body, no_schema, no_structure, reset, status
+from judge_server import JudgeServer, completion
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.openai import open_openai
 from misslink.judging.reading import came

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 
 import pytest
 
-from judge_server import JudgeServer, broken_json, no_schema, small_ask, status
+from honest_judge import small_ask
+from judge_faults import broken_json, no_schema, status
+from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.opening import open_judge, ping, reachable
+from misslink.judging.opening import open_judge, ping, ping_spec, reachable
 from misslink.judging.protocol import Reply
 from misslink.registry import judges
 
@@ -90,6 +93,27 @@ def test_a_spec_that_names_no_judge_is_refused(spec, why):
         open_judge(spec, ledger=None, concurrency=1)
 
 
+@pytest.mark.parametrize("judge", [None, "none"])
+def test_none_opens_nothing(judge):
+    assert open_judge(judge, ledger=None, concurrency=1) is None
+
+
+def test_a_judge_of_ones_own_is_wrapped_and_its_note_kept(lone, tmp_path):
+    mine = judges.get("lone")(None)
+    mine.note = "a heuristic"
+
+    async def twice():
+        judge = open_judge(mine, ledger=tmp_path / "l", concurrency=1)
+        found = [await judge.ask(small_ask(1)) for _ in range(2)]
+        await judge.close()
+        return judge, found
+
+    judge, found = asyncio.run(twice())
+    assert (judge.name, judge.note) == ("lone", "a heuristic")
+    assert [reply.from_ledger for reply in found] == [False, True]
+    assert lone == [None]
+
+
 def test_an_option_the_judge_does_not_have_is_refused(lone):
     with pytest.raises(InputError, match="'lone' has no base_url"):
         open_judge("lone", ledger=None, concurrency=1, base_url="http://localhost/v1")
@@ -103,6 +127,14 @@ def test_a_ping_says_what_the_judge_can_do(judge_server):
     assert said.latency_s > 0
     assert said.prompt_tokens > 0
     assert len(judge_server.calls) == 2
+
+
+def test_a_spec_is_pinged_at_once(judge_server):
+    said = asyncio.run(ping_spec("openai:test-judge", base_url=judge_server.url))
+    assert (said["judge"], said["ok"]) == ("openai:test-judge", True)
+    json.dumps(said)
+    with pytest.raises(InputError, match="asks nobody"):
+        asyncio.run(ping_spec("none"))
 
 
 def test_a_ping_finds_out_a_simpler_server(judge_server):

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from judge_server import after, small_ask, status
+from honest_judge import small_ask
+from judge_faults import after, status
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.openai import open_openai
 from misslink.judging.throttle import Throttle

@@ -23,14 +23,14 @@ def test_wilson_is_that_of_statsmodels(successes, n, level):
     assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-12)
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(COUNTS, COUNTS))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(COUNTS, COUNTS)))
 def test_newcombe_is_that_of_statsmodels(first, second):
     low, high = confint_proportions_2indep(*first, *second, method="newcomb", compare="diff")
     estimate = risk_difference(*first, *second)
     assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-12)
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(COUNTS[1:4], COUNTS[1:4]))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(COUNTS[1:4], COUNTS[1:4])))
 def test_katz_is_that_of_statsmodels(first, second):
     (a, n1), (b, n2) = first, second
     table = Table2x2(np.array([[a, n1 - a], [b, n2 - b]]))

@@ -114,7 +114,24 @@ def _miss() -> tuple:
         ),
     )
     missed = (
-        Missed(passage_id="with#1", grade=2, true_rank=17, subtype="ranking", depth=100, text=WITH),
+        Missed(
+            passage_id="with#1",
+            grade=2,
+            true_rank=17,
+            subtype="ranking",
+            depth=100,
+            text=WITH,
+            evidence="calls the context manager's __exit__() method",
+        ),
+        Missed(
+            passage_id="with#1",
+            grade=1,
+            true_rank=17,
+            subtype="ranking",
+            depth=100,
+            text=WITH,
+            evidence="when the suite ends",
+        ),
         Missed(passage_id="evidence-2", grade=1, depth=100, evidence="An evidence nobody found."),
     )
     links = (
@@ -163,6 +180,7 @@ def _miss() -> tuple:
                 "with-exit",
                 "correctness",
                 0.33,
+                parts={"precision": 0.25, "recall": 0.5},
                 claims=(claim(answer, "It calls __exit__() at the end.", "supported"),),
             ),
         ),
@@ -453,8 +471,8 @@ def _manifest() -> dict:
         "traces": None,
         "goldset": "examples/python_reference/goldset.jsonl",
         "judge": JUDGE,
-        "judge_note": "A heuristic: it weighs shared words, numbers and names. On 258 human-labelled "
-        "RAGTruth answers it reached AUROC 0.74 and F1 0.46.",
+        "judge_note": "A heuristic: it weighs shared words, numbers and names. On 258 "
+        "human-labelled RAGTruth answers it reached AUROC 0.74 and F1 0.46.",
         "k": 5,
         "depth": 100,
         "seed": 0,
@@ -477,7 +495,7 @@ def _summary() -> dict:
         "attributable_fraction": estimate(0.38, -0.08, 0.61, 9, "bootstrap"),
         "causes": {"retrieval_miss": 2, "fine": 3},
         "wrong": {
-            "table": {"miss_wrong": 1, "miss_correct": 2, "hit_wrong": 2, "hit_correct": 2,
+            "table": {"miss_wrong": 1, "miss_right": 2, "hit_wrong": 2, "hit_right": 2,
                       "left_out": 7},
             "risk_given_miss": estimate(0.33, 0.06, 0.79, 3),
             "risk_given_hit": estimate(0.5, 0.15, 0.85, 4),
@@ -517,7 +535,7 @@ def _summary() -> dict:
                 "simple_factual": _group(24, 0.91, 0.88, 0.8),
                 "negative": {"n": 12, "metrics": {
                     "recall@5": missing("no case has a relevant passage"),
-                    "faithful": estimate(0.5, 0.1, 0.9, 2), "correctness": missing("no reference")}},
+                    "faithful": estimate(0.5, 0.1, 0.9, 2), "correctness": missing("no gold")}},
                 "comparative": _group(11, 0.62, 0.55, 0.41),
                 HOSTILE[3]: _group(1, 0.0, 0.0, 0.2),
             },

@@ -65,6 +65,11 @@ def test_the_headline_does_not_claim_a_link_that_is_not_there():
     ("manifest", "summary", "reason"),
     [
         ({"judge": "none"}, {}, "no judge was asked"),
+        (
+            {"judge": "none"},
+            {"link": {"attributable_fraction": missing("no cases")}},
+            "no judge was asked",
+        ),
         ({"judge": "embedded"}, {}, "this run holds no links"),
         (
             {"judge": "embedded"},
@@ -122,8 +127,8 @@ def test_causes_are_counted_from_the_links_and_point_at_their_first_case(page):
 def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     generation = {one.shown.name: one for one in page.levels[1].metrics}
 
-    assert generation["faithful"].coverage == (11, 0, 3)
-    assert generation["faithful"].why == ("3 failed: the reply was not JSON",)
+    assert generation["faithfulness"].why == ("3 failed: the reply was not JSON",)
+    assert generation["faithful"].coverage == generation["faithfulness"].coverage == (11, 0, 3)
     assert not generation["context_utilization"].shown.measured
 
 
@@ -221,6 +226,15 @@ def test_a_missed_passage_says_where_it_really_is(missed, retrieved, expected):
     assert page.cases[0].missed[0].rank == expected
 
 
+def test_a_passage_that_carries_two_missed_evidences_is_shown_once_with_both_marked(page):
+    case = _case(page, "with-exit")
+
+    assert [row.id for row in case.missed] == ["with#1", "evidence-2"]
+    assert [p.text for p in case.missed[0].pieces if p.kind == "evidence"] == [
+        "calls the context manager's __exit__() method", "when the suite ends",
+    ]  # fmt: skip
+
+
 def test_a_quote_from_nowhere_gets_no_link():
     claim = Claim(
         text="c",
@@ -230,7 +244,8 @@ def test_a_quote_from_nowhere_gets_no_link():
     page = build(
         _run(
             cases=(Case(id="q", question="?"),),
-            traces=(Trace(case_id="q", retrieved=(Passage(id="p", text="t", rank=1),), answer="c"),),
+            traces=(Trace(case_id="q", answer="c",
+                          retrieved=(Passage(id="p", text="t", rank=1),)),),
             verdicts=(
                 Verdict(case_id="q", metric="faithfulness", status="scored", value=1, judge="j",
                         claims=(claim,)),

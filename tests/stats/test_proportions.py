@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.stats import proportion
@@ -19,6 +19,7 @@ def test_no_cases_are_missing_and_say_why():
     assert estimate.reason == "no cases"
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_has_a_width_and_holds_the_value_within_0_and_1(counts):
     estimate = proportion(*counts)

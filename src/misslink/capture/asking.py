@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from misslink.errors import InputError
@@ -69,15 +69,7 @@ def input_for(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
     if not fields:
         return lambda question: question
     is_chat = "messages" in fields
-    key = next((name for name in _QUESTION_KEYS if name in fields), None)
-    others = [name for name in fields if not _HISTORY.search(name)]
-    if key is None and not is_chat:
-        if len(others) != 1:
-            raise InputError(
-                f"the app takes {', '.join(fields)}, and none of them is known to be the "
-                "question; name it with --input-key (input_key=... in Python)"
-            )
-        key = others[0]
+    key = _question_key(app, fields, is_needed=not is_chat)
     histories = [name for name in (*fields, *_prompt_variables(app)) if _HISTORY.search(name)]
     empty: dict[str, Any] = {name: [] for name in histories if name != key}
 
@@ -88,6 +80,24 @@ def input_for(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
         return asked if key is None else {**asked, key: question}
 
     return shaped
+
+
+def _question_key(app: Any, fields: list[str], *, is_needed: bool) -> str | None:
+    if fields == ["root"]:  # LangChain's word for an object of which it knows no field
+        fields = _prompt_variables(app)
+        others = []
+    else:
+        others = [name for name in fields if not _HISTORY.search(name)]
+    key = next((name for name in _QUESTION_KEYS if name in fields), None)
+    if key is not None or not is_needed:
+        return key
+    if len(others) == 1:
+        return others[0]
+    which = f"the app takes {', '.join(others)}" if others else "the app takes an object"
+    raise InputError(
+        f"{which}, and it cannot be told which field is the question; name it with --input-key "
+        "(input_key=... in Python)"
+    )
 
 
 def _input_fields(app: Any) -> list[str]:
@@ -111,7 +121,7 @@ def _input_fields(app: Any) -> list[str]:
     return [*required, *(name for name in properties if name not in required)]
 
 
-def _prompt_variables(app: Any) -> Iterable[str]:
+def _prompt_variables(app: Any) -> list[str]:
     """Variables of every prompt in a chain; a history among them is often in no schema."""
     find = getattr(app, "get_prompts", None)
     try:

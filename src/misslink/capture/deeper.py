@@ -105,6 +105,7 @@ def corpora() -> list[Any]:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 
+    gc.collect()  # a store that nobody holds any more is not the app's
     return [
         thing
         for thing in gc.get_objects()
@@ -127,13 +128,16 @@ async def held(source: Any, ids: Sequence[str], id_key: str | None) -> dict[str,
     ask: Any = getattr(source, "get_by_ids", None)
     if ask is None:
         return None
-    if id_key is not None:
-        # LangChain has no way to look metadata up; Chroma's own does.
-        if not type(source).__module__.startswith("langchain_chroma"):
-            return None
-        found = await _run(source.get, where={id_key: {"$in": list(ids)}})
-        pairs = zip(found["documents"], found["metadatas"], strict=True)
-        documents: Any = [{"text": text, "metadata": metadata} for text, metadata in pairs]
+    if type(source).__module__.startswith("langchain_chroma"):
+        # Its own way: it looks metadata up, and its get_by_ids fails on a passage without any.
+        by = {"ids": list(ids)} if id_key is None else {"where": {id_key: {"$in": list(ids)}}}
+        found = await _run(source.get, **by)
+        rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+        documents: Any = [
+            {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
+        ]
+    elif id_key is not None:
+        return None  # LangChain has no way to look metadata up
     else:
         try:
             documents = await _run(ask, list(ids))

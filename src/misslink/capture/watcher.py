@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Watcher"]
 
+_log = logging.getLogger("misslink")
 _UNSEEN = (
     "no retrieval was seen: searches in threads that the app starts itself and clients other than "
     "LangChain's report nothing; run them through a LangChain retriever, or return a dict with "
@@ -136,7 +138,9 @@ class Watcher:
             if note and note not in notes:
                 notes.append(note)
             if documents:
-                lists.append(passages_from(documents, id_key=self.id_key))
+                # What the app got stays in front: a deeper search may order ties otherwise.
+                ranked = [*call.documents, *documents]
+                lists.append(passages_from(ranked, id_key=self.id_key))
         retrieved = {passage.id for passage in trace.retrieved}
         best: dict[str, Passage] = {}
         for passage in (one for ranked in lists for one in ranked):
@@ -169,11 +173,14 @@ class Watcher:
             # A source that does not find its own passages by id cannot say what it lacks.
             samples = list(self._seen.get(key, {}))[:5]
             try:
-                holds = await held(source, [*asked, *samples], self.id_key)
-            except Exception:  # noqa: BLE001 - a store that refuses has not said what it holds
-                if key in self._sources:
-                    return None
-                continue  # a store that no longer works is not the app's
+                holds = await held(source, list(dict.fromkeys(asked + samples)), self.id_key)
+            except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
+                if key not in self._sources:
+                    continue  # a store that no longer works is not the app's
+                _log.warning(
+                    "%s does not say what it holds: %s", type(source).__name__, _said(error)
+                )
+                return None
             if holds is None or not all(name in holds for name in samples):
                 return None
             found |= {name: holds[name] for name in asked if name in holds}

@@ -36,6 +36,8 @@ class Ledger:
 
     Attributes
     ----------
+    note : str or None
+        A sentence to show wherever the judge's verdicts are shown, where it has one.
     calls, from_ledger : int
         Questions put to the judge, and questions answered without it, since opening.
 
@@ -49,6 +51,7 @@ class Ledger:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
+        self.note: str | None = getattr(judge, "note", None)
         self.path = path
         self.calls = 0
         self.from_ledger = 0

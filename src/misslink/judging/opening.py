@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from misslink.judging.protocol import Judge
 from misslink.judging.throttle import Throttle
 from misslink.registry import judges
 
-__all__ = ["Ping", "open_judge", "ping", "reachable"]
+__all__ = ["Ping", "open_judge", "ping", "ping_spec", "reachable"]
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,20 @@ class Ping:
 
 
 def open_judge(
-    spec: str,
+    judge: str | Judge | None,
     *,
     ledger: Path | None,
     concurrency: int,
     base_url: str | None = None,
     api_key: str | None = None,
-) -> Ledger:
-    """Open the judge that `spec` names, throttled, with its ledger.
+) -> Ledger | None:
+    """Open a judge, throttled, with its ledger.
 
     Parameters
     ----------
-    spec : str
-        ``NAME`` or ``NAME:ARGUMENT``, such as ``embedded`` or ``openai:MODEL``.
+    judge : str, Judge or None
+        ``NAME`` or ``NAME:ARGUMENT``, such as ``embedded`` or ``openai:MODEL``, or a judge of your
+        own. None and ``none`` open nothing.
     ledger : Path or None
         Where its replies are kept; None keeps them in memory only.
     concurrency : int
@@ -71,24 +72,19 @@ def open_judge(
     base_url, api_key : str or None
         For judges behind a server; each by default from the judge's own environment variables.
 
+    Returns
+    -------
+    Ledger or None
+
     Raises
     ------
     InputError
         There is no such judge, it lacks something, or the ledger cannot be used.
     """
-    name, _, argument = spec.strip().partition(":")
-    if not name:
-        raise InputError("no judge is named; say --judge embedded or --judge openai:MODEL")
-    factory: Callable[..., Judge] = judges.get(name)
-    given = {"base_url": base_url, "api_key": api_key}
-    options = {option: value for option, value in given.items() if value is not None}
-    taken = inspect.signature(factory).parameters
-    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
-    for option in options:
-        if not takes_all and option not in taken:
-            raise InputError(f"the judge '{name}' has no {option}; leave it out")
-    judge = factory(argument or None, **options)
-    return Ledger(Throttle(judge, concurrency), ledger)
+    if judge is None or judge == "none":
+        return None
+    opened = _named(judge, base_url, api_key) if isinstance(judge, str) else judge
+    return Ledger(Throttle(opened, concurrency), ledger)
 
 
 async def reachable(judge: Judge) -> None:
@@ -137,6 +133,42 @@ async def ping(judge: Judge) -> Ping:
         completion_tokens=usage and usage.completion_tokens,
         problem=reply.problem,
     )
+
+
+async def ping_spec(
+    spec: str, *, base_url: str | None = None, api_key: str | None = None
+) -> dict[str, Any]:
+    """Open the judge `spec`, ping it and close it; return the fields of `Ping`.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, or it lacks something.
+    JudgeUnreachableError
+        It cannot be asked.
+    """
+    judge = open_judge(spec, ledger=None, concurrency=1, base_url=base_url, api_key=api_key)
+    if judge is None:
+        raise InputError("--judge none asks nobody; say --judge embedded or --judge openai:MODEL")
+    try:
+        return asdict(await ping(judge))
+    finally:
+        await judge.close()
+
+
+def _named(spec: str, base_url: str | None, api_key: str | None) -> Judge:
+    name, _, argument = spec.strip().partition(":")
+    if not name:
+        raise InputError("no judge is named; say --judge embedded or --judge openai:MODEL")
+    factory: Callable[..., Judge] = judges.get(name)
+    given = {"base_url": base_url, "api_key": api_key}
+    options = {option: value for option, value in given.items() if value is not None}
+    taken = inspect.signature(factory).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
+    for option in options:
+        if not takes_all and option not in taken:
+            raise InputError(f"the judge '{name}' has no {option}; leave it out")
+    return factory(argument or None, **options)
 
 
 def _innermost(judge: Judge) -> Judge:

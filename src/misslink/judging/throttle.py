@@ -42,6 +42,7 @@ class Throttle:
         self.judge = judge
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
+        self.note: str | None = getattr(judge, "note", None)
         self._concurrency = concurrency
         self._places = asyncio.Semaphore(concurrency)
         self._failures = 0

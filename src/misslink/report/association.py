@@ -66,7 +66,7 @@ def headline(run: Run) -> Headline:
             "",
             "",
             "Whether misses and unfaithful answers go together is not measured",
-            (f"The reason: {part.reason}.", *_risks(link), *notes),
+            (f"The reason: {no_judge(run) or part.reason}.", *_risks(link), *notes),
         )
     if part.value <= 0:
         words = "Unfaithful answers do not go with retrieval misses here"
@@ -85,8 +85,8 @@ def crosses(run: Run) -> tuple[Cross, ...]:
     link = mapping_in(run.summary.get("link"))
     wrong = mapping_in(link.get("wrong"))
     found = [
-        _cross(link, "Unfaithful", "Faithful", ("unfaithful",), ("faithful",)),
-        _cross(wrong, "Wrong", "Correct", ("wrong", "incorrect"), ("correct", "right")),
+        _cross(link, "unfaithful", "faithful"),
+        _cross(wrong, "wrong", "right"),
     ]
     return tuple(cross for cross in found if cross is not None)
 
@@ -157,25 +157,19 @@ def _wrong(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _notes(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    return texts_in(link.get("partial")) + texts_in(link.get("notes"))
+    return texts_in(link.get("partial"))
 
 
-def _cross(
-    link: Mapping[str, JsonValue],
-    bad: str,
-    good: str,
-    bad_keys: tuple[str, ...],
-    good_keys: tuple[str, ...],
-) -> Cross | None:
+def _cross(link: Mapping[str, JsonValue], bad: str, good: str) -> Cross | None:
     table = mapping_in(link.get("table"))
 
-    def count(row: str, keys: tuple[str, ...]) -> int:
-        found = [table.get(f"{row}_{key}") for key in keys]
-        return next((int(value) for value in found if isinstance(value, int)), 0)
+    def count(row: str, column: str) -> int:
+        value = table.get(f"{row}_{column}")
+        return value if isinstance(value, int) else 0
 
-    miss = (count("miss", bad_keys), count("miss", good_keys))
-    hit = (count("hit", bad_keys), count("hit", good_keys))
-    if not table or not any(miss + hit):
+    miss = (count("miss", bad), count("miss", good))
+    hit = (count("hit", bad), count("hit", good))
+    if not any(miss + hit):
         return None
     left_out = table.get("left_out")
     names = (
@@ -184,8 +178,8 @@ def _cross(
         ("Risk ratio", "risk_ratio"),
     )
     return Cross(
-        bad=bad,
-        good=good,
+        bad=bad.capitalize(),
+        good=good.capitalize(),
         miss=miss,
         hit=hit,
         left_out=left_out if isinstance(left_out, int) else 0,

@@ -96,7 +96,6 @@ def _entry(
     faithfulness = _of(verdicts, "faithfulness")
     claims = faithfulness.claims if faithfulness else ()
     retrieved = trace.retrieved if trace else ()
-    missed = link.missed if link else ()
     spots = Spots(anchor, trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     known = relevant_ids(case, retrieved) if retrieved else set()
@@ -118,7 +117,7 @@ def _entry(
         answer_note=_answer_note(trace),
         claims=rows,
         retrieved=tuple(spots.retrieved(p, i, known) for i, p in enumerate(retrieved)),
-        missed=tuple(spots.missed(one, i) for i, one in enumerate(missed)),
+        missed=spots.missed(),
         references=case.references,
         verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
@@ -167,12 +166,13 @@ def _outcome(link: Link | None) -> str:
 
 def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
     value = verdict.status if verdict.value is None else percent(verdict.value)
+    parts = [f"{name} {percent(part)}" for name, part in verdict.parts.items() if part is not None]
     own = () if tuple(shown_already) == verdict.claims else verdict.claims
     return VerdictRow(
         metric=verdict.metric,
         value=value,
         probability="" if verdict.probability is None else decimal(verdict.probability),
-        reason=verdict.reason or "",
+        reason=", ".join([*parts, *([verdict.reason] if verdict.reason else [])]),
         scored=verdict.status == "scored",
         said=tuple(f"{claim.support}: {claim.text}" for claim in own),
     )

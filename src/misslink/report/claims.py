@@ -64,12 +64,14 @@ class Spots:
         self._anchor = anchor
         self._trace = trace
         self._links = link.claims if link else ()
-        self._missed = {missed.passage_id: missed for missed in (link.missed if link else ())}
+        self._missed: dict[str, list[Missed]] = {}  # one passage can carry several evidences
+        for missed in link.missed if link else ():
+            self._missed.setdefault(missed.passage_id, []).append(missed)
         self._passages = {passage.id: passage for passage in (trace.retrieved if trace else ())}
         deeper = {passage.id: passage.text for passage in (trace.deeper if trace else ())}
         self._texts = {
-            one.passage_id: one.text or deeper.get(one.passage_id) or one.evidence or ""
-            for one in self._missed.values()
+            name: ones[0].text or deeper.get(name) or ones[0].evidence or ""
+            for name, ones in self._missed.items()
         }
         self._quotes: dict[str, list[Span]] = {}
         self._needed: dict[str, list[Span]] = {}
@@ -110,20 +112,25 @@ class Spots:
             open=bool(spans) or is_relevant,
         )
 
-    def missed(self, missed: Missed, index: int) -> PassageRow:
-        """A missed passage, after all claims were read."""
-        text = self._texts[missed.passage_id]
-        flags = ["highly relevant" if missed.grade > 1 else "relevant", "missed"]
-        if missed.subtype:
-            flags.append(SUBTYPES[missed.subtype])
+    def missed(self) -> tuple[PassageRow, ...]:
+        """All missed passages, after all claims were read."""
+        return tuple(self._missed_row(i, name) for i, name in enumerate(self._missed, 1))
+
+    def _missed_row(self, number: int, name: str) -> PassageRow:
+        ones, text = self._missed[name], self._texts[name]
+        first = ones[0]
+        flags = ["highly relevant" if max(one.grade for one in ones) > 1 else "relevant", "missed"]
+        flags += dict.fromkeys(SUBTYPES[one.subtype] for one in ones if one.subtype)
+        spots = [place(text, None, None, one.evidence) for one in ones if one.evidence]
+        spans = [Span(*spot, "evidence") for spot in spots if spot is not None]
         return PassageRow(
-            anchor=f"{self._anchor}-missed-{index + 1}",
-            id=missed.passage_id,
-            rank=self._rank(missed),
-            score="" if missed.score is None else decimal(missed.score, 3),
+            anchor=f"{self._anchor}-missed-{number}",
+            id=name,
+            rank=self._rank(first),
+            score="" if first.score is None else decimal(first.score, 3),
             relevant=True,
             flags=tuple(flags),
-            pieces=pieces(text, self._needed.pop(missed.passage_id, [])),
+            pieces=pieces(text, spans + self._needed.get(name, [])),
             preview=_preview(text),
             open=True,
         )
@@ -155,11 +162,13 @@ class Spots:
             target = f"{target}-quote-{len(spans) + 1}"
             back = f"{self._anchor}-claim-{link.index + 1}"
             spans.append(Span(*spot, "needed", target, back, link.index + 1))
-        return Pointer(target, self._rank(missed), words, link.quote or "")
+        return Pointer(target, self._rank(missed[0]), words, link.quote or "")
 
     def _rank(self, missed: Missed) -> str:
         passage = self._passages.get(missed.passage_id)
         if passage is not None:
+            if self._trace is None or self._trace.prompted is None:
+                return f"rank {passage.rank}, beyond the first k"
             return f"rank {passage.rank}, retrieved but not in the prompt"
         if missed.true_rank is not None:
             asked = f" of {missed.depth} asked" if missed.depth else ""

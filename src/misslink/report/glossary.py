@@ -106,7 +106,7 @@ RELATIONS = {
 SUBTYPES = {
     "not_indexed": "not in the index",
     "dropped_before_prompt": "retrieved, but dropped before the prompt",
-    "below_cutoff": "just below the cutoff",
+    "below_cutoff": "below the cutoff",
     "ranking": "ranked too low",
     "vocabulary_mismatch": "worded differently from the question",
     "domain_mismatch": "from a domain the embeddings do not know",
@@ -125,6 +125,9 @@ _METRICS = {
     "context_relevance": "Share of the passages given that help to answer the question, averaged.",
     "context_utilization": "Share of needed passages given that some supported claim rests on.",
     "correctness": "How far answers state what the reference answer states (F1 over claims).",
+    "correct": "Share of answers that agree with the reference answer.",
+    "correctness_precision": "Share of an answer's claims that the reference bears out, averaged.",
+    "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
 }
 

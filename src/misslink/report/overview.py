@@ -23,6 +23,13 @@ __all__ = [
 ]
 
 _SMALL = 10  # cases under which a group is marked
+# Numbers that come from the verdicts of another metric.
+_READ_OFF = {
+    "faithful": "faithfulness",
+    "correct": "correctness",
+    "correctness_precision": "correctness",
+    "correctness_recall": "correctness",
+}
 
 
 @dataclass(frozen=True)
@@ -134,15 +141,14 @@ def slices(run: Run) -> tuple[Slices, ...]:
 
 
 def _measured(run: Run, level: str, name: str) -> Measured:
-    # The share of faithful answers is read off the faithfulness verdicts.
-    verdict = "faithfulness" if name == "faithful" else name
+    verdict = _READ_OFF.get(name, name)
     counted = mapping_in(mapping_in(run.summary.get("coverage")).get(verdict))
     numbers = [counted.get(status) for status in ("scored", "skipped", "failed")]
     coverage = [number for number in numbers if isinstance(number, int)]
     reasons = Counter(
         f"{given.status}: {given.reason}"
         for given in run.verdicts
-        if given.metric == verdict and given.status != "scored"
+        if given.metric == name and given.status != "scored"
     )
     return Measured(
         shown=shown(name, estimate_in(run.summary, level, name)),

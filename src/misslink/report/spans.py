@@ -11,7 +11,7 @@ from misslink.text import locate
 __all__ = ["Piece", "Span", "pieces", "place"]
 
 # Where spans overlap the first of these gives the piece its colour.
-_STRONGEST_FIRST = ("contradicted", "unsupported", "supported", "needed", "quote")
+_STRONGEST_FIRST = ("contradicted", "unsupported", "supported", "needed", "quote", "evidence")
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Span:
     start, end : int
         Character offsets.
     kind : str
-        What it is: a claim's support, 'quote' or 'needed'.
+        What it is: a claim's support, 'quote', 'needed' or 'evidence'.
     anchor : str
-        Id that the page gives to its first piece.
+        Id that the page gives to its first piece; "" for none.
     href : str
         Id of what a click on it shows; "" for nothing.
     number : int
@@ -35,7 +35,7 @@ class Span:
     start: int
     end: int
     kind: str
-    anchor: str
+    anchor: str = ""
     href: str = ""
     number: int = 0
 
@@ -83,7 +83,7 @@ def pieces(text: str, spans: Sequence[Span]) -> tuple[Piece, ...]:
                 text=text[start:end],
                 kind=top.kind if top else "",
                 href=top.href if top else "",
-                anchors=tuple(span.anchor for span in over if span.start == start),
+                anchors=tuple(s.anchor for s in over if s.start == start and s.anchor),
                 ends=tuple(span.number for span in over if span.end == end and span.number),
             )
         )

@@ -16,6 +16,7 @@ from misslink.retrieval.matching import (
 from misslink.retrieval.metrics import RankMetric, parse
 from misslink.retrieval.outcomes import Outcome, outcome
 from misslink.retrieval.scoring import score
+from misslink.retrieval.wanting import still_wanted
 
 __all__ = [
     "Find",
@@ -33,4 +34,5 @@ __all__ = [
     "satisfies",
     "score",
     "split_over",
+    "still_wanted",
 ]

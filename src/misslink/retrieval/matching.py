@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from misslink.text import fold
 from misslink.types import Case, Passage
 
-__all__ = ["Find", "Need", "find", "found_at", "needs", "relevant_ids", "satisfies", "split_over"]
+__all__ = [
+    "Find",
+    "Need",
+    "find",
+    "found_at",
+    "needs",
+    "relevant_ids",
+    "satisfies",
+    "split_over",
+    "telling_part",
+]
 
 _TELLING = 20  # folded characters of an evidence that no other text ends with by chance
 
@@ -126,6 +136,17 @@ def split_over(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passag
     return (passages[pair[0] - 1], passages[pair[1] - 1]) if pair else None
 
 
+def telling_part(need: Need, passage: Passage) -> bool:
+    """Whether the passage ends with the start of the evidence, or begins with its end.
+
+    Parts under 20 folded characters (or a quarter of a shorter evidence) do not tell.
+    """
+    if need.evidence is None:
+        return False
+    wanted, text = fold(need.evidence), fold(passage.text)
+    return bool(_head(wanted, text)) or _tail(wanted, text) >= _least(wanted)
+
+
 def find(wanted: Sequence[Need], passages: Sequence[Passage]) -> tuple[Find, ...]:
     """Where each need is first satisfied; a need that is nowhere is left out.
 
@@ -218,13 +239,17 @@ def _pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:
 
 def _head(wanted: str, text: str) -> int:
     """Length of the longest telling start of `wanted` that `text` ends with; 0 for none."""
-    least = min(_TELLING, -(-len(wanted) // 4))
+    least = _least(wanted)
     at = text.find(wanted[:least], max(0, len(text) - len(wanted)))
     while at >= 0:
         if wanted.startswith(text[at:]):
             return len(text) - at
         at = text.find(wanted[:least], at + 1)
     return 0
+
+
+def _least(wanted: str) -> int:
+    return min(_TELLING, -(-len(wanted) // 4))
 
 
 def _tail(wanted: str, text: str) -> int:

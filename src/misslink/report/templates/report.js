@@ -30,7 +30,7 @@
 
   // A link into a closed or filtered-out case shows what it points to.
   const reveal = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(location.hash.slice(1));
     if (!target) return;
     const item = target.closest("details.case");
     if (item && item.hidden) {

@@ -1,0 +1,116 @@
+"""Whether an answer only declines, and which of its sentences state nothing to check.
+
+Phrase rules, English first; the plain "I do not know" of other languages is known too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from misslink.text import content_words, fold, sentences
+
+__all__ = ["claim_spans", "declines", "says_absent"]
+
+_PARENTHESES = re.compile(r"\([^()]*\)")
+_LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
+_CLAUSE = re.compile(r"[,;]?\s+(?:but|however|although|though|whereas)\s|[;:]\s|(?<=\w),\s(?=it\s)")
+_FEWEST_WORDS = 3  # content words a clause needs to state something beside an absence
+
+_INFORMATION = r"(?:passages?|contexts?|documents?|sources?|text|information|details|data)"
+_VERBS = (
+    r"(?:provide|mention|specify|state|contain|include|give|offer|address|say|discuss|cover|"
+    r"explain|indicate|answer|describe)(?:d|s|ed)?"
+)
+_ABSENT = re.compile(
+    r"\b(?:unable to (?:answer|find|determine|provide|say)"
+    rf"|(?:do|does|did|is|are|was|were)(?: not|n't) (?:\w+ )?(?:{_VERBS}|stated|given|available"
+    r"|known|clear|possible|found|enough|sufficient|have (?:any |enough |sufficient )?information)"
+    r"|(?:cannot|can't|can not|could not|couldn't) (?:\w+ )?(?:be (?:determined|answered|found)"
+    r"|provide|answer|find|determine|give|help|say|tell)"
+    rf"|(?:no|insufficient|not enough|lacks?|without) (?:\w+ ){{0,2}}{_INFORMATION}"
+    rf"|no (?:mention|answer)|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
+    r"|difficult to (?:provide|determine|give|say|answer))"
+)
+_ABOUT_SOURCES = re.compile(
+    rf"\b(?:{_INFORMATION}|unable to|you|your|answer|question|i|we|it is not|it's not)\b"
+)
+_IGNORANCE = re.compile(
+    r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
+    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
+    r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b"
+)
+# "I do not know" and "I cannot answer", folded as `fold` folds (no accents).
+_ELSEWHERE = tuple(
+    fold(phrase)
+    for phrase in (
+        *(
+            "ich weiß es nicht",
+            "ich weiß nicht",
+            "kann ich nicht beantworten",
+            "keine informationen",
+        ),
+        *("je ne sais pas", "je ne peux pas répondre", "aucune information"),
+        *("no lo sé", "no sé la respuesta", "no puedo responder", "no hay información"),
+        *("non lo so", "non posso rispondere", "não sei", "não posso responder"),
+        *("ik weet het niet", "jeg ved det ikke", "jeg vet ikke", "jag vet inte", "en tiedä"),
+        *("nie wiem", "nevím", "nem tudom", "bilmiyorum", "не знаю", "не могу ответить"),
+        *("我不知道", "无法回答", "無法回答", "わかりません", "分かりません", "모르겠습니다"),
+        *("لا أعرف", "मुझे नहीं पता", "tôi không biết"),
+    )
+)
+_POLITE = re.compile(
+    r"^(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
+    r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
+    r"|hope this helps|good (?:morning|afternoon|evening|question)|great question)\b"
+    r"[^.!?]{0,40}[.!]*$"
+    r"|^please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
+    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b|\bi(?:'d| would) need (?:more|further|additional)\b"
+    r"|^(?:yes|yeah|no|correct|true|false)\W*$"
+)
+
+
+def declines(answer: str) -> bool:
+    """Whether `answer` says that it cannot answer, and states nothing else.
+
+    "I don't know" followed by an answer is no pure decline; a blank answer declines nothing.
+    """
+    return says_absent(answer) and not claim_spans(answer)
+
+
+def says_absent(answer: str) -> bool:
+    """Whether some sentence of `answer` says that the answer is not known or not given."""
+    return any(_absence(fold(answer[start:end])) for start, end in sentences(answer))
+
+
+def claim_spans(answer: str) -> list[tuple[int, int]]:
+    """Character offsets of the sentences of `answer` that state something to check.
+
+    Left out: questions, lines that end in a colon, courtesies, and sentences that only say what
+    is not known or not in the passages.
+    """
+    return [(start, end) for start, end in sentences(answer) if _states(answer[start:end])]
+
+
+def _states(sentence: str) -> bool:
+    folded = fold(sentence)
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
+        return False
+    if _POLITE.search(folded) or not _has_words(folded):
+        return False
+    return not _absence(folded) or any(
+        len(content_words(clause)) >= _FEWEST_WORDS and not _absence(clause)
+        for clause in _CLAUSE.split(_PARENTHESES.sub(" ", folded))
+    )
+
+
+def _has_words(folded: str) -> bool:
+    """A list marker or a rule of dashes alone is no sentence, a bare number is."""
+    return bool(content_words(folded)) and not _LONE_MARKER.match(folded)
+
+
+def _absence(folded: str) -> bool:
+    return bool(
+        _IGNORANCE.search(folded)
+        or (_ABSENT.search(folded) and _ABOUT_SOURCES.search(folded))
+        or any(phrase in folded for phrase in _ELSEWHERE)
+    )

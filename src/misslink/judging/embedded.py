@@ -1,0 +1,224 @@
+"""The embedded judge: no key, no server, no network, and the same answer every time.
+
+A heuristic. It holds each sentence of an answer against the passages by shared words, word order,
+numbers and names (`lexical`), and in `embedded:minilm` by sentence similarity too; a logistic fit
+on human labels turns that into P(supported). It understands nothing: `figures` says how often it
+is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from misslink.errors import InputError
+from misslink.judging.abstention import claim_spans, declines
+from misslink.judging.examination import (
+    ClaimSaid,
+    ClaimSaidWithReference,
+    Examination,
+    ExaminationWithReference,
+    PassageSaid,
+    ReferenceSaid,
+)
+from misslink.judging.fitted import Fit, figures, load_fit
+from misslink.judging.lexical import Context, Match
+from misslink.judging.minilm import SentenceSimilarity
+from misslink.judging.protocol import Ask, Judge, Reply
+from misslink.judging.relevance import RELEVANT, passage_relevance, response_of
+from misslink.registry import judges
+from misslink.types import Support
+
+__all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation"]
+
+Held = tuple[Match, float]  # a claim's match and its P(supported)
+
+
+class EmbeddedJudge:
+    """Answers the examination from its structured inputs.
+
+    Parameters
+    ----------
+    fit : Fit
+    similarity : SentenceSimilarity or None
+        What the fit's features beyond the lexical ones need.
+    """
+
+    def __init__(self, fit: Fit, similarity: SentenceSimilarity | None = None) -> None:
+        self.name = fit.name
+        self.threshold = fit.cut
+        self.identity: Mapping[str, Any] = {"judge": fit.name, "coefficients": fit.version}
+        self._fit = fit
+        self._similarity = similarity
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer an examination; any other question gets a reply without an answer."""
+        if not {"question", "passages", "answer"} <= set(ask.inputs):
+            problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
+            return Reply(parsed=None, raw="", problem=problem)
+        if self._similarity is None:
+            return self._examine(**ask.inputs)
+        return await asyncio.to_thread(self._examine, **ask.inputs)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _examine(
+        self,
+        question: str,
+        passages: Sequence[str],
+        answer: str,
+        references: Sequence[str] = (),
+    ) -> Reply:
+        spans = [] if declines(answer) else claim_spans(answer)
+        texts = [answer[start:end] for start, end in spans]
+        held = self._hold(texts, Context(passages, question))
+        said = [self._said(text, *each) for text, each in zip(texts, held, strict=True)]
+        relevance = [passage_relevance(question, passage) for passage in passages]
+        quotes = [claim.quote for claim in said if claim.quote and claim.support == "supported"]
+        response, response_probability = response_of(question, answer, quotes)
+        parsed = Examination(
+            claims=tuple(said),
+            passages=tuple(
+                PassageSaid(passage=number, relevant=probability >= RELEVANT)
+                for number, probability in enumerate(relevance, start=1)
+            ),
+            response=response,
+        )
+        return Reply(
+            parsed=self._with_references(parsed, question, answer, references)
+            if references
+            else parsed,
+            raw="",
+            probabilities={
+                **{f"claims.{i}": probability for i, (_, probability) in enumerate(held)},
+                **{f"passages.{i}": probability for i, probability in enumerate(relevance)},
+                "response": response_probability,
+            },
+        )
+
+    def _with_references(
+        self, said: Examination, question: str, answer: str, references: Sequence[str]
+    ) -> ExaminationWithReference:
+        """Hold the claims against the references, and the references' claims against the answer."""
+        by_references = self._hold([c.text for c in said.claims], Context(references, question))
+        agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
+            "supported": "agrees",
+            "contradicted": "contradicts",
+            "unsupported": "silent",
+        }
+        statement: dict[Support, Literal["states", "contradicts", "omits"]] = {
+            "supported": "states",
+            "contradicted": "contradicts",
+            "unsupported": "omits",
+        }
+        wanted = [
+            (number, reference[start:end])
+            for number, reference in enumerate(references, start=1)
+            for start, end in claim_spans(reference)
+        ]
+        stated = self._hold([text for _, text in wanted], Context((answer,), question))
+        return ExaminationWithReference(
+            claims=tuple(
+                ClaimSaidWithReference(**dict(claim), reference=agreement[self._support(*each)])
+                for claim, each in zip(said.claims, by_references, strict=True)
+            ),
+            passages=said.passages,
+            response=said.response,
+            reference_claims=tuple(
+                ReferenceSaid(reference=number, text=text, answer=statement[self._support(*each)])
+                for (number, text), each in zip(wanted, stated, strict=True)
+            ),
+        )
+
+    def _hold(self, claims: Sequence[str], context: Context) -> list[Held]:
+        return hold(claims, context, self._fit, self._similarity)
+
+    def _support(self, match: Match, probability: float) -> Support:
+        if match.conflict is not None:
+            return "contradicted"
+        return "supported" if probability >= self._fit.cut else "unsupported"
+
+    def _said(self, text: str, match: Match, probability: float) -> ClaimSaid:
+        support = self._support(match, probability)
+        rests_on = match.best if support != "unsupported" else None
+        return ClaimSaid(
+            text=text,
+            support=support,
+            passage=None if rests_on is None else rests_on.passage + 1,
+            quote=None if rests_on is None else rests_on.text,
+        )
+
+
+def hold(
+    claims: Sequence[str],
+    context: Context,
+    fit: Fit,
+    similarity: SentenceSimilarity | None = None,
+) -> list[Held]:
+    """Hold claims against passages: for each its match and P(supported).
+
+    Parameters
+    ----------
+    claims : sequence of str
+    context : Context
+    fit : Fit
+    similarity : SentenceSimilarity or None
+        Needed by a fit that has the feature ``distance``, 1 minus the nearest sentence's cosine.
+    """
+    matches = [context.match(claim) for claim in claims]
+    more: list[tuple[float, ...]] = [()] * len(claims)
+    if similarity is not None:
+        nearest = similarity.nearest(claims, [sentence.text for sentence in context.sentences])
+        more = [(1 - cosine,) for cosine in nearest]
+    return [(m, fit.probability(m, extra)) for m, extra in zip(matches, more, strict=True)]
+
+
+def relation(
+    claim_text: str, passage_text: str
+) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]:
+    """What a passage would have said of a claim, by the lexical judge; a heuristic.
+
+    Parameters
+    ----------
+    claim_text, passage_text : str
+
+    Returns
+    -------
+    relation : {'would_support', 'would_contradict', 'unrelated'}
+        'unrelated' too where either text is empty.
+    quote : str or None
+        The passage's sentence, verbatim; None where the two are unrelated.
+    probability : float
+        P(the passage supports the claim).
+    """
+    fit = load_fit("embedded")
+    ((match, probability),) = hold([claim_text], Context((passage_text,)), fit)
+    if match.best is None:
+        return "unrelated", None, probability
+    if match.conflict is not None:
+        return "would_contradict", match.best.text, probability
+    if probability >= fit.cut:
+        return "would_support", match.best.text, probability
+    return "unrelated", None, probability
+
+
+@judges.register("embedded")
+def open_embedded(argument: str | None = None) -> Judge:
+    """Open the judge ``embedded`` or ``embedded:minilm``.
+
+    Raises
+    ------
+    InputError
+        `argument` is neither None nor 'minilm'.
+    MissingExtraError
+        What ``embedded:minilm`` needs is not installed.
+    """
+    if argument is None:
+        return EmbeddedJudge(load_fit("embedded"))
+    if argument != "minilm":
+        raise InputError(
+            f"there is no judge 'embedded:{argument}'; say embedded or embedded:minilm"
+        )
+    return EmbeddedJudge(load_fit("embedded:minilm"), SentenceSimilarity())

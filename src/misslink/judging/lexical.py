@@ -1,0 +1,231 @@
+"""How far a claim is carried by passages, told from words, word order, numbers and names alone."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from misslink.judging.conflict import conflicts
+from misslink.text import STOPWORDS, fold, sentences
+
+__all__ = ["FEATURES", "Context", "Match", "Sentence", "stems"]
+
+FEATURES = ("novel", "uncovered", "reordered", "number", "names")
+NEAR = 3  # content words: two words of a claim this near each other in a passage count as in order
+SMOOTHING = 4  # content words added to a claim's, so that one new word of two is not "half of it"
+_STEPS = tuple(step for step in range(-NEAR, NEAR + 1) if step)
+GAP = NEAR + 1  # positions between sentences, so that words of two sentences are never near
+
+_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d+)*")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
+_MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
+_SOURCE = re.compile(
+    r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
+    r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
+    r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
+    r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
+_SPELT = {
+    **{"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6"},
+    **{"seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"},
+}
+_ENDINGS = (
+    *(("ization", ""), ("ational", "ate"), ("iveness", ""), ("fulness", ""), ("ousness", "")),
+    *(("ations", "ate"), ("ation", "ate"), ("ements", ""), ("ement", ""), ("ments", "")),
+    *(("ment", ""), ("ingly", ""), ("edly", ""), ("ities", ""), ("ity", ""), ("ness", "")),
+    *(("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y"), ("ers", "er"), ("ed", "")),
+    *(("ly", ""), ("es", ""), ("s", "")),
+)
+_SHORTEST_STEM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a passage: its place (passage from 0, offsets), its text and its stems."""
+
+    passage: int
+    start: int
+    end: int
+    text: str
+    stems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A claim held against passages.
+
+    Parameters
+    ----------
+    features : tuple of float
+        In the order of `FEATURES`; each grows with doubt, each is 0 for a verbatim copy:
+        the share of content words that no passage holds (smoothed), the weighted share that the
+        best single passage lacks, the share of neighbouring word pairs that stand near each other
+        in no passage, 1 if a number is in no passage, and how many capitalised names are in none.
+    best : Sentence or None
+        The sentence that shares most, rare words weighing more. None: there is no passage text.
+    shares_words : bool
+        Whether any content word is in any passage.
+    conflict : str or None
+        Why the best sentence contradicts the claim.
+    """
+
+    features: tuple[float, ...]
+    best: Sentence | None
+    shares_words: bool
+    conflict: str | None
+
+
+class Context:
+    """Passages read once, against which any number of claims is held.
+
+    Parameters
+    ----------
+    passages : sequence of str
+        Empty ones, and none at all, are allowed: nothing matches them.
+    question : str
+        Its words are given, so an answer that repeats them invents nothing.
+    """
+
+    def __init__(self, passages: Sequence[str], question: str = "") -> None:
+        self.sentences: list[Sentence] = []
+        self._positions: dict[str, set[int]] = {}
+        self._holders: dict[str, list[int]] = {}  # the sentences that hold a stem
+        position = 0
+        for index, text in enumerate(passages):
+            for start, end in sentences(text):
+                piece = text[start:end]
+                row = stems(piece)
+                for offset, stem in enumerate(row):
+                    self._positions.setdefault(stem, set()).add(position + offset)
+                for stem in set(row):
+                    self._holders.setdefault(stem, []).append(len(self.sentences))
+                self.sentences.append(Sentence(index, start, end, piece, row))
+                position += len(row) + GAP
+        self._numbers = {n for each in self.sentences for n in _numbers(each.text, spelt=True)}
+        self.asked = frozenset(stems(question))
+
+    def match(self, claim: str) -> Match:
+        """Hold `claim` against the passages; see `Match`."""
+        plain = _SOURCE.sub(" ", _MARKER.sub("", claim))
+        row = tuple(stem for stem in stems(plain) if stem not in SAID_OF_SOURCES)
+        known = self._positions
+        weights = {stem: self._weight(stem) for stem in row}
+        best = self._best(weights)
+        new_numbers = _numbers(plain) - self._numbers
+        new_names = {name for name in _names(plain) if name not in known and name not in self.asked}
+        new_words = sum(stem not in known and stem not in self.asked for stem in row)
+        features = (
+            new_words / (len(row) + SMOOTHING),
+            self._uncovered(weights),
+            self._reordered(row),
+            float(bool(new_numbers)),
+            float(len(new_names)),
+        )
+        conflict = None
+        if best is not None:
+            coverage = _coverage(row, best)
+            conflict = conflicts(plain, best.text, coverage, new_numbers, _numbers(best.text))
+        return Match(features, best, any(stem in known for stem in row), conflict)
+
+    def _weight(self, stem: str) -> float:
+        """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
+        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders.get(stem, ())) + 0.5))
+
+    def _best(self, weights: Mapping[str, float]) -> Sentence | None:
+        shared = [0.0] * len(self.sentences)
+        for stem, weight in weights.items():
+            for index in self._holders.get(stem, ()):
+                shared[index] += weight
+        # max keeps the first of equals, so the better ranked passage wins a tie.
+        return max(zip(shared, self.sentences, strict=True), key=_first, default=(0.0, None))[1]
+
+    def _uncovered(self, weights: Mapping[str, float]) -> float:
+        covered: dict[int, float] = {}
+        for stem, weight in weights.items():
+            for index in {self.sentences[holder].passage for holder in self._holders.get(stem, ())}:
+                covered[index] = covered.get(index, 0.0) + weight
+        total = sum(weights.values())
+        return max(0.0, 1 - max(covered.values(), default=0.0) / total) if total else 1.0
+
+    def _reordered(self, row: Sequence[str]) -> float:
+        pairs = list(pairwise(row))
+        return sum(not self._near(*pair) for pair in pairs) / len(pairs) if pairs else 0.0
+
+    def _near(self, one: str, other: str) -> bool:
+        here, there = self._positions.get(one, set()), self._positions.get(other, set())
+        if one == other:
+            return bool(here)
+        if len(here) > len(there):
+            here, there = there, here
+        return any(place + step in there for place in here for step in _STEPS)
+
+
+def _first(scored: tuple[float, Sentence]) -> float:
+    return scored[0]
+
+
+def _coverage(row: Sequence[str], sentence: Sentence) -> float:
+    """Share of a claim's content words, numbers aside, that the sentence holds."""
+    words = {stem for stem in row if not stem[0].isdigit()}
+    return len(words.intersection(sentence.stems)) / len(words) if words else 0.0
+
+
+def stems(text: str) -> tuple[str, ...]:
+    """Content words of `text`, folded and without their endings, in order, repetitions kept.
+
+    Scripts that put no blanks between words are cut into pairs of characters.
+    """
+    row: list[str] = []
+    for word in _WORD.findall(fold(text)):
+        if word in STOPWORDS:
+            continue
+        if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
+            row += (word[i : i + 2] for i in range(len(run[0]) - 1))
+        else:
+            row.append(_stem(word))
+    return tuple(row)
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    if len(word) <= _SHORTEST_STEM or word[0].isdigit():
+        return word.replace(",", "") if word[0:1].isdigit() else word
+    if not word.endswith("ss"):
+        for ending, instead in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+                word = word[: -len(ending)] + instead
+                break
+    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]
+    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
+
+
+def _numbers(text: str, *, spelt: bool = False) -> set[str]:
+    folded = fold(text)
+    found = {number.replace(",", "") for number in _NUMBER.findall(folded)}
+    if spelt:
+        found.update(_SPELT[word] for word in _WORD.findall(folded) if word in _SPELT)
+    return found
+
+
+def _names(text: str) -> set[str]:
+    return {stem for name in _NAME.findall(text) for stem in stems(name)}
+
+
+# Words an answer says of its sources and of itself, no content of its own.
+SAID_OF_SOURCES = frozenset(
+    stems(
+        "passage passages provided provide provides given based according mention mentioned "
+        "mentions state stated states context text document documents information answer question specific "
+        "specifically include includes including additionally therefore however overall also note "
+        "several various following refer refers"
+    )
+)

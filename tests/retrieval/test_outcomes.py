@@ -1,0 +1,116 @@
+from misslink.retrieval import outcome
+from misslink.types import Case, Missed, Passage, Trace
+
+CUT = "a long evidence that a chunk boundary cuts"
+
+
+def passage(name, rank, text=""):
+    return Passage(id=name, rank=rank, text=text)
+
+
+def traced(ids, **fields):
+    retrieved = [passage(name, rank) for rank, name in enumerate(ids, start=1)]
+    return Trace(case_id="c", retrieved=retrieved, **fields)
+
+
+def case(**fields):
+    return Case(id="c", question="?", **fields)
+
+
+def test_hit_when_everything_needed_is_in_the_first_k():
+    found = outcome(case(relevant=["b", "a"]), traced("axb"), 3)
+    assert (found.retrieval, found.missed, found.note) == ("hit", (), None)
+    assert {hit.need.id: hit.rank for hit in found.found} == {"b": 3, "a": 1}
+
+
+def test_partial_tells_the_rank_of_what_was_cut_off():
+    found = outcome(case(relevant={"a": 1, "d": 2}), traced("abcd"), 2)
+    assert found.retrieval == "partial"
+    assert found.missed == (Missed(passage_id="d", grade=2, true_rank=4),)
+
+
+def test_miss_tells_the_rank_found_by_asking_deeper_and_how_deep():
+    deeper = [Passage(id="r", rank=17, score=0.4, text="of r")]
+    found = outcome(case(relevant=["r", "s"]), traced("ab", deeper=deeper, depth=100), 5)
+    assert found.retrieval == "miss"
+    assert found.missed == (
+        Missed(passage_id="r", true_rank=17, depth=100, score=0.4, text="of r"),
+        Missed(passage_id="s", true_rank=None, depth=100),
+    )
+
+
+def test_what_reached_the_prompt_decides_not_k():
+    asked = case(relevant=["c"])
+    assert outcome(asked, traced("abc", prompted=["c"]), 1).retrieval == "hit"
+    dropped = outcome(asked, traced("abc", prompted=["a", "b"]), 3)
+    assert dropped.retrieval == "miss"
+    assert dropped.missed[0].true_rank == 3
+
+
+def test_a_complete_alternative_beats_a_longer_incomplete_one():
+    asked = case(relevant_any=[["a", "b", "x"], ["c"]])
+    assert outcome(asked, traced("abc"), 3).retrieval == "hit"
+    without = outcome(asked, traced("ab"), 3)
+    assert without.retrieval == "partial"
+    assert [missed.passage_id for missed in without.missed] == ["x"]
+
+
+def test_of_alternatives_that_all_miss_the_shorter_is_reported():
+    found = outcome(case(relevant_any=[["a", "b"], ["c"]]), traced("x"), 3)
+    assert [missed.passage_id for missed in found.missed] == ["c"]
+
+
+def test_missed_evidence_takes_the_id_of_the_passage_that_carries_it():
+    asked = case(evidence={"the needle": 2, "the thread": 1})
+    trace = Trace(
+        case_id="c",
+        retrieved=[passage("p1", 1, "hay"), passage("p2", 2, "So: the needle.")],
+        depth=50,
+    )
+    found = outcome(asked, trace, 1)
+    assert found.missed == (
+        Missed(
+            passage_id="p2",
+            grade=2,
+            true_rank=2,
+            depth=50,
+            evidence="the needle",
+            text="So: the needle.",
+        ),
+        Missed(passage_id="evidence-2", grade=1, depth=50, evidence="the thread"),
+    )
+
+
+def test_evidence_found_over_two_passages_says_so():
+    retrieved = [passage("p1", 1, "here is " + CUT[:15]), passage("p2", 2, CUT[15:] + " in two")]
+    found = outcome(case(evidence=[CUT]), Trace(case_id="c", retrieved=retrieved), 2)
+    assert found.retrieval == "hit"
+    assert found.note == "found split over two passages: evidence-1 over 'p1' and 'p2'"
+
+
+def test_the_half_that_did_not_reach_the_context_is_what_was_missed():
+    trace = Trace(
+        case_id="c",
+        retrieved=[passage("p1", 1, "here is " + CUT[:15])],
+        deeper=[passage("p9", 9, CUT[15:] + " in two")],
+        depth=20,
+    )
+    (missed,) = outcome(case(evidence=[CUT]), trace, 1).missed
+    assert (missed.passage_id, missed.true_rank, missed.subtype) == ("p9", 9, "split_evidence")
+
+
+def test_a_case_that_needs_nothing():
+    assert outcome(case(relevant={"a": 0}), traced("a"), 3).retrieval == "none_needed"
+    assert outcome(case(), traced("a"), 3).note is None
+
+
+def test_evidence_that_cannot_be_looked_for_is_no_miss_and_says_so():
+    found = outcome(case(evidence=["the needle"]), traced("ab"), 3)
+    assert found.retrieval == "none_needed"
+    assert "no retrieved passage has a text" in found.note
+
+
+def test_an_app_that_raised_before_it_retrieved_says_so():
+    found = outcome(case(relevant=["a"]), traced("", error="Boom"), 3)
+    assert found.retrieval == "miss"
+    assert "raised an error" in found.note

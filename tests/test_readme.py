@@ -1,0 +1,46 @@
+"""What the README shows runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(python|sh)\n(.*?)```", re.DOTALL)
+
+
+def test_every_python_and_shell_block_runs(tmp_path, judge_server):
+    """In one folder, in their order, as a reader would; the judge is a server on loopback."""
+    pytest.importorskip("langchain_core")
+    judge_server.models = ("gpt-4.1-mini",)
+    blocks = BLOCK.findall(README.read_text(encoding="utf-8"))
+    assert {language for _, language, _ in blocks} == {"python", "sh"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "OPENAI_BASE_URL": judge_server.url,
+        "OPENAI_API_KEY": "made-up",
+    }
+    for name, language, text in blocks:
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+            continue
+        command = [sys.executable, "-c", text] if language == "python" else ["bash", "-ec", text]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    for page in ("first.html", "reports/first.html", "reports/mine/report.html"):
+        assert (tmp_path / page).stat().st_size > 10_000
+    assert len(judge_server.calls) >= 2
+
+
+def test_what_the_readme_points_to_is_there():
+    text = README.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (README.parent / target).exists(), target

@@ -1,0 +1,86 @@
+"""Folding, locating and cutting text."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from misslink.text import _folded, content_words, fold, locate, sentences
+
+ODD = st.text(
+    alphabet=st.sampled_from(list("aB1 -'\n\t`")) | st.characters(exclude_categories=("Cs",)),
+    max_size=40,
+)
+
+
+def cut(text):
+    return [text[start:end] for start, end in sentences(text)]
+
+
+@given(ODD)
+def test_the_fast_folding_equals_the_one_that_keeps_offsets(text):
+    assert fold(text) == "".join(piece for piece, _ in _folded(text))
+
+
+@given(ODD, ODD, ODD)
+def test_what_is_located_folds_to_what_was_sought(before, needle, after):
+    found = locate(needle, f"{before} {needle} {after}")
+    if not fold(needle):
+        assert found is None
+    elif found is not None:
+        start, end = found
+        assert fold(needle) in fold(f"{before} {needle} {after}"[start:end])
+
+
+@given(ODD)
+def test_sentences_are_in_order_apart_and_lose_no_letter(text):
+    spans = sentences(text)
+    assert all(start < end for start, end in spans)
+    assert all(a[1] <= b[0] for a, b in pairwise(spans))
+    kept = "".join(text[start:end] for start, end in spans)
+    assert "".join(kept.split()) == "".join(text.split())
+
+
+def test_texts_that_differ_in_quotes_dashes_accents_and_blanks_fold_alike():
+    assert fold("The \u201cCaf\u00e9\u201d \u2013  it\u2019s\nopen") == 'the "cafe" - it\'s open'
+
+
+def test_a_word_hyphenated_at_the_end_of_a_line_is_joined():
+    assert fold("a con-\n  text manager") == "a context manager"
+    assert locate("context", "a con-\n  text manager") == (2, 13)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One is. Two is.", ["One is.", "Two is."]),
+        ("Dr. Who met e.g. Rose. They left.", ["Dr. Who met e.g. Rose.", "They left."]),
+        ("Version 3.11 is out. Get it.", ["Version 3.11 is out.", "Get it."]),
+        (
+            "Steps:\n1. Open the lid.\n2. Close it.",
+            ["Steps:", "1. Open the lid.", "2. Close it."],
+        ),
+        ("He was born in 1999. The town grew.", ["He was born in 1999.", "The town grew."]),
+        ("Similar:\n\t+ A ball\n\t+ A car", ["Similar:", "+ A ball", "+ A car"]),
+        ("Here it is:\nA ball.", ["Here it is:", "A ball."]),
+        (
+            "\u5730\u7403\u662f\u5706\u7684\u3002\u5b83\u5f88\u5927\u3002",
+            ["\u5730\u7403\u662f\u5706\u7684\u3002", "\u5b83\u5f88\u5927\u3002"],
+        ),
+        ("a line that was\nwrapped by hand", ["a line that was\nwrapped by hand"]),
+        ("", []),
+        (" \n\t ", []),
+    ],
+)
+def test_sentences_and_list_items(text, expected):
+    assert cut(text) == expected
+
+
+def test_content_words_are_folded_and_without_stopwords():
+    assert content_words("The Caf\u00e9 is in the U.S. and it isn't open") == [
+        "cafe",
+        "u.s",
+        "isn't",
+        "open",
+    ]
