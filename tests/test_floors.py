@@ -25,6 +25,7 @@ FLOORS = [
 ]
 FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 LIMIT = 320
+LONGER = {"types.py": 480}  # the nouns stand on one page, each with its parameters
 
 
 def modules():
@@ -65,4 +66,5 @@ def test_a_module_imports_only_from_below(path):
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_file_is_at_home_under_about_300_lines(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LIMIT
+    limit = LONGER.get(str(path.relative_to(PACKAGE)), LIMIT)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= limit

@@ -29,6 +29,7 @@ __all__ = ["Progress", "evaluate", "evaluate_async"]
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
 _LEDGER = Path(".misslink/ledger.sqlite")
+_CONCURRENCY = 8
 
 
 def evaluate(app: Any = None, goldset: Any = None, **options: Any) -> Run:
@@ -37,14 +38,20 @@ def evaluate(app: Any = None, goldset: Any = None, **options: Any) -> Run:
     The synchronous face of `evaluate_async`, with the same parameters; it also works in a notebook
     cell, where an event loop is already running.
     """
-    line = evaluate_async(app, goldset, **options)
+
+    async def line() -> Run:
+        # Synchronous apps run in threads: as many as there are cases under way.
+        threads = ThreadPoolExecutor(max_workers=max(1, options.get("concurrency", _CONCURRENCY)))
+        asyncio.get_running_loop().set_default_executor(threads)
+        return await evaluate_async(app, goldset, **options)
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(line)
+        return asyncio.run(line())
     context = contextvars.copy_context()
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(context.run, asyncio.run, line).result()
+        return thread.submit(context.run, asyncio.run, line()).result()
 
 
 async def evaluate_async(
@@ -56,7 +63,7 @@ async def evaluate_async(
     out: str | Path | None = None,
     k: int = 5,
     depth: int = 100,
-    concurrency: int = 8,
+    concurrency: int = _CONCURRENCY,
     ledger: str | Path | None = _LEDGER,
     id_key: str | None = None,
     input_key: str | None = None,

@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import uuid
-import zlib
 
 import pytest
-from langchain_core.embeddings import Embeddings
-
-CORPUS = {
-    "oak": "The oak is a tree that grows acorns and lives for centuries in English parks.",
-    "pine": "The pine is a tree that keeps its needles in winter and smells of resin.",
-    "birch": "The birch is a tree with white bark that grows fast on poor northern soils.",
-    "salmon": "The salmon is a fish that swims up rivers to spawn where it was hatched.",
-    "trout": "The trout is a fish that lives in cold streams and feeds on small insects.",
-    "granite": "Granite is a hard rock made of quartz and feldspar, used for kerbs and floors.",
-    "basalt": "Basalt is a dark rock that forms when lava cools quickly at the surface.",
-    "violin": "A violin has four strings tuned in fifths and is played with a horsehair bow.",
-}
-
-
-class WordCounts(Embeddings):
-    """Counts of words, each in a slot of its own hash: shared words bring texts together."""
-
-    def embed_documents(self, texts):
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text):
-        vector = [0.0] * 512
-        for word in re.findall(r"\w+", text.lower()):
-            vector[zlib.crc32(word.encode()) % 512] += 1.0
-        return vector
+from watched_apps import CORPUS, WordCounts
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
+from watched_apps import chain_over, model
 
-from apps import chain_over, model
 from misslink.capture.asking import input_for
 from misslink.errors import InputError
 

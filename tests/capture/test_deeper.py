@@ -10,9 +10,8 @@ import math
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from watched_apps import CORPUS, WordCounts, chain_over, joined
 
-from apps import chain_over, joined
-from conftest import CORPUS, WordCounts
 from misslink.capture import Watcher
 from misslink.types import Case, Trace
 

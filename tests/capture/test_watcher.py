@@ -17,9 +17,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, chain
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
 
-from apps import ANSWER, chain_over, joined, model, tool_caller
-from conftest import CORPUS, WordCounts
 from misslink.capture import Watcher
 from misslink.types import Case
 

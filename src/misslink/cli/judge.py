@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from misslink.cli.output import print_json
+from misslink.errors import JudgeUnreachableError
 
 __all__ = ["app"]
 
@@ -40,3 +41,5 @@ def ping(
     else:
         for name, value in found.items():
             print(f"{name:>18}  {'-' if value is None else value}")
+    if not found["ok"]:
+        raise typer.Exit(JudgeUnreachableError.exit_code)

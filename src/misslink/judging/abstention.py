@@ -9,7 +9,28 @@ import re
 
 from misslink.text import content_words, fold, sentences
 
-__all__ = ["claim_spans", "declines", "says_absent"]
+__all__ = ["SOURCE_WORDS", "claim_spans", "declines", "says_absent", "without_sources"]
+
+# Words an answer says of its sources and of itself, no content of its own.
+SOURCE_WORDS = frozenset(
+    (
+        *("passage", "passages", "context", "text", "document", "documents", "information"),
+        *("answer", "question", "provided", "provide", "provides", "given", "based", "according"),
+        *("mention", "mentioned", "mentions", "state", "stated", "states", "include", "includes"),
+        *("including", "refer", "refers", "specific", "specifically", "following", "several"),
+        *("various", "additionally", "therefore", "however", "overall", "note"),
+    )
+)
+_SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
+_OF_ITSELF = SOURCE_WORDS | _SUFFICIENT
+_SOURCE = re.compile(
+    r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
+    r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
+    r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
+    r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
 
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
@@ -61,10 +82,12 @@ _ELSEWHERE = tuple(
 _POLITE = re.compile(
     r"^(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
     r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
-    r"|hope this helps|good (?:morning|afternoon|evening|question)|great question)\b"
+    r"|hope (?:this|that) helps|good (?:morning|afternoon|evening|question|luck)|great question"
+    r"|that's it|i hope that helps)\b"
     r"[^.!?]{0,40}[.!]*$"
     r"|^please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
-    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b|\bi(?:'d| would) need (?:more|further|additional)\b"
+    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
+    r"|\bi(?:'d| would) need (?:more|further|additional)\b"
     r"|^(?:yes|yeah|no|correct|true|false)\W*$"
 )
 
@@ -82,11 +105,16 @@ def says_absent(answer: str) -> bool:
     return any(_absence(fold(answer[start:end])) for start, end in sentences(answer))
 
 
+def without_sources(sentence: str) -> str:
+    """The sentence without its list marker and its "according to passage 2"."""
+    return _SOURCE.sub(" ", _MARKER.sub("", sentence))
+
+
 def claim_spans(answer: str) -> list[tuple[int, int]]:
     """Character offsets of the sentences of `answer` that state something to check.
 
-    Left out: questions, lines that end in a colon, courtesies, and sentences that only say what
-    is not known or not in the passages.
+    Left out: questions, lines that end in a colon, courtesies, mere references to a passage, and
+    sentences that only say what is not known or not in the passages.
     """
     return [(start, end) for start, end in sentences(answer) if _states(answer[start:end])]
 
@@ -95,17 +123,13 @@ def _states(sentence: str) -> bool:
     folded = fold(sentence)
     if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
         return False
-    if _POLITE.search(folded) or not _has_words(folded):
+    words = set(content_words(without_sources(folded)))
+    if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _OF_ITSELF:
         return False
     return not _absence(folded) or any(
         len(content_words(clause)) >= _FEWEST_WORDS and not _absence(clause)
         for clause in _CLAUSE.split(_PARENTHESES.sub(" ", folded))
     )
-
-
-def _has_words(folded: str) -> bool:
-    """A list marker or a rule of dashes alone is no sentence, a bare number is."""
-    return bool(content_words(folded)) and not _LONE_MARKER.match(folded)
 
 
 def _absence(folded: str) -> bool:

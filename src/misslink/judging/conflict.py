@@ -10,8 +10,10 @@ from misslink.text import STOPWORDS, fold
 __all__ = ["conflicts"]
 
 SAME_STATEMENT = 0.75  # share of the claim's content words that the other sentence must hold
-_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+)*")
-_NEGATIONS = frozenset(("not", "no", "never", "cannot", "without", "neither", "nor", "none"))
+SAME_BACK = 0.6  # and, for a negation, of that sentence's content words that the claim must hold
+_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
+_NEGATIONS = frozenset(("not", "no", "never", "cannot", "without", "none"))
+_OVER_SEVERAL = frozenset(("neither", "nor"))  # what they negate stands elsewhere
 _SENSELESS = ("not only", "no longer than", "no more than", "not just", "no matter", "no doubt")
 _REACH = 4  # words after a negation among which the first content word is what it negates
 
@@ -21,12 +23,12 @@ def conflicts(
     sentence: str,
     coverage: float,
     new_numbers: AbstractSet[str],
-    its_numbers: AbstractSet[str],
 ) -> str | None:
     """Say why `sentence` contradicts `claim`, or None where it does not.
 
-    A cautious rule: the two must share nearly all words, and then either the claim's number is in
-    no passage while the sentence has another in its place, or what one negates the other asserts.
+    A cautious rule: the sentence must hold nearly all words of the claim. Then either the claim has
+    a number that is in no passage, and the sentence has another one beside the same word; or one
+    negates what the other, which shares most words both ways, asserts.
 
     Parameters
     ----------
@@ -34,18 +36,34 @@ def conflicts(
     coverage : float
         Share in [0, 1] of the claim's content words, numbers aside, that the sentence holds.
     new_numbers : set of str
-        Numbers of the claim that no passage holds.
-    its_numbers : set of str
-        Numbers of the sentence.
+        Numbers of the claim that neither a passage nor the question holds.
     """
     if coverage < SAME_STATEMENT:
         return None
-    if new_numbers and its_numbers:
-        return f"{_list(new_numbers)} where the passage says {_list(its_numbers)}"
+    its = _beside_numbers(sentence)
+    for beside, number in _beside_numbers(claim).items():
+        if number in new_numbers and its.get(beside, number) != number:
+            return f"{number} where the passage says {its[beside]}"
     said, denied = _polarity(claim)
     its_said, its_denied = _polarity(sentence)
+    if len(said & its_said) < SAME_BACK * len(its_said):
+        return None
     both_ways = (denied & its_said - its_denied) | (its_denied & said - denied)
-    return f"negation of {_list(both_ways)}" if both_ways else None
+    return f"negation of {', '.join(sorted(both_ways))}" if both_ways else None
+
+
+def _beside_numbers(text: str) -> dict[tuple[str, str], str]:
+    """Each number of `text` by the content word nearest before, and nearest after, it."""
+    words = [word for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+    found: dict[tuple[str, str], str] = {}
+    for place, word in enumerate(words):
+        if word[0].isdigit():
+            number = word.replace(",", "")
+            if place:
+                found.setdefault(("after", words[place - 1]), number)
+            if place + 1 < len(words):
+                found.setdefault(("before", words[place + 1]), number)
+    return found
 
 
 def _polarity(text: str) -> tuple[set[str], set[str]]:
@@ -56,12 +74,10 @@ def _polarity(text: str) -> tuple[set[str], set[str]]:
     words = _WORD.findall(folded)
     said = {word for word in words if word not in STOPWORDS}
     denied: set[str] = set()
+    if _OVER_SEVERAL.intersection(words):
+        return set(), denied
     for place, word in enumerate(words):
         if word in _NEGATIONS or word.endswith("n't"):
             after = (w for w in words[place + 1 : place + 1 + _REACH] if w not in STOPWORDS)
             denied.update(w for w in [next(after, None)] if w)
     return said, denied
-
-
-def _list(items: AbstractSet[str]) -> str:
-    return ", ".join(sorted(items))

@@ -22,7 +22,7 @@ class ClaimSaid(_Part):
 
     text: str
     support: Support
-    quote: str | None
+    quote: str | None = None
 
 
 class ClaimSaidWithReference(ClaimSaid):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from misslink.judging.abstention import SOURCE_WORDS, without_sources
 from misslink.judging.conflict import conflicts
 from misslink.text import STOPWORDS, fold, sentences
 
@@ -20,22 +21,12 @@ SMOOTHING = 4  # content words added to a claim's, so that one new word of two i
 _STEPS = tuple(step for step in range(-NEAR, NEAR + 1) if step)
 GAP = NEAR + 1  # positions between sentences, so that words of two sentences are never near
 
-_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d+)*")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
+_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
-_MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
-_SOURCE = re.compile(
-    r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
-    r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
-    r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
-    r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
-    re.IGNORECASE,
-)
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
-_SPELT = {
-    **{"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6"},
-    **{"seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"},
-}
+_UP_TO_NINE = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_SPELT = {**dict(zip(_UP_TO_NINE, "0123456789", strict=True)), "ten": "10", "twelve": "12"}
 _ENDINGS = (
     *(("ization", ""), ("ational", "ate"), ("iveness", ""), ("fulness", ""), ("ousness", "")),
     *(("ations", "ate"), ("ation", "ate"), ("ements", ""), ("ement", ""), ("ments", "")),
@@ -109,18 +100,21 @@ class Context:
                 self.sentences.append(Sentence(index, start, end, piece, row))
                 position += len(row) + GAP
         self._numbers = {n for each in self.sentences for n in _numbers(each.text, spelt=True)}
-        self.asked = frozenset(stems(question))
+        self._asked = frozenset(stems(question))
+        self._asked_numbers = _numbers(question)
 
     def match(self, claim: str) -> Match:
         """Hold `claim` against the passages; see `Match`."""
-        plain = _SOURCE.sub(" ", _MARKER.sub("", claim))
+        plain = without_sources(claim)
         row = tuple(stem for stem in stems(plain) if stem not in SAID_OF_SOURCES)
         known = self._positions
         weights = {stem: self._weight(stem) for stem in row}
         best = self._best(weights)
-        new_numbers = _numbers(plain) - self._numbers
-        new_names = {name for name in _names(plain) if name not in known and name not in self.asked}
-        new_words = sum(stem not in known and stem not in self.asked for stem in row)
+        new_numbers = _numbers(plain) - self._numbers - self._asked_numbers
+        new_names = {
+            name for name in _names(plain) if name not in known and name not in self._asked
+        }
+        new_words = sum(stem not in known and stem not in self._asked for stem in row)
         features = (
             new_words / (len(row) + SMOOTHING),
             self._uncovered(weights),
@@ -131,7 +125,7 @@ class Context:
         conflict = None
         if best is not None:
             coverage = _coverage(row, best)
-            conflict = conflicts(plain, best.text, coverage, new_numbers, _numbers(best.text))
+            conflict = conflicts(plain, best.text, coverage, new_numbers)
         return Match(features, best, any(stem in known for stem in row), conflict)
 
     def _weight(self, stem: str) -> float:
@@ -220,12 +214,4 @@ def _names(text: str) -> set[str]:
     return {stem for name in _NAME.findall(text) for stem in stems(name)}
 
 
-# Words an answer says of its sources and of itself, no content of its own.
-SAID_OF_SOURCES = frozenset(
-    stems(
-        "passage passages provided provide provides given based according mention mentioned "
-        "mentions state stated states context text document documents information answer question specific "
-        "specifically include includes including additionally therefore however overall also note "
-        "several various following refer refers"
-    )
-)
+SAID_OF_SOURCES = frozenset(stems(" ".join(SOURCE_WORDS)))

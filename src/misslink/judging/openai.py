@@ -37,7 +37,7 @@ def open_openai(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    timeout: float = 120.0,
+    timeout: float = 300.0,
     temperature: float = 0.0,
     seed: int | None = 0,
     max_tokens: int = 4096,
@@ -55,7 +55,8 @@ def open_openai(
     api_key : str or None
         ``OPENAI_API_KEY`` by default. Only OpenAI's own server insists on one.
     timeout : float
-        Seconds to wait for one reply.
+        Seconds to wait for one reply, retries included; a slow model is not asked again from the
+        start.
     temperature : float
     seed : int or None
         Sent for reproducible replies; None sends none.
@@ -213,8 +214,12 @@ class OpenAIJudge:
         while True:
             body = dialect.request(ask, model=self._model, **self._settings)
             try:
-                # The raw response, because a body that is no completion must not raise here.
-                response = await self._client().chat.completions.with_raw_response.create(**body)
+                async with asyncio.timeout(self._connection["timeout"]):
+                    # The raw response: a body that is no completion must not raise here.
+                    chat = self._client().chat.completions.with_raw_response
+                    response = await chat.create(**body)
+            except TimeoutError:
+                return nothing(f"no reply came within {self._connection['timeout']:g} s")
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 self._raise_if_pointless(error)
                 complaint = self._said(error)

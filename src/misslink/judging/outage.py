@@ -58,7 +58,7 @@ def trouble(error: openai.APIError, said: str) -> str:
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        return "no reply came in time, retries included"
+        return "no reply came in time"
     if not isinstance(error, openai.APIStatusError):
         return "the connection broke before a reply came, retries included"
     waiting = error.response.headers.get("retry-after")

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -104,8 +105,12 @@ class Judge(Protocol):
         ...
 
 
+@cache
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """JSON schema of `model` as strict servers want it, without titles and defaults."""
+    """Return the JSON schema of `model` as strict servers want it, without titles and defaults.
+
+    Worked out once a model, for it costs as much as a whole request; nobody may change it.
+    """
     raw = model.model_json_schema()
     definitions = raw.pop("$defs", {})
 

@@ -1,9 +1,13 @@
-"""The apps that people write, small."""
+"""A small corpus, and the apps that people write over one, small."""
 
 # ruff: noqa: ARG002 - a fake takes whatever the real one is given
 
 from __future__ import annotations
 
+import re
+import zlib
+
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -11,6 +15,29 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 
 ANSWER = "Salmon swim up rivers to spawn."
+CORPUS = {
+    "oak": "The oak is a tree that grows acorns and lives for centuries in English parks.",
+    "pine": "The pine is a tree that keeps its needles in winter and smells of resin.",
+    "birch": "The birch is a tree with white bark that grows fast on poor northern soils.",
+    "salmon": "The salmon is a fish that swims up rivers to spawn where it was hatched.",
+    "trout": "The trout is a fish that lives in cold streams and feeds on small insects.",
+    "granite": "Granite is a hard rock made of quartz and feldspar, used for kerbs and floors.",
+    "basalt": "Basalt is a dark rock that forms when lava cools quickly at the surface.",
+    "violin": "A violin has four strings tuned in fifths and is played with a horsehair bow.",
+}
+
+
+class WordCounts(Embeddings):
+    """Counts of words, each in a slot of its own hash: shared words bring texts together."""
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        vector = [0.0] * 512
+        for word in re.findall(r"\w+", text.lower()):
+            vector[zlib.crc32(word.encode()) % 512] += 1.0
+        return vector
 
 
 def model(*answers):

@@ -1,0 +1,67 @@
+"""Levels, slices and coverage from verdicts counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from misslink.summary import coverage, levels, slices
+from misslink.types import Case, Verdict
+
+LEVELS = {"faithfulness": 2, "correctness": 3, "abstention": 3}
+
+
+def verdict(case_id, metric, value=None, reason="nothing to judge", **fields):
+    status = fields.pop("status", "skipped" if value is None else "scored")
+    return Verdict(
+        case_id=case_id,
+        metric=metric,
+        status=status,
+        value=value,
+        reason=None if value is not None else reason,
+        judge="j",
+        **fields,
+    )
+
+
+VERDICTS = [
+    verdict("a", "faithfulness", 1.0, label=True),
+    verdict("b", "faithfulness", 0.5, label=False),
+    verdict("c", "faithfulness"),
+    verdict("d", "faithfulness", status="failed", reason="no JSON"),
+    verdict("a", "correctness", 0.8, label=True, parts={"precision": 1.0, "recall": 2 / 3}),
+    verdict("b", "correctness", 0.0, label=False, parts={"precision": None, "recall": 0.0}),
+]
+SCORES = {"recall@3": {"a": 1.0, "b": 0.0, "c": None}}
+CASES = [
+    Case(id="a", question="A?", category="x", tags={"topic": "t"}),
+    Case(id="b", question="B?", category="x"),
+    Case(id="c", question="C?", category="y"),
+]
+
+
+def test_what_has_no_value_is_in_no_mean_and_is_counted():
+    found = levels(SCORES, VERDICTS, LEVELS, seed=0)
+    assert found["retrieval"]["recall@3"]["value"] == pytest.approx(0.5)
+    assert found["retrieval"]["recall@3"]["n"] == 2
+    assert found["generation"]["faithfulness"]["value"] == pytest.approx(0.75)
+    assert found["generation"]["faithfulness"]["n"] == 2
+    assert found["generation"]["faithful"]["value"] == pytest.approx(0.5)
+    assert found["answer"]["correct"]["value"] == pytest.approx(0.5)
+    assert found["answer"]["correctness_precision"]["n"] == 1
+    assert coverage(VERDICTS, LEVELS)["faithfulness"] == {"scored": 2, "skipped": 1, "failed": 1}
+
+
+def test_a_metric_without_any_value_says_why():
+    found = levels({}, [verdict("c", "faithfulness", reason="the answer declines")], LEVELS, seed=0)
+    assert found["generation"]["faithful"]["value"] is None
+    assert "1 of 1 skipped: the answer declines" in found["generation"]["faithful"]["reason"]
+    assert found["answer"]["abstention"]["reason"] == "no judge was asked"
+
+
+def test_slices_are_by_category_and_by_tag():
+    found = slices(CASES, SCORES, VERDICTS, k=3, seed=0)
+    assert list(found) == ["category", "topic"]
+    assert found["category"]["x"]["n"] == 2
+    assert found["category"]["x"]["metrics"]["recall@3"]["value"] == pytest.approx(0.5)
+    assert found["category"]["y"]["metrics"]["faithful"]["value"] is None
+    assert found["topic"]["t"]["metrics"]["faithful"]["value"] == 1.0
