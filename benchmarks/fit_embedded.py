@@ -1,6 +1,6 @@
 """Fit the embedded judges on human labels, and measure them honestly.
 
-    python benchmarks/fit_embedded.py ../shared/data [--check]
+    python benchmarks/fit_embedded.py ../shared/data [--check]    # about two minutes
 
 Reads faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu et al., ACL 2024, MIT), writes
 src/misslink/judging/embedded.json and prints what cross-validation says. BEGIN is only measured on.
@@ -32,6 +32,7 @@ from misslink.judging.minilm import SentenceSimilarity
 TARGET = Path(__file__).parents[1] / "src" / "misslink" / "judging" / "embedded.json"
 SEED, REPEATS, FOLDS = 20261121, 10, 6
 RIDGE = 1.0
+MORE_FEATURES: dict[str, tuple[str, ...]] = {"embedded": (), "embedded:minilm": ("distance",)}
 DIGITS = 3
 Array = NDArray[Any]
 
@@ -174,35 +175,38 @@ def cross_validate(name: str, features: tuple[str, ...], items: list[Item]) -> d
     }
 
 
+def measure(name: str, data: Path) -> dict[str, Any]:
+    """Fit one judge on all labels and measure it by cross-validation."""
+    extra = MORE_FEATURES[name]
+    similarity = SentenceSimilarity() if extra else None
+    features = (*FEATURES, *extra)
+    items = read(data / "faithfulness" / "ragtruth_qa_dev.jsonl", similarity)
+    fitted = fit(name, features, items)
+    figures = cross_validate(name, features, items)
+    begin = [
+        item
+        for item in read(data / "faithfulness" / "begin_dev.jsonl", similarity)
+        if item.matches  # a reply that claims nothing has no verdict
+    ]
+    bad = np.array([item.bad for item in begin])
+    doubt = np.array([1 - item.faithful(fitted) for item in begin])
+    figures["begin_auroc"] = round(auroc(bad, doubt), 3)
+    figures["begin_answers"] = len(begin)
+    figures["note"] = (
+        f"heuristic; AUROC {figures['auroc']:.2f}, F1 {figures['f1']:.2f} "
+        "on RAGTruth QA (dev, cross-validated)"
+    )
+    return {
+        "intercept": fitted.intercept,
+        "weights": dict(fitted.weights),
+        "cut": fitted.cut,
+        "figures": figures,
+    }
+
+
 def build(data: Path) -> str:
     """Fit and measure both judges; return the content of embedded.json."""
-    judges = {}
-    for name, extra in (("embedded", ()), ("embedded:minilm", ("distance",))):
-        similarity = SentenceSimilarity() if extra else None
-        features = (*FEATURES, *extra)
-        items = read(data / "faithfulness" / "ragtruth_qa_dev.jsonl", similarity)
-        begin = read(data / "faithfulness" / "begin_dev.jsonl", similarity)
-        fitted = fit(name, features, items)
-        figures = cross_validate(name, features, items)
-        said = [item for item in begin if item.matches]
-        figures["begin_auroc"] = round(
-            auroc(
-                np.array([item.bad for item in said]),
-                np.array([1 - item.faithful(fitted) for item in said]),
-            ),
-            3,
-        )
-        figures["begin_answers"] = len(said)
-        figures["note"] = (
-            f"heuristic; AUROC {figures['auroc']:.2f}, F1 {figures['f1']:.2f} "
-            "on RAGTruth QA (dev, cross-validated)"
-        )
-        judges[name] = {
-            "intercept": fitted.intercept,
-            "weights": dict(fitted.weights),
-            "cut": fitted.cut,
-            "figures": figures,
-        }
+    judges = {name: measure(name, data) for name in MORE_FEATURES}
     return json.dumps({"version": 1, "judges": judges}, indent=2) + "\n"
 
 

@@ -44,10 +44,7 @@ class Prompt:
         texts : mapping
             What the template reads; everything in it is treated as hostile.
         """
-        environment = jinja2.sandbox.SandboxedEnvironment(
-            undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        template = environment.from_string(self.source)
+        template = _compiled(self.source)
         context = template.new_context({**texts, "fence": _Fence(texts)})
         system, user = (
             "".join(template.blocks[name](context)).strip() for name in ("system", "user")
@@ -101,6 +98,14 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     except KeyError as missing:
         raise InputError(f"its front matter lacks {missing}", path=path) from None
     return Prompt(ref, schema, dict(head.get("fields", {})), text[front.end() :])
+
+
+@cache
+def _compiled(source: str) -> jinja2.Template:
+    environment = jinja2.sandbox.SandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(source)
 
 
 class _Fence:

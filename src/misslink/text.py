@@ -58,10 +58,12 @@ def fold(text: str) -> str:
 
 
 def locate(needle: str, haystack: str) -> tuple[int, int] | None:
-    """Character offsets of the first place in `haystack` that folds to `needle`'s folding.
+    """Character offsets of a place in `haystack` that reads like `needle`: verbatim, else folded.
 
     Returns None where there is none, or where `needle` is blank.
     """
+    if (verbatim := needle.strip()) and (start := haystack.find(verbatim)) >= 0:
+        return start, start + len(verbatim)
     wanted = fold(needle)
     if not wanted:
         return None

@@ -24,7 +24,7 @@ class Abstention:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination."""
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Hold what the app did against what it should have done."""

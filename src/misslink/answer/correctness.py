@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judging.claims import read_claims
 from misslink.judging.examination import ExaminationWithReference
 from misslink.judging.metric import Finding, Subject, failed, skipped
 from misslink.judging.protocol import Ask, Reply
@@ -42,7 +41,7 @@ class Correctness:
             return "the question has no answer; abstention judges it"
         if not subject.case.references:
             return "the case has no reference answer"
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Compute precision, recall and F1 over claims."""
@@ -62,7 +61,7 @@ class Correctness:
         recalls = {number: sum(part) / len(part) for number, part in by_reference.items()}
         best = max(recalls, key=lambda number: recalls[number])
         recall = recalls[best]
-        claims = read_claims(reply, subject.answer, subject.context)
+        claims = subject.claims(reply)
         agreed = sum(claim.correct is True for claim in claims)
         precision = agreed / len(claims) if claims else 0.0
         total = precision + recall

@@ -24,7 +24,7 @@ class AnswerRelevance:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination."""
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
         """Read how the answer responds."""

@@ -23,7 +23,7 @@ class ContextRelevance:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination."""
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the relevant passages."""

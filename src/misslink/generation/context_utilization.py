@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judging.claims import read_claims
 from misslink.judging.metric import Finding, Subject, said_of, skipped
 from misslink.judging.protocol import Ask, Reply
 from misslink.registry import judged_metrics
@@ -26,13 +25,13 @@ class ContextUtilization:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination."""
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the relevant passages that are used."""
         used = {
             evidence.passage_id
-            for claim in read_claims(reply, subject.answer, subject.context)
+            for claim in subject.claims(reply)
             if claim.support == "supported"
             for evidence in claim.evidence
         }

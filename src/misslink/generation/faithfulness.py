@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judging.claims import read_claims
 from misslink.judging.metric import Finding, Subject, said_of, skipped
 from misslink.judging.protocol import Ask, Reply
 from misslink.registry import judged_metrics
@@ -27,11 +26,11 @@ class Faithfulness:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination."""
-        return subject.examination()
+        return subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the supported claims."""
-        claims = read_claims(reply, subject.answer, subject.context)
+        claims = subject.claims(reply)
         if not claims:
             declines = said_of(reply).response == "declines"
             return skipped("the answer declines" if declines else "the answer makes no claim")

