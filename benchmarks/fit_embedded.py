@@ -49,6 +49,7 @@ class Item:
 
     @property
     def rows(self) -> list[tuple[float, ...]]:
+        """The features of every claim."""
         return [(*m.features, *extra) for m, extra in zip(self.matches, self.more, strict=True)]
 
     def faithful(self, fit: Fit) -> float:

@@ -75,7 +75,6 @@ def test_a_refusal_after_an_answer_is_seen_but_is_no_pure_decline():
         "Let me know if you have any further questions.",
         "Yes.",
         "---",
-        "1.",
     ],
 )
 def test_a_sentence_that_states_nothing_is_no_claim(idle):
@@ -104,3 +103,7 @@ def test_list_markers_and_references_to_passages_are_no_content():
         "it",
         "rains.",
     ]
+
+
+def test_a_list_marker_alone_is_no_claim():
+    assert claim_spans("1.") == []

@@ -52,27 +52,40 @@ def print_summary(summary: Mapping[str, Any], folder: str | None) -> None:
     table = Table(title=f"{summary['cases']} cases, judge {summary['judge']}", title_justify="left")
     for column in ("level", "metric", "value [95 %]", "n"):
         table.add_column(column, justify="right" if column == "n" else "left")
+    unmeasured: dict[str, list[str]] = {}
     for level in ("retrieval", "generation", "answer"):
         for metric, estimate in summary[level].items():
-            table.add_row(level, metric, shown(estimate), str(estimate["n"]))
+            if estimate["value"] is None:
+                unmeasured.setdefault(estimate["reason"], []).append(metric)
+            else:
+                table.add_row(level, metric, shown(estimate), str(estimate["n"]))
     console.print(table)
+    for reason, metrics in unmeasured.items():
+        console.print(f"Not measured: {', '.join(metrics)}: {reason}.", markup=False)
     link = summary["link"]
-    causes = Table(title="why cases failed", title_justify="left")
+    causes = Table(title="Why cases failed", title_justify="left")
     causes.add_column("cause")
     causes.add_column("cases", justify="right")
     for cause, count in link["causes"].items():
         causes.add_row(cause, str(count))
     console.print(causes)
-    fraction = link["attributable_fraction"]
-    console.print(
-        f"Unfaithful answers that go with a retrieval miss: {shown(fraction)}"
-        f" (unfaithful given a miss {shown(link['risk_given_miss'])},"
-        f" given a hit {shown(link['risk_given_hit'])})."
-        " This is association, not proof of cause.",
-        highlight=False,
-    )
+    console.print(_sentence(link), highlight=False, markup=False)
     if folder:
-        console.print(f"report: {folder}/report.html", highlight=False, soft_wrap=True)
+        console.print(
+            f"report: {folder}/report.html", highlight=False, markup=False, soft_wrap=True
+        )
+
+
+def _sentence(link: Mapping[str, Any]) -> str:
+    fraction = link["attributable_fraction"]
+    if fraction["value"] is None:
+        return f"How many unfaithful answers go with a retrieval miss: {shown(fraction)}."
+    return (
+        f"{shown(fraction)} of unfaithful answers go with a retrieval miss: unfaithful are"
+        f" {shown(link['risk_given_miss'])} of answers after a miss"
+        f" and {shown(link['risk_given_hit'])} after a hit."
+        " This is association, not proof of cause."
+    )
 
 
 def shown(estimate: Mapping[str, Any]) -> str:

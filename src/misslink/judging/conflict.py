@@ -72,7 +72,7 @@ def _polarity(text: str) -> tuple[set[str], set[str]]:
     for phrase in _SENSELESS:
         folded = folded.replace(phrase, "")
     words = _WORD.findall(folded)
-    said = {word for word in words if word not in STOPWORDS}
+    said = {word for word in words if word not in STOPWORDS and not word.endswith("n't")}
     denied: set[str] = set()
     if _OVER_SEVERAL.intersection(words):
         return set(), denied

@@ -23,6 +23,7 @@ GAP = NEAR + 1  # positions between sentences, so that words of two sentences ar
 
 _WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
 _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
+_CONTRACTION = re.compile(r"'(?:s|re|ve|ll|d|m)$")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
 _UP_TO_NINE = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -178,7 +179,7 @@ def stems(text: str) -> tuple[str, ...]:
     """
     row: list[str] = []
     for word in _WORD.findall(fold(text)):
-        if word in STOPWORDS:
+        if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
             continue
         if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
             row += (word[i : i + 2] for i in range(len(run[0]) - 1))

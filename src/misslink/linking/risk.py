@@ -68,6 +68,9 @@ def _risks(
             miss_bad, miss_good, hit_bad, hit_good, seed=seed
         ),
     }
+    if not misses + hits:
+        reason = f"no case both needs a passage and has an answer judged {bad_name} or {good_name}"
+        estimates = dict.fromkeys(estimates, Estimate.missing(reason))
     return {
         "table": {
             f"miss_{bad_name}": miss_bad,
