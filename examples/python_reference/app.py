@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -55,12 +56,11 @@ PROMPT = ChatPromptTemplate.from_messages(
         ("system", "Answer in one short sentence."),
         (
             "human",
-            """Passages from the Python reference:
+            """{context}
 
-{context}
-
-Answer this question from the passages. If they do not say, answer "I don't know."
-Question: {question}""",
+Answer this question from the text above. If the text does not say, answer: I don't know.
+Question: {question}
+Answer:""",
         ),
     ]
 )
@@ -112,8 +112,7 @@ def build(cache_folder: str | Path | None = None) -> Runnable[str, str]:
     retriever = store.as_retriever(search_kwargs={"k": PASSAGES})
     model = SmolLM2(weights=str(smollm2), max_tokens=MAX_TOKENS, cache=AnswerCache(shelf))
     passages = {"context": retriever | join_passages, "question": RunnablePassthrough()}
-    one_paragraph = model.bind(stop=["\n\n"])
-    return passages | PROMPT | one_paragraph | StrOutputParser()
+    return passages | PROMPT | model | StrOutputParser() | whole_sentences
 
 
 @functools.cache
@@ -124,6 +123,12 @@ def _default_chain() -> Runnable[str, str]:
 def join_passages(documents: Sequence[Document]) -> str:
     """The context of the prompt: the passages' texts, best first."""
     return "\n\n".join(document.page_content for document in documents)
+
+
+def whole_sentences(answer: str) -> str:
+    """The answer without the sentence that the token limit cut off, where another precedes it."""
+    whole = re.match(r".*[.!?](?=\s|$)", answer, re.DOTALL)
+    return whole.group() if whole else answer
 
 
 def split_reference() -> list[Document]:

@@ -39,6 +39,20 @@ def test_topics_repeat_each_other_so_passages_do(passages):
     assert len(set(texts)) < len(texts)
 
 
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [
+        ("It is None. The return", "It is None."),
+        ("It is None.", "It is None."),
+        ("Use csv.reader and", "Use csv.reader and"),
+        ("", ""),
+        ("Really? Yes!\n\nSee", "Really? Yes!"),
+    ],
+)
+def test_a_sentence_cut_off_by_the_token_limit_is_dropped(app, answer, whole):
+    assert app.whole_sentences(answer) == whole
+
+
 def test_importing_the_app_builds_nothing(app, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

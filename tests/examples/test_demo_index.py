@@ -114,7 +114,8 @@ def test_the_slower_of_two_builds_uses_the_index_of_the_faster(app, few, tmp_pat
     assert len(list(tmp_path.glob("index-*"))) == 1
 
 
-def test_a_retriever_can_be_asked_deeper(app, few, tmp_path):
+@pytest.mark.usefixtures("few")
+def test_a_retriever_can_be_asked_deeper(app, tmp_path):
     retriever = app.open_index(tmp_path, LetterCounts()).as_retriever(search_kwargs={"k": 3})
 
     assert len(retriever.invoke("aaa")) == 3

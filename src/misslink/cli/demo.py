@@ -21,7 +21,7 @@ def demo(
         "--judge",
         envvar="MISSLINK_JUDGE",
         help="A judge of your own.",
-        show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded:minilm",
+        show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded",
     ),
     ledger: Path = typer.Option(LEDGER, "--ledger", help="Where judge replies are kept."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
@@ -47,7 +47,7 @@ def demo(
 def _default_judge() -> str:
     if os.environ.get("OPENAI_API_KEY"):
         return f"openai:{os.environ.get('OPENAI_MODEL', 'gpt-4.1-mini')}"
-    return "embedded:minilm"
+    return "embedded"
 
 
 def _folder() -> Path:

@@ -48,6 +48,7 @@ class EmbeddedJudge:
     def __init__(self, fit: Fit, similarity: SentenceSimilarity | None = None) -> None:
         self.name = fit.name
         self.threshold = fit.cut
+        self.note: str = figures()[fit.name]["note"]
         self.identity: Mapping[str, Any] = {"judge": fit.name, "coefficients": fit.version}
         self._fit = fit
         self._similarity = similarity

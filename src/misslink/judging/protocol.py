@@ -90,7 +90,9 @@ class Judge(Protocol):
     """Anything that answers an Ask.
 
     ``name`` goes into every verdict; ``identity`` holds what a reply depends on beside the ask
-    (model, parameters, version of fitted coefficients), never a key or a header.
+    (model, parameters, version of fitted coefficients), never a key or a header. A judge may have
+    a ``note``, one line that readers of its verdicts must know, and a ``threshold``, its own cut
+    of P(good).
     """
 
     name: str
