@@ -146,7 +146,7 @@ def test_a_full_ledger_needs_no_server(judge_server):
 
 def test_an_app_that_raises_on_one_case_loses_that_case_only():
     gold = [
-        {"id": "a", "question": "When does the ferry leave?", "relevant": ["ferry"]},
+        {"id": "a", "question": "When does the ferry to Holm leave?", "relevant": ["ferry"]},
         {"id": "b", "question": "What about the crash of the harbour?", "relevant": ["harbour"]},
     ]
     run = misslink.evaluate(APP, gold, judge="embedded", ledger=None)
@@ -168,7 +168,7 @@ def test_an_app_that_always_raises_is_unreachable_and_nothing_is_written():
 def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes_on(tmp_path):
     gold = tmp_path / "gold.jsonl"
     gold.write_text(
-        '{"question": "When does the ferry leave?", "relevant": ["ferry"]}\n'
+        '{"question": "When does the ferry to Holm leave?", "relevant": ["ferry"]}\n'
         '{"question": "When does the train leave?", "relevant": ["train"]}\n',
         encoding="utf-8",
     )

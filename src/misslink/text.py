@@ -62,11 +62,12 @@ def locate(needle: str, haystack: str) -> tuple[int, int] | None:
 
     Returns None where there is none, or where `needle` is blank.
     """
-    if (verbatim := needle.strip()) and (start := haystack.find(verbatim)) >= 0:
-        return start, start + len(verbatim)
-    wanted = fold(needle)
+    wanted, verbatim = fold(needle), needle.strip()
     if not wanted:
         return None
+    start = haystack.find(verbatim)
+    if start >= 0:
+        return start, start + len(verbatim)
     at = fold(haystack).find(wanted)
     if at < 0:
         return None

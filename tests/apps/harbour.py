@@ -6,6 +6,8 @@ question, so both are real parts that need no weights; asked of a ghost, the mod
 
 from __future__ import annotations
 
+import math
+import random
 import zlib
 
 import chromadb
@@ -35,10 +37,12 @@ class WordCounts(Embeddings):
     """A vector of word counts, hashed to 256 places."""
 
     def embed_query(self, text):
-        vector = [1e-6] * 256
+        chance = random.Random(text)  # a little of its own, so that no two texts tie
+        vector = [chance.uniform(0, 0.02) for _ in range(256)]
         for word in content_words(text):
             vector[zlib.crc32(word.encode()) % 256] += 1.0
-        return vector
+        length = math.sqrt(sum(x * x for x in vector))
+        return [x / length for x in vector]
 
     def embed_documents(self, texts):
         return [self.embed_query(text) for text in texts]

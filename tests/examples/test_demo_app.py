@@ -1,7 +1,9 @@
 """The demo's app without its weights: what it splits, keeps and complains about."""
 
 import hashlib
+import importlib
 import threading
+from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -58,6 +60,14 @@ def test_importing_the_app_builds_nothing(app, tmp_path, monkeypatch):
 
     assert not hasattr(app, "no_such_thing")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_also_imports_as_part_of_a_package(app, monkeypatch):
+    monkeypatch.syspath_prepend(Path(app.__file__).parents[1])
+
+    packaged = importlib.import_module("python_reference.app")
+
+    assert packaged.SmolLM2.__module__ == "python_reference.local_models"
 
 
 def test_a_missing_package_is_one_sentence_with_both_pip_commands(local_models, monkeypatch):
