@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 import importlib.metadata
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 
 from misslink.types import Verdict
 
-__all__ = ["content_hash", "file_hash", "manifest"]
+__all__ = ["content_hash", "file_hash", "manifest", "shown_path"]
 
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
 
@@ -33,6 +34,20 @@ def file_hash(spec: str | None) -> str | None:
     module = sys.modules.get(target)
     path = Path(getattr(module, "__file__", None) or target)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path fit for a page that is handed round: from the working folder, or its end.
+
+    >>> shown_path("/home/ada/secret/rag/app.py:chain")
+    'rag/app.py:chain'
+    """
+    full = Path(path)
+    if not full.is_absolute():
+        return str(path)
+    with contextlib.suppress(ValueError):
+        return str(full.relative_to(Path.cwd()))
+    return "/".join(full.parts[-2:])
 
 
 def manifest(

@@ -18,7 +18,7 @@ from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import open_judge, reachable
 from misslink.judging.protocol import Judge
 from misslink.linking import link_case, summarise
-from misslink.manifest import content_hash, file_hash, manifest
+from misslink.manifest import content_hash, file_hash, manifest, shown_path
 from misslink.registry import judged_metrics
 from misslink.retrieval import score, still_wanted
 from misslink.summary import coverage, levels, slices
@@ -141,7 +141,7 @@ async def evaluate_async(
         api_key=api_key,
     )
     settings = {
-        "app": spec or (None if app is None else type(app).__qualname__),
+        "app": shown_path(spec) if spec else (None if app is None else type(app).__qualname__),
         "judge": asked.name if asked else "none",
         "k": k,
         "depth": depth,
@@ -150,8 +150,8 @@ async def evaluate_async(
         "seed": seed,
     }
     about = {
-        "goldset": gold.name,
-        "traces": str(traces) if isinstance(traces, str | Path) else None,
+        "goldset": shown_path(gold.name),
+        "traces": shown_path(traces) if isinstance(traces, str | Path) else None,
         **settings,
         "judge_note": asked.note if asked else None,
     }

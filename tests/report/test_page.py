@@ -132,11 +132,11 @@ def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     assert not generation["context_utilization"].shown.measured
 
 
-def test_groups_come_worst_first_and_small_ones_are_marked(page):
+def test_groups_come_worst_first_and_small_ones_last_and_marked(page):
     category = page.slices[0]
 
     assert [(group.name, group.small) for group in category.groups] == [
-        (HOSTILE[3], True), ("negative", False), ("comparative", False), ("simple_factual", False),
+        ("negative", False), ("comparative", False), ("simple_factual", False), (HOSTILE[3], True),
     ]  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class Correctness:
     of a reference's claims that the answer states; both stand in ``parts``. The label is good when
     the answer states at least half of a reference's claims and contradicts no reference: a long
     answer that is right is right, however low its precision. An answer that declines is wrong.
+    An answer without a claim ("Yes.") has no precision, and its recall is its value.
     ``claims`` of the verdict are the reference's, held against the answer: stated (supported),
     contradicted, or omitted (unsupported).
 
@@ -63,15 +64,15 @@ class Correctness:
         recall = recalls[best]
         claims = subject.claims(reply)
         agreed = sum(claim.correct is True for claim in claims)
-        precision = agreed / len(claims) if claims else 0.0
-        total = precision + recall
+        precision = agreed / len(claims) if claims else None
+        total = (precision or 0.0) + recall
         contradicted = any(claim.correct is False for claim in claims) or all(
             any(p.answer == "contradicts" for p in said.reference_claims if p.reference == number)
             for number in by_reference
         )
         return Finding(
             "scored",
-            value=2 * precision * recall / total if total else 0.0,
+            value=recall if precision is None else 2 * precision * recall / (total or 1.0),
             label=recall >= 0.5 and not contradicted,  # noqa: PLR2004 (half, see above)
             parts={"precision": precision, "recall": recall},
             claims=tuple(

@@ -35,7 +35,7 @@ def demo(
         goldset=folder / "goldset.jsonl",
         judge=judge or _default_judge(),
         out=out,
-        k=5,
+        k=3,  # as many passages as the app retrieves
         depth=100,
         concurrency=4,
         ledger=ledger,

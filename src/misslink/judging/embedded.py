@@ -28,6 +28,7 @@ from misslink.judging.minilm import SentenceSimilarity
 from misslink.judging.protocol import Ask, Judge, Reply
 from misslink.judging.relevance import RELEVANT, passage_relevance, response_of
 from misslink.registry import judges
+from misslink.text import sentences
 from misslink.types import Support
 
 __all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation"]
@@ -117,7 +118,8 @@ class EmbeddedJudge:
         wanted = [
             (number, reference[start:end])
             for number, reference in enumerate(references, start=1)
-            for start, end in claim_spans(reference)
+            # A reference of one word, "None." say, is an answer all the same.
+            for start, end in claim_spans(reference) or sentences(reference)
         ]
         stated = self._hold([text for _, text in wanted], Context((answer,), question))
         return ExaminationWithReference(

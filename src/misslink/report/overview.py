@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _SMALL = 10  # cases under which a group is marked
+_MANY = 12  # groups that a reader takes in at a glance
 # Numbers that come from the verdicts of another metric.
 _READ_OFF = {
     "faithful": "faithfulness",
@@ -76,11 +77,16 @@ class Slice:
 
 @dataclass(frozen=True)
 class Slices:
-    """All groups of one category or tag, worst first."""
+    """All groups of one category or tag: worst first, small ones last."""
 
     dimension: str
     metrics: tuple[str, ...]
     groups: tuple[Slice, ...]
+
+    @property
+    def long(self) -> bool:
+        """Whether there are so many groups that the table is better opened on request."""
+        return len(self.groups) > _MANY
 
 
 def numbers(run: Run, k: int) -> tuple[Number, Number, Number]:
@@ -124,7 +130,7 @@ def levels(run: Run) -> tuple[Level, ...]:
 
 
 def slices(run: Run) -> tuple[Slices, ...]:
-    """Groups by category and by each tag, those with the lowest numbers first."""
+    """Groups by category and by each tag, those with the lowest numbers first, small ones last."""
     found = []
     for dimension, groups in mapping_in(run.summary.get("slices")).items():
         names: dict[str, None] = {}  # in the order of their first appearance
@@ -134,7 +140,7 @@ def slices(run: Run) -> tuple[Slices, ...]:
             (_mean_value(group, tuple(names)), _slice(name, group, tuple(names)))
             for name, group in mapping_in(groups).items()
         ]
-        rows.sort(key=lambda row: (row[0], row[1].name))
+        rows.sort(key=lambda row: (row[1].small, row[0], row[1].name))
         if rows:
             found.append(Slices(dimension, tuple(names), tuple(row for _, row in rows)))
     return tuple(found)
