@@ -16,7 +16,7 @@ from misslink.pipeline import evaluate_async
 pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
 
 HERE = Path(__file__).parent
-APP = f"{HERE / 'apps' / 'harbour.py'}:chain"
+APP = f"{HERE.parent / 'examples' / 'harbour' / 'app.py'}:chain"
 GOLD = HERE / "apps" / "gold.jsonl"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from misslink.judging.embedded import figures
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(python|sh)\n(.*?)```", re.DOTALL)
 
@@ -44,3 +46,10 @@ def test_what_the_readme_points_to_is_there():
     text = README.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (README.parent / target).exists(), target
+
+
+def test_the_figures_of_the_embedded_judge_are_those_that_were_measured():
+    text = README.read_text(encoding="utf-8")
+    for name, measured in figures().items():
+        shown = (f"{measured[figure]:.2f}" for figure in ("auroc", "f1", "begin_auroc"))
+        assert f"| `{name}` | {' | '.join(shown)} |" in text

@@ -13,7 +13,7 @@ from misslink.cli import main
 from misslink.types import Estimate
 
 HERE = Path(__file__).parents[1]
-APP = f"{HERE / 'apps' / 'harbour.py'}:chain"
+APP = f"{HERE.parent / 'examples' / 'harbour' / 'app.py'}:chain"
 GOLD = str(HERE / "apps" / "gold.jsonl")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from misslink.errors import InputError, MissingExtraError
 from misslink.judging import minilm
-from misslink.judging.embedded import figures, open_embedded, relation
+from misslink.judging.embedded import figures, open_embedded, relation, rules_version
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
 from misslink.judging.fitted import load_fit
 from misslink.judging.lexical import Context
@@ -268,7 +268,12 @@ def test_the_judge_is_registered_and_names_its_coefficients():
     judge = judges.get("embedded")(None)
     assert judge.name == "embedded"
     assert judge.threshold == CUT
-    assert judge.identity == {"judge": "embedded", "coefficients": load_fit("embedded").version}
+    assert judge.identity == {
+        "judge": "embedded",
+        "coefficients": load_fit("embedded").version,
+        "rules": rules_version(),
+    }
+    assert judge.note == figures()["embedded"]["note"]
     assert load_fit("embedded").version != load_fit("embedded:minilm").version
 
 

@@ -80,6 +80,8 @@ def _sentence(link: Mapping[str, Any]) -> str:
     fraction = link["attributable_fraction"]
     if fraction["value"] is None:
         return f"How many unfaithful answers go with a retrieval miss: {shown(fraction)}."
+    if link["risk_given_miss"]["value"] is None:
+        return "No answer with a verdict followed a retrieval miss."
     return (
         f"{shown(fraction)} of unfaithful answers go with a retrieval miss: unfaithful are"
         f" {shown(link['risk_given_miss'])} of answers after a miss"

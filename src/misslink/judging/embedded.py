@@ -9,7 +9,10 @@ is right.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 from misslink.errors import InputError
@@ -31,7 +34,7 @@ from misslink.registry import judges
 from misslink.text import sentences
 from misslink.types import Support
 
-__all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation"]
+__all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation", "rules_version"]
 
 Held = tuple[Match, float]  # a claim's match and its P(supported)
 
@@ -50,7 +53,11 @@ class EmbeddedJudge:
         self.name = fit.name
         self.threshold = fit.cut
         self.note: str = figures()[fit.name]["note"]
-        self.identity: Mapping[str, Any] = {"judge": fit.name, "coefficients": fit.version}
+        self.identity: Mapping[str, Any] = {
+            "judge": fit.name,
+            "coefficients": fit.version,
+            "rules": rules_version(),
+        }
         self._fit = fit
         self._similarity = similarity
 
@@ -200,6 +207,16 @@ def relation(
     if probability >= fit.cut:
         return "would_support", match.best.text, probability
     return "unrelated", None, probability
+
+
+@cache
+def rules_version() -> str:
+    """SHA-256, 16 digits, of the code that decides; a kept reply of other rules is not reused."""
+    package = files("misslink")
+    sources = [package.joinpath("text.py")]
+    rules = ("abstention", "conflict", "embedded", "lexical", "minilm", "relevance")
+    sources += [package.joinpath("judging", f"{name}.py") for name in rules]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 @judges.register("embedded")

@@ -1,4 +1,4 @@
-"""A small real RAG app for tests: LangChain over Chroma, with a model that copies and invents.
+"""A small RAG app without weights: LangChain over Chroma, with a model that copies and invents.
 
 The embedding counts words and the model answers with the sentence of its context nearest to the
 question, so both are real parts that need no weights; asked of a ghost, the model invents.
@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 import random
 import zlib
+from typing import Any
 
 import chromadb
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import SimpleChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnablePassthrough
 
 from misslink.text import content_words, sentences
 
@@ -36,7 +38,8 @@ DOCUMENTS = {
 class WordCounts(Embeddings):
     """A vector of word counts, hashed to 256 places."""
 
-    def embed_query(self, text):
+    def embed_query(self, text: str) -> list[float]:
+        """The counts of a text's words, at length 1."""
         chance = random.Random(text)  # a little of its own, so that no two texts tie
         vector = [chance.uniform(0, 0.02) for _ in range(256)]
         for word in content_words(text):
@@ -44,7 +47,8 @@ class WordCounts(Embeddings):
         length = math.sqrt(sum(x * x for x in vector))
         return [x / length for x in vector]
 
-    def embed_documents(self, texts):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The same for several."""
         return [self.embed_query(text) for text in texts]
 
 
@@ -52,10 +56,10 @@ class Copyist(SimpleChatModel):
     """Copies the sentence nearest to the question; of a ghost it says what stands nowhere."""
 
     @property
-    def _llm_type(self):
+    def _llm_type(self) -> str:
         return "copyist"
 
-    def _call(self, messages, **_):
+    def _call(self, messages: list[BaseMessage], **_: Any) -> str:
         context, _, question = messages[-1].content.rpartition("Question: ")
         if "ghost" in question:
             return "The ghost of a drowned pilot haunts the lighthouse every winter."
@@ -67,7 +71,7 @@ class Copyist(SimpleChatModel):
         return best if asked & set(content_words(best)) else "I don't know."
 
 
-def build(k=2):
+def build(k: int = 2) -> tuple[Runnable[str, str], Chroma]:
     """Return the chain and its store."""
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     for old in client.list_collections():
