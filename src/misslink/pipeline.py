@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from misslink.manifest import content_hash, file_hash, manifest, shown_path
 from misslink.registry import judged_metrics
 from misslink.retrieval import score, still_wanted
 from misslink.summary import coverage, levels, slices
-from misslink.types import Case, Run, Trace, Verdict
+from misslink.types import Case, Link, Run, Trace, Verdict
 
 __all__ = ["Progress", "evaluate", "evaluate_async"]
 
@@ -122,12 +123,7 @@ async def evaluate_async(
     JudgeUnreachableError, AppUnreachableError
         Replies paid for are in the ledger, traces beside `out`; the same call goes on.
     """
-    if (app is None) == (traces is None):
-        raise InputError("give an app to run or a file of traces, one of the two")
-    if goldset is None:
-        raise InputError("give a gold set: a file with one JSON object a line")
-    if min(k, depth, concurrency) < 1:
-        raise InputError("k, depth and concurrency must be 1 or more")
+    _refuse_wrong_call(app, traces, goldset, (k, depth, concurrency))
     tick = progress or (lambda *_: None)
     gold = read_goldset(goldset)
     brought = None if traces is None else match_traces(read_traces(traces), gold)
@@ -149,18 +145,16 @@ async def evaluate_async(
         "input_key": input_key,
         "seed": seed,
     }
-    about = {
-        "goldset": shown_path(gold.name),
-        "traces": shown_path(traces) if isinstance(traces, str | Path) else None,
-        **settings,
-        "judge_note": asked.note if asked else None,
-    }
-    try:
-        inputs = content_hash([gold.cases, brought, asked and dict(asked.identity), settings])
+    inputs = content_hash([gold.cases, brought, asked and dict(asked.identity), settings])
+    metrics = _judged_metrics()
+
+    async with AsyncExitStack() as held:
+        if asked:
+            held.push_async_callback(asked.close)
         staging = None
         if out:
             work = content_hash([inputs, file_hash(spec)])
-            staging = Staging(Path(out), inputs, work, overwrite=overwrite)
+            staging = held.enter_context(Staging(Path(out), inputs, work, overwrite=overwrite))
         if asked and not asked.holds_any():
             await reachable(asked)
         if brought is None:
@@ -170,40 +164,46 @@ async def evaluate_async(
             seen = brought
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         scores = score(gold.cases, list(seen.values()), ["mrr", *cutoffs])
-        full = {case.id: seen.get(case.id) or _no_trace(case) for case in gold.cases}
-        metrics = _judged_metrics() if asked else []
-        verdicts = await _judge(asked, metrics, gold.cases, full, k, concurrency, tick)
-    finally:
-        if asked:
-            await asked.close()
-
-    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in gold.cases}
-    for verdict in verdicts:
-        by_case[verdict.case_id][verdict.metric] = verdict
-    links = [link_case(case, full[case.id], by_case[case.id], k) for case in gold.cases]
-    level_of = {metric.name: metric.level for metric in _judged_metrics()}
-    summary = {
-        "run": str(out) if out else None,
-        "cases": len(gold.cases),
-        "judge": settings["judge"],
-        "k": k,
-        **levels(scores, verdicts, level_of, seed=seed),
-        "link": summarise(links, seed=seed),
-        "coverage": coverage(verdicts, level_of),
-        "usage": {**asked.usage(), "cost": None} if asked else None,
-        "slices": slices(gold.cases, scores, verdicts, k=k, seed=seed),
-    }
-    run = Run(
-        manifest=manifest(about, inputs, verdicts, command),
-        cases=gold.cases,
-        traces=tuple(full.values()),
-        verdicts=tuple(verdicts),
-        links=tuple(links),
-        summary=summary,
-    )
-    if staging:
-        staging.publish(run, run.html)
+        traces_of = {case.id: seen.get(case.id) or _no_trace(case) for case in gold.cases}
+        verdicts = await _judge(asked, metrics, gold.cases, traces_of, k, concurrency, tick)
+        links = _link(gold.cases, traces_of, verdicts, k)
+        about = {
+            "goldset": shown_path(gold.name),
+            "traces": shown_path(traces) if isinstance(traces, str | Path) else None,
+            **settings,
+            "judge_note": asked.note if asked else None,
+        }
+        level_of = {metric.name: metric.level for metric in metrics}
+        run = Run(
+            manifest=manifest(about, inputs, verdicts, command),
+            cases=gold.cases,
+            traces=tuple(traces_of.values()),
+            verdicts=tuple(verdicts),
+            links=tuple(links),
+            summary={
+                "run": str(out) if out else None,
+                "cases": len(gold.cases),
+                "judge": settings["judge"],
+                "k": k,
+                **levels(scores, verdicts, level_of, seed=seed),
+                "link": summarise(links, seed=seed),
+                "coverage": coverage(verdicts, level_of),
+                "usage": {**asked.usage(), "cost": None} if asked else None,
+                "slices": slices(gold.cases, scores, verdicts, k=k, seed=seed),
+            },
+        )
+        if staging:
+            staging.publish(run, run.html)
     return run
+
+
+def _refuse_wrong_call(app: Any, traces: Any, goldset: Any, counts: Sequence[int]) -> None:
+    if (app is None) == (traces is None):
+        raise InputError("give an app to run or a file of traces, one of the two")
+    if goldset is None:
+        raise InputError("give a gold set: a file with one JSON object a line")
+    if min(counts) < 1:
+        raise InputError("k, depth and concurrency must be 1 or more")
 
 
 async def _capture(
@@ -261,6 +261,15 @@ async def _judge(
 
     found = await each(cases, ask, concurrency, lambda done, total: tick("judge", done, total))
     return [verdict for verdicts in found for verdict in verdicts]
+
+
+def _link(
+    cases: Sequence[Case], traces: Mapping[str, Trace], verdicts: Sequence[Verdict], k: int
+) -> list[Link]:
+    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in cases}
+    for verdict in verdicts:
+        by_case[verdict.case_id][verdict.metric] = verdict
+    return [link_case(case, traces[case.id], by_case[case.id], k) for case in cases]
 
 
 def _judged_metrics() -> list[JudgedMetric]:

@@ -94,6 +94,24 @@ def test_traces_of_an_interrupted_run_are_kept_up_to_the_last_whole_line(tmp_pat
     assert Staging(out, "i1", "w2").kept == {}, "another app's traces must not be taken"
 
 
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "disk")
+    publish(tmp_path / "run")
+    publish(tmp_path / "run")
+    assert (tmp_path / "run").is_symlink()
+    assert read_run(tmp_path / "disk") == example()
+
+
+def test_a_run_that_kept_nothing_leaves_nothing(tmp_path):
+    with Staging(tmp_path / "run", "i1", "w"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with Staging(tmp_path / "run", "i1", "w") as staging:
+        staging.keep(Trace(case_id="a"))
+    assert set(Staging(tmp_path / "run", "i1", "w").kept) == {"a"}
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     tmp_path.chmod(0o500)

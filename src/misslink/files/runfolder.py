@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -49,7 +48,7 @@ class Staging:
     """
 
     def __init__(self, out: Path, inputs: str, work: str, *, overwrite: bool = False) -> None:
-        self.out = Path(os.path.abspath(out))  # noqa: PTH100 (a link to a folder stays a link)
+        self.out = out.resolve()  # a link to a folder stays, and what it points to is replaced
         self.folder = self.out.parent / f".{self.out.name}.partial"
         self._retired = self.out.parent / f".{self.out.name}.old"
         self._recover()
@@ -80,6 +79,14 @@ class Staging:
         """Put a trace on disk at once, so that an interrupted run need not ask the app again."""
         with (self.folder / "kept.jsonl").open("a", encoding="utf-8") as file:
             file.write(trace.model_dump_json() + "\n")
+
+    def __enter__(self) -> Self:
+        """Begin; whatever happens, a run that kept nothing leaves nothing behind."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder.is_dir() and not (self.folder / "kept.jsonl").exists():
+            shutil.rmtree(self.folder)
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
         """Write the whole run aside, then swap it in."""
