@@ -264,7 +264,7 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
         ({}, "give an app to run or a file of traces"),
         ({"app": APP, "traces": []}, "one of the two"),
         ({"app": APP}, "give a gold set"),
-        ({"app": APP, "goldset": [{"question": "A?"}], "k": 0}, "must be 1 or more"),
+        ({"app": APP, "goldset": [{"question": "A?"}], "k": 0}, "of 1 or more"),
     ],
 )
 def test_a_call_that_lacks_something_says_what(options, message):

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from misslink.types import Verdict
 
-__all__ = ["content_hash", "file_hash", "manifest", "shown_path"]
+__all__ = ["code_hash", "content_hash", "manifest", "shown_path"]
 
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
 
@@ -28,12 +28,26 @@ def content_hash(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def file_hash(spec: str | None) -> str | None:
-    """SHA-256 of the source file that an app spec names; None where it names none."""
-    target = spec.rpartition(":")[0] if spec else ""
-    module = sys.modules.get(target)
-    path = Path(getattr(module, "__file__", None) or target)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+def code_hash(spec: str) -> str:
+    """SHA-256 of the app's own code: every module loaded from its folder or the working folder.
+
+    Parameters
+    ----------
+    spec : str
+        The app spec, already imported.
+    """
+    target = Path(spec.rpartition(":")[0])
+    homes = {Path.cwd().resolve()} | ({target.resolve().parent} if target.is_file() else set())
+    digests = set()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py"):
+            continue
+        path = Path(file).resolve()
+        installed = {"site-packages", "dist-packages"} & set(path.parts)
+        if not installed and any(path.is_relative_to(home) for home in homes) and path.is_file():
+            digests.add(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    return content_hash(sorted(digests))
 
 
 def shown_path(path: str | Path) -> str:

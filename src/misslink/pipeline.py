@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -19,7 +21,7 @@ from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import open_judge, reachable
 from misslink.judging.protocol import Judge
 from misslink.linking import link_case, summarise
-from misslink.manifest import content_hash, file_hash, manifest, shown_path
+from misslink.manifest import code_hash, content_hash, manifest, shown_path
 from misslink.registry import judged_metrics
 from misslink.retrieval import score, still_wanted
 from misslink.summary import coverage, levels, slices
@@ -31,6 +33,8 @@ Progress = Callable[[str, int, int], None]  # stage, done, total
 
 _LEDGER = Path(".misslink/ledger.sqlite")
 _CONCURRENCY = 8
+_NOTHING = {"calls": 0, "from_ledger": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_log = logging.getLogger(__name__)
 
 
 def evaluate(app: Any = None, goldset: Any = None, **options: Any) -> Run:
@@ -88,7 +92,7 @@ async def evaluate_async(
         ``openai:MODEL``, ``embedded``, ``embedded:minilm``, a judge of your own, or ``none`` for
         level 1 alone.
     out : path or None
-        Run folder to write, with ``report.html`` in it. None: nothing is written.
+        Run folder to write, with ``report.html`` in it. None: only the ledger is written.
     k : int
         Cut-off of the rank metrics, and of the context where the prompt was not seen.
     depth : int
@@ -125,7 +129,7 @@ async def evaluate_async(
     """
     _refuse_wrong_call(app, traces, goldset, (k, depth, concurrency))
     tick = progress or (lambda *_: None)
-    gold = read_goldset(goldset)
+    gold = read_goldset(goldset or ())
     brought = None if traces is None else match_traces(read_traces(traces), gold)
     spec = app if isinstance(app, str) else None
     app = load_app(spec) if spec else app
@@ -137,7 +141,7 @@ async def evaluate_async(
         api_key=api_key,
     )
     settings = {
-        "app": shown_path(spec) if spec else (None if app is None else type(app).__qualname__),
+        "app": shown_path(spec) if spec else _name_of(app),
         "judge": asked.name if asked else "none",
         "k": k,
         "depth": depth,
@@ -145,7 +149,10 @@ async def evaluate_async(
         "input_key": input_key,
         "seed": seed,
     }
-    inputs = content_hash([gold.cases, brought, asked and dict(asked.identity), settings])
+    # Whether two app objects are the same app nobody can tell: each call is a run of its own.
+    which = uuid.uuid4().hex if brought is None and spec is None else None
+    inputs = content_hash([gold.cases, brought, asked and dict(asked.identity), settings, which])
+    code = code_hash(spec) if spec else which
     metrics = _judged_metrics()
 
     async with AsyncExitStack() as held:
@@ -153,7 +160,7 @@ async def evaluate_async(
             held.push_async_callback(asked.close)
         staging = None
         if out:
-            work = content_hash([inputs, file_hash(spec)])
+            work = content_hash([gold.cases, settings["app"], k, depth, id_key, input_key, code])
             staging = held.enter_context(Staging(Path(out), inputs, work, overwrite=overwrite))
         if asked and not asked.holds_any():
             await reachable(asked)
@@ -184,11 +191,12 @@ async def evaluate_async(
                 "run": str(out) if out else None,
                 "cases": len(gold.cases),
                 "judge": settings["judge"],
+                "judge_note": about["judge_note"],
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
                 "link": summarise(links, seed=seed),
                 "coverage": coverage(verdicts, level_of),
-                "usage": {**asked.usage(), "cost": None} if asked else None,
+                "usage": {**(asked.usage() if asked else _NOTHING), "cost": None},
                 "slices": slices(gold.cases, scores, verdicts, k=k, seed=seed),
             },
         )
@@ -197,13 +205,13 @@ async def evaluate_async(
     return run
 
 
-def _refuse_wrong_call(app: Any, traces: Any, goldset: Any, counts: Sequence[int]) -> None:
+def _refuse_wrong_call(app: Any, traces: Any, goldset: Any, counts: Sequence[Any]) -> None:
     if (app is None) == (traces is None):
         raise InputError("give an app to run or a file of traces, one of the two")
     if goldset is None:
         raise InputError("give a gold set: a file with one JSON object a line")
-    if min(counts) < 1:
-        raise InputError("k, depth and concurrency must be 1 or more")
+    if any(not isinstance(count, int) or count < 1 for count in counts):
+        raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
 
 
 async def _capture(
@@ -216,29 +224,34 @@ async def _capture(
 ) -> dict[str, Trace]:
     """Run the app for every case, and ask its retriever deeper for what it missed."""
     kept = staging.kept if staging else {}
+    if kept:
+        _log.warning("%d traces of the interrupted run are used again", len(kept))
+    ids_checked = bool(kept)  # none is kept before
 
     async def watch(case: Case) -> Trace:
+        nonlocal ids_checked
         if case.id in kept:
             return kept[case.id]
         trace = await watcher.watch(case)
+        if not ids_checked:
+            ids_checked = await check_ids(watcher, gold, trace)
         wanted = still_wanted(case, trace, k)
         if wanted:
             trace = await watcher.deepen(case, trace, wanted)
-        if staging:
+        if staging and ids_checked and trace.error is None:
             staging.keep(trace)
         return trace
 
     # The first case alone: it shows the app's store, and a wrong id is told before the rest runs.
     first, *rest = gold.cases
     trace = await watch(first)
-    await check_ids(watcher, gold, trace)
     total = len(gold.cases)
     tick("app", 1, total)
     others = await each(rest, watch, concurrency, lambda done, _: tick("app", done + 1, total))
     traces = [trace, *others]
     if all(trace.error and trace.answer is None for trace in traces):
         raise AppUnreachableError(
-            f"the app raised on every one of {total} questions; the first time {trace.error}"
+            f"the app failed on every one of {total} questions; the first time {trace.error}"
         )
     return {trace.case_id: trace for trace in traces}
 
@@ -275,6 +288,13 @@ def _link(
 def _judged_metrics() -> list[JudgedMetric]:
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
     return sorted(metrics, key=lambda metric: metric.level)
+
+
+def _name_of(app: Any) -> str | None:
+    if app is None:
+        return None
+    named = app if hasattr(app, "__qualname__") else type(app)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _no_trace(case: Case) -> Trace:

@@ -83,7 +83,13 @@ class Registry:
             for module in pkgutil.iter_modules(package.__path__):
                 importlib.import_module(f"{room}.{module.name}")
         for entry in entry_points(group=self.group):
-            entry.load()
+            try:
+                entry.load()
+            except Exception as error:
+                raise InputError(
+                    f"the plugin '{entry.value}' cannot be imported "
+                    f"({type(error).__name__}: {error}); mend or uninstall it"
+                ) from error
         self._loaded = True
 
 

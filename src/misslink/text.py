@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["STOPWORDS", "content_id", "content_words", "fold", "locate", "sentences"]
+__all__ = ["STOPWORDS", "content_id", "content_words", "fold", "locate", "sentences", "valid_text"]
 
 _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
@@ -91,6 +91,14 @@ def sentences(text: str) -> list[tuple[int, int]]:
             left = start + len(piece) - len(piece.lstrip())
             spans.append((left, start + len(piece.rstrip())))
     return spans
+
+
+def valid_text(text: str) -> str:
+    """Return `text` with a question mark for every half of a broken surrogate pair.
+
+    JSON may hold such halves, and no file can be written with them.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def content_id(text: str) -> str:

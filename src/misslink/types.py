@@ -132,11 +132,9 @@ class Case(Noun):
     def _graded(cls, value: Any) -> Any:
         if value is None:
             return {}
-        if isinstance(value, str | int):
-            return {str(value): 1}
-        if isinstance(value, list | tuple):
-            return {str(item): 1 for item in value}
-        return value
+        if isinstance(value, Mapping):
+            return {_named(name): grade for name, grade in value.items()}
+        return {_named(item): 1 for item in _items(value)}
 
     @field_validator("evidence")
     @classmethod
@@ -148,9 +146,15 @@ class Case(Noun):
     @field_validator("references", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
-        if value is None:
-            return ()
-        return (value,) if isinstance(value, str) else value
+        texts = () if value is None else _items(value)
+        return tuple(text for text in texts if not isinstance(text, str) or text.strip())
+
+    @field_validator("relevant_any", mode="before")
+    @classmethod
+    def _sets_of_ids(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return () if value is None else value
+        return tuple(tuple(map(_named, _items(ids))) for ids in value)
 
     @field_validator("tags", mode="before")
     @classmethod
@@ -171,6 +175,19 @@ class Case(Noun):
             return self.answerable
         listed = any(self.relevant.values()) or any(self.evidence.values()) or self.relevant_any
         return True if listed else None
+
+
+def _items(value: Any) -> list[Any] | tuple[Any, ...]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _named(item: Any) -> str:
+    """Return an id or a text as it stands in a gold set; a number is an id too."""
+    if isinstance(item, int) and not isinstance(item, bool):
+        return str(item)
+    if isinstance(item, str) and item.strip():
+        return item
+    raise ValueError("give ids or texts that are not empty, or an object of them to grades")
 
 
 class Usage(Noun):

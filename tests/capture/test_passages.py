@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from misslink.capture.passages import merged, passage_from, passages_from, text_id
+from misslink.capture.passages import merged, passage_from, passages_from
+from misslink.text import content_id
 from misslink.types import Passage
 
 
@@ -21,7 +22,7 @@ def test_the_id_is_the_key_then_the_documents_then_its_text():
     assert passage_from(document, id_key="absent").id == "own"
     assert passage_from(document).id == "own"
     # printf 'the text' | sha256sum
-    assert passage_from(Document("the text")).id == "text-41a1f654dc79a9ac" == text_id("the text")
+    assert passage_from(Document("the text")).id == "text-41a1f654dc79a9ac" == content_id("the text")
 
 
 def test_metadata_becomes_json_and_never_holds_what_json_cannot():
@@ -40,6 +41,19 @@ def test_metadata_becomes_json_and_never_holds_what_json_cannot():
     assert passage.metadata["flag"] is True
     assert passage.score is None  # not a number
     assert json.loads(json.dumps(passage.metadata, allow_nan=False)) == passage.metadata
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark_wherever_it_stands():
+    half = "half \ud83d"
+    document = Document(half, id=half, metadata={half: [half, {"deep": {half: half}}]})
+    for passage in (
+        passage_from(document),
+        passage_from({"id": half, "text": half, "metadata": document.metadata}),
+        passage_from(document, id_key="absent"),
+    ):
+        assert (passage.id, passage.text) == ("half ?", "half ?")
+        assert passage.metadata == {"half ?": ["half ?", {"deep": {"half ?": "half ?"}}]}
+    assert passage_from(half).id == content_id("half ?")
 
 
 def test_a_rerankers_score_is_read_from_the_metadata():

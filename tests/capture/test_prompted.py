@@ -44,9 +44,21 @@ def test_cut_short():
     assert found.part == {"oak": 4 / 11}
 
 
-def test_no_prompt_holds_nothing():
-    assert whole() == ()
+def test_a_prompt_that_holds_no_passage_holds_none():
+    assert whole(("Which tree?", "It is the oak.")) == ()
     assert reached((), [ModelCall("x", "y")], "y").whole == ()
+
+
+def test_the_prompt_was_not_seen_where_no_model_gave_the_answer_or_was_shown_a_passage():
+    rewriter = ("Rewrite: which tree?", "tree species acorns")
+    assert whole(rewriter) is None
+    assert whole(rewriter, answer=None) is None
+    assert whole() is None
+
+
+def test_a_passage_shown_in_part_is_a_prompt_that_was_seen():
+    cut = " ".join(OAK.split()[:8])
+    assert whole((cut, "tree species acorns")) == ()
 
 
 def test_a_passage_of_two_words_must_be_there_whole():

@@ -376,6 +376,22 @@ class TestWhatReachedThePrompt:
         assert trace.prompted is None
         assert any("no LangChain model was seen" in note for note in trace.notes)
 
+    def test_a_model_that_only_rewrites_the_question_is_not_the_one_that_answers(self, store):
+        retriever = store.as_retriever(search_kwargs={"k": 1})
+        rewriter = model("fish rivers spawn")
+
+        def app(question):
+            found = retriever.invoke(rewriter.invoke(question).content)
+            return f"A client of another make, shown {len(found)}, says salmon."
+
+        trace = watch(app)
+        assert ids(trace) == ["salmon"]
+        assert trace.prompted is None
+        assert any(
+            note.startswith("no model that was seen gave this answer") and "the first k" in note
+            for note in trace.notes
+        )
+
     def test_model_seen_and_no_retrieval(self):
         trace = watch(lambda question: model().invoke(question))
         assert (trace.retrieved, trace.prompted) == ((), ())
@@ -408,6 +424,29 @@ class TestTrouble:
         assert any(
             note.startswith("the app raised at test_watcher.py, line ") for note in trace.notes
         )
+
+    def test_half_a_surrogate_pair_in_anything_the_app_says_can_be_written_down(self):
+        found = [Document("half \ud83d", id="d")]
+
+        def app(question):
+            Fixed(found=found).invoke(f"{question} \ud83d")
+            return "answer \ud83d"
+
+        def failing(question):
+            raise ValueError("cannot say \ud83d")
+
+        trace = watch(app)
+        assert (trace.answer, trace.retrieved[0].text) == ("answer ?", "half ?")
+        assert trace.calls[0].query == f"{FISH.question} ?"
+        assert trace.model_dump_json().encode()
+        assert watch(failing).error == "ValueError: cannot say ?"
+        for shown in (
+            {"answer": "a \ud83d", "prompted": ["\ud83d"]},
+            {"text": ["\ud83d"]},
+            [1, "\ud83d"],
+            {"messages": [{"role": "assistant", "content": "m \ud83d"}]},
+        ):
+            assert watch(lambda _, shown=shown: shown).model_dump_json().encode()
 
     def test_retriever_that_raises(self):
         trace = watch(chain_over(Failing()))

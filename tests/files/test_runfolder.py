@@ -19,7 +19,7 @@ def example(inputs="i1"):
         evidence=(Evidence(passage_id="p", quote="A", start=0, end=1),),
     )
     return Run(
-        manifest={"inputs": inputs, "k": 5},
+        manifest={"misslink": "0", "inputs": inputs, "k": 5},
         cases=(Case(id="a", question="A?", relevant={"p": 2}, evidence={"x": 1}),),
         traces=(Trace(case_id="a", retrieved=(Passage(id="p", text="A", rank=1, score=0.1),)),),
         verdicts=(
@@ -35,8 +35,13 @@ def example(inputs="i1"):
 
 
 def publish(out, inputs="i1", **options):
-    staging = Staging(out, inputs, "w", **options)
-    staging.publish(example(inputs), lambda path: path.write_text("page", encoding="utf-8"))
+    with Staging(out, inputs, "w", **options) as staging:
+        staging.publish(example(inputs), lambda path: path.write_text("page", encoding="utf-8"))
+
+
+def kept_by(out, work):
+    with Staging(out, "i1", work) as staging:
+        return staging.kept
 
 
 def test_a_run_round_trips_without_loss(tmp_path):
@@ -70,28 +75,57 @@ def test_a_swap_cut_between_its_renames_is_finished_by_the_next_start(tmp_path):
     out = tmp_path / "run"
     publish(out)
     (out / "note.txt").write_text("kept", encoding="utf-8")
-    out.rename(tmp_path / ".run.old")
-    Staging(out, "i1", "w")
+    out.rename(tmp_path / ".run.misslink-old")
+    kept_by(out, "w")
     assert read_run(out) == example()
     publish(tmp_path / "other")
-    (tmp_path / "run").rename(tmp_path / ".run.old")
+    (tmp_path / "run").rename(tmp_path / ".run.misslink-old")
     (tmp_path / "other").rename(out)
-    Staging(out, "i1", "w")
+    kept_by(out, "w")
     assert (out / "note.txt").read_text(encoding="utf-8") == "kept"
 
 
 def test_traces_of_an_interrupted_run_are_kept_up_to_the_last_whole_line(tmp_path):
     out = tmp_path / "run"
-    first = Staging(out, "i1", "w1")
-    first.keep(Trace(case_id="a", answer="A\u2028B"))
-    first.keep(Trace(case_id="b"))
-    with (tmp_path / ".run.partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"case_id": "c", "ret')
-    again = Staging(out, "i1", "w1")
-    assert again.kept == {"a": Trace(case_id="a", answer="A\u2028B"), "b": Trace(case_id="b")}
-    again.keep(Trace(case_id="c"))
-    assert set(Staging(out, "i1", "w1").kept) == {"a", "b", "c"}
-    assert Staging(out, "i1", "w2").kept == {}, "another app's traces must not be taken"
+    with Staging(out, "i1", "w1") as first:
+        first.keep(Trace(case_id="a", answer="A\u2028B"))
+        first.keep(Trace(case_id="b"))
+    with (tmp_path / ".run.misslink-partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"case_id": "of another version"}\n{"case_id": "c", "ret')
+    with Staging(out, "i2", "w1") as again:
+        assert set(again.kept) == {"a", "b", "of another version"}
+        assert again.kept["a"] == Trace(case_id="a", answer="A\u2028B")
+        again.keep(Trace(case_id="c"))
+    assert set(kept_by(out, "w1")) == {"a", "b", "c", "of another version"}
+    assert kept_by(out, "w2") == {}, "another app's traces must not be taken"
+
+
+def test_a_line_of_another_version_is_asked_again(tmp_path):
+    with Staging(tmp_path / "run", "i1", "w") as staging:
+        staging.keep(Trace(case_id="a"))
+    with (tmp_path / ".run.misslink-partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"case": "b"}\n')
+    assert set(kept_by(tmp_path / "run", "w")) == {"a"}
+
+
+def test_two_processes_do_not_write_one_run(tmp_path):
+    with (
+        Staging(tmp_path / "run", "i1", "w"),
+        pytest.raises(InputError, match="another misslink is writing this run"),
+    ):
+        Staging(tmp_path / "run", "i1", "w")
+    kept_by(tmp_path / "run", "w")
+
+
+def test_a_foreign_file_of_our_name_is_moved_aside_not_lost(tmp_path):
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "manifest.json").write_text('{"name": "my web app"}', encoding="utf-8")
+    (tmp_path / ".site.old").mkdir()
+    publish(out, overwrite=True)
+    assert (out / "manifest.json.before").read_text(encoding="utf-8") == '{"name": "my web app"}'
+    assert read_run(out) == example()
+    assert (tmp_path / ".site.old").is_dir()
 
 
 def test_a_link_to_a_folder_stays_a_link(tmp_path):
@@ -109,7 +143,7 @@ def test_a_run_that_kept_nothing_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with Staging(tmp_path / "run", "i1", "w") as staging:
         staging.keep(Trace(case_id="a"))
-    assert set(Staging(tmp_path / "run", "i1", "w").kept) == {"a"}
+    assert set(kept_by(tmp_path / "run", "w")) == {"a"}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

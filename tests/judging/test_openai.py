@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -232,6 +233,30 @@ def test_the_key_is_sent_and_shows_nowhere(judge_server):
     assert judge_server.calls[0].key == f"Bearer {KEY}"
     assert reply.raw == "your key is [key]"
     assert KEY not in repr(judge) + str(judge.identity) + judge.name + reply.problem
+
+
+@pytest.mark.parametrize("key", ["x", "text", "EMPTY", "ollama", "claims"])
+def test_a_dummy_key_that_is_part_of_the_reply_leaves_it_as_it_is(judge_server, key):
+    (plain,) = replies(judge_server)
+    (reply,) = replies(judge_server, api_key=key)
+    assert reply == plain
+    assert reply.parsed is not None
+
+
+def test_a_key_repeated_in_a_readable_reply_is_in_nothing_that_is_kept(judge_server):
+    claim = {"text": f"My key is {KEY}", "support": "supported", "quote": None}
+    judge_server.script = lambda _: json.dumps(
+        {"claims": [claim], "passages": [], "response": "answers"}
+    )
+    (reply,) = replies(judge_server, api_key=KEY)
+    assert reply.parsed.claims[0].text == "My key is [key]"
+    assert KEY not in reply.raw
+
+
+def test_a_key_at_the_cut_of_a_long_complaint_is_not_shown_in_part(judge_server):
+    judge_server.script = lambda _: (200, {}, "." * 290 + KEY)
+    (reply,) = replies(judge_server, api_key=KEY)
+    assert KEY[:6] not in reply.problem
 
 
 def test_a_server_of_ones_own_needs_no_key(judge_server, monkeypatch):

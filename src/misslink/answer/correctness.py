@@ -24,7 +24,7 @@ class Correctness:
 
     Precision is the share of the answer's claims that the references agree with, recall the share
     of a reference's claims that the answer states; both stand in ``parts``. The label is good when
-    the answer states at least half of a reference's claims and contradicts no reference: a long
+    the answer states at least half of the best reference's claims and contradicts none: a long
     answer that is right is right, however low its precision. An answer that declines is wrong.
     An answer without a claim ("Yes.") has no precision, and its recall is its value.
     ``claims`` of the verdict are the reference's, held against the answer: stated (supported),
@@ -66,19 +66,18 @@ class Correctness:
         agreed = sum(claim.correct is True for claim in claims)
         precision = agreed / len(claims) if claims else None
         total = (precision or 0.0) + recall
-        contradicted = any(claim.correct is False for claim in claims) or all(
-            any(p.answer == "contradicts" for p in said.reference_claims if p.reference == number)
-            for number in by_reference
-        )
+        stated_of_best = [p for p in said.reference_claims if p.reference == best]
+        contradicted = any(part.answer == "contradicts" for part in stated_of_best)
+        if len(subject.case.references) == 1:
+            # Of several references a claim may contradict one and still be right by another.
+            contradicted |= any(claim.correct is False for claim in claims)
         return Finding(
             "scored",
             value=recall if precision is None else 2 * precision * recall / (total or 1.0),
             label=recall >= 0.5 and not contradicted,  # noqa: PLR2004 (half, see above)
             parts={"precision": precision, "recall": recall},
             claims=tuple(
-                Claim(text=part.text, support=_SUPPORT[part.answer])
-                for part in said.reference_claims
-                if part.reference == best
+                Claim(text=part.text, support=_SUPPORT[part.answer]) for part in stated_of_best
             ),
             reason="it contradicts the reference" if contradicted else None,
         )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from misslink.text import valid_text
+
 __all__ = ["Returned", "message_text", "read"]
 
 _ANSWER_KEYS = (
@@ -53,7 +55,7 @@ def read(value: Any) -> Returned:
     and no problem.
     """
     if isinstance(value, str):
-        return Returned(answer=str(value))
+        return Returned(answer=valid_text(value))
     if hasattr(value, "content") and not isinstance(value, Mapping):
         return Returned(answer=message_text(value.content))
     if isinstance(value, list | tuple) and all(_is_document(item) for item in value):
@@ -65,12 +67,16 @@ def read(value: Any) -> Returned:
     prompted = fields.get("prompted")
     answer = _answer(fields)
     if answer is None and documents is None:
-        named = ", ".join(map(str, fields)) or "nothing"
+        named = valid_text(", ".join(map(str, fields))) or "nothing"
         return Returned(problem=f"the app returned {named}, and no answer; {_EXPECTED}")
     return Returned(
         answer=answer,
         documents=documents,
-        prompted=tuple(map(str, prompted)) if isinstance(prompted, list | tuple) else None,
+        prompted=(
+            tuple(valid_text(str(name)) for name in prompted)
+            if isinstance(prompted, list | tuple)
+            else None
+        ),
     )
 
 
@@ -80,16 +86,16 @@ _EXPECTED = "return a text, a message, or a dict with 'answer' (and 'retrieved',
 def message_text(content: Any) -> str:
     """The text of a message's content: itself, or its text blocks joined."""
     if isinstance(content, str):
-        return content
+        return valid_text(content)
     if not isinstance(content, list):
-        return "" if content is None else str(content)
+        return "" if content is None else valid_text(str(content))
     texts = []
     for block in content:
         if isinstance(block, str):
             texts.append(block)
         elif isinstance(block, Mapping) and isinstance(block.get("text"), str):
             texts.append(block["text"])
-    return "".join(texts)
+    return valid_text("".join(texts))
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
@@ -105,7 +111,7 @@ def _answer(fields: Mapping[str, Any]) -> str | None:
     for key in _ANSWER_KEYS:
         value = fields.get(key)
         if isinstance(value, str):
-            return str(value)
+            return valid_text(value)
         if hasattr(value, "content"):
             return message_text(getattr(value, "content", None))
         inner = None if value is None or isinstance(value, list) else _fields(value)
@@ -144,4 +150,4 @@ def _is_document(item: Any) -> bool:
 def _described(value: Any) -> str:
     if value is None:
         return "None"
-    return f"{type(value).__name__}: {str(value)[:80]!r}"
+    return f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
+from misslink.text import content_id, valid_text
 from misslink.types import Passage
 
-__all__ = ["merged", "passage_from", "passages_from", "text_id"]
+__all__ = ["merged", "passage_from", "passages_from"]
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
 _SCORE_KEYS = ("relevance_score", "score")
 _TEXT_KEYS = ("text", "page_content", "content")
-
-
-def text_id(text: str) -> str:
-    """The id of a passage that has no other: ``text-`` and 16 hex digits of its SHA-256."""
-    return f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def passages_from(
@@ -51,7 +46,8 @@ def passage_from(
     """One document as a passage.
 
     Its id is ``metadata[id_key]`` where `id_key` is given and the document has it, else its own
-    id, else `text_id`. Metadata that JSON cannot hold becomes text.
+    id, else ``misslink.text.content_id``. Metadata that JSON cannot hold becomes text, and half a
+    surrogate pair becomes '?'.
     """
     own, text, metadata, own_score = _read(document)
     named = metadata.get(id_key) if id_key else None
@@ -60,11 +56,11 @@ def passage_from(
         given = [own_score, *(metadata.get(key) for key in _SCORE_KEYS)]
         score = next((number for value in given if (number := _number(value)) is not None), None)
     return Passage(
-        id=text_id(text) if identity is None or identity == "" else str(identity),
+        id=content_id(text) if identity is None or identity == "" else valid_text(str(identity)),
         text=text,
         rank=rank,
         score=score if score is None else _number(score),
-        metadata={str(key): _json(value) for key, value in metadata.items()},
+        metadata={valid_text(str(key)): _json(value) for key, value in metadata.items()},
     )
 
 
@@ -105,16 +101,16 @@ def merged(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], lis
 def _read(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
     """The id, text, metadata and score that a document of any shape carries."""
     if isinstance(document, str):
-        return None, document, {}, None
+        return None, valid_text(document), {}, None
     if isinstance(document, Mapping):
         text = next((document[key] for key in _TEXT_KEYS if key in document), "")
         metadata = dict(document.get("metadata") or {})
-        return document.get("id"), str(text), metadata, document.get("score")
+        return document.get("id"), valid_text(str(text)), metadata, document.get("score")
     text = getattr(document, "page_content", None)
     metadata = dict(getattr(document, "metadata", None) or {})
     return (
         getattr(document, "id", None),
-        text if isinstance(text, str) else str(document),
+        valid_text(text if isinstance(text, str) else str(document)),
         metadata,
         None,
     )
@@ -132,14 +128,14 @@ def _number(value: Any) -> float | None:
 
 
 def _json(value: Any) -> JsonValue:
-    if value is None or isinstance(value, bool | str):
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
+        return {valid_text(str(key)): _json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
-    return str(value)
+    return valid_text(str(value))

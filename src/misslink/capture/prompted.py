@@ -26,12 +26,13 @@ class Reached:
 
     Parameters
     ----------
-    whole : tuple of str
+    whole : tuple of str or None
+        None: the prompt that the answer comes from was not seen.
     part : dict of str to float
         Share in (0, 1) of the word 5-grams found, for passages that were cut short.
     """
 
-    whole: tuple[str, ...]
+    whole: tuple[str, ...] | None
     part: dict[str, float]
 
 
@@ -43,9 +44,12 @@ def reached(
     A passage reached the model if its folded text is in a prompt, or 80 % of its word 5-grams
     are. The calls that count are those whose output is the answer, is part of it, or went into
     the prompt of a call that counts: an app may also show passages to a grader, or rewrite the
-    question. Where no output can be recognised in the answer all calls count.
+    question. Where no output can be recognised in the answer all calls count; if none of their
+    prompts holds anything of any passage, the model that answered was not among them, as when a
+    LangChain model rewrites the question and a client of another make answers.
     """
-    prompts = [_Prompt(model.prompt) for model in _behind(models, answer)]
+    counted = _behind(models, answer)
+    prompts = [_Prompt(model.prompt) for model in counted or models]
     whole: list[str] = []
     part: dict[str, float] = {}
     for passage in passages:
@@ -54,7 +58,8 @@ def reached(
             whole.append(passage.id)
         elif share >= _SOME:
             part[passage.id] = share
-    return Reached(tuple(whole), part)
+    unseen = not (counted or whole or part)
+    return Reached(None if unseen else tuple(whole), part)
 
 
 class _Prompt:
@@ -80,11 +85,9 @@ class _Prompt:
 
 
 def _behind(models: Sequence[ModelCall], answer: str | None) -> list[ModelCall]:
-    """The model calls that the answer comes from; all of them where that cannot be told."""
+    """The model calls that the answer comes from; none where that cannot be told."""
     wanted = fold(answer or "")
     counted = [model for model in models if _same(fold(model.output), wanted)]
-    if not counted:
-        return list(models)
     waiting = list(counted)
     while waiting:
         prompt = fold(waiting.pop().prompt)

@@ -15,6 +15,7 @@ from misslink.capture.asking import asker
 from misslink.capture.loading import check_app, place_of
 from misslink.capture.passages import merged, passages_from
 from misslink.capture.prompted import Reached, reached
+from misslink.text import valid_text
 from misslink.types import Case, Passage, RetrieverCall, Trace
 
 if TYPE_CHECKING:
@@ -28,10 +29,9 @@ _UNSEEN = (
     "LangChain's report nothing; run them through a LangChain retriever, or return a dict with "
     "'answer' and 'retrieved'"
 )
-_PROMPT_UNSEEN = (
-    "no LangChain model was seen, so it is not known which passages reached the prompt; the first "
-    "k stand for them"
-)
+_NO_MODEL = "no LangChain model was seen"
+_OTHER_MODEL = "no model that was seen gave this answer or was shown a passage"
+_PROMPT_UNSEEN = "so it is not known which passages reached the prompt; the first k stand for them"
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Watcher:
         if not outermost and (recorder.models or returned.answer is not None):
             notes.append(_UNSEEN)
         if prompted is None and returned.answer is not None:
-            notes.append(_PROMPT_UNSEEN)
+            notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
         notes += [note for note in (self._without_key(recorder), outcome.place) if note]
         return Trace(
             case_id=case.id,
@@ -234,7 +234,7 @@ class Watcher:
             error=outcome.error,
             calls=tuple(
                 RetrieverCall(
-                    query=call.query,
+                    query=valid_text(call.query),
                     passages=tuple(passage.id for passage in passages),
                     retriever=call.name,
                     nested=call.outer is not None,
@@ -281,7 +281,7 @@ def _cut_short(found: Reached) -> list[str]:
 
 
 def _said(error: BaseException) -> str:
-    words = " ".join(str(error).split())
+    words = " ".join(valid_text(str(error)).split())
     if not words and error.__cause__ is not None:
         return _said(error.__cause__)
     return f"{type(error).__name__}: {words[:500]}" if words else type(error).__name__

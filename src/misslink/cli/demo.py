@@ -10,6 +10,7 @@ import typer
 
 from misslink.cli.evaluate import LEDGER, run_and_print
 from misslink.errors import InputError
+from misslink.files import holds_run
 
 __all__ = ["demo"]
 
@@ -39,7 +40,7 @@ def demo(
         depth=100,
         concurrency=4,
         ledger=ledger,
-        overwrite=True,
+        overwrite=holds_run(out),
         command=f"misslink demo --out {out}",
     )
 

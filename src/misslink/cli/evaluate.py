@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -16,6 +16,9 @@ from misslink.cli.output import print_json, print_summary, progress_bars
 __all__ = ["evaluate", "run_and_print"]
 
 LEDGER = Path(".misslink/ledger.sqlite")
+
+_INTERRUPTED = 130  # what shells report for Ctrl-C
+_SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
 
 
 def evaluate(
@@ -30,7 +33,7 @@ def evaluate(
         "embedded",
         "--judge",
         envvar="MISSLINK_JUDGE",
-        help="openai:MODEL, embedded, embedded:minilm, or none for level 1 alone.",
+        help="openai:MODEL, embedded or embedded:minilm (heuristics), or none (level 1 alone).",
     ),
     out: Path | None = typer.Option(
         None, "--out", help="Run folder to write.", show_default="reports/DATE-TIME"
@@ -75,7 +78,7 @@ def evaluate(
         base_url=base_url,
         seed=seed,
         overwrite=overwrite,
-        command=shlex.join(["misslink", *sys.argv[1:]]),
+        command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),
     )
 
 
@@ -83,11 +86,17 @@ def run_and_print(as_json: bool, **options: Any) -> None:
     """Evaluate with progress on stderr, and print the summary."""
     from misslink.pipeline import evaluate as evaluate_line
 
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109 (an app spec imports from where one stands)
-    with progress_bars() as progress:
-        run = evaluate_line(**options, progress=progress)
+    try:
+        with progress_bars() as progress:
+            run = evaluate_line(**options, progress=progress)
+    except KeyboardInterrupt:
+        print(
+            "misslink: interrupted; what was done is kept, "
+            f"and the same command with  --out {options['out']}  goes on",
+            file=sys.stderr,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
     if as_json:
         print_json(run.summary)
     else:
-        folder = run.summary["run"]
-        print_summary(run.summary, str(folder) if folder else None)
+        print_summary(run.summary)

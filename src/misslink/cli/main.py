@@ -13,8 +13,6 @@ from misslink.errors import MisslinkError
 
 __all__ = ["main"]
 
-_INTERRUPTED = 130  # what shells report for Ctrl-C
-
 app = typer.Typer(
     name="misslink",
     help="Find which retrieval misses of a RAG app go with which unfaithful answers.",
@@ -51,9 +49,3 @@ def main() -> None:
     except MisslinkError as error:
         print(f"misslink: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print(
-            "misslink: interrupted; what was done is kept, and the same command goes on",
-            file=sys.stderr,
-        )
-        sys.exit(_INTERRUPTED)

@@ -43,13 +43,15 @@ def progress_bars() -> Iterator[Progress]:
         yield tick
 
 
-def print_summary(summary: Mapping[str, Any], folder: str | None) -> None:
+def print_summary(summary: Mapping[str, Any]) -> None:
     """Print the estimates of a run as tables, the sentence of the link last."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
-    table = Table(title=f"{summary['cases']} cases, judge {summary['judge']}", title_justify="left")
+    title = Text(f"{summary['cases']} cases, judge {summary['judge']}")
+    table = Table(title=title, title_justify="left")
     for column in ("level", "metric", "value [95 %]", "n"):
         table.add_column(column, justify="right" if column == "n" else "left")
     unmeasured: dict[str, list[str]] = {}
@@ -60,17 +62,19 @@ def print_summary(summary: Mapping[str, Any], folder: str | None) -> None:
             else:
                 table.add_row(level, metric, shown(estimate), str(estimate["n"]))
     console.print(table)
+    if summary.get("judge_note"):
+        console.print(f"The judge is a {summary['judge_note']}.", markup=False, highlight=False)
     for reason, metrics in unmeasured.items():
         console.print(f"Not measured: {', '.join(metrics)}: {reason}.", markup=False)
     link = summary["link"]
-    causes = Table(title="Why cases failed", title_justify="left")
+    causes = Table(title="Causes", title_justify="left")
     causes.add_column("cause")
     causes.add_column("cases", justify="right")
     for cause, count in link["causes"].items():
         causes.add_row(cause, str(count))
     console.print(causes)
     console.print(_sentence(link), highlight=False, markup=False)
-    if folder:
+    if folder := summary.get("run"):
         console.print(
             f"report: {folder}/report.html", highlight=False, markup=False, soft_wrap=True
         )
@@ -82,6 +86,12 @@ def _sentence(link: Mapping[str, Any]) -> str:
         return f"How many unfaithful answers go with a retrieval miss: {shown(fraction)}."
     if link["risk_given_miss"]["value"] is None:
         return "No answer with a verdict followed a retrieval miss."
+    if fraction["value"] <= 0:
+        return (
+            f"Unfaithful answers are no more frequent after a retrieval miss: unfaithful are"
+            f" {shown(link['risk_given_miss'])} of answers after a miss"
+            f" and {shown(link['risk_given_hit'])} after a hit."
+        )
     return (
         f"{shown(fraction)} of unfaithful answers go with a retrieval miss: unfaithful are"
         f" {shown(link['risk_given_miss'])} of answers after a miss"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.jsonl import parse, read_objects
+from misslink.files.jsonl import as_items, parse, read_objects
 from misslink.types import Case
 
 __all__ = ["GoldSet", "read_goldset"]
@@ -55,19 +55,21 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
         items: Iterable[tuple[int | None, Any]] = read_objects(Path(source))
     else:
         name = "the gold set"
-        items = ((None, item) for item in source)
+        items = ((None, item) for item in as_items(source, name))
     cases: dict[str, Case] = {}
     lines: dict[str, int] = {}
     for line, item in items:
-        case = item if isinstance(item, Case) else parse(Case, dict(item), name, line)
+        case = item if isinstance(item, Case) else parse(Case, item, name, line)
         if case.id in cases:
             first = f" (first on line {lines[case.id]})" if case.id in lines else ""
-            raise InputError(
-                f"the id '{case.id}' is used twice{first}; ids name one case each",
-                path=name,
-                line=line,
-                field="id",
+            named = isinstance(item, Case) or item.get("id") is not None
+            problem = (
+                f"the id '{case.id}' is used twice{first}; ids name one case each"
+                if named
+                else f"this question stands twice{first}; drop one, or give each an id"
             )
+            field = "id" if named else "question"
+            raise InputError(problem, path=name, line=line, field=field)
         cases[case.id] = case
         if line is not None:
             lines[case.id] = line

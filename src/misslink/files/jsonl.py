@@ -5,17 +5,25 @@ from __future__ import annotations
 import difflib
 import json
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 
 from misslink.errors import InputError
+from misslink.text import valid_text
 
-__all__ = ["parse", "read_objects", "read_text", "write_lines"]
+__all__ = ["as_items", "parse", "read_objects", "read_text", "write_lines"]
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def as_items(source: Any, name: str) -> list[Any]:
+    """Return what was given in Python in place of a file, as a list."""
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        raise InputError(f"{name} given in Python is {_kind(source)}; give a list of objects")
+    return list(source)
 
 
 def read_text(path: Path) -> str:
@@ -38,9 +46,10 @@ def read_text(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = raw.count(b"\n", 0, problem.start) + 1
+        wide = raw[:2] in {b"\xff\xfe", b"\xfe\xff"}
         raise InputError(
-            f"byte 0x{raw[problem.start]:02x} is not UTF-8; save the file as UTF-8, "
-            "for example with  iconv -f WINDOWS-1252 -t UTF-8",
+            f"byte 0x{raw[problem.start]:02x} is not UTF-8; save the file as UTF-8, for example "
+            f"with  iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8",
             path=path,
             line=line,
         ) from None
@@ -76,10 +85,12 @@ def write_lines(path: Path, items: Iterable[BaseModel]) -> None:
         file.writelines(item.model_dump_json() + "\n" for item in items)
 
 
-def parse(model: type[Model], data: dict[str, Any], path: object, line: int | None) -> Model:
+def parse(model: type[Model], data: Any, path: object, line: int | None) -> Model:
     """Build `model` from `data`, naming the file, the line and the field of what is wrong."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"this is {_kind(data)}, not an object with fields", path=path, line=line)
     try:
-        return model.model_validate(data)
+        return model.model_validate(_writable(dict(data)))
     except ValidationError as invalid:
         error = invalid.errors()[0]
         spot = [str(part) for part in error["loc"] if part != "[key]"]
@@ -94,6 +105,14 @@ def parse(model: type[Model], data: dict[str, Any], path: object, line: int | No
         raise InputError(problem, path=path, line=line, field=field) from None
 
 
+def _writable(item: Any) -> Any:
+    if isinstance(item, str):
+        return item if item.isascii() else valid_text(item)
+    if isinstance(item, dict):
+        return {_writable(name): _writable(value) for name, value in item.items()}
+    return [_writable(one) for one in item] if isinstance(item, list) else item
+
+
 def _unknown_field(model: type[BaseModel], name: str, path: object, line: int | None) -> InputError:
     known = []
     for field, info in model.model_fields.items():
@@ -101,6 +120,9 @@ def _unknown_field(model: type[BaseModel], name: str, path: object, line: int | 
         choices = [str(c) for c in alias.choices] if isinstance(alias, AliasChoices) else [field]
         known += [*choices, field]
     known = list(dict.fromkeys(known))
+    if name in known:
+        problem = "another name of this field is given too; keep one of the two"
+        return InputError(problem, path=path, line=line, field=name)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'? Known" if near else "known"
     return InputError(

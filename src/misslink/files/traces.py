@@ -9,7 +9,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
-from misslink.files.jsonl import parse, read_objects
+from misslink.files.jsonl import as_items, parse, read_objects
 from misslink.text import content_id
 from misslink.types import Trace
 
@@ -25,7 +25,8 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
     ----------
     source : path, or iterable of Trace or mapping
         In a file, one JSON object a line. ``retrieved`` lists passages best first, as objects
-        ``{"id", "text", "score"}`` or as bare ids; a passage without an id is named by its text.
+        ``{"id", "text", "score"}`` (``page_content`` is understood as text) or as bare ids; a
+        passage without an id is named by its text.
 
     Returns
     -------
@@ -43,10 +44,10 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
         items: Iterable[tuple[int | None, Any]] = read_objects(Path(source))
     else:
         name = "the traces"
-        items = ((None, item) for item in source)
+        items = ((None, item) for item in as_items(source, name))
     traces: dict[str, Trace] = {}
     for line, item in items:
-        trace = item if isinstance(item, Trace) else _parse(dict(item), name, line)
+        trace = item if isinstance(item, Trace) else _parse(item, name, line)
         if trace.case_id in traces:
             raise InputError(
                 f"the case '{trace.case_id}' has two traces; keep one",
@@ -85,18 +86,18 @@ def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]
     absent = [case.id for case in gold.cases if case.id not in traces]
     if absent:
         _log.warning(
-            "%d cases have no trace and score 0 at level 1, such as '%s'", len(absent), absent[0]
+            "%d cases have no trace and are not measured, such as '%s'", len(absent), absent[0]
         )
     return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
-def _parse(data: dict[str, Any], name: str, line: int | None) -> Trace:
-    retrieved = data.get("retrieved")
-    if isinstance(retrieved, list | tuple):
-        data["retrieved"] = _ranked([_passage(item) for item in retrieved])
-    for field in ("prompted",):
-        if isinstance(data.get(field), list):
-            data[field] = [_id(item) for item in data[field]]
+def _parse(item: Any, name: str, line: int | None) -> Trace:
+    data = dict(item) if isinstance(item, Mapping) else item
+    if isinstance(data, dict):
+        if isinstance(data.get("retrieved"), list | tuple):
+            data["retrieved"] = _ranked([_passage(item) for item in data["retrieved"]])
+        if isinstance(data.get("prompted"), list | tuple):
+            data["prompted"] = [_id(item) for item in data["prompted"]]
     trace = parse(Trace, data, name, line)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):
@@ -125,7 +126,9 @@ def _passage(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
     passage = dict(item)
-    if passage.get("id") is None and isinstance(passage.get("text"), str):
+    if "text" not in passage and "page_content" in passage:
+        passage["text"] = passage.pop("page_content")  # a dumped LangChain document
+    if passage.get("id") in {None, ""} and isinstance(passage.get("text"), str):
         passage["id"] = content_id(passage["text"])
     else:
         passage["id"] = _id(passage.get("id"))

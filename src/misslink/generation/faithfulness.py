@@ -30,10 +30,11 @@ class Faithfulness:
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the supported claims."""
+        if said_of(reply).response == "declines":
+            return skipped("the answer declines")
         claims = subject.claims(reply)
         if not claims:
-            declines = said_of(reply).response == "declines"
-            return skipped("the answer declines" if declines else "the answer makes no claim")
+            return skipped("the answer makes no claim")
         supported = sum(claim.support == "supported" for claim in claims)
         probabilities = [c.probability for c in claims if c.probability is not None]
         return Finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from misslink.errors import MisslinkError
 from misslink.judging.metric import Finding, JudgedMetric, Subject, failed, skipped
 from misslink.judging.protocol import Ask, Judge, Reply
 from misslink.types import Verdict
@@ -30,7 +31,7 @@ async def judge_case(
     """
     wanted = [metric.ask(subject) for metric in metrics]
     asks = {ask.key: ask for ask in wanted if isinstance(ask, Ask)}
-    answers = await asyncio.gather(*(judge.ask(ask) for ask in asks.values()))
+    answers = await asyncio.gather(*(_ask(judge, ask) for ask in asks.values()))
     replies = dict(zip(asks, answers, strict=True))
     verdicts = []
     charged: set[str] = set()
@@ -47,6 +48,17 @@ async def judge_case(
         charged.add(ask.key)
         verdicts.append(_verdict(subject, metric, judge, finding, ask, reply, first=first))
     return tuple(verdicts)
+
+
+async def _ask(judge: Judge, ask: Ask) -> Reply:
+    """Ask; what a judge of somebody's own raises loses this reply, not the run."""
+    try:
+        return await judge.ask(ask)
+    except MisslinkError:
+        raise
+    except Exception as error:  # noqa: BLE001 (it is told in the verdict)
+        problem = f"the judge raised {type(error).__name__}: {error}"
+        return Reply(parsed=None, raw="", problem=problem)
 
 
 def _verdict(

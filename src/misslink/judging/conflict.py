@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set as AbstractSet
 
+from misslink.judging.numerals import with_digits
 from misslink.text import STOPWORDS, fold
 
 __all__ = ["conflicts"]
@@ -54,7 +55,7 @@ def conflicts(
 
 def _beside_numbers(text: str) -> dict[tuple[str, str], str]:
     """Each number of `text` by the content word nearest before, and nearest after, it."""
-    words = [word for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+    words = [word for word in _WORD.findall(with_digits(fold(text))) if word not in STOPWORDS]
     found: dict[tuple[str, str], str] = {}
     for place, word in enumerate(words):
         if word[0].isdigit():

@@ -67,7 +67,7 @@ class Fit:
         # Bounded, so that no input overflows.
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
         probability = 1 / (1 + math.exp(doubt))
-        if match.conflict is not None or not match.shares_words:
+        if match.conflict is not None or not match.shares_words or match.invented:
             probability = min(probability, CERTAIN * self.cut)
         return round(probability, 6)
 

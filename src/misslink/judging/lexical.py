@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from misslink.judging.abstention import SOURCE_WORDS, without_sources
 from misslink.judging.conflict import conflicts
+from misslink.judging.numerals import numbers, with_digits
 from misslink.text import STOPWORDS, fold, sentences
 
 __all__ = ["FEATURES", "Context", "Match", "Sentence", "stems"]
@@ -22,12 +23,14 @@ _STEPS = tuple(step for step in range(-NEAR, NEAR + 1) if step)
 GAP = NEAR + 1  # positions between sentences, so that words of two sentences are never near
 
 _WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
-_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 _CONTRACTION = re.compile(r"'(?:s|re|ve|ll|d|m)$")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
-_UP_TO_NINE = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_SPELT = {**dict(zip(_UP_TO_NINE, "0123456789", strict=True)), "ten": "10", "twelve": "12"}
+# Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them.
+_SPELLING = re.compile(r"[\w.]+")
+_IDENTIFIER = re.compile(
+    r"\b(?=\w*_|\w+\.\w{2}|\w*[a-z][A-Z]|\w+\(\)|[^\W\d]\w*\d)[^\W\d]\w*(?:\.\w+)*\b"
+)
 _ENDINGS = (
     *(("ization", ""), ("ational", "ate"), ("iveness", ""), ("fulness", ""), ("ousness", "")),
     *(("ations", "ate"), ("ation", "ate"), ("ements", ""), ("ement", ""), ("ments", "")),
@@ -36,6 +39,7 @@ _ENDINGS = (
     *(("ly", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM = 3
+SHORT = 4  # content words
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,15 @@ class Match:
         Whether any content word is in any passage.
     conflict : str or None
         Why the best sentence contradicts the claim.
+    invented : tuple of str
+        Names, numbers and identifiers that neither a passage nor the question holds.
     """
 
     features: tuple[float, ...]
     best: Sentence | None
     shares_words: bool
     conflict: str | None
+    invented: tuple[str, ...] = ()
 
 
 class Context:
@@ -100,9 +107,12 @@ class Context:
                     self._holders.setdefault(stem, []).append(len(self.sentences))
                 self.sentences.append(Sentence(index, start, end, piece, row))
                 position += len(row) + GAP
-        self._numbers = {n for each in self.sentences for n in _numbers(each.text, spelt=True)}
+        self._numbers = {n for each in self.sentences for n in numbers(fold(each.text))}
+        self._identifiers = frozenset(
+            part for text in (*passages, question) for part in _spellings(text)
+        )
         self._asked = frozenset(stems(question))
-        self._asked_numbers = _numbers(question)
+        self._asked_numbers = numbers(fold(question))
 
     def match(self, claim: str) -> Match:
         """Hold `claim` against the passages; see `Match`."""
@@ -111,7 +121,7 @@ class Context:
         known = self._positions
         weights = {stem: self._weight(stem) for stem in row}
         best = self._best(weights)
-        new_numbers = _numbers(plain) - self._numbers - self._asked_numbers
+        new_numbers = numbers(fold(plain)) - self._numbers - self._asked_numbers
         new_names = {
             name for name in _names(plain) if name not in known and name not in self._asked
         }
@@ -127,7 +137,22 @@ class Context:
         if best is not None:
             coverage = _coverage(row, best)
             conflict = conflicts(plain, best.text, coverage, new_numbers)
-        return Match(features, best, any(stem in known for stem in row), conflict)
+        new_identifiers = {i for i in _identifiers(plain) if not self._spells(i)}
+        first = self._new_first(plain, row)
+        invented = (*sorted(new_names), *sorted(new_numbers), *sorted(new_identifiers), *first)
+        return Match(features, best, any(stem in known for stem in row), conflict, invented)
+
+    def _new_first(self, plain: str, row: Sequence[str]) -> tuple[str, ...]:
+        """The first word, where the claim is so short that a capital there may make a name."""
+        start = plain.split(maxsplit=1)[:1]
+        if len(row) > SHORT or not start or not start[0][:1].isupper():
+            return ()
+        known = self._positions
+        return tuple(s for s in stems(start[0]) if s not in known and s not in self._asked)
+
+    def _spells(self, identifier: str) -> bool:
+        spelt = self._identifiers
+        return identifier in spelt or ("." in identifier and spelt.issuperset(identifier.split(".")))
 
     def _weight(self, stem: str) -> float:
         """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
@@ -178,7 +203,7 @@ def stems(text: str) -> tuple[str, ...]:
     Scripts that put no blanks between words are cut into pairs of characters.
     """
     row: list[str] = []
-    for word in _WORD.findall(fold(text)):
+    for word in _WORD.findall(with_digits(fold(text))):
         if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
             continue
         if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
@@ -203,12 +228,15 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
 
 
-def _numbers(text: str, *, spelt: bool = False) -> set[str]:
-    folded = fold(text)
-    found = {number.replace(",", "") for number in _NUMBER.findall(folded)}
-    if spelt:
-        found.update(_SPELT[word] for word in _WORD.findall(folded) if word in _SPELT)
-    return found
+def _spellings(text: str) -> set[str]:
+    """Every way in which `text` could have spelt an identifier: its words, whole and in parts."""
+    words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
+    return words | {part for word in words for part in word.split(".")}
+
+
+def _identifiers(text: str) -> set[str]:
+    found = _IDENTIFIER.findall(text.replace("\\_", "_"))
+    return {fold(name) for name in found}
 
 
 def _names(text: str) -> set[str]:

@@ -44,7 +44,7 @@ class Subject:
     def examination(self) -> Ask | str:
         """The shared question of levels 2 and 3, or why it cannot be asked."""
         if self.trace.error is not None and self.trace.answer is None:
-            return f"the app raised {self.trace.error}"
+            return f"the app failed: {self.trace.error}"
         if self.trace.answer is None:
             return "the trace holds no answer"
         if not self.answer.strip():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,17 +18,19 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.dialect import Dialect
 from misslink.judging.outage import trouble, why_pointless
 from misslink.judging.protocol import Ask, Reply
-from misslink.judging.reading import came, nothing, read_completion
+from misslink.judging.reading import came, nothing, read_answer, read_completion
 from misslink.registry import judges
 
 if TYPE_CHECKING:
     import openai
+    from pydantic import BaseModel
 
 __all__ = ["OpenAIJudge", "open_openai"]
 
 _OFFICIAL = "https://api.openai.com/v1"
 _NO_KEY_NEEDED = "no-key-needed"
 _CONNECT_S = 5.0
+_SECRET = 16  # characters that a key has at least where it is one
 _COMPLAINT = 300  # characters of a server's complaint that are read and repeated
 
 
@@ -231,10 +234,22 @@ class OpenAIJudge:
                 self._raise_if_pointless(error)
                 return nothing(trouble(error, self._said(error)))
             else:
-                reply = read_completion(self._censored(response.http_response.text), ask.schema)
+                reply = self._read(response.http_response.text, ask.schema)
                 if came(reply):
                     self._dialect, self._settled = dialect, True
                 return reply
+
+    def _read(self, body: str, schema: type[BaseModel]) -> Reply:
+        """Read a completion, then take the key out: a short key may be part of any word."""
+        reply = read_completion(body, schema)
+        if not came(reply):
+            return read_completion(self._censored(body), schema)
+        raw = self._censored(reply.raw)
+        parsed = reply.parsed
+        if raw != reply.raw and parsed is not None:
+            parsed = read_answer(raw, schema)[0] or parsed
+        problem = reply.problem and self._censored(reply.problem)
+        return replace(reply, parsed=parsed, raw=raw, problem=problem)
 
     def _raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
@@ -250,8 +265,11 @@ class OpenAIJudge:
         return self._censored(str(detail or error.message))[:_COMPLAINT]
 
     def _censored(self, text: str) -> str:
-        # A server could repeat the key it was sent, and replies go into a file.
-        return text if self._key == _NO_KEY_NEEDED else text.replace(self._key, "[key]")
+        # A server could repeat the key it was sent, and replies go into a file. A short key is a
+        # dummy for a server of one's own, and may be a word of the reply.
+        if self._key == _NO_KEY_NEEDED or len(self._key) < _SECRET:
+            return text
+        return text.replace(self._key, "[key]")
 
 
 def _without_secrets(url: str) -> str:

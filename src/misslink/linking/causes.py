@@ -12,7 +12,7 @@ __all__ = ["RULES", "causes_of"]
 
 def retrieval_miss(facts: Facts) -> str | None:
     """A needed passage never reached the prompt, and the answer is unfaithful or wrong."""
-    if not facts.found.missed or facts.found.retrieval not in {"miss", "partial"} or not facts.bad:
+    if not facts.found.missed or not facts.bad or not facts.answerable:
         return None
     missed, needed = len(facts.found.missed), facts.needed
     what = "the needed passage" if needed == 1 else f"{missed} of {needed} needed passages"
@@ -43,6 +43,8 @@ def over_refused(facts: Facts) -> str | None:
 
 def distracted(facts: Facts) -> str | None:
     """A wrong claim rests on an irrelevant passage."""
+    if not facts.needed:
+        return None  # nobody said which passages are relevant
     irrelevant = {passage.id for passage in facts.context} - facts.relevant
     for claim in facts.claims:
         wrong = claim.correct is False or (facts.correct is False and claim.correct is not True)
@@ -56,8 +58,11 @@ def fabricated(facts: Facts) -> str | None:
     """A claim is not supported although the context was complete."""
     if facts.found.retrieval not in {"hit", "none_needed"} or not facts.unfaithful:
         return None
-    complete = "every needed passage was there" if facts.needed else "no passage was needed"
-    return f"{complete}, and {_how_bad(facts)}"
+    if facts.needed:
+        return f"every needed passage was there, and {_how_bad(facts)}"
+    if not facts.answerable:
+        return f"there was nothing to answer from, and {_how_bad(facts)}"
+    return f"the gold set lists no passage, and {_how_bad(facts)}"
 
 
 def ignored_context(facts: Facts) -> str | None:
@@ -94,7 +99,7 @@ def gold_hole(facts: Facts) -> str | None:
 
 def right_by_memory(facts: Facts) -> str | None:
     """The answer is correct although the passage was missing."""
-    if facts.found.retrieval == "miss" and facts.correct is True:
+    if facts.found.retrieval == "miss" and facts.correct is True and facts.answerable:
         return "the answer is right, and no needed passage reached the prompt"
     return None
 
@@ -118,8 +123,10 @@ def causes_of(facts: Facts) -> tuple[Cause, tuple[Cause, ...], str]:
     if fitting:
         primary, reason = fitting[0]
         return primary, tuple(cause for cause, _ in fitting[1:]), reason
-    if facts.answer == "unknown" and (facts.correct is None or "failed" in (facts.missing or "")):
-        return "undecided", (), facts.missing or "a verdict is missing"
+    if facts.missing and ("failed" in facts.missing or facts.correct is None):
+        return "undecided", (), facts.missing
+    if facts.correct is False:
+        return "undecided", (), "the answer is wrong, and the gold set lists no passage to say why"
     if facts.answer == "abstained" and facts.correct is None:
         return "undecided", (), "the app declined, and the gold set does not say if it should"
     return "fine", (), _fine(facts)
@@ -138,5 +145,5 @@ def _how_bad(facts: Facts) -> str:
 def _fine(facts: Facts) -> str:
     if facts.declined:
         return "there was nothing to answer from, and the app declined"
-    said = {True: "correct", None: "not held against a reference", False: "wrong"}[facts.correct]
+    said = "correct" if facts.correct else "not held against a reference"
     return f"the answer is {facts.answer} and {said}" if facts.answer != "unknown" else said

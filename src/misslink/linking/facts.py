@@ -37,6 +37,11 @@ class Facts:
         return len(self.found.found) + len(self.found.missed)
 
     @property
+    def answerable(self) -> bool:
+        """Not known to be without an answer."""
+        return self.case.expects_answer is not False
+
+    @property
     def bad(self) -> bool:
         """The answer is unfaithful or wrong."""
         return self.answer == "unfaithful" or self.correct is False
@@ -76,6 +81,9 @@ def gather(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) ->
         missing = "no judge was asked"
     else:
         missing = f"faithfulness {faithfulness.status}: {faithfulness.reason}"
+    correctness = verdicts.get("correctness")
+    if missing is None and correctness is not None and correctness.status == "failed":
+        missing = f"correctness failed: {correctness.reason}"
     context = trace.context(k)
     return Facts(
         case=case,
@@ -86,7 +94,7 @@ def gather(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) ->
         answer=answer,
         declined=declined,
         correct=_correct(case, declined, verdicts),
-        claims=faithfulness.claims if faithfulness else (),
+        claims=faithfulness.claims if faithfulness and not declined else (),
         judged_relevant=frozenset(
             passage for passage, said in (relevance.passages if relevance else {}).items() if said
         ),

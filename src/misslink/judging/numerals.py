@@ -1,0 +1,58 @@
+"""Numbers written out as words, turned into digits, so that "seven" and "7" are one number."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["numbers", "with_digits"]
+
+_UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+# "second" is left out: a second is a time, too.
+_ORDINALS = {
+    **dict(first="1st", third="3rd", fourth="4th", fifth="5th", sixth="6th", seventh="7th"),
+    **dict(eighth="8th", ninth="9th", tenth="10th", eleventh="11th", twelfth="12th"),
+}
+_VALUES = {
+    "zero": 0,
+    **{word: value for value, word in enumerate((*_UNITS, *_TEENS), start=1)},
+    **{word: value for value, word in zip(range(20, 100, 10), _TENS, strict=True)},
+}
+_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_UNITS)})|{'|'.join(_VALUES)})"
+_BELOW_1000 = rf"(?:(?:{_BELOW_100} )?hundred(?:(?: and)? {_BELOW_100})?|{_BELOW_100})"
+_SPELT = re.compile(
+    # "5 thousand" stays as it is: its words say the number already.
+    rf"(?<!\d )\b(?:(?:{_BELOW_1000} )?thousand(?:(?: and)? {_BELOW_1000})?|{_BELOW_1000})\b"
+    rf"|\b(?:{'|'.join(_ORDINALS)})\b"
+)
+_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
+
+
+@lru_cache(maxsize=16_384)
+def with_digits(folded: str) -> str:
+    """`folded`, a text of lower case, with its written-out numbers below a million as digits."""
+    return _SPELT.sub(_digits, folded)
+
+
+def numbers(folded: str) -> set[str]:
+    """The numbers of a folded text, in digits or in words, without their thousands commas."""
+    return {number.replace(",", "") for number in _NUMBER.findall(with_digits(folded))}
+
+
+def _digits(found: re.Match[str]) -> str:
+    if found[0] in _ORDINALS:
+        return _ORDINALS[found[0]]
+    thousands, below = 0, 0
+    for word in found[0].replace("-", " ").split():
+        if word == "thousand":
+            thousands, below = (below or 1) * 1000, 0
+        elif word == "hundred":
+            below = (below or 1) * 100
+        else:
+            below += _VALUES.get(word, 0)  # "and" adds nothing
+    return str(thousands + below)
