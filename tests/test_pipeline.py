@@ -38,6 +38,23 @@ def by_case(run, items):
     return {item.case_id: item for item in getattr(run, items)}
 
 
+def counted(tmp_path, body):
+    """Write an app that writes down each question, and does `body`; return its spec."""
+    app = tmp_path / "counted.py"
+    app.write_text(
+        "from pathlib import Path\n"
+        "def answer(question):\n"
+        "    with Path('asked.txt').open('a') as file:\n"
+        "        file.write(question + '\\n')\n" + body,
+        encoding="utf-8",
+    )
+    return f"{app}:answer"
+
+
+def asked():
+    return Path("asked.txt").read_text(encoding="utf-8").splitlines()
+
+
 def test_the_app_is_watched_without_changes(run):
     traces = by_case(run[0], "traces")
     assert traces["ferry"].answer == "The ferry to Holm leaves at seven in the morning."
@@ -206,15 +223,7 @@ def test_a_dead_judge_is_told_before_the_app_is_run(judge_server):
 def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
     judge_server, tmp_path
 ):
-    app = tmp_path / "counted.py"
-    app.write_text(
-        "from pathlib import Path\n"
-        "def answer(question):\n"
-        "    with Path('asked.txt').open('a') as file:\n"
-        "        file.write(question + '\\n')\n"
-        "    return 'At ' + question\n",
-        encoding="utf-8",
-    )
+    app = counted(tmp_path, "    return 'At ' + question\n")
     gold = [{"question": f"Question {i}?"} for i in range(5)]
     options = {
         "judge": "openai:test-judge",
@@ -224,14 +233,81 @@ def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
     }
     judge_server.script = lambda _: (401, {}, "no") if len(judge_server.calls) > 2 else None
     with pytest.raises(JudgeUnreachableError):
-        misslink.evaluate(f"{app}:answer", gold, **options)
+        misslink.evaluate(app, gold, **options)
     assert not Path("reports/x").exists()
     judge_server.script = None
     before = len(judge_server.calls)
-    run = misslink.evaluate(f"{app}:answer", gold, **options)
-    assert len(Path("asked.txt").read_text(encoding="utf-8").splitlines()) == 5
+    run = misslink.evaluate(app, gold, **options)
+    assert len(asked()) == 5
     assert len(judge_server.calls) - before == 3
     assert run.summary["usage"]["from_ledger"] == 2
+
+
+def test_an_app_that_was_down_is_asked_again_by_the_same_command(tmp_path):
+    spec = counted(
+        tmp_path,
+        "    if not Path('up').exists():\n        raise OSError('down')\n    return 'Yes.'\n",
+    )
+    gold = [{"question": "One?"}, {"question": "Two?"}]
+    with pytest.raises(AppUnreachableError, match="down"):
+        misslink.evaluate(spec, gold, judge="none", out="reports/x")
+    assert list(Path("reports").iterdir()) == [], "nothing was kept, nothing is left"
+    Path("up").touch()
+    assert misslink.evaluate(spec, gold, judge="none", out="reports/x").traces[0].answer == "Yes."
+
+
+def test_traces_of_an_interrupted_run_serve_another_judge_but_not_another_app(tmp_path):
+    spec = counted(tmp_path, "    return 'Yes.'\n")
+    gold = [{"question": "One?"}, {"question": "Two?"}]
+
+    class Down:
+        name = "down"
+        identity = {"judge": "down"}  # noqa: RUF012 (the protocol's attribute)
+
+        async def ask(self, ask):
+            raise JudgeUnreachableError("nobody answers")
+
+        async def close(self):
+            pass
+
+    with pytest.raises(JudgeUnreachableError):
+        misslink.evaluate(spec, gold, judge=Down(), out="reports/x", ledger=None)
+    assert len(asked()) == 2
+    misslink.evaluate(spec, gold, judge="none", out="reports/x")
+    assert len(asked()) == 2, "the judge has no part in a trace"
+
+    with pytest.raises(JudgeUnreachableError):
+        misslink.evaluate(spec, gold, judge=Down(), out="reports/y", ledger=None)
+    counted(tmp_path, "    return 'No.'\n")
+    run = misslink.evaluate(spec, gold, judge="none", out="reports/y")
+    assert {trace.answer for trace in run.traces} == {"No."}
+
+
+def test_a_wrong_id_is_told_again_by_the_same_command(tmp_path):
+    gold = [{"id": "a", "question": "When does the ferry to Holm leave?", "relevant": ["train"]}]
+    for _ in range(2):
+        with pytest.raises(InputError, match="holds no passage 'train'"):
+            misslink.evaluate(APP, gold, judge="none", out=tmp_path / "run")
+
+
+def test_an_app_object_never_replaces_the_run_of_another():
+    gold = [{"question": "One?"}]
+    misslink.evaluate(lambda _: "Yes.", gold, judge="none", out="reports/x")
+    with pytest.raises(InputError, match="run of other inputs"):
+        misslink.evaluate(lambda _: "No.", gold, judge="none", out="reports/x")
+    misslink.evaluate(lambda _: "No.", gold, judge="none", out="reports/x", overwrite=True)
+    assert read_run("reports/x").traces[0].answer == "No."
+
+
+def test_a_text_with_half_a_surrogate_pair_is_written_all_the_same(tmp_path):
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text('{"case_id": "a", "answer": "odd \\ud83d text"}\n', encoding="utf-8")
+    gold = [{"id": "a", "question": "When \ud83d?"}]
+    run = misslink.evaluate(
+        goldset=gold, traces=traces, judge="embedded", ledger=None, out="reports/x"
+    )
+    assert run.traces[0].answer == "odd ? text"
+    assert read_run("reports/x") == run
 
 
 def test_a_judge_of_ones_own_is_any_object_that_answers():

@@ -180,6 +180,30 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
 
 
+def test_an_interrupted_run_says_how_to_go_on(misslink, files, monkeypatch):
+    gold, traces = files
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("misslink.pipeline.evaluate", interrupt)
+    code, _, err = misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    assert code == 130
+    assert "the same command with  --out run  goes on" in err
+
+
+def test_a_password_in_an_address_is_in_no_file(misslink, files, judge_server):
+    gold, traces = files
+    address = judge_server.url.replace("://", "://bob:hunter2@")
+    code, _, err = misslink(
+        "evaluate", "--traces", traces, "--goldset", gold, "--out", "run",
+        "--judge", "openai:test-judge", "--base-url", address,
+    )  # fmt: skip
+    assert code == 0, err
+    for path in [*Path("run").iterdir(), *Path(".misslink").iterdir()]:
+        assert b"hunter2" not in path.read_bytes(), path
+
+
 def test_ping_says_what_a_judge_can_do(misslink, judge_server):
     code, out, _ = misslink(
         "judge", "ping", "--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"

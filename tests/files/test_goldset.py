@@ -52,6 +52,12 @@ def test_a_line_separator_inside_a_text_does_not_cut_the_line(tmp_path):
         ('{"question": "A?", "relevent": ["x"]}', r"field 'relevent'.*did you mean 'relevant'"),
         ('{"question": "A?", "relevant": {"x": "high"}}', r"line 1, field 'relevant.x'"),
         ('{"question": "A?", "relevant": {"x": NaN}}', r"line 1: this is not JSON \(NaN"),
+        ('{"question": "A?"}\n{"question": "A?"}', r"line 2, field 'question'.*stands twice"),
+        ('{"question": "A?", "query": "A?"}', r"field 'query': another name of this field"),
+        ('{"question": "A?", "relevant": [{"id": "x"}]}', r"field 'relevant': give ids or texts"),
+        ('{"question": "A?", "relevant": [null]}', r"field 'relevant': give ids or texts"),
+        ('{"question": "A?", "relevant": ""}', r"field 'relevant': give ids or texts"),
+        ('{"question": "A?", "relevant_any": ["a", true]}', r"field 'relevant_any': give ids"),
         ('"A?"', r"line 1: this is 'A\?', not a JSON object"),
         ("", r"gold.jsonl: the file is empty"),
         (" \n\n", r"gold.jsonl: the file is empty"),
@@ -76,6 +82,25 @@ def test_a_missing_file_and_a_folder_are_told(tmp_path):
         read_goldset(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="this is a folder"):
         read_goldset(tmp_path)
+
+
+def test_utf_16_is_named_as_such(tmp_path):
+    with pytest.raises(InputError, match="iconv -f UTF-16"):
+        read_goldset(write(tmp_path, '{"question": "A?"}', "utf-16"))
+
+
+def test_a_blank_reference_is_none_and_number_ids_are_ids_everywhere(tmp_path):
+    text = '{"question": "A?", "reference": " ", "relevant_any": [[1, 2], "x"], "relevant": [7]}'
+    (case,) = read_goldset(write(tmp_path, text)).cases
+    assert case.references == ()
+    assert case.relevant_any == (("1", "2"), ("x",))
+    assert case.relevant == {"7": 1}
+
+
+@pytest.mark.parametrize("wrong", [{"question": "A?"}, 7, ["A?"]])
+def test_what_is_no_list_of_objects_is_told(wrong):
+    with pytest.raises(InputError, match=r"objects|object with fields"):
+        read_goldset(wrong)
 
 
 def test_cases_and_mappings_from_python_are_read_too():

@@ -28,6 +28,16 @@ def test_ranks_come_from_the_order_or_from_the_file(tmp_path):
     assert [(p.id, p.rank) for p in traces["2"].retrieved] == [("y", 1), ("x", 2)]
 
 
+def test_a_dumped_langchain_document_is_a_passage_and_an_empty_id_is_none(tmp_path):
+    trace = {
+        "case_id": "a",
+        "retrieved": [{"page_content": "X", "id": ""}, {"text": "Y", "id": ""}],
+    }
+    found = read(tmp_path, trace)["a"].retrieved
+    assert [passage.text for passage in found] == ["X", "Y"]
+    assert len({passage.id for passage in found}) == 2
+
+
 @pytest.mark.parametrize(
     ("trace", "message"),
     [

@@ -154,6 +154,40 @@ def test_an_answer_that_contradicts_its_reference_is_wrong_however_much_it_state
     assert verdicts(said, case)[0]["correctness"].label is False
 
 
+def test_a_claim_may_contradict_one_of_several_references_and_be_right_by_another():
+    case = Case(id="1", question="q", relevant=["a"], references=["r1", "r2"])
+    said = referenced(
+        [("x", "contradicts")], [(1, "p", "states"), (2, "q", "contradicts"), (2, "r", "omits")]
+    )
+    assert verdicts(said, case)[0]["correctness"].label is True
+
+
+def test_an_answer_without_a_claim_is_as_correct_as_what_it_states():
+    case = Case(id="1", question="q", relevant=["a"], references=["Yes."])
+    verdict = verdicts(referenced([], [(1, "Yes.", "states")]), case, answer="Yes.")[0][
+        "correctness"
+    ]
+    assert (verdict.value, verdict.label, verdict.parts["precision"]) == (1.0, True, None)
+
+
+def test_a_declining_answer_has_no_faithfulness_even_if_the_judge_lists_claims():
+    found, _ = verdicts(plain(INVENTED, response="declines"))
+    assert found["faithfulness"].reason == "the answer declines"
+
+
+def test_a_judge_that_raises_loses_its_reply_and_not_the_run():
+    class Broken(ScriptedJudge):
+        async def ask(self, ask):
+            raise KeyError("choices")
+
+    case = Case(id="1", question="q")
+    trace = Trace(case_id="1", retrieved=PASSAGES, answer="It opened in 1904.")
+    metric = judged_metrics.get("faithfulness")
+    (verdict,) = asyncio.run(judge_case(Subject(case, trace, 5), [metric], Broken(None)))
+    assert (verdict.status, verdict.value) == ("failed", None)
+    assert verdict.reason == "the judge raised KeyError: 'choices'"
+
+
 def test_declining_is_no_claim_wrong_where_there_is_an_answer_and_right_where_there_is_none():
     there = Case(id="1", question="q", relevant=["a"], references=["r"])
     found, _ = verdicts(referenced([], [], response="declines"), there)

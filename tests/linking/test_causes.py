@@ -109,6 +109,9 @@ class World:
         ),
         (World(correct=True), "right_by_memory"),
         (World(correct=True, judged_relevant=("noise",), judge="embedded"), "right_by_memory"),
+        (World(relevant=(), rests_on="noise", correct=False), "undecided"),
+        (World(relevant=("gold",), answerable=False), "should_have_abstained"),
+        (World(relevant=("gold",), answerable=False, declined=True), "fine"),
         (World(support=None), "undecided"),
         (World(faithfulness="failed"), "undecided"),
         (World(relevant=(), declined=True), "undecided"),
@@ -129,6 +132,22 @@ def test_contributing_causes_are_kept_beside_the_primary_one():
     assert miss.contributing == ("should_have_abstained",)
     ignored = World(retrieved=("gold",), support="unsupported").link()
     assert ignored.contributing == ("ignored_context",)
+
+
+def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():
+    case = Case(id="1", question="q", relevant=["gold"], references=["r"])
+    trace = Trace(
+        case_id="1", retrieved=(Passage(id="gold", text=TEXTS["gold"], rank=1),), answer="a"
+    )
+    common = {"case_id": "1", "judge": "j"}
+    verdicts = {
+        "faithfulness": Verdict(
+            metric="faithfulness", status="scored", value=1.0, label=True, **common
+        ),
+        "correctness": Verdict(metric="correctness", status="failed", reason="no JSON", **common),
+    }
+    link = link_case(case, trace, verdicts, k=5)
+    assert (link.cause, link.reason) == ("undecided", "correctness failed: no JSON")
 
 
 def test_an_unfaithful_claim_is_linked_to_the_missed_passage_it_needed_with_its_true_rank():

@@ -137,7 +137,6 @@ def test_hits_keep_only_what_satisfies_a_need():
     hits = collect(cases, [ranked("ab"), ranked("zab"), ranked("cc")])
     assert hits.case.tolist() == [1, 1, 2]
     assert hits.needs.tolist() == [1, 2, 2]
-    assert hits.retrieved.tolist() == [3, 3, 2]
     columns = (hits.row, hits.rank, hits.gain, hits.found)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
         (0, 3, 1, 1),

@@ -20,8 +20,14 @@ def test_traces_are_matched_by_case_id_and_strangers_ignored():
     }
 
 
-def test_a_case_without_a_trace_has_0_like_a_query_missing_from_a_run():
-    assert score(CASES, [trace("c1", "a")], ["recall@1"])["recall@1"] == {"c1": 1.0, "c2": 0.0}
+def test_a_case_without_a_trace_was_not_measured():
+    assert score(CASES, [trace("c1", "a")], ["recall@1"])["recall@1"] == {"c1": 1.0, "c2": None}
+
+
+def test_a_query_that_is_missing_from_a_ranking_written_out_can_be_given_0():
+    asked = [*CASES, Case(id="none", question="?")]
+    scores = score(asked, [trace("c1", "a")], ["recall@1"], absent=0.0)["recall@1"]
+    assert scores == {"c1": 1.0, "c2": 0.0, "none": None}
 
 
 def test_an_app_that_finished_and_retrieved_nothing_has_0():

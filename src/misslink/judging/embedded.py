@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.judging.abstention import claim_spans, declines
+from misslink.judging.agreement import agree_at_start, carries
 from misslink.judging.examination import (
     ClaimSaid,
     ClaimSaidWithReference,
@@ -36,6 +37,11 @@ from misslink.types import Support
 
 __all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation", "rules_version"]
 
+# The modules that decide.
+RULES = (
+    *("abstention", "agreement", "conflict", "embedded", "fitted", "lexical", "minilm"),
+    *("numerals", "polarity", "relevance"),
+)
 Held = tuple[Match, float]  # a claim's match and its P(supported)
 
 
@@ -111,7 +117,6 @@ class EmbeddedJudge:
         self, said: Examination, question: str, answer: str, references: Sequence[str]
     ) -> ExaminationWithReference:
         """Hold the claims against the references, and the references' claims against the answer."""
-        by_references = self._hold([c.text for c in said.claims], Context(references, question))
         agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
             "supported": "agrees",
             "contradicted": "contradicts",
@@ -122,25 +127,42 @@ class EmbeddedJudge:
             "contradicted": "contradicts",
             "unsupported": "omits",
         }
-        wanted = [
-            (number, reference[start:end])
-            for number, reference in enumerate(references, start=1)
+        by_references = self._agree([c.text for c in said.claims], references, question)
+        if by_references:
+            first = agree_at_start(answer, references)
+            by_references[0] = first or by_references[0]
+        wanted: list[tuple[int, str, Support]] = []
+        for number, reference in enumerate(references, start=1):
             # A reference of one word, "None." say, is an answer all the same.
-            for start, end in claim_spans(reference) or sentences(reference)
-        ]
-        stated = self._hold([text for _, text in wanted], Context((answer,), question))
+            spans = claim_spans(reference) or sentences(reference)
+            texts = [reference[start:end] for start, end in spans]
+            found = self._agree(texts, (answer,), question)
+            if found:
+                found[0] = agree_at_start(reference, (answer,)) or found[0]
+            wanted += ((number, text, each) for text, each in zip(texts, found, strict=True))
         return ExaminationWithReference(
             claims=tuple(
-                ClaimSaidWithReference(**dict(claim), reference=agreement[self._support(*each)])
+                ClaimSaidWithReference(**dict(claim), reference=agreement[each])
                 for claim, each in zip(said.claims, by_references, strict=True)
             ),
             passages=said.passages,
             response=said.response,
             reference_claims=tuple(
-                ReferenceSaid(reference=number, text=text, answer=statement[self._support(*each)])
-                for (number, text), each in zip(wanted, stated, strict=True)
+                ReferenceSaid(reference=number, text=text, answer=statement[each])
+                for number, text, each in wanted
             ),
         )
+
+    def _agree(self, claims: Sequence[str], texts: Sequence[str], question: str) -> list[Support]:
+        """Hold claims against what should say the same, where a short text must be met in full."""
+        found: list[Support] = []
+        for claim, held in zip(claims, self._hold(claims, Context(texts, question)), strict=True):
+            support, best = self._support(*held), held[0].best
+            met = carries(texts, claim, question) and carries(
+                (claim,), best.text if best else "", question
+            )
+            found.append("unsupported" if support == "supported" and not met else support)
+        return found
 
     def _hold(self, claims: Sequence[str], context: Context) -> list[Held]:
         return hold(claims, context, self._fit, self._similarity)
@@ -214,8 +236,7 @@ def rules_version() -> str:
     """SHA-256, 16 digits, of the code that decides; a kept reply of other rules is not reused."""
     package = files("misslink")
     sources = [package.joinpath("text.py")]
-    rules = ("abstention", "conflict", "embedded", "lexical", "minilm", "relevance")
-    sources += [package.joinpath("judging", f"{name}.py") for name in rules]
+    sources += [package.joinpath("judging", f"{name}.py") for name in RULES]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 

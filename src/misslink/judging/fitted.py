@@ -60,14 +60,15 @@ class Fit:
         -------
         float
             Rounded to 6 digits. Below the cut, whatever the features, where the claim shares no
-            word with the passages or contradicts them.
+            word with the passages, contradicts them, or has a name, a number or an identifier that
+            is in none.
         """
         values = (*match.features, *more)
         terms = (w * value for w, value in zip(self.weights.values(), values, strict=True))
         # Bounded, so that no input overflows.
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
         probability = 1 / (1 + math.exp(doubt))
-        if match.conflict is not None or not match.shares_words or match.invented:
+        if match.conflict is not None or match.invented or not match.shares_words:
             probability = min(probability, CERTAIN * self.cut)
         return round(probability, 6)
 

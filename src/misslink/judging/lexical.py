@@ -12,9 +12,10 @@ from itertools import pairwise
 from misslink.judging.abstention import SOURCE_WORDS, without_sources
 from misslink.judging.conflict import conflicts
 from misslink.judging.numerals import numbers, with_digits
+from misslink.judging.polarity import without_polarity
 from misslink.text import STOPWORDS, fold, sentences
 
-__all__ = ["FEATURES", "Context", "Match", "Sentence", "stems"]
+__all__ = ["FEATURES", "Context", "Match", "Sentence", "stems", "without_ending"]
 
 FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR = 3  # content words: two words of a claim this near each other in a passage count as in order
@@ -39,7 +40,7 @@ _ENDINGS = (
     *(("ly", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM = 3
-SHORT = 4  # content words
+SHORT = 3  # content words: in a claim this short, a new first word with a capital is a new name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Match:
     best: Sentence | None
     shares_words: bool
     conflict: str | None
-    invented: tuple[str, ...] = ()
+    invented: tuple[str, ...]
 
 
 class Context:
@@ -107,27 +108,21 @@ class Context:
                     self._holders.setdefault(stem, []).append(len(self.sentences))
                 self.sentences.append(Sentence(index, start, end, piece, row))
                 position += len(row) + GAP
-        self._numbers = {n for each in self.sentences for n in numbers(fold(each.text))}
-        self._identifiers = frozenset(
-            part for text in (*passages, question) for part in _spellings(text)
-        )
+        texts = (*passages, question)
+        self._numbers = frozenset(number for text in texts for number in numbers(fold(text)))
+        self._spellings = frozenset(spelling for text in texts for spelling in _spellings(text))
         self._asked = frozenset(stems(question))
-        self._asked_numbers = numbers(fold(question))
 
     def match(self, claim: str) -> Match:
         """Hold `claim` against the passages; see `Match`."""
-        plain = without_sources(claim)
+        plain = without_polarity(without_sources(claim))
         row = tuple(stem for stem in stems(plain) if stem not in SAID_OF_SOURCES)
-        known = self._positions
         weights = {stem: self._weight(stem) for stem in row}
         best = self._best(weights)
-        new_numbers = numbers(fold(plain)) - self._numbers - self._asked_numbers
-        new_names = {
-            name for name in _names(plain) if name not in known and name not in self._asked
-        }
-        new_words = sum(stem not in known and stem not in self._asked for stem in row)
+        new_numbers = numbers(fold(plain)) - self._numbers
+        new_names = {name for name in _names(plain) if self._is_new(name)}
         features = (
-            new_words / (len(row) + SMOOTHING),
+            sum(map(self._is_new, row)) / (len(row) + SMOOTHING),
             self._uncovered(weights),
             self._reordered(row),
             float(bool(new_numbers)),
@@ -137,22 +132,22 @@ class Context:
         if best is not None:
             coverage = _coverage(row, best)
             conflict = conflicts(plain, best.text, coverage, new_numbers)
-        new_identifiers = {i for i in _identifiers(plain) if not self._spells(i)}
-        first = self._new_first(plain, row)
-        invented = (*sorted(new_names), *sorted(new_numbers), *sorted(new_identifiers), *first)
-        return Match(features, best, any(stem in known for stem in row), conflict, invented)
+        if len(row) <= SHORT:
+            new_names.update(filter(self._is_new, _first_if_capital(plain)))
+        new_identifiers = {name for name in _identifiers(plain) if not self._spells(name)}
+        invented = tuple(sorted(new_names | new_numbers | new_identifiers))
+        return Match(
+            features, best, any(stem in self._positions for stem in row), conflict, invented
+        )
 
-    def _new_first(self, plain: str, row: Sequence[str]) -> tuple[str, ...]:
-        """The first word, where the claim is so short that a capital there may make a name."""
-        start = plain.split(maxsplit=1)[:1]
-        if len(row) > SHORT or not start or not start[0][:1].isupper():
-            return ()
-        known = self._positions
-        return tuple(s for s in stems(start[0]) if s not in known and s not in self._asked)
+    def _is_new(self, stem: str) -> bool:
+        return not (stem in self._positions or stem in self._asked or stem in SAID_OF_SOURCES)
 
     def _spells(self, identifier: str) -> bool:
-        spelt = self._identifiers
-        return identifier in spelt or ("." in identifier and spelt.issuperset(identifier.split(".")))
+        spelt = self._spellings
+        return identifier in spelt or (
+            "." in identifier and spelt.issuperset(identifier.split("."))
+        )
 
     def _weight(self, stem: str) -> float:
         """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
@@ -209,13 +204,16 @@ def stems(text: str) -> tuple[str, ...]:
         if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
             row += (word[i : i + 2] for i in range(len(run[0]) - 1))
         else:
-            row.append(_stem(word))
+            row.append(without_ending(word))
     return tuple(row)
 
 
 @lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
+def without_ending(word: str) -> str:
+    """`word`, a folded one, without its ending."""
     word = word.removesuffix("'s")
+    if word == "none":  # a value, and no "non-"
+        return word
     if len(word) <= _SHORTEST_STEM or word[0].isdigit():
         return word.replace(",", "") if word[0:1].isdigit() else word
     if not word.endswith("ss"):
@@ -228,19 +226,24 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
 
 
-def _spellings(text: str) -> set[str]:
-    """Every way in which `text` could have spelt an identifier: its words, whole and in parts."""
-    words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
-    return words | {part for word in words for part in word.split(".")}
+def _names(text: str) -> set[str]:
+    return {stem for name in _NAME.findall(text) for stem in stems(name)}
+
+
+def _first_if_capital(text: str) -> tuple[str, ...]:
+    """The first word, which may be a name as well as any word."""
+    first = text.split(maxsplit=1)[:1]
+    return stems(first[0]) if first and first[0][0].isupper() else ()
 
 
 def _identifiers(text: str) -> set[str]:
-    found = _IDENTIFIER.findall(text.replace("\\_", "_"))
-    return {fold(name) for name in found}
+    return {fold(name) for name in _IDENTIFIER.findall(text.replace("\\_", "_"))}
 
 
-def _names(text: str) -> set[str]:
-    return {stem for name in _NAME.findall(text) for stem in stems(name)}
+def _spellings(text: str) -> set[str]:
+    """The words of `text` with their underscores, whole and between their points."""
+    words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
+    return words.union(*(word.split(".") for word in words))
 
 
 SAID_OF_SOURCES = frozenset(stems(" ".join(SOURCE_WORDS)))

@@ -33,8 +33,6 @@ class Hits:
         satisfies; how many these are.
     needs : array of int, shape (rows,)
         Number of needs, at least 1.
-    retrieved : array of int, shape (rows,)
-        Length of the ranking.
     ideal_row, ideal_rank, ideal_gain : array of int, shape (ideal gains,)
         The best ranking that could be: for each row the gains from 1 down. A hit that satisfies
         several needs is one gain here, as it is one passage in the ranking; so a perfect ranking
@@ -50,7 +48,6 @@ class Hits:
     gain: Ints
     found: Ints
     needs: Ints
-    retrieved: Ints
     ideal_row: Ints
     ideal_rank: Ints
     ideal_gain: Ints
@@ -101,12 +98,12 @@ def collect(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hit
         Without rows where there are no cases.
     """
     hits: list[tuple[int, int, int, int]] = []
-    rows: list[tuple[int, int, int]] = []
+    rows: list[tuple[int, int]] = []
     ideals: list[tuple[int, int, int]] = []
     for number, (case, ranking) in enumerate(zip(cases, rankings, strict=True)):
         for alternative in needs(case, ranking):
             row = len(rows)
-            rows.append((len(alternative), len(ranking), number))
+            rows.append((len(alternative), number))
             gains = _hits_of(alternative, ranking)
             hits += [(row, rank, max(grades), len(grades)) for rank, grades in gains]
             missed = sorted(need.grade for need in alternative)
@@ -116,7 +113,7 @@ def collect(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hit
             ideal = sorted([*missed, *(max(grades) for _, grades in gains)], reverse=True)
             ideals += [(row, rank, gain) for rank, gain in enumerate(ideal, start=1)]
     hit_row, hit_rank, gain, found = _columns(hits, 4)
-    count, retrieved, case_of = _columns(rows, 3)
+    count, case_of = _columns(rows, 2)
     ideal_row, ideal_rank, ideal_gain = _columns(ideals, 3)
     return Hits(
         row=hit_row,
@@ -124,7 +121,6 @@ def collect(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hit
         gain=gain,
         found=found,
         needs=count,
-        retrieved=retrieved,
         ideal_row=ideal_row,
         ideal_rank=ideal_rank,
         ideal_gain=ideal_gain,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from misslink.retrieval.neighbours import may_adjoin
 from misslink.text import fold
 from misslink.types import Case, Passage
 
@@ -12,7 +14,6 @@ __all__ = [
     "Find",
     "Need",
     "find",
-    "found_at",
     "needs",
     "relevant_ids",
     "satisfies",
@@ -21,6 +22,13 @@ __all__ = [
 ]
 
 _TELLING = 20  # folded characters of an evidence that no other text ends with by chance
+_DIVISIBLE = 40  # folded characters under which halves are words that any two texts may share
+# Letters and digits of scripts that set blanks between words; the others know no word boundary.
+_LETTER = re.compile(
+    r"[^\W\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff"
+    r"\U00020000-\U0003ffff]"
+)
+_DECIMAL = re.compile(r"\d[.,]\d")
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,8 @@ def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ..
     """What the case needs, as alternatives of which each suffices.
 
     Evidence counts before ids, because it survives re-chunking: where the case gives evidence
-    graded above 0, its texts are the needs. Otherwise each set of ``relevant_any`` is an
+    graded above 0, its texts are the needs, of those that fold to the same text the first with the
+    best of their grades. Otherwise each set of ``relevant_any`` is an
     alternative (an id without a grade above 0 in ``relevant`` has grade 1), and otherwise the ids
     graded above 0 are.
 
@@ -85,11 +94,7 @@ def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ..
     tuple of tuples of Need
         Empty where the case needs nothing that could be looked for; no alternative is empty.
     """
-    evidence = tuple(
-        Need(f"evidence-{number}", grade, text)
-        for number, (text, grade) in enumerate(case.evidence.items(), start=1)
-        if grade > 0 and fold(text)
-    )
+    evidence = _evidence(case)
     textless = bool(passages) and not any(passage.text for passage in passages)
     if evidence and not textless:
         return (evidence,)
@@ -107,19 +112,21 @@ def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ..
 def satisfies(need: Need, passage: Passage) -> bool:
     """Whether the passage alone satisfies the need.
 
-    Evidence is looked for in the passage's text, both folded as ``misslink.text.fold`` does.
+    Evidence is looked for in the passage's text, both folded as ``misslink.text.fold`` does, and
+    neither of its ends may lie within a word or a number: 'ten' is not in 'often'.
     """
     if need.evidence is None:
         return passage.id == need.id
-    wanted = fold(need.evidence)
-    return bool(wanted) and wanted in fold(passage.text)
+    return _has(fold(passage.text), fold(need.evidence))
 
 
 def split_over(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
     """The two passages that carry the evidence together, where a chunk boundary cuts it.
 
-    The first ends with the start of the evidence (20 folded characters or a quarter of it, so
-    that no chance ending counts), the second begins with all the rest; they may overlap.
+    The first ends with the start of the evidence, the second begins with all the rest; they may
+    overlap. Each part has 20 folded characters or a quarter of the evidence, so that no chance
+    ending counts, and an evidence under 40 is not looked for in parts. Two passages whose ids or
+    metadata tell that they do not adjoin in one document are no pair.
 
     Parameters
     ----------
@@ -139,12 +146,12 @@ def split_over(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passag
 def telling_part(need: Need, passage: Passage) -> bool:
     """Whether the passage ends with the start of the evidence, or begins with its end.
 
-    Parts under 20 folded characters (or a quarter of a shorter evidence) do not tell.
+    What is too short for `split_over` does not tell.
     """
     if need.evidence is None:
         return False
     wanted, text = fold(need.evidence), fold(passage.text)
-    return bool(_head(wanted, text)) or _tail(wanted, text) >= _least(wanted)
+    return len(wanted) >= _DIVISIBLE and bool(_head(wanted, text) or _tail(wanted, text))
 
 
 def find(wanted: Sequence[Need], passages: Sequence[Passage]) -> tuple[Find, ...]:
@@ -169,27 +176,6 @@ def find(wanted: Sequence[Need], passages: Sequence[Passage]) -> tuple[Find, ...
     return tuple(found for found in finds if found)
 
 
-def found_at(case: Case, passages: Sequence[Passage]) -> tuple[dict[str, int], ...]:
-    """For each alternative of the case, the rank at which each need is first satisfied.
-
-    Parameters
-    ----------
-    case : Case
-    passages : sequence of Passage
-        Best first.
-
-    Returns
-    -------
-    tuple of dict
-        Need id to position from 1; needs that are not satisfied are left out. Empty where the
-        case needs nothing.
-    """
-    return tuple(
-        {found.need.id: found.rank for found in find(alternative, passages)}
-        for alternative in needs(case, passages)
-    )
-
-
 def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     """Ids of those of the passages that satisfy a need of any alternative.
 
@@ -201,6 +187,37 @@ def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
         whole = {passage.id for passage in passages if satisfies(need, passage)}
         ids |= whole or {passage.id for passage in split_over(need, passages) or ()}
     return ids
+
+
+def _evidence(case: Case) -> tuple[Need, ...]:
+    found: dict[str, Need] = {}
+    for number, (text, grade) in enumerate(case.evidence.items(), start=1):
+        folded = fold(text)
+        if not folded or grade <= 0:
+            continue
+        known = found.setdefault(folded, Need(f"evidence-{number}", grade, text))
+        if grade > known.grade:
+            found[folded] = Need(known.id, grade, known.evidence)
+    return tuple(found.values())
+
+
+def _has(text: str, wanted: str) -> bool:
+    """Whether `wanted` is in `text` so that neither end of it cuts a word or a number in two."""
+    at = text.find(wanted) if wanted else -1
+    while at >= 0:
+        if not (_cuts(text, at) or _cuts(text, at + len(wanted))):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _cuts(text: str, at: int) -> bool:
+    """Whether the place before character `at` lies within a word or a number."""
+    before, after = text[max(0, at - 2) : at], text[at : at + 2]
+    if _LETTER.match(before[-1:]) and _LETTER.match(after[:1]):
+        return True
+    around = (before + after[:1], before[-1:] + after)
+    return any(_DECIMAL.fullmatch(number) for number in around)
 
 
 def _find(need: Need, passages: Sequence[Passage], by_id: dict[str, int]) -> Find | None:
@@ -220,19 +237,23 @@ def _pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:
     if need.evidence is None:
         return None
     wanted = fold(need.evidence)
-    texts = [fold(passage.text) for passage in passages]
+    if len(wanted) < _DIVISIBLE:
+        return None
+    texts = [(at, fold(passage.text)) for at, passage in enumerate(passages, 1)]
     # A passage that has it whole is no half.
-    heads = [(at, _head(wanted, text)) for at, text in enumerate(texts, 1) if wanted not in text]
-    heads = [(at, length) for at, length in heads if length]
+    texts = [(at, text) for at, text in texts if not _has(text, wanted)]
+    heads = [(at, length) for at, text in texts if (length := _head(wanted, text))]
     if not heads:
         return None
-    tails = [(at, _tail(wanted, text)) for at, text in enumerate(texts, 1) if wanted not in text]
+    tails = [(at, length) for at, text in texts if (length := _tail(wanted, text))]
     pairs = [
         (first, second)
         for first, head in heads
         for second, tail in tails
         # Folding trims a blank at the cut away; every other character must be there.
-        if first != second and tail and head + tail + (wanted[head] == " ") >= len(wanted)
+        if first != second
+        and head + tail + (wanted[head : head + 1] == " ") >= len(wanted)
+        and may_adjoin(passages[first - 1], passages[second - 1])
     ]
     return min(pairs, key=lambda pair: (max(pair), pair), default=None)
 
@@ -242,7 +263,7 @@ def _head(wanted: str, text: str) -> int:
     least = _least(wanted)
     at = text.find(wanted[:least], max(0, len(text) - len(wanted)))
     while at >= 0:
-        if wanted.startswith(text[at:]):
+        if wanted.startswith(text[at:]) and not _cuts(text, at):
             return len(text) - at
         at = text.find(wanted[:least], at + 1)
     return 0
@@ -253,6 +274,6 @@ def _least(wanted: str) -> int:
 
 
 def _tail(wanted: str, text: str) -> int:
-    """Length of the longest end of `wanted` that `text` begins with; 0 for none."""
-    longest = min(len(wanted), len(text))
-    return next((n for n in range(longest, 0, -1) if wanted.endswith(text[:n])), 0)
+    """Length of the longest telling end of `wanted` that `text` begins with; 0 for none."""
+    lengths = range(min(len(wanted), len(text)), _least(wanted) - 1, -1)
+    return next((n for n in lengths if wanted.endswith(text[:n]) and not _cuts(text, n)), 0)

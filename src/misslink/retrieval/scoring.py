@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from misslink.errors import InputError
 from misslink.retrieval.hits import collect
+from misslink.retrieval.matching import needs
 from misslink.retrieval.metrics import parse
 from misslink.types import Case, Trace
 
@@ -13,7 +14,11 @@ __all__ = ["score"]
 
 
 def score(
-    cases: Sequence[Case], traces: Sequence[Trace], metrics: Sequence[str]
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    metrics: Sequence[str],
+    *,
+    absent: float | None = None,
 ) -> dict[str, dict[str, float | None]]:
     """Values of rank metrics, case by case; a passage's rank is its position in the trace.
 
@@ -24,15 +29,18 @@ def score(
         In any order, matched by ``case_id``; those of no case are not looked at.
     metrics : sequence of str
         Names such as ``recall@5``.
+    absent : float or None
+        Value of a case that has no trace. None: it was not measured. In a ranking written out by
+        a search engine a query that is missing found nothing: give 0 there, as trec_eval -c does.
 
     Returns
     -------
     dict of str to dict of str to float or None
         Metric name to case id to a value in [0, 1], cases in the order given. Of alternatives the
         best counts, for each metric by itself. None where the case needs nothing that could be
-        looked for, and where the app raised an error before it retrieved anything: that was
-        not measured. A case without a trace, like a query missing from a run, has 0, and so has
-        an app that finished and retrieved nothing.
+        looked for, where the app raised an error before it retrieved anything, and (see `absent`)
+        where there is no trace: that was not measured. An app that finished and retrieved nothing
+        has 0.
 
     Raises
     ------
@@ -54,12 +62,13 @@ def score(
     unmeasured = {
         trace.case_id for trace in traces if trace.error is not None and not trace.retrieved
     }
-    measured = [case for case in cases if case.id not in unmeasured]
-    rankings = [by_case[case.id].retrieved if case.id in by_case else () for case in measured]
-    hits = collect(measured, rankings)
+    measured = [case for case in cases if case.id in by_case and case.id not in unmeasured]
+    hits = collect(measured, [by_case[case.id].retrieved for case in measured])
+    lost = [case.id for case in cases if case.id not in by_case and needs(case, ())]
     scores: dict[str, dict[str, float | None]] = {}
     for name, metric in parsed.items():
         values: dict[str, float | None] = {case.id: None for case in cases}
+        values |= dict.fromkeys(lost, absent)
         found = hits.best(metric.of(hits))
         values |= dict(zip((case.id for case in measured), found, strict=True))
         scores[name] = values
