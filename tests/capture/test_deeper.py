@@ -1,7 +1,5 @@
 """The same retrievers asked again, after the fact."""
 
-# ruff: noqa: ARG002 - a fake takes whatever the real one is given
-
 from __future__ import annotations
 
 import asyncio

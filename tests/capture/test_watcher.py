@@ -1,7 +1,5 @@
 """Real apps, watched."""
 
-# ruff: noqa: ARG001, ARG002 - a fake takes whatever the real one is given
-
 from __future__ import annotations
 
 import asyncio

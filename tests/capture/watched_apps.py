@@ -1,7 +1,5 @@
 """A small corpus, and the apps that people write over one, small."""
 
-# ruff: noqa: ARG002 - a fake takes whatever the real one is given
-
 from __future__ import annotations
 
 import re

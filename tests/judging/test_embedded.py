@@ -1,16 +1,18 @@
 """The embedded judge, on cases made by hand."""
 
 import asyncio
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError, MissingExtraError
-from misslink.judging import minilm
-from misslink.judging.embedded import figures, open_embedded, relation, rules_version
+from misslink.judging import embedded, minilm
+from misslink.judging.embedded import RULES, figures, open_embedded, relation, rules_version
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
 from misslink.judging.fitted import load_fit
 from misslink.judging.lexical import Context
@@ -148,7 +150,7 @@ def test_a_claim_is_supported_exactly_when_its_probability_reaches_the_cut():
 
 def test_references_are_held_against_the_answer_and_the_answer_against_them():
     reply = examined(
-        "The tower is 324 metres tall. Paris is the capital of France.",
+        "The tower is 324 metres tall. Paris is the capital.",
         references=["The tower is 330 metres tall.", "Paris is the capital. Cats sleep."],
     )
     assert isinstance(reply.parsed, ExaminationWithReference)
@@ -158,6 +160,101 @@ def test_references_are_held_against_the_answer_and_the_answer_against_them():
         (2, "Paris is the capital.", "states"),
         (2, "Cats sleep.", "omits"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("The capital of France is Lyon.", "Paris is the capital of France. It is on the Seine."),
+        ("It leaves at nine.", "The harbour boat leaves at seven."),
+        ("It leaves at 9.", "The harbour boat leaves at seven."),
+        ("Bob runs it.", "Alice runs it."),
+        ("It seats two hundred and ten people.", "It seats 200 people."),
+        ("It was the third boat to leave.", "It was the first boat to leave."),
+        ("It sorts with sort_keys set.", "It sorts with the keys set."),
+        ("The name is __main__.", "The name is main."),
+        ("It calls os.popen to read.", "It calls os to read."),
+        (
+            "The boat that leaves the harbour for the island carries bread to Malta.",
+            "The boat that leaves the harbour for the island carries bread.",
+        ),
+    ],
+)
+def test_one_wrong_name_number_or_identifier_is_not_supported(claim, passage):
+    said, probability = only_claim(claim, question="What is so?", passages=[passage])
+    assert said.support != "supported"
+    assert probability <= CUT / 2
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("It leaves at 7.", "The harbour boat leaves at seven."),
+        ("It seats two hundred and ten people.", "It seats 210 people."),
+        ("The boats leave at seven.", "The boat leaves at seven."),
+        ("However, the boat leaves at seven.", "The boat leaves at seven."),
+        ("It calls `json.dumps()` with sort_keys.", "It calls json.dumps with sort\\_keys."),
+        # "Three" counts what the passage lists, and the claim says enough beside it.
+        (
+            "The harbour boat brings three things to the island people: bread, fruit and coal.",
+            "The harbour boat brings bread, fruit and coal to the island people.",
+        ),
+    ],
+)
+def test_what_is_only_written_otherwise_is_supported(claim, passage):
+    assert only_claim(claim, question="What is so?", passages=[passage])[0].support == "supported"
+
+
+def agreement(answer, reference, question="What does it return?"):
+    said = examined(answer, question, [answer], [reference]).parsed
+    return [c.reference for c in said.claims], [r.answer for r in said.reference_claims]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "agrees"),
+    [
+        ("It returns a non-zero value.", "None.", False),
+        ("It returns zero.", "A non-zero value.", False),
+        ("It returns None.", "None.", True),
+        ("The name is main.", "__main__", False),
+        ("The called script.", "`__main__`", False),
+        ("It is `__main__`.", "__main__", True),
+        ("It returns a list.", "A new list", False),
+        ("It returns new lists.", "A new list", True),
+        ("330", "It returns 330.", True),
+        ("It returns Lyon.", "Paris", False),
+    ],
+)
+def test_a_short_reference_is_met_word_for_word_or_not_at_all(answer, reference, agrees):
+    expected = (["agrees"], ["states"]) if agrees else (["silent"], ["omits"])
+    assert agreement(answer, reference) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("Yes, there is a maximum length.", "No, there is no maximum length."),
+        ("Yes, there is a maximum length.", "No."),
+        ("No, strings have no maximum length.", "Yes, strings have a maximum length."),
+    ],
+)
+def test_a_yes_contradicts_a_no_whatever_else_is_shared(answer, reference):
+    question = "Is there a maximum length of strings?"
+    assert agreement(answer, reference, question) == (["contradicts"], ["contradicts"])
+
+
+def test_a_bare_yes_or_no_is_met_by_its_like():
+    question = "Is there a maximum length of strings?"
+    assert agreement("No, they can grow.", "No.", question) == (["agrees"], ["states"])
+    assert agreement("No.", "No, they can grow.", question) == ([], ["states"])
+
+
+def test_of_several_references_one_with_the_same_answer_is_enough():
+    said = examined(
+        "Yes, bread is sold.", "Is bread sold?", ["Bread is sold."], ["No.", "Yes."]
+    ).parsed
+    assert [c.reference for c in said.claims] == ["agrees"]
+    assert [r.answer for r in said.reference_claims] == ["contradicts", "states"]
 
 
 PIECES = (
@@ -262,6 +359,21 @@ def test_another_question_is_not_answered():
     reply = asyncio.run(open_embedded().ask(other))
     assert reply.parsed is None
     assert "'rank'" in reply.problem
+
+
+def test_every_module_that_decides_is_in_the_rules_version():
+    """What the judge imports, however far down, but for what only carries answers about."""
+    carriers = {"examination", "protocol"}
+    found, waiting = set(), ["embedded"]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        source = Path(embedded.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+        imported = set(
+            re.findall(r"^\s*from misslink\.judging\.(\w+) import", source, re.MULTILINE)
+        )
+        waiting += imported - found - carriers
+    assert found == set(RULES)
 
 
 def test_the_judge_is_registered_and_names_its_coefficients():

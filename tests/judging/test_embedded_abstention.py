@@ -18,6 +18,13 @@ from misslink.judging.abstention import claim_spans, declines, says_absent, with
         "There is no information about bread in the documents.",
         "Sorry! I don't know. Please provide more context.",
         "Based on the passages, it is not possible to say. Let me know if you have more details.",
+        (
+            "The text doesn't say how to find X. It is possible that the text may be referring to "
+            "another error, but it does not provide enough information to answer your question."
+        ),
+        "The context does not mention it. It may be that the question refers to another module.",
+        "The passage may be about another version, so it does not answer the question.",
+        "The passages do not say. You may need to consult the documentation.",
         "N/A",
         "Unknown.",
         "Ich wei\u00df es nicht.",
@@ -49,6 +56,10 @@ def test_an_answer_that_only_says_it_cannot_answer_declines(answer):
         "The function does not give a value back.",
         "Python does not include a switch statement.",
         "Nobody lives there.",
+        "The text doesn't specify it. It is possible that strings are compared by length.",
+        "The text may refer to a tuple, but lists are mutable and it does not mention sets.",
+        "The question may refer to another module.",
+        "You should consult the index first.",
     ],
 )
 def test_an_answer_that_states_something_does_not_decline(answer):

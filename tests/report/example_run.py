@@ -84,6 +84,8 @@ def passages(*ids: str) -> tuple[Passage, ...]:
 def verdict(case_id: str, metric: str, value: float | None, **more) -> Verdict:
     """A verdict; without a value it failed."""
     more.setdefault("status", "scored" if value is not None else "failed")
+    if value is not None and metric == "faithfulness":
+        more.setdefault("label", value == 1)
     return Verdict(case_id=case_id, metric=metric, value=value, judge=JUDGE, prompt=PROMPT, **more)
 
 
@@ -503,7 +505,6 @@ def _summary() -> dict:
             "risk_ratio": estimate(0.67, 0.1, 4.4, 7, "katz"),
             "attributable_fraction": missing("too few wrong answers"),
         },
-        "partial": "1 case with part of its needed passages counts as a hit.",
     }  # fmt: skip
     return {
         "run": "reports/today", "cases": 14, "judge": JUDGE, "k": 5,

@@ -45,7 +45,7 @@ class _Reader(HTMLParser):
         if dict(attrs).get("http-equiv") == "Content-Security-Policy":
             self.policy = dict(attrs)["content"]
 
-    def handle_endtag(self, tag):  # noqa: ARG002 -- the parser's own signature
+    def handle_endtag(self, tag):
         self._inside = None
 
     def handle_data(self, data):

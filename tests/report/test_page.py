@@ -23,14 +23,17 @@ def _run(**parts):
     return Run(**{**empty, **parts})
 
 
-def _linked(value, low, high, n=100):
-    link = {
+def _linked(value, low, high, n=100, wrong=None):
+    link: dict = {
         "attributable_fraction": estimate(value, low, high, n),
         "risk_given_miss": estimate(0.57, 0.37, 0.76, 21),
         "risk_given_hit": estimate(0.09, 0.05, 0.17, 77),
         "risk_difference": estimate(0.48, 0.27, 0.67, 98),
         "risk_ratio": estimate(6.3, 2.9, 13.5, 98),
     }
+    if wrong is not None:
+        share = estimate(wrong, wrong - 0.3, wrong + 0.3, n)
+        link["wrong"] = {"attributable_fraction": share}
     return build(_run(summary={"link": link})).headline
 
 
@@ -55,10 +58,25 @@ def test_the_headline_admits_an_interval_over_zero_and_few_cases():
 
 
 def test_the_headline_does_not_claim_a_link_that_is_not_there():
-    said = _linked(-0.05, -0.2, 0.1)
+    said = _linked(-0.2, -0.4, 0.1, wrong=-0.1)
+    text = " ".join(said.paragraphs)
 
     assert said.share == ""
-    assert "do not go with retrieval misses" in said.words
+    assert said.words == "Unfaithful answers are no more frequent after a miss than after a hit"
+    assert (
+        "The attributable share, \N{MINUS SIGN}20 % [\N{MINUS SIGN}40, 10], is not above 0" in text
+    )
+    assert "wrong by the reference are no more frequent after a miss" in text
+    assert "go with a retrieval miss" not in text
+    assert "could save" not in text
+
+
+def test_the_headline_tells_the_share_of_wrong_answers_too():
+    said = _linked(0.38, 0.24, 0.51, wrong=0.3)
+
+    assert said.paragraphs[-1] == (
+        "Of answers that are wrong by the reference, 30 % [0, 60] go with a retrieval miss."
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,6 +273,43 @@ def test_a_quote_from_nowhere_gets_no_link():
 
     assert [pointer.href for pointer in page.cases[0].claims[0].quotes] == ["", ""]
     assert page.cases[0].cause_label == "Not linked"
+
+
+def test_a_verdict_says_whether_it_is_good_or_bad(page):
+    def labels(case_id):
+        return {row.metric: (row.value, row.label) for row in _case(page, case_id).verdicts}
+
+    assert labels("with-exit")["faithfulness"] == ("25 %", "bad")
+    assert labels("with-exit")["answer_relevance"] == ("80 %", "")
+    assert labels("rtl")["faithfulness"] == ("100 %", "good")
+    assert labels("undecided")["faithfulness"] == ("failed", "")
+
+
+def test_evidence_that_was_found_split_over_two_passages_is_noted():
+    evidence = "A long evidence text that the boundary of two chunks cuts in the middle."
+    halves = (Passage(id="one", text=evidence[:36], rank=1),
+              Passage(id="two", text=evidence[36:], rank=2))  # fmt: skip
+    case = Case(id="q", question="?", evidence={evidence: 1})
+    trace = Trace(case_id="q", retrieved=halves, answer="-", notes=("seen",))
+
+    def notes(k):
+        return build(_run(cases=(case,), traces=(trace,), summary={"k": k})).cases[0].notes
+
+    assert notes(2) == (
+        "seen", "found split over two passages: evidence-1 over 'one' and 'two'",
+    )  # fmt: skip
+    assert notes(1) == ("seen",)
+
+
+def test_how_deep_retrievers_were_asked_is_told_where_they_were():
+    def deepest(*depths):
+        traces = tuple(Trace(case_id=str(n), depth=depth) for n, depth in enumerate(depths))
+        return dict(build(_run(manifest={"depth": 100}, traces=traces)).manifest).get(
+            "Asked deeper to"
+        )
+
+    assert deepest(None, 100, None) == "100"
+    assert deepest(None) is None
 
 
 def test_a_run_of_nothing_at_all_is_a_page_that_says_so():

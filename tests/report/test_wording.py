@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.report.wording import decimal, estimate_in, percent, plural, shown, texts_in
+from misslink.report.wording import decimal, estimate_in, percent, plural, shown
 from misslink.types import Estimate
 
 MINUS = "\N{MINUS SIGN}"
@@ -86,12 +86,6 @@ def test_an_estimate_that_is_not_in_the_summary_says_why(summary, reason):
 
     assert found.value is None
     assert reason in found.reason
-
-
-def test_notes_are_read_from_any_shape_they_may_have():
-    assert texts_in({"a": "one", "b": ["two", {"c": "three"}], "n": 4, "e": " "}) == (
-        "one", "two", "three",
-    )  # fmt: skip
 
 
 def test_counts_agree_with_their_noun():

@@ -55,6 +55,19 @@ _ABSENT = re.compile(
 _ABOUT_SOURCES = re.compile(
     rf"\b(?:{_INFORMATION}|unable to|you|your|answer|question|i|we|it is not|it's not)\b"
 )
+# What the text or the asker may have meant, and where to look instead: beside an absence no claim.
+_GUESS = re.compile(
+    r"\b(?:passages?|contexts?|documents?|sources?|text|information|question|you)\s(?:\w+ly\s)?"
+    r"(?:(?:may|might|could|seems? to|appears? to)\s(?:be\s|have\s)?(?:\w+ly\s)?)?"
+    r"(?:refer(?:s|red|ring)?\sto|mean(?:s|t|ing)?|(?:is\s|are\s)?(?:asking|talking)?\s?about|ask)\b"
+)
+_POSSIBLY = re.compile(
+    r"\b(?:may|might|could|possibl[ey]|perhaps|probably|likely|seems?|appears?)\b"
+)
+_ELSEWHERE_TO_LOOK = re.compile(
+    r"^(?:\w+,\s)?you\s(?:may|might|can|could|should|would|will)\s(?:\w+\s){0,3}"
+    r"(?:consult|refer\sto|contact)\b"
+)
 _IGNORANCE = re.compile(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
     r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
@@ -114,21 +127,37 @@ def claim_spans(answer: str) -> list[tuple[int, int]]:
     """Character offsets of the sentences of `answer` that state something to check.
 
     Left out: questions, lines that end in a colon, courtesies, mere references to a passage, and
-    sentences that only say what is not known or not in the passages.
+    sentences that only say what is not known or not in the passages. In an answer that says so,
+    guesses at what a text or the question may refer to, and advice to look elsewhere, too.
     """
-    return [(start, end) for start, end in sentences(answer) if _states(answer[start:end])]
+    absent = says_absent(answer)
+    return [
+        (start, end)
+        for start, end in sentences(answer)
+        if _states(answer[start:end], absent=absent)
+    ]
 
 
-def _states(sentence: str) -> bool:
+def _states(sentence: str, *, absent: bool) -> bool:
     folded = fold(sentence)
     if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
         return False
     words = set(content_words(without_sources(folded)))
     if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _OF_ITSELF:
         return False
-    return not _absence(folded) or any(
-        len(content_words(clause)) >= _FEWEST_WORDS and not _absence(clause)
+    if not _absence(folded) and not (absent and _guesses(folded)):
+        return True
+    return any(
+        len(content_words(clause)) >= _FEWEST_WORDS
+        and not _absence(clause)
+        and not _guesses(clause)
         for clause in _CLAUSE.split(_PARENTHESES.sub(" ", folded))
+    )
+
+
+def _guesses(folded: str) -> bool:
+    return bool(
+        (_POSSIBLY.search(folded) and _GUESS.search(folded)) or _ELSEWHERE_TO_LOOK.search(folded)
     )
 
 

@@ -15,7 +15,7 @@ from misslink.judging.lexical import Match
 
 __all__ = ["CERTAIN", "Fit", "figures", "load_fit"]
 
-CERTAIN = 0.5  # of the cut: the most that a claim which the rules refuse can be given
+CERTAIN = 0.5  # of the cut: what a claim's probability is scaled to where the rules refuse it
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Fit:
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
         probability = 1 / (1 + math.exp(doubt))
         if match.conflict is not None or match.invented or not match.shares_words:
-            probability = min(probability, CERTAIN * self.cut)
+            probability *= CERTAIN * self.cut
         return round(probability, 6)
 
 

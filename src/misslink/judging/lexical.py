@@ -40,6 +40,8 @@ _ENDINGS = (
     *(("ly", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM = 3
+COUNTED = 10  # a number up to this may count what the passages list,
+LONG = 8  # in a claim of more content words than these
 SHORT = 3  # content words: in a claim this short, a new first word with a capital is a new name
 
 
@@ -72,7 +74,8 @@ class Match:
     conflict : str or None
         Why the best sentence contradicts the claim.
     invented : tuple of str
-        Names, numbers and identifiers that neither a passage nor the question holds.
+        Names, numbers and identifiers that neither a passage nor the question holds; in a long
+        claim without the numbers up to ten, which may count what the passages list.
     """
 
     features: tuple[float, ...]
@@ -120,7 +123,13 @@ class Context:
         weights = {stem: self._weight(stem) for stem in row}
         best = self._best(weights)
         new_numbers = numbers(fold(plain)) - self._numbers
-        new_names = {name for name in _names(plain) if self._is_new(name)}
+        new_names = {
+            stem
+            for name in _NAME.findall(plain)
+            if not self._spells(fold(name))
+            for stem in stems(name)
+            if self._is_new(stem)
+        }
         features = (
             sum(map(self._is_new, row)) / (len(row) + SMOOTHING),
             self._uncovered(weights),
@@ -135,6 +144,8 @@ class Context:
         if len(row) <= SHORT:
             new_names.update(filter(self._is_new, _first_if_capital(plain)))
         new_identifiers = {name for name in _identifiers(plain) if not self._spells(name)}
+        if len(row) > LONG:
+            new_numbers = {number for number in new_numbers if not _may_count(number)}
         invented = tuple(sorted(new_names | new_numbers | new_identifiers))
         return Match(
             features, best, any(stem in self._positions for stem in row), conflict, invented
@@ -226,14 +237,14 @@ def without_ending(word: str) -> str:
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
 
 
-def _names(text: str) -> set[str]:
-    return {stem for name in _NAME.findall(text) for stem in stems(name)}
-
-
 def _first_if_capital(text: str) -> tuple[str, ...]:
     """The first word, which may be a name as well as any word."""
     first = text.split(maxsplit=1)[:1]
     return stems(first[0]) if first and first[0][0].isupper() else ()
+
+
+def _may_count(number: str) -> bool:
+    return number.isdecimal() and int(number) <= COUNTED
 
 
 def _identifiers(text: str) -> set[str]:

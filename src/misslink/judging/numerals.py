@@ -15,8 +15,16 @@ _TEENS = (
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 # "second" is left out: a second is a time, too.
 _ORDINALS = {
-    **dict(first="1st", third="3rd", fourth="4th", fifth="5th", sixth="6th", seventh="7th"),
-    **dict(eighth="8th", ninth="9th", tenth="10th", eleventh="11th", twelfth="12th"),
+    "first": "1st",
+    "third": "3rd",
+    **{
+        f"{stem}th": f"{value}th"
+        for stem, value in zip(
+            ("four", "fif", "six", "seven", "eigh", "nin", "ten", "eleven", "twelf"),
+            range(4, 13),
+            strict=True,
+        )
+    },
 }
 _VALUES = {
     "zero": 0,

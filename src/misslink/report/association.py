@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
-from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown, texts_in
+from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown
 from misslink.types import Estimate, Run
 
 __all__ = ["CauseRow", "Cross", "Headline", "causes", "crosses", "headline"]
@@ -60,23 +60,21 @@ def headline(run: Run) -> Headline:
     link = mapping_in(run.summary.get("link"))
     part = estimate_in(run.summary, "link", "attributable_fraction", why=_no_link(run))
     number = shown("attributable_fraction", part)
-    notes = _notes(link)
     if part.value is None:
         return Headline(
             "",
             "",
             "Whether misses and unfaithful answers go together is not measured",
-            (f"The reason: {no_judge(run) or part.reason}.", *_risks(link), *notes),
+            (f"The reason: {no_judge(run) or part.reason}.", *_risks(link)),
         )
     if part.value <= 0:
-        words = "Unfaithful answers do not go with retrieval misses here"
-        evidence = f"The share of them that goes with a miss is estimated at {number.brief}."
-        return Headline("", "", words, (evidence, *_risks(link), *_hedges(part), *notes))
+        words = "Unfaithful answers are no more frequent after a miss than after a hit"
+        return Headline("", "", words, (*_risks(link), *_hedges(part), *_wrong(link)))
     return Headline(
         number.value,
         number.interval,
         "of unfaithful answers go with a retrieval miss",
-        (*_risks(link), *_hedges(part), *_wrong(link), *notes),
+        (*_risks(link), *_hedges(part), *_wrong(link)),
     )
 
 
@@ -137,10 +135,17 @@ def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str,
 
 def _hedges(part: Estimate) -> tuple[str, ...]:
     said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
-    said.append(
-        "The share is the part of unfaithful answers above what the rate after hits would give; "
-        "it is what better retrieval could save at most if the link is causal."
-    )
+    if part.value is not None and part.value > 0:
+        said.append(
+            "The share is the part of unfaithful answers above what the rate after hits would "
+            "give; it is what better retrieval could save at most if the link is causal."
+        )
+    else:
+        brief = shown("attributable_fraction", part).brief
+        said.append(
+            f"The attributable share, {brief}, is not above 0: by these cases better retrieval "
+            "would not make answers more faithful."
+        )
     if part.low is not None and part.high is not None and part.low <= 0 <= part.high:
         said.append("The interval includes 0: these cases alone do not establish a link.")
     if part.n < _FEW:
@@ -150,14 +155,14 @@ def _hedges(part: Estimate) -> tuple[str, ...]:
 
 def _wrong(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
     wrong = mapping_in(link.get("wrong"))
-    part = shown("attributable_fraction", estimate_in(wrong, "attributable_fraction"))
-    if not part.measured:
+    part = estimate_in(wrong, "attributable_fraction")
+    brief = shown("attributable_fraction", part).brief
+    if part.value is None:
         return ()
-    return (f"Of answers that are wrong by the reference, {part.brief} go with a retrieval miss.",)
-
-
-def _notes(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    return texts_in(link.get("partial"))
+    if part.value > 0:
+        return (f"Of answers that are wrong by the reference, {brief} go with a retrieval miss.",)
+    said = "Answers that are wrong by the reference are no more frequent after a miss than after"
+    return (f"{said} a hit (attributable share {brief}).",)
 
 
 def _cross(link: Mapping[str, JsonValue], bad: str, good: str) -> Cross | None:

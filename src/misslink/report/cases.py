@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
-from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
+from misslink.types import Case, Claim, Link, Run, Trace, Verdict
 
 __all__ = ["CaseEntry", "case_entries"]
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """What a judge said of one metric; ``said`` are claims of its own that it rests on."""
+    """What a judge said of one metric; ``said`` are claims of its own that it rests on.
+
+    ``label`` is 'good', 'bad' or "".
+    """
 
     metric: str
     value: str
+    label: str
     probability: str
     reason: str
     scored: bool
@@ -57,14 +61,12 @@ class CaseEntry:
     raws: tuple[tuple[str, str], ...]
 
 
-def case_entries(run: Run) -> tuple[CaseEntry, ...]:
-    """Every case of `run`, the worst first.
+def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
+    """Every case of `run`, the worst first, at its cutoff `k`.
 
     Worst is by cause, in the order of types.Cause; then by the lower faithfulness; then by place
     in the gold set. A case that no link speaks of comes after all that one does.
     """
-    from misslink.retrieval.matching import relevant_ids  # brings numpy
-
     traces = {trace.case_id: trace for trace in run.traces}
     links = {link.case_id: link for link in run.links}
     verdicts: dict[str, list[Verdict]] = {}
@@ -74,7 +76,7 @@ def case_entries(run: Run) -> tuple[CaseEntry, ...]:
     keyed = []
     for number, case in enumerate(run.cases, 1):
         link, said = links.get(case.id), verdicts.get(case.id, [])
-        entry = _entry(number, case, traces.get(case.id), link, said, relevant_ids)
+        entry = _entry(number, case, traces.get(case.id), link, said, k)
         faithfulness = _of(said, "faithfulness")
         value = faithfulness.value if faithfulness is not None else None
         keyed.append(
@@ -90,8 +92,10 @@ def _entry(
     trace: Trace | None,
     link: Link | None,
     verdicts: Sequence[Verdict],
-    relevant_ids: Callable[[Case, Sequence[Passage]], set[str]],
+    k: int,
 ) -> CaseEntry:
+    from misslink.retrieval import outcome, relevant_ids  # brings numpy
+
     anchor = f"case-{number}"
     faithfulness = _of(verdicts, "faithfulness")
     claims = faithfulness.claims if faithfulness else ()
@@ -99,6 +103,7 @@ def _entry(
     spots = Spots(anchor, trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     known = relevant_ids(case, retrieved) if retrieved else set()
+    note = outcome(case, trace, k).note if trace else None
     return CaseEntry(
         number=number,
         anchor=anchor,
@@ -121,7 +126,7 @@ def _entry(
         references=case.references,
         verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
-        notes=trace.notes if trace else (),
+        notes=(*(trace.notes if trace else ()), *([note] if note else [])),
         error=(trace.error or "") if trace else "",
         latency=f"{trace.latency_s:.1f} s" if trace and trace.latency_s is not None else "",
         raws=_raws(verdicts),
@@ -171,6 +176,7 @@ def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
     return VerdictRow(
         metric=verdict.metric,
         value=value,
+        label={True: "good", False: "bad", None: ""}[verdict.label],
         probability="" if verdict.probability is None else decimal(verdict.probability),
         reason=", ".join([*parts, *([verdict.reason] if verdict.reason else [])]),
         scored=verdict.status == "scored",

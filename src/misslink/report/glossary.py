@@ -71,7 +71,8 @@ CAUSES: dict[str, CauseWords] = {
     "undecided": CauseWords(
         "Undecided",
         "A verdict is missing, or too uncertain to say.",
-        "Read the case's reason; run failed verdicts again, or label the case by hand.",
+        "Read the case's reason. Where a verdict failed, ask again with another --ledger, since "
+        "unreadable replies are kept too; or label the case by hand.",
     ),
     "fine": CauseWords("Fine", "None of these.", "Nothing to do."),
 }

@@ -88,7 +88,7 @@ def build(run: Run) -> Page:
         causes=causes(run),
         levels=found,
         slices=slices(run),
-        cases=case_entries(run),
+        cases=case_entries(run, _k(run)),
         metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
         manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),
@@ -138,7 +138,7 @@ def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
         "Gold set": _text(manifest, "goldset"),
         "Judge": _text(manifest, "judge"),
         "Cutoff k": _text(manifest, "k"),
-        "Asked deeper to": _text(manifest, "depth"),
+        "Asked deeper to": _deepest(run),
         "Seed": _text(manifest, "seed"),
         "Created": _text(manifest, "created"),
         "misslink": _text(manifest, "misslink"),
@@ -157,6 +157,12 @@ def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
     if versions:
         told["Versions"] = ", ".join(f"{name} {_text(versions, name)}" for name in versions)
     return tuple((label, text) for label, text in told.items() if text)
+
+
+def _deepest(run: Run) -> str:
+    """How deep retrievers were really asked; "" where none was, as for traces from a file."""
+    depths = [trace.depth for trace in run.traces if trace.depth is not None]
+    return str(max(depths)) if depths else ""
 
 
 def _k(run: Run) -> int:

@@ -22,7 +22,6 @@ __all__ = [
     "percent",
     "plural",
     "shown",
-    "texts_in",
 ]
 
 MISSING = "not measured"
@@ -170,17 +169,6 @@ def estimate_in(summary: Mapping[str, JsonValue], *path: str, why: str = "") -> 
 def mapping_in(value: JsonValue) -> Mapping[str, JsonValue]:
     """`value` where it is a JSON object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
-
-
-def texts_in(value: JsonValue) -> tuple[str, ...]:
-    """The sentences of a note: one text, several, or those of an object's values."""
-    if isinstance(value, str):
-        return (value,) if value.strip() else ()
-    if isinstance(value, Mapping):
-        return tuple(text for item in value.values() for text in texts_in(item))
-    if isinstance(value, list | tuple):
-        return tuple(text for item in value for text in texts_in(item))
-    return ()
 
 
 def _unit(name: str) -> str:
