@@ -127,7 +127,9 @@ class EmbeddedJudge:
             "contradicted": "contradicts",
             "unsupported": "omits",
         }
-        by_references = self._agree([c.text for c in said.claims], references, question)
+        by_references = self._agree(
+            [claim.text for claim in said.claims], references, question, of_reference=False
+        )
         if by_references:
             first = agree_at_start(answer, references)
             by_references[0] = first or by_references[0]
@@ -136,7 +138,7 @@ class EmbeddedJudge:
             # A reference of one word, "None." say, is an answer all the same.
             spans = claim_spans(reference) or sentences(reference)
             texts = [reference[start:end] for start, end in spans]
-            found = self._agree(texts, (answer,), question)
+            found = self._agree(texts, (answer,), question, of_reference=True)
             if found:
                 found[0] = agree_at_start(reference, (answer,)) or found[0]
             wanted += ((number, text, each) for text, each in zip(texts, found, strict=True))
@@ -153,14 +155,17 @@ class EmbeddedJudge:
             ),
         )
 
-    def _agree(self, claims: Sequence[str], texts: Sequence[str], question: str) -> list[Support]:
-        """Hold claims against what should say the same, where a short text must be met in full."""
+    def _agree(
+        self, claims: Sequence[str], texts: Sequence[str], question: str, *, of_reference: bool
+    ) -> list[Support]:
+        """Hold claims against what should say the same; a short reference must be met in full."""
         found: list[Support] = []
         for claim, held in zip(claims, self._hold(claims, Context(texts, question)), strict=True):
             support, best = self._support(*held), held[0].best
-            met = carries(texts, claim, question) and carries(
-                (claim,), best.text if best else "", question
-            )
+            if of_reference:
+                met = carries(texts, claim, question)
+            else:
+                met = best is None or carries((claim,), best.text, question)
             found.append("unsupported" if support == "supported" and not met else support)
         return found
 
