@@ -182,6 +182,30 @@ def test_an_app_that_always_raises_is_unreachable_and_nothing_is_written():
     assert not Path("reports/x").exists()
 
 
+def test_retrieval_that_cannot_be_seen_is_missing_and_no_miss(caplog):
+    gold = [{"id": "a", "question": "When?", "relevant": ["p"]}]
+    run = misslink.evaluate(lambda _: "At seven.", gold, judge="embedded", ledger=None)
+    assert run.summary["retrieval"]["recall@5"]["value"] is None
+    assert run.summary["generation"]["faithful"]["value"] is None
+    assert (run.links[0].retrieval, run.links[0].cause) == ("unknown", "undecided")
+    assert "no retrieval was seen" in caplog.text
+
+
+def test_ids_that_match_nothing_and_an_app_that_fails_are_said_aloud(caplog):
+    def app(question):
+        if "b" in question:
+            raise ValueError("no b today")
+        return {"answer": "x", "retrieved": [{"id": "chunk-1", "text": "x"}]}
+
+    gold = [
+        {"id": "a", "question": "a?", "relevant": ["doc-1"]},
+        {"id": "b", "question": "b?", "relevant": ["doc-2"]},
+    ]
+    misslink.evaluate(app, gold, judge="none")
+    assert "the app failed on 1 of 2 questions; the first time ValueError: no b" in caplog.text
+    assert "none of the 2 relevant ids was ever retrieved" in caplog.text
+
+
 def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes_on(tmp_path):
     gold = tmp_path / "gold.jsonl"
     gold.write_text(

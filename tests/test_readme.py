@@ -37,6 +37,8 @@ def test_every_python_and_shell_block_runs(tmp_path, judge_server):
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+        if language == "python":
+            assert "retrieval_miss" in done.stdout, "the example shows what misslink is for"
     for page in ("first.html", "reports/first.html", "reports/mine/report.html"):
         assert (tmp_path / page).stat().st_size > 10_000
     assert len(judge_server.calls) >= 2

@@ -33,3 +33,8 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those not imported yet."""
+    return sorted(__all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from misslink.capture import Watcher, check_ids, load_app
+from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
 from misslink.engines.local import each
 from misslink.errors import AppUnreachableError, InputError
 from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
@@ -214,6 +215,10 @@ def _refuse_wrong_call(app: Any, traces: Any, goldset: Any, counts: Sequence[Any
         raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
 
 
+setattr(evaluate, "__signature__", inspect.signature(evaluate_async))  # noqa: B010 (mypy)
+evaluate.__doc__ = (evaluate.__doc__ or "") + (evaluate_async.__doc__ or "").partition("\n")[2]
+
+
 async def _capture(
     watcher: Watcher,
     gold: GoldSet,
@@ -253,6 +258,7 @@ async def _capture(
         raise AppUnreachableError(
             f"the app failed on every one of {total} questions; the first time {trace.error}"
         )
+    warn_of_gaps(traces, gold)
     return {trace.case_id: trace for trace in traces}
 
 
@@ -298,4 +304,4 @@ def _name_of(app: Any) -> str | None:
 
 
 def _no_trace(case: Case) -> Trace:
-    return Trace(case_id=case.id, notes=("there is no trace of this case",))
+    return Trace(case_id=case.id, unmeasured="there is no trace of this case")

@@ -127,6 +127,13 @@ class Case(Noun):
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return str(value) if is_number else value
 
+    @field_validator("question")
+    @classmethod
+    def _question_has_text(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("the question is blank")
+        return value
+
     @field_validator("relevant", "evidence", mode="before")
     @classmethod
     def _graded(cls, value: Any) -> Any:
@@ -231,6 +238,8 @@ class Trace(Noun):
     usage : Usage or None
     error : str or None
         What the app raised.
+    unmeasured : str or None
+        Why it is not known what was retrieved, where it is not; that is not the same as nothing.
     calls : sequence of RetrieverCall
         Every retriever call, nested ones too.
     deeper : sequence of Passage
@@ -248,6 +257,7 @@ class Trace(Noun):
     latency_s: float | None = Field(default=None, ge=0)
     usage: Usage | None = None
     error: str | None = None
+    unmeasured: str | None = None
     calls: tuple[RetrieverCall, ...] = ()
     deeper: tuple[Passage, ...] = ()
     depth: int | None = None
@@ -412,10 +422,13 @@ class ClaimLink(Noun):
 
 
 class Link(Noun):
-    """Why a case failed: the retrieval outcome, the answer outcome, and the cause."""
+    """Why a case failed: the retrieval outcome, the answer outcome, and the cause.
+
+    ``retrieval`` is 'unknown' where what was retrieved was not seen.
+    """
 
     case_id: str
-    retrieval: Literal["hit", "partial", "miss", "none_needed"]
+    retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
     answer: Literal["faithful", "unfaithful", "abstained", "unknown"]
     correct: bool | None = None
     cause: Cause

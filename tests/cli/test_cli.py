@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -180,6 +181,32 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
 
 
+LOUD = """
+import os
+print("hello from the import")
+def app(question):
+    print("hello from the app")
+    os.system("echo hello from a program")
+    return {"answer": "caf\u00e9", "retrieved": [{"id": "p", "text": "caf\u00e9"}]}
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_the_app_prints_is_not_on_stdout_whatever_the_encoding(encoding):
+    Path("loud.py").write_text(LOUD, encoding="utf-8")
+    write("gold.jsonl", {"id": "a", "question": "Q?", "relevant": ["p"], "category": "caf\u00e9"})
+    program = "from misslink.cli import main; main()"
+    options = ["evaluate", "loud.py:app", "--goldset", "gold.jsonl", "--judge", "none", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *options],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert json.loads(done.stdout.decode(encoding))["slices"]["category"]["caf\u00e9"]["n"] == 1
+    assert done.stderr.count(b"hello") >= 3
+
+
 def test_an_interrupted_run_says_how_to_go_on(misslink, files, monkeypatch):
     gold, traces = files
 
@@ -225,8 +252,8 @@ TRACE = {"case_id": "a", "retrieved": ["p"], "answer": "A."}
         ([{"id": "a"}], [TRACE], [], 2, "gold.jsonl, line 1, field 'question'"),
         ([GOOD, GOOD], [TRACE], [], 2, "gold.jsonl, line 2, field 'id'"),
         ([{**GOOD, "refs": 1}], [TRACE], [], 2, "gold.jsonl, line 1, field 'refs'"),
-        ([], [TRACE], [], 2, "gold.jsonl: the file is empty"),
-        ([GOOD], [], [], 2, "traces.jsonl: the file is empty"),
+        ([], [TRACE], [], 2, "gold.jsonl: there is nothing in it"),
+        ([GOOD], [], [], 2, "traces.jsonl: there is nothing in it"),
         ([GOOD], [{**TRACE, "prompted": ["x"]}], [], 2, "traces.jsonl, line 1, field 'prompted'"),
         ([GOOD], [{**TRACE, "case_id": "z"}], [], 2, "the ids of both files must agree"),
         ([GOOD], [TRACE], ["--judge", "opanai:x"], 2, "did you mean 'openai'"),

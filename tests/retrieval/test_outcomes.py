@@ -112,5 +112,12 @@ def test_evidence_that_cannot_be_looked_for_is_no_miss_and_says_so():
 
 def test_an_app_that_raised_before_it_retrieved_says_so():
     found = outcome(case(relevant=["a"]), traced("", error="Boom"), 3)
-    assert found.retrieval == "miss"
-    assert "raised an error" in found.note
+    assert found.retrieval == "unknown"
+    assert "failed before it retrieved" in found.note
+
+
+def test_retrieval_that_was_not_seen_is_unknown_and_not_a_miss():
+    unseen = Trace(case_id="c1", answer="a", unmeasured="no retrieval was seen")
+    assert outcome(case(relevant=["a"]), unseen, 3).retrieval == "unknown"
+    nothing = Trace(case_id="c1", answer="a")
+    assert outcome(case(relevant=["a"]), nothing, 3).retrieval == "miss"

@@ -40,7 +40,7 @@ class Abstention:
             label=right,
             parts=parts,
             reason=f"{'declined' if declined else 'answered'}, "
-            f"and the question {'has' if expected else 'has no'} answer",
+            f"and the question has {'an' if expected else 'no'} answer",
         )
 
 

@@ -219,8 +219,7 @@ class Watcher:
             found = reached(retrieved, recorder.models, returned.answer)
             prompted = found.whole
             notes += _cut_short(found)
-        if not outermost and (recorder.models or returned.answer is not None):
-            notes.append(_UNSEEN)
+        unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
         notes += [note for note in (self._without_key(recorder), outcome.place) if note]
@@ -232,6 +231,7 @@ class Watcher:
             latency_s=outcome.seconds,
             usage=recorder.usage,
             error=outcome.error,
+            unmeasured=_UNSEEN if unseen else None,
             calls=tuple(
                 RetrieverCall(
                     query=valid_text(call.query),

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from misslink.cli.output import print_json, print_summary, progress_bars
+from misslink.cli.output import own_stdout, print_json, print_summary, progress_bars
 
 __all__ = ["evaluate", "run_and_print"]
 
@@ -87,7 +87,7 @@ def run_and_print(as_json: bool, **options: Any) -> None:
     from misslink.pipeline import evaluate as evaluate_line
 
     try:
-        with progress_bars() as progress:
+        with own_stdout(), progress_bars() as progress:
             run = evaluate_line(**options, progress=progress)
     except KeyboardInterrupt:
         print(

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
 
-__all__ = ["print_json", "print_summary", "progress_bars", "shown"]
+__all__ = ["own_stdout", "print_json", "print_summary", "progress_bars", "shown"]
 
 _STAGES = {"app": "asking the app", "judge": "asking the judge"}
 
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document to stdout."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False))
+
+
+@contextmanager
+def own_stdout() -> Iterator[None]:
+    """Send to stderr what the app under test prints, by whatever way, so that stdout is ours."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 @contextmanager

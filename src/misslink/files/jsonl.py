@@ -76,7 +76,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         empty = False
         yield line, item
     if empty:
-        raise InputError("the file is empty; it needs one JSON object a line", path=path)
+        raise InputError("there is nothing in it; it needs one JSON object a line", path=path)
 
 
 def write_lines(path: Path, items: Iterable[BaseModel]) -> None:

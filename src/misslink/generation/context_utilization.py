@@ -24,8 +24,8 @@ class ContextUtilization:
     level: Literal[2, 3] = 2
 
     def ask(self, subject: Subject) -> Ask | str:
-        """Ask for the shared examination."""
-        return subject.examination
+        """Ask for the shared examination, of an answer whose passages are known."""
+        return subject.grounded
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the relevant passages that are used."""

@@ -34,6 +34,13 @@ class Subject:
         """The answer; empty where there is none."""
         return self.trace.answer or ""
 
+    @cached_property
+    def grounded(self) -> Ask | str:
+        """The shared question, or why nothing can be said of passages that were not seen."""
+        if self.trace.unmeasured and self.trace.answer is not None:
+            return f"its passages are not known: {self.trace.unmeasured}"
+        return self.examination
+
     def claims(self, reply: Reply) -> tuple[Claim, ...]:
         """Return the claims of a reply, checked; metrics that share it share the work."""
         if id(reply) not in self._claims:

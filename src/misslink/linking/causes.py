@@ -125,6 +125,8 @@ def causes_of(facts: Facts) -> tuple[Cause, tuple[Cause, ...], str]:
         return primary, tuple(cause for cause, _ in fitting[1:]), reason
     if facts.missing and ("failed" in facts.missing or facts.correct is None):
         return "undecided", (), facts.missing
+    if facts.found.retrieval == "unknown":
+        return "undecided", (), f"what was retrieved is not known: {facts.found.note}"
     if facts.correct is False:
         return "undecided", (), "the answer is wrong, and the gold set lists no passage to say why"
     if facts.answer == "abstained" and facts.correct is None:

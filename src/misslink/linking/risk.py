@@ -21,8 +21,8 @@ def summarise(links: Sequence[Link], *, seed: int = 0) -> dict[str, Any]:
     """Return the 2 x 2 table, the risks and the causes, as ``summary.json`` holds them.
 
     A *miss* is a case with relevant passages of which none reached the prompt; a partial hit
-    counts as a hit. Cases that need no passage, or whose answer has no verdict, are left out and
-    counted. The same numbers for wrong answers stand under ``wrong``.
+    counts as a hit. Cases that need no passage, whose retrieval was not seen, or whose answer has
+    no verdict are left out and counted. The same numbers for wrong answers stand under ``wrong``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _risks(
 
 
 def _cell(link: Link, bad: bool | None) -> Cell:
-    if bad is None or link.retrieval == "none_needed":
+    if bad is None or link.retrieval in {"none_needed", "unknown"}:
         return "left_out"
     if link.retrieval == "miss":
         return "miss_bad" if bad else "miss_good"

@@ -92,6 +92,7 @@ RETRIEVALS = {
     "partial": "Partial hit",
     "hit": "Hit",
     "none_needed": "None needed",
+    "unknown": "Not seen",
 }
 ANSWERS = {
     "unfaithful": "Unfaithful",

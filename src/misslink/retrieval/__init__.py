@@ -13,7 +13,7 @@ from misslink.retrieval.matching import (
     split_over,
 )
 from misslink.retrieval.metrics import RankMetric, parse
-from misslink.retrieval.outcomes import Outcome, outcome
+from misslink.retrieval.outcomes import Outcome, outcome, why_unmeasured
 from misslink.retrieval.scoring import score
 from misslink.retrieval.wanting import still_wanted
 
@@ -33,4 +33,5 @@ __all__ = [
     "score",
     "split_over",
     "still_wanted",
+    "why_unmeasured",
 ]

@@ -9,7 +9,7 @@ from typing import Literal
 from misslink.retrieval.matching import Find, Need, find, needs
 from misslink.types import Case, Missed, Passage, Trace
 
-__all__ = ["Outcome", "outcome"]
+__all__ = ["Outcome", "outcome", "why_unmeasured"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Outcome:
 
     Parameters
     ----------
-    retrieval : {'hit', 'partial', 'miss', 'none_needed'}
-        All of it, some, nothing; or the case needs nothing.
+    retrieval : {'hit', 'partial', 'miss', 'none_needed', 'unknown'}
+        All of it, some, nothing; the case needs nothing; or what was retrieved was not seen.
     found : sequence of Find
         The needs that reached the context, ranks counted in the context.
     missed : sequence of Missed
@@ -29,7 +29,7 @@ class Outcome:
         not really measured.
     """
 
-    retrieval: Literal["hit", "partial", "miss", "none_needed"]
+    retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
     found: tuple[Find, ...] = ()
     missed: tuple[Missed, ...] = ()
     note: str | None = None
@@ -56,6 +56,9 @@ def outcome(case: Case, trace: Trace, k: int) -> Outcome:
         passage's. Evidence that takes two passages has the worse rank of the two and the subtype
         'split_evidence'. Other subtypes are not decided here.
     """
+    unseen = why_unmeasured(trace)
+    if unseen:
+        return Outcome("unknown", note=unseen)
     alternatives = needs(case, trace.retrieved)
     if not alternatives:
         blind = any(case.evidence.values())
@@ -70,7 +73,14 @@ def outcome(case: Case, trace: Trace, k: int) -> Outcome:
     pool = _by_rank(trace)
     missed = tuple(_missed(need, pool, trace) for need in wanted if need.id not in satisfied)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if found else "miss"
-    return Outcome("hit" if not missed else retrieval, found, missed, _note(found, trace))
+    return Outcome("hit" if not missed else retrieval, found, missed, _note(found))
+
+
+def why_unmeasured(trace: Trace) -> str | None:
+    """Why it is not known what was retrieved for a case; None where it is."""
+    if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
+        return "the app failed before it retrieved anything"
+    return trace.unmeasured
 
 
 def _by_rank(trace: Trace) -> tuple[Passage, ...]:
@@ -101,9 +111,7 @@ def _missed(need: Need, pool: Sequence[Passage], trace: Trace) -> Missed:
     )
 
 
-def _note(found: Sequence[Find], trace: Trace) -> str | None:
-    if trace.error is not None and not trace.retrieved:
-        return "the app raised an error before it retrieved anything"
+def _note(found: Sequence[Find]) -> str | None:
     split = [hit for hit in found if hit.split]
     if not split:
         return None

@@ -8,6 +8,7 @@ from misslink.errors import InputError
 from misslink.retrieval.hits import collect
 from misslink.retrieval.matching import needs
 from misslink.retrieval.metrics import parse
+from misslink.retrieval.outcomes import why_unmeasured
 from misslink.types import Case, Trace
 
 __all__ = ["score"]
@@ -59,9 +60,7 @@ def score(
     _no_repetition("case", (case.id for case in cases))
     _no_repetition("trace", (trace.case_id for trace in traces))
     by_case = {trace.case_id: trace for trace in traces}
-    unmeasured = {
-        trace.case_id for trace in traces if trace.error is not None and not trace.retrieved
-    }
+    unmeasured = {trace.case_id for trace in traces if why_unmeasured(trace)}
     measured = [case for case in cases if case.id in by_case and case.id not in unmeasured]
     hits = collect(measured, [by_case[case.id].retrieved for case in measured])
     lost = [case.id for case in cases if case.id not in by_case and needs(case, ())]
