@@ -146,6 +146,23 @@ def test_a_phone_never_scrolls_sideways(browser, report, scheme):
     page.close()
 
 
+def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, tmp_path):
+    example = runpy.run_path(str(Path(__file__).parents[1] / "report" / "example_run.py"))
+    run = example["example_run"]()
+    group = next(iter(run.summary["slices"]["category"].values()))
+    many = {f"topic {number}": group for number in range(20)}
+    summary = run.summary | {"slices": run.summary["slices"] | {"topic": many}}
+    path = write(run.model_copy(update={"summary": summary}), tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(path.as_uri())
+    assert not page.get_by_text("topic 19", exact=True).is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_text("20 groups").click()
+    assert page.get_by_text("topic 19", exact=True).is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.close()
+
+
 def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
     # WCAG AA: 4.5 to 1 for text of this size.
     contrast = """() => {
