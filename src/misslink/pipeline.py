@@ -47,7 +47,9 @@ def evaluate(app: Any = None, goldset: Any = None, **options: Any) -> Run:
 
     async def line() -> Run:
         # Synchronous apps run in threads: as many as there are cases under way.
-        threads = ThreadPoolExecutor(max_workers=max(1, options.get("concurrency", _CONCURRENCY)))
+        wanted = options.get("concurrency", _CONCURRENCY)
+        workers = wanted if isinstance(wanted, int) and wanted > 0 else 1  # refused further on
+        threads = ThreadPoolExecutor(max_workers=workers)
         asyncio.get_running_loop().set_default_executor(threads)
         return await evaluate_async(app, goldset, **options)
 

@@ -1,4 +1,4 @@
-"""Where metrics, judges, engines and exporters are found by name.
+"""Where metrics, judges and exporters are found by name.
 
 A new one is one new file with one ``@register`` line: in the package, where its room is imported
 the first time somebody asks, or in anybody else's package, found by its entry point.
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError
 
-__all__ = ["Registry", "engines", "exporters", "judged_metrics", "judges", "rank_metrics"]
+__all__ = ["Registry", "exporters", "judged_metrics", "judges", "rank_metrics"]
 
 T = TypeVar("T")
 
@@ -102,5 +102,4 @@ judged_metrics = Registry(
     "judged metric", ("misslink.generation", "misslink.answer"), "misslink.metrics"
 )
 judges = Registry("judge", ("misslink.judging",), "misslink.judges")
-engines = Registry("engine", (), "misslink.engines")
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")

@@ -170,6 +170,15 @@ def test_report_renders_a_run_again(misslink, files):
     assert json.loads(out)["report"] == "elsewhere.html"
 
 
+@pytest.mark.parametrize("page", [".", "run"])
+def test_a_folder_is_no_page(misslink, files, page):
+    gold, traces = files
+    misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
+    code, _, err = misslink("report", "run", "--out", page)
+    assert code == 2
+    assert "this is a folder; give another path" in err
+
+
 def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink, files):
     gold, traces = files
     common = ("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import typer
 
-from misslink.cli.evaluate import LEDGER, run_and_print
+from misslink.cli.evaluate import LEDGER_OPTION, run_and_print
 from misslink.errors import InputError
-from misslink.files import holds_run
 
 __all__ = ["demo"]
 
@@ -24,10 +23,12 @@ def demo(
         help="A judge of your own.",
         show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded",
     ),
-    ledger: Path = typer.Option(LEDGER, "--ledger", help="Where judge replies are kept."),
+    ledger: Path | None = LEDGER_OPTION,
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Evaluate a small real app (Chroma, MiniLM, SmolLM2) and write its report; needs no key."""
+    from misslink.files import holds_run
+
     _check_packages()
     folder = _folder()
     run_and_print(

@@ -13,9 +13,14 @@ import typer
 
 from misslink.cli.output import own_stdout, print_json, print_summary, progress_bars
 
-__all__ = ["evaluate", "run_and_print"]
+__all__ = ["LEDGER_OPTION", "evaluate", "run_and_print"]
 
-LEDGER = Path(".misslink/ledger.sqlite")
+LEDGER_OPTION = typer.Option(
+    None,
+    "--ledger",
+    help="Where judge replies are kept.",
+    show_default=".misslink/ledger.sqlite",
+)
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
@@ -43,7 +48,7 @@ def evaluate(
         100, "--depth", min=1, help="How deep the retriever is asked for what it missed."
     ),
     concurrency: int = typer.Option(8, "--concurrency", min=1, help="Cases under way at once."),
-    ledger: Path = typer.Option(LEDGER, "--ledger", help="Where judge replies are kept."),
+    ledger: Path | None = LEDGER_OPTION,
     id_key: str | None = typer.Option(
         None, "--id-key", help="Metadata key that holds a passage's id."
     ),
@@ -86,6 +91,8 @@ def run_and_print(as_json: bool, **options: Any) -> None:
     """Evaluate with progress on stderr, and print the summary."""
     from misslink.pipeline import evaluate as evaluate_line
 
+    if options["ledger"] is None:
+        del options["ledger"]  # from Python, None means none; here it means the default one
     try:
         with own_stdout(), progress_bars() as progress:
             run = evaluate_line(**options, progress=progress)

@@ -87,6 +87,12 @@ def open_judge(
     if judge is None or judge == "none":
         return None
     opened = _named(judge, base_url, api_key) if isinstance(judge, str) else judge
+    lacking = [part for part in ("name", "identity", "ask", "close") if not hasattr(opened, part)]
+    if lacking:
+        raise InputError(
+            f"{type(opened).__name__} is no judge, it lacks {', '.join(lacking)}; "
+            "name one, such as 'embedded', or see misslink.judging.protocol.Judge"
+        )
     return Ledger(Throttle(opened, concurrency), ledger)
 
 
