@@ -45,7 +45,9 @@ def write(run: Run, path: Path) -> Path:
     """
     content = render(build(run)).encode()
     if path.is_dir():
-        raise InputError("this is a folder; give another path, a page such as report.html", path=path)
+        raise InputError(
+            "this is a folder; give another path, a page such as report.html", path=path
+        )
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
