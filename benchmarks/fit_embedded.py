@@ -3,7 +3,8 @@
     python benchmarks/fit_embedded.py ../shared/data [--check]    # about two minutes
 
 Reads faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu et al., ACL 2024, MIT), writes
-src/misslink/judging/embedded.json and prints what cross-validation says. BEGIN is only measured on.
+src/misslink/judging/embedded/embedded.json and prints what cross-validation says. BEGIN is only
+measured on.
 With --check nothing is written: it ends with 1 where the committed file would change.
 
 An answer is unfaithful where people marked a span of it; P(faithful) is the minimum of its claims'
@@ -24,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from misslink.judging.abstention import claim_spans, declines
-from misslink.judging.fitted import Fit
-from misslink.judging.lexical import FEATURES, Context, Match
-from misslink.judging.minilm import SentenceSimilarity
+from misslink.judging.embedded.abstention import claim_spans, declines
+from misslink.judging.embedded.fitted import Fit
+from misslink.judging.embedded.lexical import FEATURES, Context, Match
+from misslink.judging.embedded.minilm import SentenceSimilarity
 
-TARGET = Path(__file__).parents[1] / "src" / "misslink" / "judging" / "embedded.json"
+TARGET = Path(__file__).parents[1] / "src" / "misslink" / "judging" / "embedded" / "embedded.json"
 SEED, REPEATS, FOLDS = 20261121, 10, 6
 RIDGE = 1.0
 MORE_FEATURES: dict[str, tuple[str, ...]] = {"embedded": (), "embedded:minilm": ("distance",)}

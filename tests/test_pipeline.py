@@ -143,7 +143,11 @@ def test_it_works_where_an_event_loop_is_already_running():
 
 
 def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_server):
-    options = {"judge": "openai:test-judge", "base_url": judge_server.url, "k": 2}
+    options = {
+        "judge": "openai:test-judge",
+        "terms": misslink.Terms(base_url=judge_server.url),
+        "k": 2,
+    }
     first = misslink.evaluate(APP, GOLD, out="reports/a", **options)
     asked = len(judge_server.calls)
     assert asked == 6
@@ -155,7 +159,11 @@ def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_s
 
 
 def test_a_full_ledger_needs_no_server(judge_server):
-    options = {"judge": "openai:test-judge", "base_url": judge_server.url, "k": 2}
+    options = {
+        "judge": "openai:test-judge",
+        "terms": misslink.Terms(base_url=judge_server.url),
+        "k": 2,
+    }
     misslink.evaluate(APP, GOLD, **options)
     judge_server.stop()
     assert misslink.evaluate(APP, GOLD, **options).summary["usage"]["calls"] == 0
@@ -240,7 +248,13 @@ def test_a_dead_judge_is_told_before_the_app_is_run(judge_server):
     url = judge_server.url
     judge_server.stop()
     with pytest.raises(JudgeUnreachableError, match=r"127\.0\.0\.1"):
-        misslink.evaluate(APP, GOLD, judge="openai:test-judge", base_url=url, out="reports/x")
+        misslink.evaluate(
+            APP,
+            GOLD,
+            judge="openai:test-judge",
+            terms=misslink.Terms(base_url=url),
+            out="reports/x",
+        )
     assert not Path("reports/x").exists()
 
 
@@ -251,7 +265,7 @@ def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
     gold = [{"question": f"Question {i}?"} for i in range(5)]
     options = {
         "judge": "openai:test-judge",
-        "base_url": judge_server.url,
+        "terms": misslink.Terms(base_url=judge_server.url),
         "out": "reports/x",
         "concurrency": 1,
     }

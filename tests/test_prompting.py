@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from misslink.errors import InputError
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
-from misslink.prompting import load_prompt
+from misslink.prompting import Prompts
 
 WORDS = "the old station near a wide harbour lit its granite lantern for every ship".split()  # noqa: SIM905
 
@@ -35,7 +35,7 @@ def test_the_stable_part_comes_first_and_holds_nothing_of_the_case():
 
 
 def test_every_field_of_the_schema_is_explained_in_the_front_matter():
-    fields = load_prompt("examination").fields
+    fields = Prompts().load("examination").fields
     assert set(ExaminationWithReference.model_fields) <= set(fields)
     assert set(Examination.model_fields) <= set(fields)
 
@@ -72,7 +72,7 @@ def test_template_syntax_in_untrusted_text_is_not_run():
 def test_a_strict_schema_closes_objects_and_requires_every_field():
     schema = examine("q", ("p",), "a", ("r",)).json_schema
     assert schema["additionalProperties"] is False
-    assert set(schema["required"]) == {"claims", "passages", "response", "reference_claims"}
+    assert set(schema["required"]) == set(ExaminationWithReference.model_fields)
     claim = schema["properties"]["claims"]["items"]
     assert claim["properties"]["quote"] == {"type": ["string", "null"]}
     assert claim["additionalProperties"] is False
@@ -84,10 +84,10 @@ def test_a_prompt_without_front_matter_says_so(tmp_path):
     (tmp_path / "bad.jinja").write_text("+++\nname = \n+++\n", encoding="utf-8")
     (tmp_path / "short.jinja").write_text('+++\nname = "x"\n+++\n', encoding="utf-8")
     with pytest.raises(InputError, match="front matter between two"):
-        load_prompt("bare", tmp_path)
+        Prompts(tmp_path).load("bare")
     with pytest.raises(InputError, match="not TOML"):
-        load_prompt("bad", tmp_path)
+        Prompts(tmp_path).load("bad")
     with pytest.raises(InputError, match="lacks 'version'"):
-        load_prompt("short", tmp_path)
+        Prompts(tmp_path).load("short")
     with pytest.raises(InputError, match="no such prompt"):
-        load_prompt("absent", tmp_path)
+        Prompts(tmp_path).load("absent")

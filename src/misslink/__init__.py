@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from misslink.errors import MisslinkError
+    from misslink.judging.terms import Terms
     from misslink.pipeline import evaluate, evaluate_async
     from misslink.types import Run
 
-__all__ = ["MisslinkError", "Run", "__version__", "evaluate", "evaluate_async"]
+__all__ = ["MisslinkError", "Run", "Terms", "__version__", "evaluate", "evaluate_async"]
 
 __version__ = "0.0.1"
 
 _HOME = {
     "MisslinkError": "misslink.errors",
     "Run": "misslink.types",
+    "Terms": "misslink.judging.terms",
     "evaluate": "misslink.pipeline",
     "evaluate_async": "misslink.pipeline",
 }

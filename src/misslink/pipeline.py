@@ -19,8 +19,9 @@ from misslink.errors import AppUnreachableError, InputError
 from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
-from misslink.judging.opening import open_judge, reachable
+from misslink.judging.opening import Opened, open_judge
 from misslink.judging.protocol import Judge
+from misslink.judging.terms import Terms
 from misslink.linking import link_case, summarise
 from misslink.manifest import code_hash, content_hash, manifest, shown_path
 from misslink.registry import judged_metrics
@@ -34,7 +35,7 @@ Progress = Callable[[str, int, int], None]  # stage, done, total
 
 _LEDGER = Path(".misslink/ledger.sqlite")
 _CONCURRENCY = 8
-_NOTHING = {"calls": 0, "from_ledger": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_NOTHING = {"calls": 0, "from_ledger": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": None}
 _log = logging.getLogger(__name__)
 
 
@@ -75,8 +76,7 @@ async def evaluate_async(
     ledger: str | Path | None = _LEDGER,
     id_key: str | None = None,
     input_key: str | None = None,
-    base_url: str | None = None,
-    api_key: str | None = None,
+    terms: Terms | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -108,8 +108,8 @@ async def evaluate_async(
         Metadata key that holds a passage's id; ``Document.id`` by default.
     input_key : str or None
         Key under which the app takes its question; found by itself in most apps.
-    base_url, api_key : str or None
-        Of an OpenAI-compatible judge; ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY`` by default.
+    terms : Terms or None
+        On what terms the judge is asked: its address and key, how often, how fast, for how much.
     seed : int
         Of the intervals that are drawn.
     overwrite : bool
@@ -140,8 +140,7 @@ async def evaluate_async(
         judge,
         ledger=Path(ledger) if ledger else None,
         concurrency=concurrency,
-        base_url=base_url,
-        api_key=api_key,
+        terms=terms,
     )
     settings = {
         "app": shown_path(spec) if spec else _name_of(app),
@@ -165,8 +164,8 @@ async def evaluate_async(
         if out:
             work = content_hash([gold.cases, settings["app"], k, depth, id_key, input_key, code])
             staging = held.enter_context(Staging(Path(out), inputs, work, overwrite=overwrite))
-        if asked and not asked.holds_any():
-            await reachable(asked)
+        if asked:
+            await asked.reachable()
         if brought is None:
             watcher = Watcher(app, id_key=id_key, depth=depth, input_key=input_key)
             seen = await _capture(watcher, gold, k, concurrency, staging if spec else None, tick)
@@ -199,7 +198,7 @@ async def evaluate_async(
                 **levels(scores, verdicts, level_of, seed=seed),
                 "link": summarise(links, seed=seed),
                 "coverage": coverage(verdicts, level_of),
-                "usage": {**(asked.usage() if asked else _NOTHING), "cost": None},
+                "usage": asked.usage() if asked else _NOTHING,
                 "slices": slices(gold.cases, scores, verdicts, k=k, seed=seed),
             },
         )
@@ -265,7 +264,7 @@ async def _capture(
 
 
 async def _judge(
-    judge: Judge | None,
+    judge: Opened | None,
     metrics: Sequence[JudgedMetric],
     cases: Sequence[Case],
     traces: Mapping[str, Trace],

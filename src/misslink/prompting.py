@@ -22,7 +22,7 @@ import jinja2.sandbox
 from misslink.errors import InputError
 from misslink.types import PromptRef
 
-__all__ = ["Prompt", "load_prompt", "prompts_folder"]
+__all__ = ["BUILT_IN", "Prompt", "Prompts", "prompts_folder"]
 
 _FRONT = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
 
@@ -51,7 +51,39 @@ class Prompt:
         )
         return system, user
 
+    def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the rendered prompt as chat messages, the stable part first."""
+        system, user = self.render(texts)
+        return {"role": "system", "content": system}, {"role": "user", "content": user}
 
+
+@dataclass(frozen=True)
+class Prompts:
+    """Prompts by name.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Whose prompts go before the built-in ones of the same name. None: the built-in ones.
+    """
+
+    folder: Path | None = None
+
+    def load(self, name: str) -> Prompt:
+        """Read the prompt `name`.
+
+        Raises
+        ------
+        InputError
+            There is none, or it is damaged.
+        """
+        return _find(name, self.folder)
+
+
+BUILT_IN = Prompts()
+
+
+@cache
 def prompts_folder() -> Path:
     """The folder of the built-in prompts: inside the wheel, or at the top of a checkout."""
     here = Path(__file__).resolve().parent
@@ -62,22 +94,14 @@ def prompts_folder() -> Path:
 
 
 @cache
-def load_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """Read the prompt `name`.
+def _find(name: str, folder: Path | None) -> Prompt:
+    if folder is not None and (folder / f"{name}.jinja").exists():
+        return _read(name, folder)
+    return _read(name, prompts_folder())
 
-    Parameters
-    ----------
-    name : str
-        File name without ``.jinja``.
-    folder : Path or None
-        Where to look; the built-in prompts by default.
 
-    Raises
-    ------
-    InputError
-        The file is missing, or its front matter is.
-    """
-    path = (folder or prompts_folder()) / f"{name}.jinja"
+def _read(name: str, folder: Path) -> Prompt:
+    path = folder / f"{name}.jinja"
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -80,8 +80,8 @@ class Registry:
             return
         for room in self._rooms:
             package = importlib.import_module(room)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{room}.{module.name}")
+            for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+                importlib.import_module(module.name)
         for entry in entry_points(group=self.group):
             try:
                 entry.load()

@@ -7,8 +7,6 @@ not exist is ``None`` with a status and a reason beside it, never 0 and never Na
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from misslink import lenient
 from misslink.registry import exporters
 
 __all__ = [
@@ -35,6 +34,7 @@ __all__ = [
     "Missed",
     "Passage",
     "PromptRef",
+    "Repeats",
     "RetrieverCall",
     "Run",
     "Status",
@@ -110,67 +110,14 @@ class Case(Noun):
     tier: str | None = None
     asked_at: dt.datetime | dt.date | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _id_from_content(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping) or data.get("id") is not None:
-            return data
-        question = data.get("question", data.get("query"))
-        if not isinstance(question, str):
-            return {**data, "id": "none"}  # the question's own error is the one to show
-        digest = hashlib.sha256(question.encode()).hexdigest()[:12]
-        return {**data, "id": f"q-{digest}"}
-
-    @field_validator("id", mode="before")
-    @classmethod
-    def _number_as_id(cls, value: Any) -> Any:
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        return str(value) if is_number else value
-
-    @field_validator("question")
-    @classmethod
-    def _question_has_text(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("the question is blank")
-        return value
-
-    @field_validator("relevant", "evidence", mode="before")
-    @classmethod
-    def _graded(cls, value: Any) -> Any:
-        if value is None:
-            return {}
-        if isinstance(value, Mapping):
-            return {_named(name): grade for name, grade in value.items()}
-        return {_named(item): 1 for item in _items(value)}
-
-    @field_validator("evidence")
-    @classmethod
-    def _evidence_has_text(cls, value: dict[str, int]) -> dict[str, int]:
-        if any(not text.strip() for text in value):
-            raise ValueError("an evidence text is empty; leave it out or quote the passage")
-        return value
-
-    @field_validator("references", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        texts = () if value is None else _items(value)
-        return tuple(text for text in texts if not isinstance(text, str) or text.strip())
-
-    @field_validator("relevant_any", mode="before")
-    @classmethod
-    def _sets_of_ids(cls, value: Any) -> Any:
-        if not isinstance(value, list | tuple):
-            return () if value is None else value
-        return tuple(tuple(map(_named, _items(ids))) for ids in value)
-
-    @field_validator("tags", mode="before")
-    @classmethod
-    def _tags_as_text(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return {str(tag): "yes" for tag in value}
-        if isinstance(value, Mapping):
-            return {str(name): str(tag) for name, tag in value.items()}
-        return {} if value is None else value
+    _id_from_content = model_validator(mode="before")(lenient.id_from_content)
+    _number_as_id = field_validator("id", mode="before")(lenient.number_as_id)
+    _question_has_text = field_validator("question")(lenient.question_has_text)
+    _graded = field_validator("relevant", "evidence", mode="before")(lenient.graded)
+    _evidence_has_text = field_validator("evidence")(lenient.evidence_has_text)
+    _one_or_many = field_validator("references", mode="before")(lenient.one_or_many)
+    _sets_of_ids = field_validator("relevant_any", mode="before")(lenient.sets_of_ids)
+    _tags_as_text = field_validator("tags", mode="before")(lenient.tags_as_text)
 
     @property
     def expects_answer(self) -> bool | None:
@@ -182,19 +129,6 @@ class Case(Noun):
             return self.answerable
         listed = any(self.relevant.values()) or any(self.evidence.values()) or self.relevant_any
         return True if listed else None
-
-
-def _items(value: Any) -> list[Any] | tuple[Any, ...]:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
-def _named(item: Any) -> str:
-    """Return an id or a text as it stands in a gold set; a number is an id too."""
-    if isinstance(item, int) and not isinstance(item, bool):
-        return str(item)
-    if isinstance(item, str) and item.strip():
-        return item
-    raise ValueError("give ids or texts that are not empty, or an object of them to grades")
 
 
 class Usage(Noun):
@@ -263,11 +197,7 @@ class Trace(Noun):
     depth: int | None = None
     notes: tuple[str, ...] = ()
 
-    @field_validator("case_id", mode="before")
-    @classmethod
-    def _number_as_id(cls, value: Any) -> Any:
-        is_number = isinstance(value, int) and not isinstance(value, bool)
-        return str(value) if is_number else value
+    _number_as_id = field_validator("case_id", mode="before")(lenient.number_as_id)
 
     def context(self, k: int) -> tuple[Passage, ...]:
         """The passages the answer was written from, best first.
@@ -281,12 +211,16 @@ class Trace(Noun):
 
 
 class Evidence(Noun):
-    """A quote found in a passage; ``start`` and ``end`` are character offsets into its text."""
+    """A quote found in a passage; ``start`` and ``end`` are character offsets into its text.
+
+    ``edits`` is how many characters the judge wrote otherwise than the passage, after folding.
+    """
 
     passage_id: str
     quote: str
     start: int | None = None
     end: int | None = None
+    edits: int = Field(default=0, ge=0)
 
 
 class Claim(Noun):
@@ -327,6 +261,19 @@ class PromptRef(Noun):
     sha256: str
 
 
+class Repeats(Noun):
+    """Several samples of one verdict, in order.
+
+    ``spread`` is the standard deviation (n - 1) of the values, ``flipped`` the share of labels
+    that differ from the most frequent one; None where fewer than two samples have one.
+    """
+
+    values: tuple[Share | None, ...]
+    labels: tuple[bool | None, ...]
+    spread: float | None = Field(default=None, ge=0)
+    flipped: Share | None = None
+
+
 class Verdict(Noun):
     """What a judge said of one metric of one case.
 
@@ -346,7 +293,12 @@ class Verdict(Noun):
         What was said of each passage, by id, where the metric is about passages. None: nothing.
     parts : mapping of str to float or None
         What the value is made of, such as precision and recall; each in [0, 1].
+    repeats : Repeats or None
+        The samples, where the judge was asked several times: then ``value``, ``probability`` and
+        ``parts`` are means over them, ``label`` the most frequent one (bad on a tie), and the
+        rest that of the first sample with that label.
     judge : str
+        Who said it; of a cascade the member that did.
     prompt : PromptRef or None
     usage, raw
         What the reply cost, and its text. One reply serves several metrics: they stand on the
@@ -362,6 +314,7 @@ class Verdict(Noun):
     claims: tuple[Claim, ...] = ()
     passages: dict[str, Share | None] = {}
     parts: dict[str, Share | None] = {}
+    repeats: Repeats | None = None
     reason: str | None = None
     judge: str
     prompt: PromptRef | None = None

@@ -75,7 +75,9 @@ def test_probabilities_and_the_reference_reach_their_claims():
         response="answers",
         reference_claims=(),
     )
-    found = read_claims(Reply(parsed, "", probabilities={"claims.1": 0.25}), ANSWER, PASSAGES)
+    found = read_claims(
+        Reply(parsed, "", probabilities={"claims.1.support": {"supported": 0.25}}), ANSWER, PASSAGES
+    )
     assert [c.correct for c in found] == [True, False, None]
     assert [c.probability for c in found] == [None, 0.25, None]
 

@@ -96,11 +96,11 @@ def test_faithfulness_is_the_share_of_claims_with_a_quote_that_is_there():
 
 
 def test_the_probability_of_an_answer_is_that_of_its_least_probable_claim():
-    both = {"claims.0": 0.9, "claims.1": 0.2}
+    both = {"claims.0.support": {"supported": 0.9}, "claims.1.support": {"supported": 0.2}}
     assert verdicts(plain(SUPPORTED, INVENTED), probabilities=both)[0][
         "faithfulness"
     ].probability == pytest.approx(0.2)
-    one = {"claims.0": 0.9}
+    one = {"claims.0.support": {"supported": 0.9}}
     found, _ = verdicts(plain(SUPPORTED, INVENTED), probabilities=one)
     assert found["faithfulness"].probability is None, "a claim without one leaves it unknown"
 

@@ -11,8 +11,10 @@ from honest_judge import small_ask
 from judge_faults import broken_json, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.opening import open_judge, ping, ping_spec, reachable
+from misslink.judging.opening import Opened, open_judge
+from misslink.judging.ping import ping, ping_spec
 from misslink.judging.protocol import Reply
+from misslink.judging.terms import Terms
 from misslink.registry import judges
 
 KEY = "sk-secret-0123456789"
@@ -53,7 +55,9 @@ def lone():
 
 def with_judge(server, action, spec="openai:test-judge", **options):
     async def act():
-        judge = open_judge(spec, ledger=None, concurrency=2, **{"base_url": server.url, **options})
+        judge = open_judge(
+            spec, ledger=None, concurrency=2, terms=Terms(**{"base_url": server.url, **options})
+        )
         try:
             return await action(judge)
         finally:
@@ -67,7 +71,7 @@ def test_a_spec_opens_a_throttled_judge_with_a_ledger(judge_server, tmp_path):
 
     async def twice():
         judge = open_judge(
-            "openai:test-judge", ledger=path, concurrency=2, base_url=judge_server.url
+            "openai:test-judge", ledger=path, concurrency=2, terms=Terms(base_url=judge_server.url)
         )
         asks = (judge.ask(small_ask(n)) for n in (1, 2, 1))
         found = await asyncio.gather(*asks)
@@ -116,7 +120,7 @@ def test_a_judge_of_ones_own_is_wrapped_and_its_note_kept(lone, tmp_path):
 
 def test_an_option_the_judge_does_not_have_is_refused(lone):
     with pytest.raises(InputError, match="'lone' has no base_url"):
-        open_judge("lone", ledger=None, concurrency=1, base_url="http://localhost/v1")
+        open_judge("lone", ledger=None, concurrency=1, terms=Terms(base_url="http://localhost/v1"))
     assert lone == []
 
 
@@ -130,7 +134,7 @@ def test_a_ping_says_what_the_judge_can_do(judge_server):
 
 
 def test_a_spec_is_pinged_at_once(judge_server):
-    said = asyncio.run(ping_spec("openai:test-judge", base_url=judge_server.url))
+    said = asyncio.run(ping_spec("openai:test-judge", Terms(base_url=judge_server.url)))
     assert (said["judge"], said["ok"]) == ("openai:test-judge", True)
     json.dumps(said)
     with pytest.raises(InputError, match="asks nobody"):
@@ -177,7 +181,7 @@ def test_a_ping_of_an_unknown_model_says_so(judge_server):
 
 
 def test_reachable_asks_no_question(judge_server):
-    with_judge(judge_server, reachable)
+    with_judge(judge_server, Opened.reachable)
     assert (judge_server.listed, judge_server.calls) == (1, [])
 
 
@@ -185,30 +189,32 @@ def test_reachable_says_that_nobody_is_there():
     with JudgeServer() as gone:
         pass
     with pytest.raises(JudgeUnreachableError, match="nobody answers there"):
-        with_judge(gone, reachable)
+        with_judge(gone, Opened.reachable)
 
 
 def test_reachable_says_that_the_key_is_wrong(judge_server):
     judge_server.key = KEY
     with pytest.raises(JudgeUnreachableError, match=r"\(401\)"):
-        with_judge(judge_server, reachable, api_key="sk-wrong")
-    with_judge(judge_server, reachable, api_key=KEY)
+        with_judge(judge_server, Opened.reachable, api_key="sk-wrong")
+    with_judge(judge_server, Opened.reachable, api_key=KEY)
 
 
 def test_a_server_without_a_list_of_models_is_reachable(judge_server):
-    with_judge(judge_server, reachable, base_url=f"{judge_server.url}/deeper")
+    with_judge(judge_server, Opened.reachable, base_url=f"{judge_server.url}/deeper")
     assert judge_server.listed == 1
 
 
 def test_a_judge_without_the_check_is_reachable(lone):
-    asyncio.run(reachable(open_judge("lone", ledger=None, concurrency=1)))
+    asyncio.run(open_judge("lone", ledger=None, concurrency=1).reachable())
     assert lone == [None]
 
 
 def test_opening_a_judge_does_not_import_its_client():
     code = (
         "import sys; from misslink.judging.opening import open_judge; "
-        "open_judge('openai:m', ledger=None, concurrency=1, base_url='http://localhost/v1'); "
+        "from misslink.judging.terms import Terms; "
+        "terms = Terms(base_url='http://localhost/v1'); "
+        "open_judge('openai:m', ledger=None, concurrency=1, terms=terms); "
         "heavy = {'openai', 'torch', 'langchain_core', 'pandas', 'chromadb'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -66,6 +66,8 @@ def evaluate(
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
+    from misslink.judging.terms import Terms
+
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     run_and_print(
         as_json,
@@ -80,7 +82,7 @@ def evaluate(
         ledger=ledger,
         id_key=id_key,
         input_key=input_key,
-        base_url=base_url,
+        terms=Terms(base_url=base_url),
         seed=seed,
         overwrite=overwrite,
         command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),

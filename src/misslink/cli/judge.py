@@ -33,9 +33,10 @@ def ping(
     """Ask a judge one tiny question and say what it can do."""
     import asyncio
 
-    from misslink.judging.opening import ping_spec
+    from misslink.judging.ping import ping_spec
+    from misslink.judging.terms import Terms
 
-    found = asyncio.run(ping_spec(judge, base_url=base_url))
+    found = asyncio.run(ping_spec(judge, Terms(base_url=base_url)))
     if as_json:
         print_json(found)
     else:

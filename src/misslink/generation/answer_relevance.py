@@ -35,7 +35,7 @@ class AnswerRelevance:
             "scored",
             value=_VALUE[response],
             label=response == "answers",
-            probability=reply.probabilities.get("response"),
+            probability=reply.chance("response", "answers"),
             reason=f"the answer {response} the question" if response != "partly" else "in part",
         )
 

@@ -60,7 +60,7 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
                 end=end,
                 support=support,
                 evidence=evidence,
-                probability=reply.probabilities.get(f"claims.{index}"),
+                probability=reply.chance(f"claims.{index}.support", "supported"),
                 correct=_AGREEMENT.get(getattr(claim, "reference", "")),
                 note=note,
             )

@@ -7,10 +7,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from misslink.judging.protocol import Ask
-from misslink.prompting import load_prompt
+from misslink.prompting import BUILT_IN, Prompts
 from misslink.types import Support
 
-__all__ = ["Examination", "ExaminationWithReference", "examine"]
+__all__ = [
+    "ClaimSaid",
+    "ClaimSaidWithReference",
+    "Examination",
+    "ExaminationWithReference",
+    "LabelAlone",
+    "PassageSaid",
+    "ReferenceSaid",
+    "examine",
+]
 
 
 class _Part(BaseModel):
@@ -47,11 +56,16 @@ class ReferenceSaid(_Part):
 
 
 class Examination(_Part):
-    """What is said of a case that has no reference answer."""
+    """What is said of a case that has no reference answer.
+
+    ``sufficient`` and ``helpful`` are null where a judge cannot tell, as the embedded one.
+    """
 
     claims: tuple[ClaimSaid, ...]
     passages: tuple[PassageSaid, ...]
+    sufficient: Literal["yes", "partly", "no"] | None = None
     response: Literal["answers", "partly", "evades", "declines"]
+    helpful: Literal[1, 2, 3, 4, 5] | None = None
 
 
 class ExaminationWithReference(Examination):
@@ -61,8 +75,19 @@ class ExaminationWithReference(Examination):
     reference_claims: tuple[ReferenceSaid, ...]
 
 
+class LabelAlone(_Part):
+    """What a judge says that can give one word only: does everything in the answer stand there?"""
+
+    supported: Literal["yes", "no"]
+
+
 def examine(
-    question: str, passages: tuple[str, ...], answer: str, references: tuple[str, ...] = ()
+    question: str,
+    passages: tuple[str, ...],
+    answer: str,
+    references: tuple[str, ...] = (),
+    *,
+    prompts: Prompts = BUILT_IN,
 ) -> Ask:
     """Ask for claims with support and quotes, passage relevance, and the response as a whole.
 
@@ -73,19 +98,33 @@ def examine(
         What the answer was written from, best first; the reply names them from 1.
     references : sequence of str
         Acceptable answers; without any the reply says nothing of correctness.
+    prompts : Prompts
+        Where ``examination`` and ``label_alone`` are read from.
     """
-    prompt = load_prompt("examination")
     inputs = {
         "question": question,
         "passages": passages,
         "answer": answer,
         "references": references,
     }
-    system, user = prompt.render(inputs)
+    prompt = prompts.load("examination")
+
+    def alone() -> Ask:
+        label = prompts.load("label_alone")
+        return Ask(
+            name=label.ref.name,
+            inputs=inputs,
+            messages=label.messages(inputs),
+            schema=LabelAlone,
+            prompt=label.ref,
+            structured=False,
+        )
+
     return Ask(
         name=prompt.ref.name,
         inputs=inputs,
-        messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
+        messages=prompt.messages(inputs),
         schema=ExaminationWithReference if references else Examination,
         prompt=prompt.ref,
+        alone=alone,
     )

@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol
 from misslink.judging.claims import read_claims
 from misslink.judging.examination import Examination, examine
 from misslink.judging.protocol import Ask, Reply
-from misslink.types import Case, Claim, Passage, Status, Trace
+from misslink.prompting import BUILT_IN, Prompts
+from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
 __all__ = ["Finding", "JudgedMetric", "Subject", "failed", "skipped"]
 
@@ -22,6 +23,7 @@ class Subject:
     case: Case
     trace: Trace
     k: int
+    prompts: Prompts = BUILT_IN
     _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -58,7 +60,7 @@ class Subject:
             return "the answer is empty"
         references = () if self.case.expects_answer is False else self.case.references
         texts = tuple(passage.text for passage in self.context)
-        return examine(self.case.question, texts, self.answer, references)
+        return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Finding:
     passages: Mapping[str, float | None] | None = None
     parts: Mapping[str, float | None] | None = None
     reason: str | None = None
+    repeats: Repeats | None = None
 
 
 class JudgedMetric(Protocol):

@@ -1,19 +1,63 @@
-"""What every judge takes and gives: an Ask goes in, a Reply comes out."""
+"""What every judge takes and gives: an Ask goes in, a Reply comes out.
+
+A judge is wrapped by other judges, each of which does one thing (`misslink.judging.wrappers`):
+the throttle, the budget, the ledger, the repair. What they tell each other beside replies are the
+three exceptions below; none of them reaches a user.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
+from misslink.judging.schema import strict_schema
 from misslink.types import PromptRef, Usage
 
-__all__ = ["Ask", "Judge", "Reply"]
+__all__ = ["Ask", "Judge", "NotAskedError", "Probabilities", "Reply", "TryAgainError"]
+
+Probabilities = Mapping[str, Mapping[str, float]]  # place in the reply -> label -> probability
+
+
+class TryAgainError(Exception):
+    """No reply came, and the same question may fare better later.
+
+    Parameters
+    ----------
+    problem : str
+        Why, as part of a sentence.
+    kind : {'rate', 'server', 'connection', 'time'}
+        Told to slow down; the server failed; the connection broke; no reply came in time.
+    after : float or None
+        Seconds that the server asks to wait.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        kind: Literal["rate", "server", "connection", "time"],
+        after: float | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.kind = kind
+        self.after = after
+
+
+class NotAskedError(Exception):
+    """A question is not put, on purpose: the budget or the time of the run is used up.
+
+    Its verdicts are skipped, and a later run goes on.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -31,6 +75,13 @@ class Ask:
     schema : type of BaseModel
         What the answer must be.
     prompt : PromptRef
+    repeat : int
+        Which of several samples of the same question is wanted, from 0.
+    alone : callable or None
+        Returns the question whose answer is one label, for a judge that cannot answer this one.
+    structured : bool
+        Whether the answer is wanted as JSON. False: as one word, a label of the schema's only
+        field, and no schema is sent.
     """
 
     name: str
@@ -38,6 +89,9 @@ class Ask:
     messages: tuple[Mapping[str, str], ...]
     schema: type[BaseModel]
     prompt: PromptRef
+    repeat: int = 0
+    alone: Callable[[], Ask] | None = field(default=None, compare=False, repr=False)
+    structured: bool = True
 
     @property
     def json_schema(self) -> dict[str, Any]:
@@ -46,7 +100,10 @@ class Ask:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of what is asked: the messages, which hold every input, and the schema."""
+        """SHA-256 of what is asked: the messages, which hold every input, and the schema.
+
+        The same for every sample of it.
+        """
         content = json.dumps(
             [list(map(dict, self.messages)), self.json_schema], sort_keys=True, ensure_ascii=False
         )
@@ -56,6 +113,8 @@ class Ask:
     def characters(self) -> int:
         """Length of all messages and the JSON schema; a quarter of it is about the tokens."""
         text = sum(len(message["content"]) for message in self.messages)
+        if not self.structured:
+            return text
         return text + len(json.dumps(self.json_schema, separators=(",", ":")))
 
 
@@ -66,77 +125,92 @@ class Reply:
     Parameters
     ----------
     parsed : BaseModel or None
-        An instance of the ask's schema; None where the reply could not be read as one.
+        An instance of the ask's schema, or of that of ``ask.alone()``; None where the reply could
+        not be read as one.
     raw : str
         The reply as it came.
     usage : Usage or None
-    probabilities : mapping of str to float
-        P(good label) by place in the reply, such as ``claims.0``, where the judge gives it.
+    probabilities : mapping of str to mapping of str to float
+        The probability of each label by place in the reply, such as ``claims.0.support``, where
+        the judge gives it; the labels of one place sum to 1. The labels of a yes or no are
+        ``true`` and ``false``.
     problem : str or None
         Why `parsed` is None.
     from_ledger : bool
         Read from the ledger, so not paid for now.
+    judge : str or None
+        Who answered, where a judge passes on what another one said. None: the judge itself.
     """
 
     parsed: BaseModel | None
     raw: str
     usage: Usage | None = None
-    probabilities: Mapping[str, float] = field(default_factory=dict)
+    probabilities: Probabilities = field(default_factory=dict)
     problem: str | None = None
     from_ledger: bool = False
+    judge: str | None = None
+
+    @classmethod
+    def nothing(cls, problem: str) -> Reply:
+        """Return the reply for an ask to which nothing came back, so nothing was paid.
+
+        The ledger does not keep it, and a later run asks once more.
+        """
+        return cls(parsed=None, raw="", problem=problem)
+
+    @property
+    def came(self) -> bool:
+        """Whether the judge's words arrived, readable or not."""
+        return self.parsed is not None or bool(self.raw) or self.usage is not None
+
+    def chance(self, place: str, *labels: str) -> float | None:
+        """Return the probability of any of `labels` at `place`; None where it is not known."""
+        of_label = self.probabilities.get(place)
+        if of_label is None:
+            return None
+        return min(1.0, sum(of_label.get(label, 0.0) for label in labels))
 
 
 class Judge(Protocol):
     """Anything that answers an Ask.
 
     ``name`` goes into every verdict; ``identity`` holds what a reply depends on beside the ask
-    (model, parameters, version of fitted coefficients), never a key or a header. A judge may have
-    a ``note``, one line that readers of its verdicts must know, and a ``threshold``, its own cut
-    of P(good).
+    (model, parameters, version of fitted coefficients), never a key or a header.
+
+    A judge may have more, and whoever wants it asks with ``getattr``:
+
+    ``note`` (str)
+        One line that readers of its verdicts must know.
+    ``threshold`` (float)
+        Its own cut of P(good).
+    ``context_length`` (int or None)
+        How many tokens prompt and reply may have together.
+    ``max_tokens`` (int)
+        The longest reply that is paid for, in tokens.
+    ``abilities`` (mapping) and ``learn(abilities)``
+        What it found out about its server, as JSON values, and how it is told so again; the
+        ledger keeps it, so that a resumed run asks as the first one did.
+    ``reachable()`` (async)
+        Raises JudgeUnreachableError where asking would surely fail; costs no tokens.
     """
 
     name: str
     identity: Mapping[str, Any]
 
     async def ask(self, ask: Ask) -> Reply:
-        """Answer, or raise JudgeUnreachableError when asking on is pointless."""
+        """Answer.
+
+        Raises
+        ------
+        TryAgainError
+            Nothing came, and later it may.
+        NotAskedError
+            The question is not put, on purpose.
+        JudgeUnreachableError
+            Asking on is pointless.
+        """
         ...
 
     async def close(self) -> None:
         """Let go of connections and files."""
         ...
-
-
-@cache
-def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of `model` as strict servers want it, without titles and defaults.
-
-    Worked out once a model, for it costs as much as a whole request; nobody may change it.
-    """
-    raw = model.model_json_schema()
-    definitions = raw.pop("$defs", {})
-
-    def close(node: Any) -> Any:
-        if isinstance(node, list):
-            return [close(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return close(definitions[node["$ref"].rsplit("/", 1)[-1]])
-        dropped = ("title", "default", "description")
-        kept: dict[str, Any] = {}
-        for name, item in node.items():
-            if name == "properties":
-                kept[name] = {field: close(spec) for field, spec in item.items()}
-            elif name not in dropped:
-                kept[name] = close(item)
-        if "properties" in kept:
-            kept["required"] = list(kept["properties"])
-            kept["additionalProperties"] = False
-        options = kept.get("anyOf", [])
-        if options and all(set(option) == {"type"} for option in options):
-            return {"type": [option["type"] for option in options]}  # shorter, same meaning
-        return kept
-
-    closed: dict[str, Any] = close(raw)
-    return closed

@@ -10,7 +10,9 @@ import pytest
 
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import Subject
-from misslink.judging.opening import open_judge, ping_spec
+from misslink.judging.opening import open_judge
+from misslink.judging.ping import ping_spec
+from misslink.judging.terms import Terms
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
 
@@ -46,7 +48,10 @@ def test_a_real_models_reply_fits_the_schema_and_becomes_verdicts(server, tmp_pa
 
     async def ask():
         judge = open_judge(
-            "openai:smollm2", ledger=tmp_path / "l.sqlite", concurrency=1, base_url=server
+            "openai:smollm2",
+            ledger=tmp_path / "l.sqlite",
+            concurrency=1,
+            terms=Terms(base_url=server),
         )
         try:
             return await judge_case(Subject(case, trace, 5), metrics, judge), judge.usage()
@@ -70,6 +75,6 @@ def test_a_real_models_reply_fits_the_schema_and_becomes_verdicts(server, tmp_pa
 
 
 def test_ping_says_what_a_llama_cpp_server_can_do(server):
-    found = asyncio.run(ping_spec("openai:smollm2", base_url=server))
+    found = asyncio.run(ping_spec("openai:smollm2", Terms(base_url=server)))
     assert found["structure"] == "json_schema"
     assert found["logprobs"] in {True, None}

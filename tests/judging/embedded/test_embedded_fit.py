@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from misslink.judging.embedded import open_embedded
+from misslink.judging.embedded.fitted import load_fit
+from misslink.judging.embedded.lexical import FEATURES
 from misslink.judging.examination import Examination
-from misslink.judging.fitted import load_fit
-from misslink.judging.lexical import FEATURES
 from misslink.judging.protocol import Ask
 from misslink.types import PromptRef
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data"
 LABELS = DATA / "faithfulness" / "ragtruth_qa_dev.jsonl"
 needs_labels = pytest.mark.skipif(not LABELS.exists(), reason="no ../shared/data with the labels")
@@ -46,7 +46,11 @@ def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
             "answer": row["answer"],
         }
         reply = await judge.ask(Ask("examination", inputs, (), Examination, prompt))
-        claims = [p for place, p in reply.probabilities.items() if place.startswith("claims.")]
+        claims = [
+            at["supported"]
+            for place, at in reply.probabilities.items()
+            if place.startswith("claims.")
+        ]
         assert len(claims) == len(reply.parsed.claims)
         return min(claims, default=1.0)
 

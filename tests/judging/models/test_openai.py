@@ -10,8 +10,7 @@ from honest_judge import small_ask
 from judge_faults import after, broken_json, error_body, no_schema, no_structure, reset, status
 from judge_server import JudgeServer, completion
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.openai import open_openai
-from misslink.judging.reading import came
+from misslink.judging.models.openai import open_openai
 
 KEY = "sk-secret-0123456789"
 
@@ -97,7 +96,7 @@ def test_a_question_refused_for_itself_is_that_questions_failure(judge_server):
     found = replies(judge_server, 3)
     assert [reply.parsed is None for reply in found] == [False, True, False]
     assert "longer than the context" in found[1].problem
-    assert not came(found[1])
+    assert not found[1].came
     assert len(judge_server.calls) == 3
 
 
@@ -148,14 +147,14 @@ def test_trouble_that_stays_is_a_failure_to_which_nothing_came(judge_server, scr
     (reply,) = replies(judge_server, max_retries=0)
     assert reply.parsed is None
     assert why in reply.problem
-    assert not came(reply)
+    assert not reply.came
 
 
 def test_a_server_that_hangs_is_left_after_the_timeout_and_not_asked_again(judge_server):
     judge_server.script = lambda _: judge_server.wait_until_stopped()
     (reply,) = replies(judge_server, timeout=0.3)
     assert "no reply came" in reply.problem
-    assert not came(reply)
+    assert not reply.came
     assert len(judge_server.calls) == 1
 
 
@@ -179,7 +178,7 @@ def test_an_unreadable_reply_is_a_failure_that_keeps_its_words(judge_server, scr
     (reply,) = replies(judge_server)
     assert reply.parsed is None
     assert why in reply.problem
-    assert came(reply)
+    assert reply.came
     assert reply.usage.prompt_tokens > 0
     assert len(judge_server.calls) == 1
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from misslink.judging.reading import came, nothing, read_answer, read_completion
+from misslink.judging.models.reading import read_answer, read_completion
+from misslink.judging.protocol import Reply
 from misslink.types import Usage
 
 
@@ -96,7 +97,7 @@ def test_an_unreadable_completion_says_why_and_is_known_to_have_come(message, fi
     assert reply.parsed is None
     assert why in reply.problem
     assert reply.raw
-    assert came(reply)
+    assert reply.came
 
 
 def test_a_readable_answer_stands_although_the_limit_was_reached():
@@ -119,7 +120,7 @@ def test_a_readable_answer_stands_although_the_limit_was_reached():
 def test_a_body_without_a_completion_counts_as_nothing(body):
     reply = read_completion(body, Said)
     assert reply.problem
-    assert not came(reply)
+    assert not reply.came
 
 
 def test_usage_of_a_strange_shape_is_missing_not_zero():
@@ -129,4 +130,4 @@ def test_usage_of_a_strange_shape_is_missing_not_zero():
 
 
 def test_nothing_is_nothing():
-    assert not came(nothing("the server hung up"))
+    assert not Reply.nothing("the server hung up").came

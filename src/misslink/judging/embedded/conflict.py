@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set as AbstractSet
 
-from misslink.judging.numerals import with_digits
+from misslink.judging.embedded.numerals import with_digits
 from misslink.text import STOPWORDS, fold
 
 __all__ = ["conflicts"]

@@ -16,8 +16,12 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from misslink.errors import InputError
-from misslink.judging.abstention import claim_spans, declines
-from misslink.judging.agreement import agree_at_start, carries
+from misslink.judging.embedded.abstention import claim_spans, declines
+from misslink.judging.embedded.agreement import agree_at_start, carries
+from misslink.judging.embedded.fitted import Fit, figures, load_fit
+from misslink.judging.embedded.lexical import Context, Match
+from misslink.judging.embedded.minilm import SentenceSimilarity
+from misslink.judging.embedded.relevance import RELEVANT, passage_relevance, response_of
 from misslink.judging.examination import (
     ClaimSaid,
     ClaimSaidWithReference,
@@ -26,11 +30,7 @@ from misslink.judging.examination import (
     PassageSaid,
     ReferenceSaid,
 )
-from misslink.judging.fitted import Fit, figures, load_fit
-from misslink.judging.lexical import Context, Match
-from misslink.judging.minilm import SentenceSimilarity
 from misslink.judging.protocol import Ask, Judge, Reply
-from misslink.judging.relevance import RELEVANT, passage_relevance, response_of
 from misslink.registry import judges
 from misslink.text import sentences
 from misslink.types import Support
@@ -39,7 +39,7 @@ __all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation", "rul
 
 # The modules that decide.
 RULES = (
-    *("abstention", "agreement", "conflict", "embedded", "fitted", "lexical", "minilm"),
+    *("abstention", "agreement", "conflict", "judge", "fitted", "lexical", "minilm"),
     *("numerals", "polarity", "relevance"),
 )
 Held = tuple[Match, float]  # a claim's match and its P(supported)
@@ -107,9 +107,15 @@ class EmbeddedJudge:
             else parsed,
             raw="",
             probabilities={
-                **{f"claims.{i}": probability for i, (_, probability) in enumerate(held)},
-                **{f"passages.{i}": probability for i, probability in enumerate(relevance)},
-                "response": response_probability,
+                **{
+                    f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
+                    for i, (_, p) in enumerate(held)
+                },
+                **{
+                    f"passages.{i}.relevant": {"true": p, "false": 1 - p}
+                    for i, p in enumerate(relevance)
+                },
+                "response": {"answers": response_probability, "evades": 1 - response_probability},
             },
         )
 
@@ -241,7 +247,7 @@ def rules_version() -> str:
     """SHA-256, 16 digits, of the code that decides; a kept reply of other rules is not reused."""
     package = files("misslink")
     sources = [package.joinpath("text.py")]
-    sources += [package.joinpath("judging", f"{name}.py") for name in RULES]
+    sources += [package.joinpath("judging", "embedded", f"{name}.py") for name in RULES]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 

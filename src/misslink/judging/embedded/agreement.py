@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from misslink.judging.lexical import without_ending
-from misslink.judging.numerals import with_digits
-from misslink.judging.polarity import is_bare, polarity, without_polarity
+from misslink.judging.embedded.lexical import without_ending
+from misslink.judging.embedded.numerals import with_digits
+from misslink.judging.embedded.polarity import is_bare, polarity, without_polarity
 from misslink.text import STOPWORDS, fold
 from misslink.types import Support
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.judging.numerals import numbers, with_digits
+from misslink.judging.embedded.numerals import numbers, with_digits
 
 
 @pytest.mark.parametrize(

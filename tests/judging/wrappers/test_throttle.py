@@ -9,8 +9,8 @@ import pytest
 from honest_judge import small_ask
 from judge_faults import after, status
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.openai import open_openai
-from misslink.judging.throttle import Throttle
+from misslink.judging.models.openai import open_openai
+from misslink.judging.wrappers.throttle import Throttle
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from misslink.judging.lexical import Match
+from misslink.judging.embedded.lexical import Match
 
 __all__ = ["CERTAIN", "Fit", "figures", "load_fit"]
 
@@ -103,6 +103,6 @@ def figures() -> dict[str, dict[str, Any]]:
 @cache
 def _read() -> dict[str, Any]:
     content: dict[str, Any] = json.loads(
-        files("misslink.judging").joinpath("embedded.json").read_text(encoding="utf-8")
+        files("misslink.judging.embedded").joinpath("embedded.json").read_text(encoding="utf-8")
     )
     return content

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from misslink.errors import InputError
-from misslink.judging.replies import Replies
+from misslink.judging.wrappers.replies import Replies
 
 
 def open_and_close(path):

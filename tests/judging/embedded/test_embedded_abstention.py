@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.judging.abstention import claim_spans, declines, says_absent, without_sources
+from misslink.judging.embedded.abstention import claim_spans, declines, says_absent, without_sources
 
 
 @pytest.mark.parametrize(

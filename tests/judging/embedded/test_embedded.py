@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError, MissingExtraError
-from misslink.judging import embedded, minilm
-from misslink.judging.embedded import RULES, figures, open_embedded, relation, rules_version
+from misslink.judging.embedded import RULES, figures, minilm, open_embedded, relation, rules_version
+from misslink.judging.embedded import judge as embedded
+from misslink.judging.embedded.fitted import load_fit
+from misslink.judging.embedded.lexical import Context
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
-from misslink.judging.fitted import load_fit
-from misslink.judging.lexical import Context
 from misslink.registry import judges
 
 TOWER = "The Eiffel Tower is 330 metres tall. It was completed in 1889 by Gustave Eiffel's company."
@@ -34,7 +34,7 @@ def examined(answer, question=QUESTION, passages=PASSAGES, references=()):
 def only_claim(answer, **options):
     reply = examined(answer, **options)
     (claim,) = reply.parsed.claims
-    return claim, reply.probabilities["claims.0"]
+    return claim, reply.chance("claims.0.support", "supported")
 
 
 def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
@@ -119,7 +119,7 @@ def test_an_answer_that_states_nothing_has_no_claims(answer):
 def test_a_decline_has_no_claims_and_is_called_one():
     reply = examined("I don't know. The passages do not mention it.")
     assert (reply.parsed.claims, reply.parsed.response) == ((), "declines")
-    assert reply.probabilities["response"] < 0.5
+    assert reply.chance("response", "answers") < 0.5
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,17 @@ def test_the_response_is_told_by_the_words_of_the_question(answer, response):
 def test_passages_with_the_words_of_the_question_are_relevant():
     reply = examined("330 metres.")
     assert [(p.passage, p.relevant) for p in reply.parsed.passages] == [(1, True), (2, False)]
-    assert reply.probabilities["passages.0"] > 0.5 > reply.probabilities["passages.1"]
+    assert reply.chance("passages.0.relevant", "true") > 0.5
+    assert reply.chance("passages.1.relevant", "true") < 0.5
 
 
 def test_a_claim_is_supported_exactly_when_its_probability_reaches_the_cut():
     answer = "The tower is 330 metres tall. It is 400 metres wide. Twilio paid. Paris is in France."
     reply = examined(answer)
     for index, claim in enumerate(reply.parsed.claims):
-        assert (claim.support == "supported") == (reply.probabilities[f"claims.{index}"] >= CUT)
+        assert (claim.support == "supported") == (
+            reply.chance(f"claims.{index}.support", "supported") >= CUT
+        )
 
 
 def test_references_are_held_against_the_answer_and_the_answer_against_them():
@@ -278,7 +281,7 @@ def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
     )
     again = type(reply.parsed).model_validate_json(reply.parsed.model_dump_json())
     assert again == reply.parsed
-    assert all(0 <= probability <= 1 for probability in reply.probabilities.values())
+    assert all(0 <= p <= 1 for at in reply.probabilities.values() for p in at.values())
     for claim in reply.parsed.claims:
         assert claim.text in answer
         assert (claim.quote is None) == (claim.support == "unsupported")
@@ -364,16 +367,15 @@ def test_another_question_is_not_answered():
 
 def test_every_module_that_decides_is_in_the_rules_version():
     """What the judge imports, however far down, but for what only carries answers about."""
-    carriers = {"examination", "protocol"}
-    found, waiting = set(), ["embedded"]
+    found, waiting = set(), ["judge"]
     while waiting:
         name = waiting.pop()
         found.add(name)
         source = Path(embedded.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
         imported = set(
-            re.findall(r"^\s*from misslink\.judging\.(\w+) import", source, re.MULTILINE)
+            re.findall(r"^\s*from misslink\.judging\.embedded\.(\w+) import", source, re.MULTILINE)
         )
-        waiting += imported - found - carriers
+        waiting += imported - found
     assert found == set(RULES)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.protocol import Ask, Judge, Reply
-from misslink.judging.reading import came
 
 __all__ = ["Throttle"]
 
@@ -64,7 +63,7 @@ class Throttle:
             except JudgeUnreachableError as outage:
                 self._outage = str(outage)
                 raise
-            self._failures = 0 if came(reply) else self._failures + 1
+            self._failures = 0 if reply.came else self._failures + 1
             if self._failures >= _FAILURES_IN_A_ROW:
                 self._outage = (
                     f"the judge {self.name} failed {self._failures} questions in a row, "

@@ -12,8 +12,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.judging.protocol import Ask, Judge, Reply
-from misslink.judging.reading import came
-from misslink.judging.replies import Replies
+from misslink.judging.wrappers.replies import Replies
 from misslink.types import Usage
 
 __all__ = ["Ledger"]
@@ -61,14 +60,12 @@ class Ledger:
         self._broken: InputError | None = None
         self._replies = Replies(path)
 
-    async def ask(self, ask: Ask, *, repeat: int = 0) -> Reply:
+    async def ask(self, ask: Ask) -> Reply:
         """Return what the judge said to `ask`, now or before.
 
         Parameters
         ----------
         ask : Ask
-        repeat : int
-            Which of several samples of the same ask is wanted, from 0.
 
         Raises
         ------
@@ -77,7 +74,7 @@ class Ledger:
         JudgeUnreachableError
             The judge has to be asked and cannot be.
         """
-        key = self._key(ask, repeat)
+        key = self._key(ask)
         kept = self._replies.get(key, ask)
         if kept is not None:
             self.from_ledger += 1
@@ -87,11 +84,11 @@ class Ledger:
         running = self._in_flight.get(key)
         if running is not None:
             reply = await asyncio.shield(running)
-            if came(reply):
+            if reply.came:
                 self.from_ledger += 1
                 return replace(reply, from_ledger=True)
             return reply
-        task = asyncio.create_task(self._ask_and_keep(key, ask, repeat))
+        task = asyncio.create_task(self._ask_and_keep(key, ask))
         self._in_flight[key] = task
         task.add_done_callback(lambda done: self._landed(key, done))
         # Shielded: a call that is on its way is paid for, so it is kept even if nobody waits now.
@@ -131,16 +128,16 @@ class Ledger:
         await asyncio.gather(*left, return_exceptions=True)
         self._replies.close()
 
-    async def _ask_and_keep(self, key: str, ask: Ask, repeat: int) -> Reply:
+    async def _ask_and_keep(self, key: str, ask: Ask) -> Reply:
         reply = await self.judge.ask(ask)
         self.calls += 1
         if reply.usage is not None:
             self._usages.append(reply.usage)
-        if not came(reply):
+        if not reply.came:
             return reply
         try:
             self._replies.add(
-                key, ask, reply, identity=self._identity, judge=self.name, repeat=repeat
+                key, ask, reply, identity=self._identity, judge=self.name, repeat=ask.repeat
             )
             # Another process may have been first; then both go on with what the file holds.
             stored = self._replies.get(key, ask)
@@ -154,6 +151,6 @@ class Ledger:
         if not task.cancelled():
             task.exception()  # looked at here, so that asyncio does not report it as forgotten
 
-    def _key(self, ask: Ask, repeat: int) -> str:
-        content = json.dumps([self._identity, ask.key, repeat])
+    def _key(self, ask: Ask) -> str:
+        content = json.dumps([self._identity, ask.key, ask.repeat])
         return hashlib.sha256(content.encode()).hexdigest()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from misslink.judging.abstention import declines, says_absent
-from misslink.judging.lexical import SAID_OF_SOURCES, stems
+from misslink.judging.embedded.abstention import declines, says_absent
+from misslink.judging.embedded.lexical import SAID_OF_SOURCES, stems
 
 __all__ = ["passage_relevance", "response_of"]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from honest_judge import small_ask
-from misslink.judging.dialect import Dialect
+from misslink.judging.models.dialect import Dialect
 
 SETTINGS = {"model": "m", "temperature": 0.0, "seed": 7, "max_tokens": 100}
 

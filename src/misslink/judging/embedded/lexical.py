@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from misslink.judging.abstention import SOURCE_WORDS, without_sources
-from misslink.judging.conflict import conflicts
-from misslink.judging.numerals import numbers, with_digits
-from misslink.judging.polarity import without_polarity
+from misslink.judging.embedded.abstention import SOURCE_WORDS, without_sources
+from misslink.judging.embedded.conflict import conflicts
+from misslink.judging.embedded.numerals import numbers, with_digits
+from misslink.judging.embedded.polarity import without_polarity
 from misslink.text import STOPWORDS, fold, sentences
 
 __all__ = ["FEATURES", "Context", "Match", "Sentence", "stems", "without_ending"]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.dialect import Dialect
-from misslink.judging.outage import trouble, why_pointless
+from misslink.judging.models.dialect import Dialect
+from misslink.judging.models.outage import trouble, why_pointless
+from misslink.judging.models.reading import read_answer, read_completion
 from misslink.judging.protocol import Ask, Reply
-from misslink.judging.reading import came, nothing, read_answer, read_completion
 from misslink.registry import judges
 
 if TYPE_CHECKING:
@@ -222,27 +222,27 @@ class OpenAIJudge:
                     chat = self._client().chat.completions.with_raw_response
                     response = await chat.create(**body)
             except TimeoutError:
-                return nothing(f"no reply came within {self._connection['timeout']:g} s")
+                return Reply.nothing(f"no reply came within {self._connection['timeout']:g} s")
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 self._raise_if_pointless(error)
                 complaint = self._said(error)
                 other = None if self._settled else dialect.without(complaint)
                 if other is None:
-                    return nothing(f"the judge refused the question: {complaint}")
+                    return Reply.nothing(f"the judge refused the question: {complaint}")
                 dialect = other
             except openai.APIError as error:
                 self._raise_if_pointless(error)
-                return nothing(trouble(error, self._said(error)))
+                return Reply.nothing(trouble(error, self._said(error)))
             else:
                 reply = self._read(response.http_response.text, ask.schema)
-                if came(reply):
+                if reply.came:
                     self._dialect, self._settled = dialect, True
                 return reply
 
     def _read(self, body: str, schema: type[BaseModel]) -> Reply:
         """Read a completion, then take the key out: a short key may be part of any word."""
         reply = read_completion(body, schema)
-        if not came(reply):
+        if not reply.came:
             return read_completion(self._censored(body), schema)
         raw = self._censored(reply.raw)
         parsed = reply.parsed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from misslink.judging.polarity import is_bare, polarity, without_polarity
+from misslink.judging.embedded.polarity import is_bare, polarity, without_polarity
 
 
 @pytest.mark.parametrize(

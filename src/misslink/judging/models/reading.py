@@ -12,24 +12,10 @@ from pydantic import BaseModel, ValidationError
 from misslink.judging.protocol import Reply
 from misslink.types import Usage
 
-__all__ = ["came", "nothing", "read_answer", "read_completion"]
+__all__ = ["read_answer", "read_completion"]
 
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _EXCERPT = 300  # characters of somebody else's message that fit into one of ours
-
-
-def nothing(problem: str) -> Reply:
-    """Return the reply for an ask to which nothing came back, so nothing was paid.
-
-    Its `raw` is empty and it has no usage, which is how `came` knows it again: the ledger does not
-    keep it, and a later run asks once more.
-    """
-    return Reply(parsed=None, raw="", problem=problem)
-
-
-def came(reply: Reply) -> bool:
-    """Whether the judge's words arrived, readable or not."""
-    return reply.parsed is not None or bool(reply.raw) or reply.usage is not None
 
 
 def read_answer(text: str, schema: type[BaseModel]) -> tuple[BaseModel | None, str | None]:
@@ -81,17 +67,17 @@ def read_completion(body: str, schema: type[BaseModel]) -> Reply:
     Returns
     -------
     Reply
-        Where the body holds no completion at all, the one of `nothing`.
+        Where the body holds no completion at all, the one of `Reply.nothing`.
     """
     try:
         completion = json.loads(body)
     except ValueError:
-        return nothing(f"the server's answer is not JSON: {body[:_EXCERPT]!r}")
+        return Reply.nothing(f"the server's answer is not JSON: {body[:_EXCERPT]!r}")
     choices = completion.get("choices") if isinstance(completion, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return nothing(f"the server sent no completion: {body[:_EXCERPT]}")
+        return Reply.nothing(f"the server sent no completion: {body[:_EXCERPT]}")
 
     usage = _usage(completion.get("usage"))
     content = _content(message.get("content"))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,28 +17,31 @@ from honest_judge import small_ask
 from judge_faults import after, broken_json, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.ledger import Ledger
-from misslink.judging.openai import open_openai
+from misslink.judging.models.openai import open_openai
 from misslink.judging.protocol import Reply
-from misslink.judging.throttle import Throttle
+from misslink.judging.wrappers.ledger import Ledger
+from misslink.judging.wrappers.throttle import Throttle
 
 KEY = "sk-secret-0123456789"
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 ASK_IN_A_PROCESS = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from honest_judge import small_ask
 from misslink.judging.opening import open_judge
+from misslink.judging.terms import Terms
 
 async def put(url, path, count, concurrency):
+    terms = Terms(base_url=url)
     judge = open_judge(
-        "openai:test-judge", ledger=Path(path), concurrency=int(concurrency), base_url=url
+        "openai:test-judge", ledger=Path(path), concurrency=int(concurrency), terms=terms
     )
     asks = [small_ask(n) for n in range(int(count))]
     replies = await asyncio.gather(*(judge.ask(ask) for ask in asks))
     await judge.close()
-    print(sum(reply.parsed is not None for reply in replies), judge.calls, judge.from_ledger)
+    spent = judge.usage()
+    print(sum(r.parsed is not None for r in replies), spent["calls"], spent["from_ledger"])
 
 asyncio.run(put(*sys.argv[2:]))
 """
@@ -129,7 +133,7 @@ def test_each_repetition_is_a_question_of_its_own(judge_server, tmp_path):
     async def put():
         async with ledger(judge_server, tmp_path / "l") as judge:
             for repeat in (0, 1, 2, 1):
-                await judge.ask(small_ask(1), repeat=repeat)
+                await judge.ask(replace(small_ask(1), repeat=repeat))
             return judge.calls, judge.from_ledger
 
     assert asyncio.run(put()) == (3, 1)
@@ -178,7 +182,7 @@ def test_probabilities_come_back_too(tmp_path):
         async def ask(self, ask):
             answer = {"claims": [], "passages": [], "response": "answers"}
             parsed = ask.schema.model_validate(answer)
-            return Reply(parsed, "raw", probabilities={"claims.0": 0.25})
+            return Reply(parsed, "raw", probabilities={"claims.0.support": {"supported": 0.25}})
 
         async def close(self):
             pass
@@ -191,7 +195,9 @@ def test_probabilities_come_back_too(tmp_path):
 
     found, calls = asyncio.run(put())
     assert calls == 1
-    assert [reply.probabilities for reply in found] == [{"claims.0": 0.25}] * 2
+    assert [reply.probabilities for reply in found] == [
+        {"claims.0.support": {"supported": 0.25}}
+    ] * 2
     assert [reply.usage for reply in found] == [None, None]
 
 

@@ -1,0 +1,118 @@
+"""On what terms a judge is asked: where it is, how fast, how often, for how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from misslink.errors import InputError
+
+__all__ = ["Price", "Terms"]
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Price:
+    """What tokens cost, in money per million of them, whatever the currency."""
+
+    prompt: float
+    completion: float
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / _MILLION
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a judge is asked.
+
+    Parameters
+    ----------
+    base_url, api_key : str or None
+        Of a judge behind a server; each by default from the judge's own environment variables.
+    temperature : float or None
+        None: the judge's default, 0.
+    max_tokens : int or None
+        The longest reply that is paid for. None: the judge's default.
+    context_length : int or None
+        How many tokens prompt and reply may have together. None: what the server says; where it
+        does not say, a prompt is sent as it is.
+    timeout : float
+        Seconds for one call, after which it is tried again.
+    retries : int
+        How often a call that brought nothing is repeated.
+    deadline : float or None
+        Seconds for all judging of a run; then no further question is put.
+    rpm, tpm : int or None
+        Requests and tokens a minute that are never exceeded.
+    max_calls : int or None
+        How many questions are put at most.
+    max_cost : float or None
+        How much is spent at most; needs both prices.
+    price_in, price_out : float or None
+        Of a million prompt tokens and completion tokens, in any currency.
+    repeats : int
+        How often each question is put.
+    audit : float
+        Of a cascade: the share of what the cheap judge decided that the other one is asked too,
+        drawn at random, in [0, 1].
+    prompts : str, Path or None
+        A folder whose prompts go before the built-in ones of the same name, or the name of a
+        built-in folder of another language, such as ``de``.
+
+    Raises
+    ------
+    InputError
+        A number is out of range, or a cost is limited without prices.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    context_length: int | None = None
+    timeout: float = 300.0
+    retries: int = 5
+    deadline: float | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    repeats: int = 1
+    audit: float = 0.05
+    prompts: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        positive = (
+            *("max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm"),
+            *("repeats",),
+        )
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{_option(name)} is {value}; it must be more than 0")
+        for name in ("retries", "max_calls", "max_cost", "price_in", "price_out", "temperature"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise InputError(f"{_option(name)} is {value}; it must not be below 0")
+        if not 0 <= self.audit <= 1:
+            raise InputError(f"--audit is {self.audit:g}; it is a share, from 0 to 1")
+        if (self.price_in is None) != (self.price_out is None):
+            raise InputError("give both prices, --price-in and --price-out, or neither")
+        if self.max_cost is not None and self.price is None:
+            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+
+    @property
+    def price(self) -> Price | None:
+        """What tokens cost, where that is known."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return Price(self.price_in, self.price_out)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,1 @@
+"""What goes around a judge: each wrapper is a judge that asks another one."""
