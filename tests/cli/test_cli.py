@@ -107,6 +107,7 @@ def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslin
     assert document["coverage"]["faithfulness"] == {"scored": 2, "skipped": 0, "failed": 0}
     assert set(document["usage"]) == {
         "calls",
+        "not_asked",
         "from_ledger",
         "prompt_tokens",
         "completion_tokens",
@@ -222,7 +223,7 @@ def test_an_interrupted_run_says_how_to_go_on(misslink, files, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("misslink.pipeline.evaluate", interrupt)
+    monkeypatch.setattr("misslink.pipeline.evaluate_async", interrupt)
     code, _, err = misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
     assert code == 130
     assert "the same command with  --out run  goes on" in err

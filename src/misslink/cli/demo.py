@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from misslink.cli.evaluate import LEDGER_OPTION, run_and_print
+from misslink.cli.evaluate import run_and_print
+from misslink.cli.options import AS_JSON, LEDGER
 from misslink.errors import InputError
 
 __all__ = ["demo"]
@@ -23,8 +24,8 @@ def demo(
         help="A judge of your own.",
         show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded",
     ),
-    ledger: Path | None = LEDGER_OPTION,
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    ledger: Path | None = LEDGER,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a small real app (Chroma, MiniLM, SmolLM2) and write its report; needs no key."""
     from misslink.files import holds_run

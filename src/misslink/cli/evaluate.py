@@ -6,21 +6,22 @@ import datetime as dt
 import re
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from misslink.cli.output import own_stdout, print_json, print_summary, progress_bars
-
-__all__ = ["LEDGER_OPTION", "evaluate", "run_and_print"]
-
-LEDGER_OPTION = typer.Option(
-    None,
-    "--ledger",
-    help="Where judge replies are kept.",
-    show_default=".misslink/ledger.sqlite",
+from misslink.cli.options import AS_JSON, ASKING, BASE_URL, LEDGER, PROMPTS, asking
+from misslink.cli.output import (
+    own_stdout,
+    print_forecast,
+    print_json,
+    print_summary,
+    progress_bars,
 )
+
+__all__ = ["evaluate", "run_and_print"]
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
@@ -38,7 +39,8 @@ def evaluate(
         "embedded",
         "--judge",
         envvar="MISSLINK_JUDGE",
-        help="openai:MODEL, embedded or embedded:minilm (heuristics), or none (level 1 alone).",
+        help="openai:MODEL, langchain:PROVIDER:MODEL, llamacpp:FILE.gguf, embedded (a heuristic), "
+        "cascade:embedded,openai:MODEL, FILE.py:NAME, or none (level 1 alone).",
     ),
     out: Path | None = typer.Option(
         None, "--out", help="Run folder to write.", show_default="reports/DATE-TIME"
@@ -48,22 +50,51 @@ def evaluate(
         100, "--depth", min=1, help="How deep the retriever is asked for what it missed."
     ),
     concurrency: int = typer.Option(8, "--concurrency", min=1, help="Cases under way at once."),
-    ledger: Path | None = LEDGER_OPTION,
+    ledger: Path | None = LEDGER,
     id_key: str | None = typer.Option(
         None, "--id-key", help="Metadata key that holds a passage's id."
     ),
     input_key: str | None = typer.Option(
         None, "--input-key", help="Key under which the app takes its question."
     ),
-    base_url: str | None = typer.Option(
-        None,
-        "--base-url",
-        help="Of an OpenAI-compatible judge.",
-        show_default="OPENAI_BASE_URL",
-    ),
     seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a run of other inputs."),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Say what the judge would be asked and cost; ask it nothing."
+    ),
+    base_url: str | None = BASE_URL,
+    temperature: float | None = asking("--temperature", "Of the judge.", show_default="0"),
+    max_tokens: int | None = asking("--max-tokens", "Longest reply.", show_default="4096"),
+    context_length: int | None = asking(
+        "--context-length", "Tokens of prompt and reply.", show_default="what the server says"
+    ),
+    prompts: str | None = PROMPTS,
+    repeats: int = typer.Option(
+        1, "--repeats", help="How often each question is put.", rich_help_panel=ASKING
+    ),
+    audit: float = typer.Option(
+        0.05,
+        "--audit",
+        help="Of a cascade: share of what the cheap judge decided that both are asked.",
+        rich_help_panel=ASKING,
+    ),
+    timeout: float = typer.Option(
+        300.0, "--timeout", help="Seconds for one call.", rich_help_panel=ASKING
+    ),
+    retries: int = typer.Option(
+        5,
+        "--retries",
+        help="How often a call that brought nothing is repeated.",
+        rich_help_panel=ASKING,
+    ),
+    deadline: float | None = asking("--deadline", "Seconds for all judging; the rest is skipped."),
+    rpm: int | None = asking("--rpm", "Requests a minute, never exceeded."),
+    tpm: int | None = asking("--tpm", "Tokens a minute, never exceeded."),
+    price_in: float | None = asking("--price-in", "Of a million prompt tokens."),
+    price_out: float | None = asking("--price-out", "Of a million completion tokens."),
+    max_calls: int | None = asking("--max-calls", "Stop before the judge is asked more often."),
+    max_cost: float | None = asking("--max-cost", "Stop before more is spent; needs prices."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
     from misslink.judging.terms import Terms
@@ -71,6 +102,7 @@ def evaluate(
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     run_and_print(
         as_json,
+        dry_run=dry_run,
         app=app,
         goldset=goldset,
         traces=traces,
@@ -82,22 +114,48 @@ def evaluate(
         ledger=ledger,
         id_key=id_key,
         input_key=input_key,
-        terms=Terms(base_url=base_url),
+        terms=Terms(
+            base_url=base_url,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            context_length=context_length,
+            prompts=prompts,
+            repeats=repeats,
+            audit=audit,
+            timeout=timeout,
+            retries=retries,
+            deadline=deadline,
+            rpm=rpm,
+            tpm=tpm,
+            price_in=price_in,
+            price_out=price_out,
+            max_calls=max_calls,
+            max_cost=max_cost,
+        ),
         seed=seed,
         overwrite=overwrite,
         command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),
     )
 
 
-def run_and_print(as_json: bool, **options: Any) -> None:
-    """Evaluate with progress on stderr, and print the summary."""
-    from misslink.pipeline import evaluate as evaluate_line
+def run_and_print(
+    as_json: bool, *, dry_run: bool = False, command: str | None = None, **options: Any
+) -> None:
+    """Evaluate with progress on stderr, and print the summary, or what it would cost."""
+    from misslink.pipeline import Options, evaluate_async, forecast_async, in_a_loop
 
     if options["ledger"] is None:
         del options["ledger"]  # from Python, None means none; here it means the default one
     try:
         with own_stdout(), progress_bars() as progress:
-            run = evaluate_line(**options, progress=progress)
+            found = in_a_loop(
+                lambda: (
+                    forecast_async(Options(**options), progress)
+                    if dry_run
+                    else evaluate_async(**options, command=command, progress=progress)
+                ),
+                options["concurrency"],
+            )
     except KeyboardInterrupt:
         print(
             "misslink: interrupted; what was done is kept, "
@@ -105,7 +163,9 @@ def run_and_print(as_json: bool, **options: Any) -> None:
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    if as_json:
-        print_json(run.summary)
+    if dry_run:
+        print_json(asdict(found)) if as_json else print_forecast(found)
+    elif as_json:
+        print_json(found.summary)
     else:
-        print_summary(run.summary)
+        print_summary(found.summary)

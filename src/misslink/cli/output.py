@@ -10,9 +10,17 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from misslink.judging.forecast import Forecast
     from misslink.pipeline import Progress
 
-__all__ = ["own_stdout", "print_json", "print_summary", "progress_bars", "shown"]
+__all__ = [
+    "own_stdout",
+    "print_forecast",
+    "print_json",
+    "print_summary",
+    "progress_bars",
+    "shown",
+]
 
 _STAGES = {"app": "asking the app", "judge": "asking the judge"}
 
@@ -59,6 +67,17 @@ def progress_bars() -> Iterator[Progress]:
             bars.update(tasks[stage], completed=done)
 
         yield tick
+
+
+def print_forecast(found: Forecast) -> None:
+    """Print what a run would ask and cost."""
+    cost = "" if found.cost is None else f", which cost about {found.cost:.4g}"
+    print(
+        f"The judge would be asked {found.calls} questions ({found.from_ledger} more are answered "
+        f"by the ledger): about {found.prompt_tokens} prompt tokens and "
+        f"{found.completion_tokens} completion tokens{cost}.\n{found.basis}\n"
+        "Nothing has been asked."
+    )
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ class Staging:
         Hash of what was evaluated; a folder with a run of the same inputs may be replaced.
     work : str
         Hash of what a trace depends on beside its case; traces of an interrupted run with the same
-        one are used again.
+        one are used again, and those of a run in `out` whose judging was left unfinished.
     overwrite : bool
         Replace a run of other inputs, or write into a folder that holds something else; files
         that are not misslink's stay, under another name where it is needed.
@@ -71,6 +71,8 @@ class Staging:
             else:
                 (self.folder / "kept.jsonl").unlink(missing_ok=True)
                 marker.write_text(work, encoding="utf-8")
+            if not self.kept and not overwrite:
+                self.kept = _unfinished(self.out, work)
 
     def keep(self, trace: Trace) -> None:
         """Put a trace on disk at once, so that an interrupted run need not ask the app again."""
@@ -171,6 +173,18 @@ def _run_inputs(folder: Path) -> str | None:
         if "misslink" in held and isinstance(held.get("inputs"), str):
             return str(held["inputs"])
     return None
+
+
+def _unfinished(out: Path, work: str) -> dict[str, Trace]:
+    """The traces of the run in `out`, if its judging was left unfinished; failed ones are not."""
+    if _run_inputs(out) is None:
+        return {}
+    held = _read_json(out / "manifest.json")
+    if held.get("work") != work or not held.get("unfinished"):
+        return {}
+    lines = read_objects(out / "traces.jsonl")
+    traces = [parse(Trace, data, out / "traces.jsonl", line) for line, data in lines]
+    return {trace.case_id: trace for trace in traces if trace.error is None}
 
 
 @contextlib.contextmanager

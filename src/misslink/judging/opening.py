@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.judging.protocol import Ask, Judge, Reply
+from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply
 from misslink.judging.terms import Terms
 from misslink.judging.wrappers.ledger import Ledger
 from misslink.judging.wrappers.throttle import Throttle
+from misslink.manifest import shown_path
 from misslink.registry import judges
 
 __all__ = ["Opened", "innermost", "open_judge"]
@@ -35,6 +36,8 @@ class Opened:
     ----------
     name, identity, note
         The judge's own.
+    not_asked : int
+        Questions that were not put, on purpose: the budget or the time of the run is used up.
     """
 
     def __init__(self, judge: Judge, ledger: Ledger, terms: Terms) -> None:
@@ -43,11 +46,30 @@ class Opened:
         self.identity = judge.identity
         self.note: str | None = getattr(judge, "note", None)
         self.terms = terms
+        self.not_asked = 0
         self._ledger = ledger
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""
-        return await self.judge.ask(ask)
+        try:
+            return await self.judge.ask(ask)
+        except NotAskedError:
+            self.not_asked += 1
+            raise
+
+    def about(self) -> dict[str, Any]:
+        """What a reader of the run must know of how it was judged, as JSON values.
+
+        ``abilities`` of the judge where it found any out; the terms that change what is said.
+        """
+        terms = self.terms
+        return {
+            "abilities": getattr(innermost(self.judge), "abilities", None),
+            "repeats": terms.repeats,
+            "prompts": None if terms.prompts is None else shown_path(terms.prompts),
+            "price_in": terms.price_in,
+            "price_out": terms.price_out,
+        }
 
     async def reachable(self) -> None:
         """Ask nothing, but find out whether the judge could be asked; for use before an app is run.
@@ -73,7 +95,11 @@ class Opened:
             spent["completion_tokens"],
         )
         known = price is not None and prompt is not None and completion is not None
-        return {**spent, "cost": price.of(prompt, completion) if price and known else None}
+        return {
+            **spent,
+            "not_asked": self.not_asked,
+            "cost": price.of(prompt, completion) if price and known else None,
+        }
 
     async def close(self) -> None:
         """Close the judge and its files; calls in flight may come home first."""

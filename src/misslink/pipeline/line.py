@@ -1,0 +1,203 @@
+"""The straight line: gold set + app -> traces -> rank scores -> verdicts -> links -> estimates."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from misslink.judging.protocol import Judge
+from misslink.judging.terms import Terms
+from misslink.linking import summarise
+from misslink.manifest import manifest, shown_path
+from misslink.pipeline import stages
+from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
+from misslink.retrieval import score
+from misslink.summary import coverage, levels, slices
+from misslink.types import Case, Run, Trace
+
+__all__ = ["evaluate", "evaluate_async", "in_a_loop"]
+
+Result = TypeVar("Result")
+
+_NOTHING = {
+    "calls": 0,
+    "from_ledger": 0,
+    "not_asked": 0,
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "cost": None,
+}
+
+
+def evaluate(app: Any = None, goldset: Any = None, **options: Any) -> Run:
+    """Evaluate a RAG app, or traces of one, and return the run.
+
+    The synchronous face of `evaluate_async`, with the same parameters; it also works in a notebook
+    cell, where an event loop is already running.
+    """
+    return in_a_loop(
+        lambda: evaluate_async(app, goldset, **options), options.get("concurrency", CONCURRENCY)
+    )
+
+
+async def evaluate_async(
+    app: Any = None,
+    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None = None,
+    *,
+    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None = None,
+    judge: str | Judge | None = "embedded",
+    out: str | Path | None = None,
+    k: int = 5,
+    depth: int = 100,
+    concurrency: int = CONCURRENCY,
+    ledger: str | Path | None = LEDGER,
+    id_key: str | None = None,
+    input_key: str | None = None,
+    terms: Terms | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Run:
+    """Evaluate a RAG app, or traces of one.
+
+    Parameters
+    ----------
+    app : Runnable, retriever, callable, or str
+        The app under test, or where to import it from: ``package.module:name``, ``file.py:name``.
+    goldset : path, or iterable of Case or mapping
+    traces : path, or iterable of Trace or mapping
+        What an app did, in place of `app`.
+    judge : str, Judge or None
+        ``openai:MODEL``, ``langchain:PROVIDER:MODEL``, ``llamacpp:FILE.gguf``, ``embedded``,
+        ``cascade:embedded,openai:MODEL``, ``file.py:name``, a judge of your own, or ``none`` for
+        level 1 alone.
+    out : path or None
+        Run folder to write, with ``report.html`` in it. None: only the ledger is written.
+    k : int
+        Cut-off of the rank metrics, and of the context where the prompt was not seen.
+    depth : int
+        How deep the retriever is asked for passages that it missed.
+    concurrency : int
+        Cases, and judge calls, under way at once.
+    ledger : path or None
+        Where replies are kept so that none is paid twice. None: nowhere.
+    id_key : str or None
+        Metadata key that holds a passage's id; ``Document.id`` by default.
+    input_key : str or None
+        Key under which the app takes its question; found by itself in most apps.
+    terms : Terms or None
+        On what terms the judge is asked: its address and key, how often, how fast, for how much.
+    seed : int
+        Of the intervals that are drawn.
+    overwrite : bool
+        Replace a run of other inputs in `out`.
+    progress : callable or None
+        Called with the stage, how many cases are done, and how many there are.
+    command : str or None
+        The command line, for the report.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    InputError
+        Something given is wrong; nothing has been spent.
+    JudgeUnreachableError, AppUnreachableError
+        Replies paid for are in the ledger, traces beside `out`; the same call goes on.
+    """
+    options = Options(
+        app=app,
+        goldset=goldset,
+        traces=traces,
+        judge=judge,
+        out=out,
+        k=k,
+        depth=depth,
+        concurrency=concurrency,
+        ledger=ledger,
+        id_key=id_key,
+        input_key=input_key,
+        terms=terms or Terms(),
+        seed=seed,
+        overwrite=overwrite,
+    )
+    tick = progress or (lambda *_: None)
+    async with stages.given(options) as line:
+        if line.judge:
+            await line.judge.reachable()
+        seen = await stages.capture(line, tick)
+        cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
+        scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
+        verdicts = await stages.judge(line, seen, tick)
+        links = stages.link(line, seen, verdicts)
+        level_of = {metric.name: metric.level for metric in line.metrics}
+        about = {
+            "goldset": shown_path(line.gold.name),
+            "traces": shown_path(traces) if isinstance(traces, str | Path) else None,
+            **line.settings,
+            "judge_note": line.judge.note if line.judge else None,
+            "judging": line.judge.about() if line.judge else None,
+            "work": line.work,
+            "unfinished": sum(verdict.status == "failed" for verdict in verdicts)
+            + (line.judge.not_asked if line.judge else 0),
+        }
+        run = Run(
+            manifest=manifest(about, line.inputs, verdicts, command),
+            cases=line.gold.cases,
+            traces=tuple(seen.values()),
+            verdicts=tuple(verdicts),
+            links=tuple(links),
+            summary={
+                "run": str(out) if out else None,
+                "cases": len(line.gold.cases),
+                "judge": line.settings["judge"],
+                "judge_note": about["judge_note"],
+                "k": k,
+                **levels(scores, verdicts, level_of, seed=seed),
+                "link": summarise(links, seed=seed),
+                "coverage": coverage(verdicts, level_of),
+                "usage": line.judge.usage() if line.judge else _NOTHING,
+                "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
+            },
+        )
+        if line.staging:
+            line.staging.publish(run, run.html)
+    return run
+
+
+setattr(evaluate, "__signature__", inspect.signature(evaluate_async))  # noqa: B010 (mypy)
+evaluate.__doc__ = (evaluate.__doc__ or "") + (evaluate_async.__doc__ or "").partition("\n")[2]
+
+
+def in_a_loop(line: Callable[[], Coroutine[Any, Any, Result]], threads: Any) -> Result:
+    """Run what `line` returns to its end, also where an event loop is already running.
+
+    Parameters
+    ----------
+    line : callable
+    threads : int
+        How many synchronous apps are run at once.
+    """
+
+    async def within() -> Result:
+        # Synchronous apps run in threads: as many as there are cases under way.
+        wanted = threads if isinstance(threads, int) and threads > 0 else 1  # refused further on
+        pool = ThreadPoolExecutor(max_workers=wanted)
+        asyncio.get_running_loop().set_default_executor(pool)
+        return await line()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(within())
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(context.run, asyncio.run, within()).result()

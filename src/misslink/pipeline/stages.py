@@ -1,0 +1,206 @@
+"""The stages of the line: what is given, the app's traces, the judge's verdicts, the links."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
+from misslink.engines.local import each
+from misslink.errors import AppUnreachableError
+from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
+from misslink.judging.asking import judge_case
+from misslink.judging.metric import JudgedMetric, Subject
+from misslink.judging.opening import Opened, open_judge
+from misslink.linking import link_case
+from misslink.manifest import code_hash, content_hash, shown_path
+from misslink.pipeline.options import Options, Progress
+from misslink.prompting import Prompts
+from misslink.registry import judged_metrics
+from misslink.retrieval import still_wanted
+from misslink.types import Case, Link, Trace, Verdict
+
+__all__ = ["Given", "capture", "given", "judge", "link"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an evaluation starts from: everything read, loaded and opened, nothing asked yet."""
+
+    options: Options
+    gold: GoldSet
+    app: Any
+    brought: Mapping[str, Trace] | None
+    judge: Opened | None
+    metrics: tuple[JudgedMetric, ...]
+    prompts: Prompts
+    settings: Mapping[str, Any]
+    inputs: str
+    work: str
+    staging: Staging | None
+
+    def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
+        """Each case with its trace, in the gold set's order."""
+        for case in self.gold.cases:
+            yield Subject(case, traces[case.id], self.options.k, self.prompts)
+
+
+@asynccontextmanager
+async def given(options: Options) -> AsyncIterator[Given]:
+    """Read, load and open what `options` name; close it in the end.
+
+    Raises
+    ------
+    InputError
+        Something given is wrong; nothing has been spent.
+    """
+    gold = read_goldset(options.goldset or ())
+    brought = None
+    if options.traces is not None:
+        brought = match_traces(read_traces(options.traces), gold)
+    prompts = Prompts(Path(options.terms.prompts)) if options.terms.prompts else Prompts()
+    app = load_app(options.spec) if options.spec else options.app
+    async with AsyncExitStack() as held:
+        judge = open_judge(
+            options.judge,
+            ledger=Path(options.ledger) if options.ledger else None,
+            concurrency=options.concurrency,
+            terms=options.terms,
+        )
+        if judge:
+            held.push_async_callback(judge.close)
+        settings = _settings(options, judge)
+        # Whether two app objects are the same app nobody can tell: each call is a run of its own.
+        which = uuid.uuid4().hex if brought is None and options.spec is None else None
+        identity = judge and dict(judge.identity)
+        told = [settings, which, options.terms.repeats]
+        inputs = content_hash([gold.cases, brought, identity, told])
+        code = code_hash(options.spec) if options.spec else which
+        app_settings = [settings[name] for name in ("app", "k", "depth", "id_key", "input_key")]
+        work = content_hash([gold.cases, app_settings, code])
+        staging = None
+        if options.out:
+            staging = held.enter_context(
+                Staging(Path(options.out), inputs, work, overwrite=options.overwrite)
+            )
+        yield Given(
+            options=options,
+            gold=gold,
+            app=app,
+            brought=brought,
+            judge=judge,
+            metrics=_judged_metrics(),
+            prompts=prompts,
+            settings=settings,
+            inputs=inputs,
+            work=work,
+            staging=staging,
+        )
+
+
+async def capture(line: Given, tick: Progress) -> dict[str, Trace]:
+    """Return a trace for every case: brought, or of the app, whose retriever is asked deeper."""
+    seen = line.brought if line.brought is not None else await _watched(line, tick)
+    return {case.id: seen.get(case.id) or _no_trace(case) for case in line.gold.cases}
+
+
+async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> list[Verdict]:
+    """Ask the judge everything that the metrics want to know of every case."""
+    asked = line.judge
+    if asked is None:
+        return []
+
+    async def ask(subject: Subject) -> tuple[Verdict, ...]:
+        return await judge_case(subject, line.metrics, asked, repeats=line.options.terms.repeats)
+
+    found = await each(
+        list(line.subjects(traces)),
+        ask,
+        line.options.concurrency,
+        lambda done, total: tick("judge", done, total),
+    )
+    return [verdict for verdicts in found for verdict in verdicts]
+
+
+def link(line: Given, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]) -> list[Link]:
+    """Say of every case why it failed, or that it did not."""
+    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in line.gold.cases}
+    for verdict in verdicts:
+        by_case[verdict.case_id][verdict.metric] = verdict
+    return [
+        link_case(case, traces[case.id], by_case[case.id], line.options.k)
+        for case in line.gold.cases
+    ]
+
+
+async def _watched(line: Given, tick: Progress) -> dict[str, Trace]:
+    """Run the app for every case, and ask its retriever deeper for what it missed."""
+    options, gold = line.options, line.gold
+    watcher = Watcher(
+        line.app, id_key=options.id_key, depth=options.depth, input_key=options.input_key
+    )
+    staging = line.staging if options.spec else None
+    kept = staging.kept if staging else {}
+    if kept:
+        _log.warning(
+            "%d traces of the unfinished run are used again; --overwrite begins anew", len(kept)
+        )
+    ids_checked = bool(kept)  # none is kept before
+
+    async def watch(case: Case) -> Trace:
+        nonlocal ids_checked
+        if case.id in kept:
+            return kept[case.id]
+        trace = await watcher.watch(case)
+        if not ids_checked:
+            ids_checked = await check_ids(watcher, gold, trace)
+        wanted = still_wanted(case, trace, options.k)
+        if wanted:
+            trace = await watcher.deepen(case, trace, wanted)
+        if staging and ids_checked and trace.error is None:
+            staging.keep(trace)
+        return trace
+
+    # The first case alone: it shows the app's store, and a wrong id is told before the rest runs.
+    first, *rest = gold.cases
+    trace = await watch(first)
+    total = len(gold.cases)
+    tick("app", 1, total)
+    others = await each(
+        rest, watch, options.concurrency, lambda done, _: tick("app", done + 1, total)
+    )
+    traces = [trace, *others]
+    if all(trace.error and trace.answer is None for trace in traces):
+        raise AppUnreachableError(
+            f"the app failed on every one of {total} questions; the first time {trace.error}"
+        )
+    warn_of_gaps(traces, gold)
+    return {trace.case_id: trace for trace in traces}
+
+
+def _settings(options: Options, judge: Opened | None) -> dict[str, Any]:
+    return {
+        "app": shown_path(options.spec) if options.spec else options.app_name,
+        "judge": judge.name if judge else "none",
+        "k": options.k,
+        "depth": options.depth,
+        "id_key": options.id_key,
+        "input_key": options.input_key,
+        "seed": options.seed,
+    }
+
+
+def _judged_metrics() -> tuple[JudgedMetric, ...]:
+    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
+    return tuple(sorted(metrics, key=lambda metric: metric.level))
+
+
+def _no_trace(case: Case) -> Trace:
+    return Trace(case_id=case.id, unmeasured="there is no trace of this case")
