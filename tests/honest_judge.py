@@ -12,6 +12,7 @@ from misslink.text import content_words, fold, sentences
 Body = dict[str, Any]
 
 _FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_CITES = re.compile(r"^statement_(\d+) cites ([\d, ]+)\.$", re.MULTILINE)
 _DECLINES = re.compile(r"\b(cannot|can't|don't|do not|does not|unable|no information|not know)\b")
 
 
@@ -26,8 +27,8 @@ def small_ask(n: int) -> Ask:
 
 
 def fenced(body: Body) -> list[tuple[str, str]]:
-    """The fenced texts of the user message, each with its label."""
-    user = body["messages"][-1]["content"]
+    """The fenced texts of the user's messages, each with its label."""
+    user = "\n".join(m["content"] for m in body["messages"] if m.get("role", "user") == "user")
     return [(found.group(1), found.group(3)) for found in _FENCED.finditer(user)]
 
 
@@ -35,6 +36,8 @@ def honest(body: Body) -> Body | str:
     """Examine lexically: a sentence is supported exactly if a passage contains it."""
     texts = fenced(body)
     by_label = dict(texts)
+    if "statement_1" in by_label:
+        return _citations(body["messages"][-1]["content"], by_label)
     if "answer" not in by_label:
         return "yes"
     question, answer = by_label["question"], by_label["answer"]
@@ -56,6 +59,9 @@ def honest(body: Body) -> Body | str:
         ],
         "response": "declines" if declines else "answers" if claims else "evades",
     }
+    told = {word for text in passages for word in content_words(text)}
+    said["sufficient"] = "yes" if asked <= told else "partly" if asked & told else "no"
+    said["helpful"] = 1 if declines else 5 if len(quotes) == len(claims) else 3
     if references:
         said["reference_claims"] = [
             {
@@ -67,6 +73,24 @@ def honest(body: Body) -> Body | str:
             for fact in _cut(text)
         ]
     return said
+
+
+def _citations(user: str, texts: dict[str, str]) -> Body:
+    """A statement is supported by a passage exactly if the passage contains it."""
+    said = []
+    for number, cited in _CITES.findall(user):
+        statement = texts[f"statement_{number}"].rstrip(".")
+        for passage in map(int, cited.split(", ")):
+            found = fold(statement) in fold(texts[f"passage_{passage}"])
+            said.append(
+                {
+                    "statement": int(number),
+                    "passage": passage,
+                    "supported": "yes" if found else "no",
+                    "quote": statement if found else None,
+                }
+            )
+    return {"citations": said}
 
 
 def _claim(said: str, passages: list[str], references: list[str]) -> Body:

@@ -2,14 +2,14 @@
 
 ``python tests/judge_server.py --port 0`` prints its address. What it answers is decided by its
 `script`, a function of the request's body (`judge_faults` has some); where that gives None, an
-honest lexical judge answers examinations.
+honest lexical judge answers examinations. The Responses interface is there too; scripts see its
+requests as if they were chat requests.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import socket
 import struct
 import sys
@@ -22,13 +22,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from honest_judge import honest
+from judge_answers import as_chat, completion, invalid, invalid_response, response
 from judge_faults import FAULTS, Body, Reset, Script, after, error
 
 MODEL = "test-judge"
-_PARAMETERS = {
-    "model", "messages", "response_format", "temperature", "seed", "max_tokens",
-    "max_completion_tokens", "logprobs", "top_logprobs", "stream", "n", "stop",
-}  # fmt: skip
 
 
 @dataclass
@@ -39,14 +36,17 @@ class Call:
     body: Body
     key: str | None
     status: int = 0
+    path: str = "/v1/chat/completions"
 
 
 @dataclass
 class JudgeServer:
     """The server; `with` starts and stops it.
 
-    Set `script`, `models`, `key` (None takes any) and `logprobs` at any time. `calls` holds every
-    chat request, `most_at_once` how many of them were being answered at the same time.
+    Set `script`, `models`, `key` (None takes any), `logprobs` and `offer` (what the list of models
+    says of each) at any time. `calls` holds every request to a model, `most_at_once` how many of
+    them were being answered at the same time, `left` is set once a client left before the end of
+    an answer that came in pieces.
     """
 
     script: Script | None = None
@@ -54,6 +54,8 @@ class JudgeServer:
     key: str | None = None
     logprobs: bool = False
     port: int = 0
+    offer: Body = field(default_factory=dict)
+    left: threading.Event = field(default_factory=threading.Event)
     calls: list[Call] = field(default_factory=list)
     listed: int = 0
     most_at_once: int = 0
@@ -94,6 +96,10 @@ class JudgeServer:
         """Block until the server stops: the script of a server that hangs."""
         self._stopping.wait()
 
+    def pause(self, seconds: float) -> bool:
+        """Wait; True as soon as the server stops or a client has left."""
+        return self._stopping.wait(seconds) or self.left.is_set()
+
     @contextmanager
     def _received(self, call: Call) -> Iterator[None]:
         with self._lock:
@@ -130,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif not self._knows_key():
             self._send(*error(401, "Incorrect API key provided", "invalid_api_key"))
         else:
-            models = [{"id": name, "object": "model"} for name in judge.models]
+            models = [{"id": name, "object": "model", **judge.offer} for name in judge.models]
             self._send(200, {}, {"object": "list", "data": models})
 
     def do_POST(self) -> None:
@@ -141,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(*error(400, "the request is not JSON"))
             return
-        call = Call(time.monotonic(), body, self.headers.get("authorization"))
+        call = Call(time.monotonic(), body, self.headers.get("authorization"), path=self.path)
         with judge._received(call):
             try:
                 status, headers, answer = self._answer(body)
@@ -156,102 +162,54 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: Body) -> tuple[int, dict[str, str], Any]:
         judge = self.server.judge
-        if self.path != "/v1/chat/completions":
+        if self.path not in ("/v1/chat/completions", "/v1/responses"):
             return error(404, "no such path")
         if not self._knows_key():
             return error(401, "Incorrect API key provided", "invalid_api_key")
-        wrong = invalid(body)
+        responses = self.path == "/v1/responses"
+        wrong = invalid_response(body) if responses else invalid(body)
         if wrong:
             return error(400, wrong)
+        if responses:
+            body = as_chat(body)
         if body["model"] not in judge.models:
             return error(404, f"The model '{body['model']}' does not exist", "model_not_found")
         answer = judge.script(body) if judge.script else None
         if answer is None:
             answer = honest(body)
+            if isinstance(answer, str) and "response_format" in body:
+                answer = {"supported": answer}
         if isinstance(answer, tuple):
             return answer
         content = answer if isinstance(answer, str) else json.dumps(answer)
-        return 200, {}, completion(body, content, logprobs=judge.logprobs)
+        around = response if responses else completion
+        return 200, {}, around(body, content, logprobs=judge.logprobs)
 
     def _knows_key(self) -> bool:
         key = self.server.judge.key
         return key is None or self.headers.get("authorization") == f"Bearer {key}"
 
     def _send(self, status: int, headers: dict[str, str], answer: Any) -> None:
-        content = answer if isinstance(answer, str) else json.dumps(answer)
+        pieces = answer
+        if not isinstance(answer, Iterator):
+            content = answer if isinstance(answer, str) else json.dumps(answer)
+            headers = {"content-length": str(len(content.encode())), **headers}
+            pieces = [content.encode()]
+        else:
+            headers = {"connection": "close", **headers}
         self.send_response(status)
         for name, value in {"content-type": "application/json", **headers}.items():
             self.send_header(name, value)
-        self.send_header("content-length", str(len(content.encode())))
         self.end_headers()
-        self.wfile.write(content.encode())
+        try:
+            for piece in pieces:
+                self.wfile.write(piece)
+        except ConnectionError:
+            self.close_connection = True
+            self.server.judge.left.set()
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
-
-
-def completion(body: Body, content: str | None, *, logprobs: bool = False, **more: Any) -> Body:
-    """A whole completion around `content`; `more` goes into its choice."""
-    choice = {"index": 0, "finish_reason": "stop", **more}
-    choice.setdefault("message", {"role": "assistant", "content": content, "refusal": None})
-    if logprobs and body.get("logprobs"):
-        token = {"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": []}
-        choice["logprobs"] = {"content": [token]}
-    prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-    written = len(content or "") // 4
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": body["model"],
-        "choices": [choice],
-        "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": written,
-            "total_tokens": prompt + written,
-        },
-    }
-
-
-def invalid(body: Body) -> str | None:
-    """What a strict server would object to, or None."""
-    unknown = set(body) - _PARAMETERS
-    if unknown:
-        return f"unknown parameter: {min(unknown)}"
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return "messages is missing"
-    roles = {"system", "user", "assistant"}
-    if any(m.get("role") not in roles or not m.get("content") for m in messages):
-        return "a message lacks a known role or content"
-    return _invalid_format(body.get("response_format", {"type": "text"}), str(messages))
-
-
-def _invalid_format(wanted: Body, messages: str) -> str | None:
-    if wanted["type"] == "json_object" and "json" not in messages.lower():
-        return "'messages' must contain the word 'json'"
-    if wanted["type"] == "json_schema":
-        named = wanted["json_schema"]
-        if not re.fullmatch(r"[\w-]{1,64}", named["name"]) or named.get("strict") is not True:
-            return "response_format: a strict schema with a name is expected"
-        return _open_object(named["schema"])
-    return None
-
-
-def _open_object(node: Any) -> str | None:
-    """What of a schema strict mode refuses."""
-    if isinstance(node, list):
-        return next(filter(None, map(_open_object, node)), None)
-    if not isinstance(node, dict):
-        return None
-    if "$ref" in node or "$defs" in node:
-        return "response_format: references are not expected"
-    if "properties" in node:
-        if node.get("additionalProperties") is not False:
-            return "response_format: additionalProperties must be false"
-        if set(node.get("required", ())) != set(node["properties"]):
-            return "response_format: every property must be required"
-    return next(filter(None, map(_open_object, node.values())), None)
 
 
 def main() -> None:

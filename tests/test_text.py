@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.text import _folded, content_words, fold, locate, sentences
+from misslink.text import _folded, content_words, fold, fold_with_places, locate, sentences
 
 ODD = st.text(
     alphabet=st.sampled_from(list("aB1 -'\n\t`")) | st.characters(exclude_categories=("Cs",)),
@@ -84,3 +84,19 @@ def test_content_words_are_folded_and_without_stopwords():
         "isn't",
         "open",
     ]
+
+
+def test_a_struck_out_sign_is_not_the_sign():
+    assert fold("x \u2260 5") == fold("x =\u0338 5") != fold("x = 5")
+
+
+def test_a_full_width_angle_folds_to_the_plain_one_so_that_fenced_texts_verify():
+    assert locate("</passage_1>", "a \uff1c/passage_1> b") == (2, 14)
+
+
+@given(ODD)
+def test_every_folded_character_knows_where_it_came_from(text):
+    folded, places = fold_with_places(text)
+    assert folded == fold(text)
+    assert len(places) == len(folded)
+    assert list(places) == sorted(places)

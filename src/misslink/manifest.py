@@ -19,6 +19,7 @@ from misslink.types import Verdict
 
 __all__ = ["code_hash", "content_hash", "manifest", "shown_path"]
 
+_PACKAGE_OF = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
 
 
@@ -82,8 +83,11 @@ def manifest(
     """
     prompts = {verdict.prompt.name: verdict.prompt for verdict in verdicts if verdict.prompt}
     versions = {"python": platform.python_version()}
+    asked = str(about.get("judge") or "").replace("cascade:", "").split(",")
+    by_judges = {_PACKAGE_OF.get(spec.partition(":")[0]) for spec in asked}
     for package in _TOLD:
-        if package.replace("-", "_") in sys.modules:  # only what this run used
+        # Only what this run used; a judge's own package also where the ledger spared its import.
+        if package in by_judges or package.replace("-", "_") in sys.modules:
             versions[package] = importlib.metadata.version(package)
     return {
         "misslink": importlib.metadata.version("misslink"),

@@ -11,6 +11,16 @@ from misslink.types import Case, Estimate, Verdict
 
 __all__ = ["Scores", "coverage", "levels", "slices"]
 
+# Parts of verdicts that are numbers of their own, and what these are called.
+_PARTS: dict[str, dict[str, str]] = {
+    "correctness": {"precision": "correctness_precision", "recall": "correctness_recall"},
+    "abstention": {
+        "over_refused": "over_refused",
+        "should_have_abstained": "should_have_abstained",
+    },
+    "citation_correctness": {"recall": "citation_recall"},
+}
+
 Scores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
 
 
@@ -41,12 +51,12 @@ def levels(
         mine = [verdict for verdict in verdicts if verdict.metric == metric]
         target = generation if level == 2 else answer  # noqa: PLR2004 (levels are numbered)
         target[metric] = _mean_verdict(mine, seed).model_dump()
+        for part, shown in _PARTS.get(metric, {}).items():
+            target[shown] = _mean_part(mine, part, seed).model_dump()
         if metric == "faithfulness":
             target["faithful"] = _share_good(mine).model_dump()
         if metric == "correctness":
             target["correct"] = _share_good(mine).model_dump()
-            for part in ("precision", "recall"):
-                target[f"correctness_{part}"] = _mean_part(mine, part, seed).model_dump()
     return {
         "retrieval": {
             metric: _mean_scores(of_case.values(), seed).model_dump()

@@ -5,9 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from array import array
 from functools import lru_cache
 
-__all__ = ["STOPWORDS", "content_id", "content_words", "fold", "locate", "sentences", "valid_text"]
+__all__ = [
+    "STOPWORDS",
+    "content_id",
+    "content_words",
+    "fold",
+    "fold_with_places",
+    "locate",
+    "sentences",
+    "valid_text",
+]
 
 _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
@@ -30,6 +40,7 @@ _SAME = str.maketrans(
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff"),
+        "\u0338": "!",  # the stroke that makes an equals sign "not equal" is no accent
     }
 )
 _STOPWORDS = """
@@ -71,8 +82,16 @@ def locate(needle: str, haystack: str) -> tuple[int, int] | None:
     at = fold(haystack).find(wanted)
     if at < 0:
         return None
-    origins = [origin for piece, origin in _folded(haystack) for _ in piece]
-    return origins[at], origins[at + len(wanted) - 1] + 1
+    _, places = fold_with_places(haystack)
+    return places[at], places[at + len(wanted) - 1] + 1
+
+
+@lru_cache(maxsize=512)
+def fold_with_places(text: str) -> tuple[str, array[int]]:
+    """Return `fold` of a text, and for each of its characters the offset in `text` it came from."""
+    pieces = _folded(text)
+    places = array("L", (origin for piece, origin in pieces for _ in piece))
+    return "".join(piece for piece, _ in pieces), places
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

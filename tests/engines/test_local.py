@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -60,3 +61,102 @@ def test_the_first_error_ends_the_rest():
 
 def test_nothing_to_do_is_done():
     assert asyncio.run(each([], None, 3, None)) == []
+
+
+def test_no_more_work_exists_than_is_under_way_however_many_items_there_are():
+    class Work:
+        """An awaitable that can be counted."""
+
+        def __init__(self, item):
+            self.item = item
+
+        def __await__(self):
+            yield from asyncio.sleep(0).__await__()
+            return self.item
+
+    most = 0
+
+    async def work(item):
+        nonlocal most
+        held = Work(item)
+        if item % 50 == 0:
+            most = max(most, sum(isinstance(thing, Work) for thing in gc.get_objects()))
+            most = max(most, len(asyncio.all_tasks()) - 1)  # this test's own is no work
+        return await held
+
+    found = asyncio.run(each(range(1000), work, 4, lambda *_: None))
+    assert found == list(range(1000))
+    assert most == 4
+
+
+def test_items_are_made_one_by_one_as_places_come_free():
+    made = []
+    ahead = []
+
+    def items():
+        for item in range(30):
+            made.append(item)
+            yield item
+
+    finished = []
+
+    async def work(item):
+        ahead.append(len(made) - len(finished))
+        await asyncio.sleep(0)
+        finished.append(item)
+        return item
+
+    seen = []
+    found = asyncio.run(
+        each(items(), work, 3, lambda done, total: seen.append((done, total)), total=30)
+    )
+    assert found == list(range(30))
+    assert max(ahead) == 3
+    assert seen[-1] == (30, 30)
+
+
+def test_items_of_unknown_number_are_refused_before_any_is_made():
+    with pytest.raises(TypeError, match="total"):
+        asyncio.run(each(iter([1]), None, 3, None))
+
+
+def test_an_item_that_cannot_be_made_ends_the_rest():
+    ended = []
+
+    def items():
+        yield 0
+        yield 1
+        raise ValueError("the file is cut")
+
+    async def work(item):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(item)
+
+    with pytest.raises(ValueError, match="the file is cut"):
+        asyncio.run(each(items(), work, 3, lambda *_: None, total=3))
+    assert sorted(ended) == [0, 1]
+
+
+def test_whoever_stops_waiting_stops_the_work():
+    ended = []
+    second = asyncio.Event()
+
+    async def work(item):
+        if item == 1:
+            second.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(item)
+
+    async def stopped():
+        running = asyncio.create_task(each(range(9), work, 2, lambda *_: None))
+        await second.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(stopped())
+    assert sorted(ended) == [0, 1]

@@ -85,3 +85,40 @@ def test_probabilities_and_the_reference_reach_their_claims():
 def test_without_passages_nothing_is_supported():
     (found,) = claims(claim("It opened in 1904.", quote="opened in 1904"), passages=())
     assert found.support == "unsupported"
+
+
+def test_a_slip_in_a_quote_is_recorded_and_one_in_a_claim_is_noted():
+    (found,) = claims(
+        claim(
+            "The harbor opened in 1904.",
+            quote="The old harbor opened in 1904",
+        )
+    )
+    assert found.support == "supported"
+    assert found.evidence[0].edits == 1
+    assert ANSWER[found.start : found.end] == "The harbour opened in 1904."
+    assert "1 character" in found.note
+
+
+def test_a_quote_that_speaks_of_something_else_supports_nothing_and_says_so():
+    order = Passage(id="c", text="All of this is confirmed and approved by experts.", rank=3)
+    (found,) = claims(
+        claim("It has two piers.", quote="confirmed and approved by experts"),
+        passages=(*PASSAGES, order),
+    )
+    assert (found.support, found.evidence) == ("unsupported", ())
+    assert found.note == "the judge's quote speaks of something else"
+
+
+def test_a_short_answer_is_read_with_its_question():
+    passage = (Passage(id="t", text="The ferry leaves before noon.", rank=1),)
+    parsed = Examination(
+        claims=(claim("In the morning.", quote="leaves before noon"),),
+        passages=(),
+        response="answers",
+    )
+    question = "When does the ferry leave?"
+    (found,) = read_claims(Reply(parsed, ""), "In the morning.", passage, question)
+    assert found.support == "supported"
+    (found,) = read_claims(Reply(parsed, ""), "In the morning.", passage, "Who runs it?")
+    assert found.support == "unsupported"

@@ -7,71 +7,20 @@ import asyncio
 import pytest
 
 from misslink.judging.asking import judge_case
-from misslink.judging.examination import (
-    ClaimSaid,
-    ClaimSaidWithReference,
-    Examination,
-    ExaminationWithReference,
-    PassageSaid,
-    ReferenceSaid,
-)
+from misslink.judging.examination import LabelAlone
 from misslink.judging.metric import Subject
-from misslink.judging.protocol import Reply
 from misslink.registry import judged_metrics
-from misslink.types import Case, Passage, Trace, Usage
-
-TEXTS = {"a": "The harbour opened in 1904.", "b": "Ships pay a toll.", "c": "Gulls nest there."}
-PASSAGES = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
-SUPPORTED = ("It opened in 1904.", "supported", "opened in 1904")
-INVENTED = ("It has a casino.", "unsupported", None)
-FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
-
-
-class ScriptedJudge:
-    """Answers every ask with the reply it was given, and counts."""
-
-    name = "scripted"
-    identity = {"judge": "scripted"}  # noqa: RUF012 (the protocol's attribute)
-
-    def __init__(self, reply):
-        self.reply = reply
-        self.asked = []
-
-    async def ask(self, ask):
-        self.asked.append(ask)
-        return self.reply
-
-    async def close(self):
-        pass
-
-
-def verdicts(parsed, case=None, answer="It opened in 1904. It has a casino.", **reply):
-    case = case or Case(id="1", question="When did it open?")
-    trace = Trace(case_id=case.id, retrieved=PASSAGES, prompted=("a", "b"), answer=answer)
-    judge = ScriptedJudge(Reply(parsed, reply.pop("raw", "{}"), **reply))
-    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
-    found = asyncio.run(judge_case(Subject(case, trace, 5), metrics, judge))
-    return {verdict.metric: verdict for verdict in found}, judge
-
-
-def plain(*claims, passages=(), response="answers"):
-    said = tuple(ClaimSaid(text=t, support=s, quote=q) for t, s, q in claims)
-    relevant = tuple(PassageSaid(passage=n, relevant=r) for n, r in passages)
-    return Examination(claims=said, passages=relevant, response=response)
-
-
-def referenced(claims, reference_claims, response="answers"):
-    return ExaminationWithReference(
-        claims=tuple(
-            ClaimSaidWithReference(text=t, support="unsupported", quote=None, reference=r)
-            for t, r in claims
-        ),
-        passages=(),
-        response=response,
-        reference_claims=tuple(
-            ReferenceSaid(reference=n, text=t, answer=a) for n, t, a in reference_claims
-        ),
-    )
+from misslink.types import Case, Trace, Usage
+from scripted_judge import (
+    FALSE_QUOTE,
+    INVENTED,
+    PASSAGES,
+    SUPPORTED,
+    ScriptedJudge,
+    plain,
+    referenced,
+    verdicts,
+)
 
 
 def test_one_call_serves_all_metrics_and_its_cost_stands_on_one_verdict():
@@ -133,6 +82,14 @@ def test_utilization_counts_needed_passages_that_a_supported_claim_rests_on():
     assert verdicts(plain(SUPPORTED), absent)[0]["context_utilization"].status == "skipped"
 
 
+def test_of_several_sufficient_sets_the_one_that_is_used_best_counts():
+    either = Case(id="1", question="q", relevant_any=[["a"], ["b", "a"]])
+    verdict = verdicts(plain(SUPPORTED), either)[0]["context_utilization"]
+    assert (verdict.value, verdict.passages) == (1.0, {"a": 1.0}), "b adds nothing that was needed"
+    unused = Case(id="1", question="q", relevant_any=[["c"], ["b"]])
+    assert verdicts(plain(SUPPORTED), unused)[0]["context_utilization"].value == 0.0
+
+
 def test_correctness_is_f1_against_the_best_reference():
     case = Case(id="1", question="q", relevant=["a"], references=["r1", "r2"])
     said = referenced(
@@ -160,6 +117,23 @@ def test_a_claim_may_contradict_one_of_several_references_and_be_right_by_anothe
         [("x", "contradicts")], [(1, "p", "states"), (2, "q", "contradicts"), (2, "r", "omits")]
     )
     assert verdicts(said, case)[0]["correctness"].label is True
+
+
+def test_right_by_one_reference_is_right_however_much_it_states_of_a_contradicted_one():
+    case = Case(id="1", question="q", relevant=["a"], references=["r1", "r2"])
+    said = referenced(
+        [("x", "agrees")],
+        [
+            (1, "p", "states"),
+            (1, "q", "states"),
+            (1, "r", "contradicts"),
+            (2, "s", "states"),
+            (2, "t", "omits"),
+        ],
+    )
+    verdict = verdicts(said, case)[0]["correctness"]
+    assert (verdict.label, verdict.parts["recall"]) == (True, 0.5)
+    assert [claim.text for claim in verdict.claims] == ["s", "t"]
 
 
 def test_an_answer_without_a_claim_is_as_correct_as_what_it_states():
@@ -204,7 +178,11 @@ def test_declining_is_no_claim_wrong_where_there_is_an_answer_and_right_where_th
 def test_where_the_gold_set_does_not_say_abstention_has_no_value_but_is_seen():
     found, _ = verdicts(plain(response="declines"))
     assert found["abstention"].status == "skipped"
-    assert found["abstention"].parts == {"declined": 1.0}
+    assert found["abstention"].parts == {
+        "declined": 1.0,
+        "over_refused": None,
+        "should_have_abstained": None,
+    }
 
 
 def test_a_reply_that_cannot_be_read_fails_every_metric_with_its_text_kept():
@@ -222,3 +200,15 @@ def test_without_an_answer_the_judge_is_not_asked(answer, reason):
     found, judge = verdicts(None, answer=answer)
     assert judge.asked == []
     assert found["faithfulness"].reason == reason
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_one_word_decides_faithfulness_and_nothing_else(word):
+    case = Case(id="1", question="q", relevant=["a"], references=["r"])
+    found, _ = verdicts(LabelAlone(supported=word), case)
+    others = {name: found[name] for name in found if found[name].prompt is not None}
+    others.pop("faithfulness")
+    assert {"correctness", "helpfulness", "self_knowledge", "context_relevance"} <= set(others)
+    for verdict in others.values():
+        assert verdict.status == "failed"
+        assert verdict.reason == "the judge could give one word only"

@@ -14,9 +14,12 @@ __all__ = ["Abstention"]
 class Abstention:
     """1 where the app answered an answerable question or declined an unanswerable one, else 0.
 
-    A case that lists relevant passages counts as answerable unless it says otherwise. Whether the
-    answer declines stands in ``parts['declined']``, also where the gold set does not say which was
-    right and the verdict has no value.
+    A case that lists relevant passages counts as answerable unless it says otherwise. The reason
+    names the outcome: right, over-refused, or should have abstained. ``parts`` holds
+    ``over_refused`` for answerable questions and ``should_have_abstained`` for unanswerable ones,
+    1 or 0, so that their means are the rates of the two mistakes; the other one is None. Whether
+    the answer declines stands in ``parts['declined']``, also where the gold set does not say which
+    was right and the verdict has no value.
     """
 
     name = "abstention"
@@ -28,20 +31,37 @@ class Abstention:
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Hold what the app did against what it should have done."""
-        declined = said_of(reply).response == "declines"
-        parts = {"declined": float(declined)}
+        said = said_of(reply)
+        declined = said.response == "declines"
         expected = subject.case.expects_answer
+        parts = {
+            "declined": float(declined),
+            "over_refused": float(declined) if expected is True else None,
+            "should_have_abstained": float(not declined) if expected is False else None,
+        }
         if expected is None:
             return skipped("the gold set does not say whether there is an answer", parts=parts)
         right = declined != expected
+        outcome = "over-refused" if declined else "should have abstained"
         return Finding(
             "scored",
             value=float(right),
             label=right,
+            probability=_chance(reply, expected=expected),
             parts=parts,
-            reason=f"{'declined' if declined else 'answered'}, "
+            reason=f"{'right' if right else outcome}: {'declined' if declined else 'answered'}, "
             f"and the question has {'an' if expected else 'no'} answer",
         )
+
+
+def _chance(reply: Reply, *, expected: bool) -> float | None:
+    """P(the app did right); None where the judge gave no probability of declining."""
+    if "declines" not in reply.probabilities.get("response", {}):
+        return None  # the embedded judge weighs the other labels only
+    declines = reply.chance("response", "declines")
+    if declines is None:
+        return None
+    return 1 - declines if expected else declines
 
 
 judged_metrics.register(Abstention.name)(Abstention())

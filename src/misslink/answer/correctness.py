@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from misslink.judging.examination import ExaminationWithReference
-from misslink.judging.metric import Finding, Subject, failed, skipped
+from misslink.answer.reference_claims import (
+    Numbered,
+    ask_with_references,
+    by_reference,
+    recall,
+    stated_claims,
+)
+from misslink.judging.metric import Finding, Subject
 from misslink.judging.protocol import Ask, Reply
 from misslink.registry import judged_metrics
-from misslink.types import Claim, Support
 
 __all__ = ["Correctness"]
 
-_SUPPORT: dict[str, Support] = {
-    "states": "supported",
-    "contradicts": "contradicted",
-    "omits": "unsupported",
-}
+_HALF = 0.5
 
 
 class Correctness:
@@ -25,8 +27,9 @@ class Correctness:
     Precision is the share of the answer's claims that the references agree with, recall the share
     of a reference's claims that the answer states; both stand in ``parts``. The label is good when
     the answer states at least half of the best reference's claims and contradicts none: a long
-    answer that is right is right, however low its precision. An answer that declines is wrong.
-    An answer without a claim ("Yes.") has no precision, and its recall is its value.
+    answer that is right is right, however low its precision. The best reference is one by which
+    the answer is right, and among equals the one of which it states most. An answer that declines
+    is wrong. An answer without a claim ("Yes.") has no precision, and its recall is its value.
     ``claims`` of the verdict are the reference's, held against the answer: stated (supported),
     contradicted, or omitted (unsupported).
 
@@ -38,49 +41,42 @@ class Correctness:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, with the references."""
-        if subject.case.expects_answer is False:
-            return "the question has no answer; abstention judges it"
-        if not subject.case.references:
-            return "the case has no reference answer"
-        return subject.examination
+        return ask_with_references(subject)
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Compute precision, recall and F1 over claims."""
-        said = reply.parsed
-        if not isinstance(said, ExaminationWithReference):
-            return skipped("the judge was shown no reference answer")
-        by_reference: dict[int, list[bool]] = {}
-        for part in said.reference_claims:
-            if 1 <= part.reference <= len(subject.case.references):
-                stated = by_reference.setdefault(part.reference, [])
-                stated.append(part.answer == "states")
+        found = by_reference(subject, reply)
+        if isinstance(found, Finding):
+            return found
+        said, claims_of = found
         if said.response == "declines":
             parts = {"precision": None, "recall": 0.0}
             return Finding("scored", 0.0, label=False, parts=parts, reason="the answer declines")
-        if not by_reference:
-            return failed("the judge said nothing of any reference claim")
-        recalls = {number: sum(part) / len(part) for number, part in by_reference.items()}
-        best = max(recalls, key=lambda number: recalls[number])
-        recall = recalls[best]
         claims = subject.claims(reply)
-        agreed = sum(claim.correct is True for claim in claims)
-        precision = agreed / len(claims) if claims else None
-        total = (precision or 0.0) + recall
-        stated_of_best = [p for p in said.reference_claims if p.reference == best]
-        contradicted = any(part.answer == "contradicts" for part in stated_of_best)
-        if len(subject.case.references) == 1:
-            # Of several references a claim may contradict one and still be right by another.
-            contradicted |= any(claim.correct is False for claim in claims)
+        # Of several references a claim may contradict one and still be right by another.
+        alone = len(subject.case.references) == 1
+        denied = alone and any(claim.correct is False for claim in claims)
+        best = max(claims_of.values(), key=lambda each: (_right(each) and not denied, recall(each)))
+        stated = recall(best)
+        precision = sum(c.correct is True for c in claims) / len(claims) if claims else None
+        total = (precision or 0.0) + stated
+        contradicted = denied or _contradicts(best)
         return Finding(
             "scored",
-            value=recall if precision is None else 2 * precision * recall / (total or 1.0),
-            label=recall >= 0.5 and not contradicted,  # noqa: PLR2004 (half, see above)
-            parts={"precision": precision, "recall": recall},
-            claims=tuple(
-                Claim(text=part.text, support=_SUPPORT[part.answer]) for part in stated_of_best
-            ),
+            value=stated if precision is None else 2 * precision * stated / (total or 1.0),
+            label=_right(best) and not denied,
+            parts={"precision": precision, "recall": stated},
+            claims=stated_claims(best, reply),
             reason="it contradicts the reference" if contradicted else None,
         )
+
+
+def _right(claims: Sequence[Numbered]) -> bool:
+    return recall(claims) >= _HALF and not _contradicts(claims)
+
+
+def _contradicts(claims: Sequence[Numbered]) -> bool:
+    return any(part.answer == "contradicts" for _, part in claims)
 
 
 judged_metrics.register(Correctness.name)(Correctness())

@@ -6,9 +6,10 @@ import datetime as dt
 import re
 import shlex
 import sys
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -21,7 +22,12 @@ from misslink.cli.output import (
     progress_bars,
 )
 
+if TYPE_CHECKING:
+    from misslink.pipeline import Progress
+
 __all__ = ["evaluate", "run_and_print"]
+
+Result = TypeVar("Result")
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
@@ -142,20 +148,31 @@ def run_and_print(
     as_json: bool, *, dry_run: bool = False, command: str | None = None, **options: Any
 ) -> None:
     """Evaluate with progress on stderr, and print the summary, or what it would cost."""
-    from misslink.pipeline import Options, evaluate_async, forecast_async, in_a_loop
+    from misslink.pipeline import Options, evaluate_async, forecast_async
+    from misslink.report.judging import judging_notes
 
     if options["ledger"] is None:
         del options["ledger"]  # from Python, None means none; here it means the default one
+    if dry_run:
+        forecast = _shown(options, lambda tick: forecast_async(Options(**options), tick))
+        print_json(asdict(forecast)) if as_json else print_forecast(forecast)
+        return
+    run = _shown(options, lambda tick: evaluate_async(**options, command=command, progress=tick))
+    if as_json:
+        print_json(run.summary)
+    else:
+        print_summary(run.summary, judging_notes(run))
+
+
+def _shown(
+    options: Mapping[str, Any], line: Callable[[Progress], Coroutine[Any, Any, Result]]
+) -> Result:
+    """Run the line with progress on stderr; interrupted, say how to go on."""
+    from misslink.pipeline import in_a_loop
+
     try:
         with own_stdout(), progress_bars() as progress:
-            found = in_a_loop(
-                lambda: (
-                    forecast_async(Options(**options), progress)
-                    if dry_run
-                    else evaluate_async(**options, command=command, progress=progress)
-                ),
-                options["concurrency"],
-            )
+            return in_a_loop(lambda: line(progress), options["concurrency"])
     except KeyboardInterrupt:
         print(
             "misslink: interrupted; what was done is kept, "
@@ -163,9 +180,3 @@ def run_and_print(
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    if dry_run:
-        print_json(asdict(found)) if as_json else print_forecast(found)
-    elif as_json:
-        print_json(found.summary)
-    else:
-        print_summary(found.summary)

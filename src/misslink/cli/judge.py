@@ -1,10 +1,15 @@
-"""misslink judge: is the judge there, and what can it do?"""
+"""misslink judge: what it can do, whether it can be fooled, and which run it prefers."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
+from misslink.cli.attack import attack
+from misslink.cli.options import AS_JSON, BASE_URL, JUDGE
 from misslink.cli.output import print_json
+from misslink.cli.prefer import prefer
 from misslink.errors import JudgeUnreachableError
 
 __all__ = ["app"]
@@ -19,16 +24,9 @@ def group() -> None:
 
 @app.command("ping")
 def ping(
-    judge: str = typer.Option(
-        ..., "--judge", envvar="MISSLINK_JUDGE", help="Such as openai:MODEL."
-    ),
-    base_url: str | None = typer.Option(
-        None,
-        "--base-url",
-        help="Of an OpenAI-compatible judge.",
-        show_default="OPENAI_BASE_URL",
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print what was found as JSON."),
+    judge: str = JUDGE,
+    base_url: str | None = BASE_URL,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Ask a judge one tiny question and say what it can do."""
     import asyncio
@@ -41,6 +39,22 @@ def ping(
         print_json(found)
     else:
         for name, value in found.items():
-            print(f"{name:>18}  {'-' if value is None else value}")
+            print(f"{name:>18}  {_shown(value)}")
     if not found["ok"]:
         raise typer.Exit(JudgeUnreachableError.exit_code)
+
+
+def _shown(value: Any) -> str:
+    """A finding for people to read: a dash where nothing is known."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        prices = (f"{amount:g} for a million {name} tokens" for name, amount in value.items())
+        return ", ".join(prices)
+    return str(value)
+
+
+app.command("attack")(attack)
+app.command("prefer")(prefer)

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from misslink import __version__
-from misslink.cli import demo, evaluate, judge, report
+from misslink.cli import demo, evaluate, judge, ledger, prompts, report
 from misslink.errors import MisslinkError
 
 __all__ = ["main"]
@@ -24,6 +24,8 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.add_typer(judge.app, name="judge")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(prompts.app, name="prompts")
 
 
 def _version(wanted: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +80,8 @@ def print_forecast(found: Forecast) -> None:
     )
 
 
-def print_summary(summary: Mapping[str, Any]) -> None:
-    """Print the estimates of a run as tables, the sentence of the link last."""
+def print_summary(summary: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
+    """Print the estimates of a run as tables, how it was judged, the sentence of the link last."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -103,6 +103,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         console.print(f"The judge is a {summary['judge_note']}.", markup=False, highlight=False)
     for reason, metrics in unmeasured.items():
         console.print(f"Not measured: {', '.join(metrics)}: {reason}.", markup=False)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
     link = summary["link"]
     causes = Table(title="Causes", title_justify="left")
     causes.add_column("cause")

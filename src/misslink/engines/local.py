@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sized
+from typing import TypeVar, cast
 
 __all__ = ["each"]
 
@@ -13,38 +13,58 @@ Result = TypeVar("Result")
 
 
 async def each(
-    items: Sequence[Item],
+    items: Iterable[Item],
     work: Callable[[Item], Awaitable[Result]],
     concurrency: int,
     done: Callable[[int, int], None],
+    *,
+    total: int | None = None,
 ) -> list[Result]:
     """Work on all items and return the results in the items' order.
 
+    So many workers take one item after the other: beside the results, what is held in memory does
+    not grow with the number of items, which may be made one by one.
+
     Parameters
     ----------
-    items : sequence
+    items : iterable
+        No item: no result.
     work : async callable
         Called once with each item. The first exception ends the rest and is raised.
     concurrency : int
-        How many are under way at once.
+        How many are under way at once, at least 1.
     done : callable
         Called with how many are done, and how many there are.
+    total : int or None
+        How many items there are; needed where `items` has no length.
+
+    Raises
+    ------
+    TypeError
+        `items` has no length, and `total` is not given.
     """
-    gate = asyncio.Semaphore(concurrency)
-    count = 0
+    if total is None:
+        if not isinstance(items, Sized):
+            raise TypeError("items without a length need a total")
+        total = len(items)
+    waiting = iter(items)
+    results: list[Result | None] = []
+    finished = 0
 
-    async def one(item: Item) -> Result:
-        nonlocal count
-        async with gate:
-            result = await work(item)
-        count += 1
-        done(count, len(items))
-        return result
+    async def worker() -> None:
+        nonlocal finished
+        for item in waiting:
+            place = len(results)
+            results.append(None)
+            results[place] = await work(item)
+            finished += 1
+            done(finished, total)
 
-    tasks = [asyncio.create_task(one(item)) for item in items]
+    workers = [asyncio.create_task(worker()) for _ in range(min(concurrency, max(total, 1)))]
     try:
-        return await asyncio.gather(*tasks)
+        await asyncio.gather(*workers)
     finally:
-        for task in tasks:
+        for task in workers:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*workers, return_exceptions=True)
+    return cast("list[Result]", results)

@@ -28,7 +28,8 @@ class AnswerRelevance:
 
     def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
         """Read how the answer responds."""
-        response = said_of(reply).response
+        said = said_of(reply)
+        response = said.response
         if response == "declines":
             return skipped("the answer declines")
         return Finding(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.judging.metric import Finding, Subject, failed, said_of, skipped
+from misslink.generation.relevance import judged_relevance
+from misslink.judging.metric import Finding, Subject, failed, skipped
 from misslink.judging.protocol import Ask, Reply
 from misslink.registry import judged_metrics
 
@@ -29,10 +30,8 @@ class ContextRelevance:
         """Count the relevant passages."""
         if not subject.context:
             return skipped("no passage reached the context")
-        said = {item.passage: float(item.relevant) for item in said_of(reply).passages}
-        passages = {
-            passage.id: said.get(number) for number, passage in enumerate(subject.context, start=1)
-        }
+        said = judged_relevance(subject, reply)
+        passages = {name: None if known is None else float(known) for name, known in said.items()}
         known = [value for value in passages.values() if value is not None]
         if not known:
             return failed("the judge said nothing of any passage")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from misslink.generation.one_word import read_one_word
+from misslink.judging.examination import LabelAlone
 from misslink.judging.metric import Finding, Subject, said_of, skipped
 from misslink.judging.protocol import Ask, Reply
 from misslink.registry import judged_metrics
@@ -18,11 +20,16 @@ class Faithfulness:
     least probable claim, where the judge gives probabilities. An answer that declines, or claims
     nothing, has no value.
 
+    Of a judge that can give one word only, "no" has the value P(yes) where it gives that and 0
+    where not, without claims. Its "yes" names no quote, so it is believed only where the embedded
+    judge finds every sentence of the answer in the passages; those are then the claims.
+
     Source: Es et al., RAGAS, EACL 2024 (claims and share); quotes are looked up here besides.
     """
 
     name = "faithfulness"
     level: Literal[2, 3] = 2
+    reads_one_word = True
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, of an answer whose passages are known."""
@@ -30,6 +37,8 @@ class Faithfulness:
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the supported claims."""
+        if isinstance(reply.parsed, LabelAlone):
+            return read_one_word(subject, reply.parsed, reply.chance("supported", "yes"))
         if said_of(reply).response == "declines":
             return skipped("the answer declines")
         claims = subject.claims(reply)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from misslink.errors import MisslinkError
-from misslink.judging.metric import Finding, JudgedMetric, Subject, failed, skipped
+from misslink.judging.examination import LabelAlone
+from misslink.judging.metric import ONE_WORD, Finding, JudgedMetric, Subject, failed, skipped
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
 from misslink.judging.repeats import in_one
 from misslink.types import Usage, Verdict
@@ -96,6 +97,8 @@ def _read(subject: Subject, metric: JudgedMetric, reply: Reply | _Unasked) -> Fi
         return skipped(reply.reason)
     if reply.parsed is None:
         return failed(reply.problem or "the judge's reply cannot be read")
+    if isinstance(reply.parsed, LabelAlone) and not getattr(metric, "reads_one_word", False):
+        return failed(ONE_WORD)
     return metric.read(subject, reply)
 
 

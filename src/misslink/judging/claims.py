@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from misslink.judging.examination import Examination
+from misslink.judging.nearly import Found, near
 from misslink.judging.protocol import Reply
+from misslink.judging.quotes import find_quote, verified
 from misslink.text import content_words, locate
 from misslink.types import Claim, Evidence, Passage
 
@@ -14,12 +16,15 @@ __all__ = ["read_claims"]
 _AGREEMENT = {"agrees": True, "contradicts": False}
 
 
-def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple[Claim, ...]:
+def read_claims(
+    reply: Reply, answer: str, passages: Sequence[Passage], question: str = ""
+) -> tuple[Claim, ...]:
     """Turn the claims of a reply into claims with places and verified quotes.
 
-    A quote is looked up in the passages, and every passage that holds it is evidence. One that is
-    in none supports nothing: the claim is unsupported, and its note says why. A claim that cannot
-    be located in the answer keeps its place open and still counts.
+    A quote is looked up in the passages, and every passage that holds it is evidence, unless it
+    speaks of something else there (`misslink.judging.quotes`). One that is in none supports
+    nothing: the claim is unsupported, and its note says why. A claim that cannot be located in the
+    answer keeps its place open and still counts; one that is located by a likeness says so.
 
     Parameters
     ----------
@@ -28,6 +33,8 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
     answer : str
     passages : sequence of Passage
         What the judge was shown.
+    question : str
+        What the answer answers: "At seven." is read with it.
 
     Returns
     -------
@@ -42,17 +49,18 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
     for index, claim in enumerate(said.claims):
         # The same sentence twice is two claims, each at its own place.
         since = searched_to.get(claim.text, 0)
-        span = locate(claim.text, answer[since:]) if claim.text else None
-        start, end = (since + span[0], since + span[1]) if span else (None, None)
+        place = _place(claim.text, answer[since:])
+        start, end = (since + place.start, since + place.end) if place else (None, None)
         if end is not None:
             searched_to[claim.text] = end
         support = claim.support
-        note = None
+        notes = [_wording(place.edits)] if place and place.edits else []
         evidence: tuple[Evidence, ...] = ()
         if support != "unsupported":
-            evidence, note = _look_up(claim.quote, passages)
-            if not evidence:
+            evidence, trouble = _look_up(claim.quote, passages, claim.text, question)
+            if trouble:
                 support = "unsupported"
+                notes.insert(0, trouble)
         claims.append(
             Claim(
                 text=claim.text,
@@ -62,24 +70,42 @@ def read_claims(reply: Reply, answer: str, passages: Sequence[Passage]) -> tuple
                 evidence=evidence,
                 probability=reply.chance(f"claims.{index}.support", "supported"),
                 correct=_AGREEMENT.get(getattr(claim, "reference", "")),
-                note=note,
+                note="; ".join(notes) or None,
             )
         )
     return tuple(claims)
 
 
+def _place(claim: str, answer: str) -> Found | None:
+    """Where a claim stands in the answer, word for word or nearly so."""
+    span = locate(claim, answer)
+    return Found(*span) if span else near(claim, answer)
+
+
+def _wording(edits: int) -> str:
+    return f"the judge wrote it with {edits} character{'s' * (edits > 1)} changed"
+
+
 def _look_up(
-    quote: str | None, passages: Sequence[Passage]
+    quote: str | None, passages: Sequence[Passage], claim: str, question: str
 ) -> tuple[tuple[Evidence, ...], str | None]:
     """Find a quote in every passage that holds it; without any, say what is wrong with it."""
     if quote is None or not content_words(quote):
         return (), "the judge gave no quote for it"
-    places = ((passage, locate(quote, passage.text)) for passage in passages)
+    texts = [passage.text for passage in passages]
     found = tuple(
         Evidence(
-            passage_id=passage.id, quote=passage.text[slice(*span)], start=span[0], end=span[1]
+            passage_id=passage.id,
+            quote=passage.text[place.start : place.end],
+            start=place.start,
+            end=place.end,
+            edits=place.edits,
         )
-        for passage, span in places
-        if span is not None
+        for passage in passages
+        if (place := verified(quote, passage.text, claim, question, context=texts))
     )
-    return found, None if found else "the judge's quote is in no passage"
+    if found:
+        return found, None
+    if any(find_quote(quote, text) for text in texts):
+        return (), "the judge's quote speaks of something else"
+    return (), "the judge's quote is in no passage"

@@ -13,7 +13,9 @@ from misslink.judging.protocol import Ask, Reply
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
-__all__ = ["Finding", "JudgedMetric", "Subject", "failed", "skipped"]
+__all__ = ["ONE_WORD", "Finding", "JudgedMetric", "Subject", "failed", "said_of", "skipped"]
+
+ONE_WORD = "the judge could give one word only"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Subject:
     def claims(self, reply: Reply) -> tuple[Claim, ...]:
         """Return the claims of a reply, checked; metrics that share it share the work."""
         if id(reply) not in self._claims:
-            self._claims[id(reply)] = read_claims(reply, self.answer, self.context)
+            self._claims[id(reply)] = read_claims(
+                reply, self.answer, self.context, self.case.question
+            )
         return self._claims[id(reply)]
 
     @cached_property
@@ -79,7 +83,16 @@ class Finding:
 
 
 class JudgedMetric(Protocol):
-    """A metric of level 2 or 3. Metrics that ask the same of a case share one judge call."""
+    """A metric of level 2 or 3. Metrics that ask the same of a case share one judge call.
+
+    A metric may have more, and whoever wants it asks with ``getattr``:
+
+    ``better`` ('high' or 'low')
+        Which values are good; 'high' by default. A label is good in either case.
+    ``reads_one_word`` (bool)
+        It can read a LabelAlone, which is what remains of an examination by a judge that cannot
+        answer in JSON; by default such a verdict is failed.
+    """
 
     name: str
     level: Literal[2, 3]

@@ -8,17 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.judging.models.own import is_own, load_judge
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply
 from misslink.judging.terms import Terms
-from misslink.judging.wrappers.ledger import Ledger
+from misslink.judging.wrappers.budget import Budget
+from misslink.judging.wrappers.cascade import Cascade, band_of, split
+from misslink.judging.wrappers.ledger import Ledger, innermost
+from misslink.judging.wrappers.parts import InParts
+from misslink.judging.wrappers.repair import Repair
 from misslink.judging.wrappers.throttle import Throttle
 from misslink.manifest import shown_path
+from misslink.prompting import Prompts
 from misslink.registry import judges
+from misslink.types import Estimate
 
-__all__ = ["Opened", "innermost", "open_judge"]
+__all__ = ["Opened", "open_judge"]
 
 _LACKING = "name", "identity", "ask", "close"
-_OPTIONS = "base_url", "api_key", "temperature", "max_tokens", "context_length"
+_OPTIONS = "base_url", "api_key", "temperature"
+_HINTS = "max_tokens", "context_length"  # for judges that can use them
 
 
 class Opened:
@@ -71,6 +79,15 @@ class Opened:
             "price_out": terms.price_out,
         }
 
+    def cascade(self) -> dict[str, Any]:
+        """Who answered what, of a cascade; empty for any other judge."""
+        if not isinstance(self.judge, Cascade):
+            return {}
+        return {
+            name: value.model_dump() if isinstance(value, Estimate) else value
+            for name, value in self.judge.summary().items()
+        }
+
     async def reachable(self) -> None:
         """Ask nothing, but find out whether the judge could be asked; for use before an app is run.
 
@@ -118,8 +135,9 @@ def open_judge(
     Parameters
     ----------
     judge : str, Judge or None
-        ``NAME`` or ``NAME:ARGUMENT``, such as ``embedded`` or ``openai:MODEL``, or a judge of your
-        own. None and ``none`` open nothing.
+        ``NAME`` or ``NAME:ARGUMENT``, such as ``embedded`` or ``openai:MODEL``;
+        ``cascade:CHEAP,DEAR``, to which the terms apply where it is the dear one's turn;
+        ``FILE.py:NAME``, or a judge of your own. None and ``none`` open nothing.
     ledger : Path or None
         Where its replies are kept; None keeps them in memory only.
     concurrency : int
@@ -138,6 +156,39 @@ def open_judge(
     terms = terms or Terms()
     if judge is None or judge == "none":
         return None
+    prompts = Prompts.of(terms.prompts)
+    name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
+    if name != "cascade":
+        around, kept = _wrapped(judge, ledger, concurrency, terms, prompts)
+        return Opened(around, kept, terms)
+    cheap_spec, dear_spec = split(argument)
+    cheap = _bare(cheap_spec, Terms())
+    around, kept = _wrapped(dear_spec, ledger, concurrency, terms, prompts)
+    cascade = Cascade(cheap, around, band=band_of(cheap.name), audit=terms.audit)
+    return Opened(cascade, kept, terms)
+
+
+def _wrapped(
+    judge: str | Judge, ledger: Path | None, concurrency: int, terms: Terms, prompts: Prompts
+) -> tuple[Judge, Ledger]:
+    """One judge with everything around it, and the ledger among that."""
+    bare = _bare(judge, terms)
+    budget = Budget(bare, max_calls=terms.max_calls, max_cost=terms.max_cost, price=terms.price)
+    throttle = Throttle(
+        budget,
+        concurrency,
+        timeout=terms.timeout,
+        retries=terms.retries,
+        rpm=terms.rpm,
+        tpm=terms.tpm,
+        deadline=terms.deadline,
+    )
+    kept = Ledger(throttle, ledger)
+    return InParts(Repair(kept), prompts, terms.context_length), kept
+
+
+def _bare(judge: str | Judge, terms: Terms) -> Judge:
+    """The judge itself, checked to be one."""
     bare = _named(judge, terms) if isinstance(judge, str) else judge
     lacking = [part for part in _LACKING if not hasattr(bare, part)]
     if lacking:
@@ -145,26 +196,22 @@ def open_judge(
             f"{type(bare).__name__} is no judge, it lacks {', '.join(lacking)}; "
             "name one, such as 'embedded', or see misslink.judging.protocol.Judge"
         )
-    kept = Ledger(Throttle(bare, concurrency), ledger)
-    return Opened(kept, kept, terms)
-
-
-def innermost(judge: Judge) -> Judge:
-    """Return the judge inside all wrappers, each of which keeps what it wraps as ``judge``."""
-    inner: Judge | None = getattr(judge, "judge", None)
-    return judge if inner is None else innermost(inner)
+    return bare
 
 
 def _named(spec: str, terms: Terms) -> Judge:
+    given = {option: getattr(terms, option) for option in (*_OPTIONS, *_HINTS)}
+    options = {option: value for option, value in given.items() if value is not None}
+    if is_own(spec):
+        return load_judge(spec, options)
     name, _, argument = spec.strip().partition(":")
     if not name:
         raise InputError("no judge is named; say --judge embedded or --judge openai:MODEL")
     factory: Callable[..., Judge] = judges.get(name)
-    given = {option: getattr(terms, option) for option in _OPTIONS}
-    options = {option: value for option, value in given.items() if value is not None}
     taken = inspect.signature(factory).parameters
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
-    for option in options:
-        if not takes_all and option not in taken:
+    for option in [option for option in options if not takes_all and option not in taken]:
+        if option not in _HINTS:
             raise InputError(f"the judge '{name}' has no {option}; leave it out")
+        del options[option]  # what goes around the judge knows it
     return factory(argument or None, **options)

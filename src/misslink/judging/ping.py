@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from misslink.errors import InputError
 from misslink.judging.examination import examine
-from misslink.judging.opening import innermost, open_judge
-from misslink.judging.protocol import Judge
-from misslink.judging.terms import Terms
+from misslink.judging.opening import open_judge
+from misslink.judging.protocol import Judge, Reply, TryAgainError
+from misslink.judging.terms import Price, Terms
+from misslink.judging.wrappers.ledger import innermost
 
 __all__ = ["Ping", "ping", "ping_spec"]
+
+_CALLS = 3  # questions that a ping may cost, refused ones included
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,23 @@ class Ping:
     ok : bool
         Whether it gave a readable answer.
     latency_s : float
-        Seconds for the question, the first connection included.
+        Seconds for the question.
     structure : str or None
         How it gives structured answers ('json_schema', 'json_object', 'plain'); None where the
         judge has no such modes or did not answer.
+    json_schema, json_mode : bool or None
+        Whether its answers can be bound to a schema, and to JSON; None where that was not found
+        out.
     logprobs : bool or None
-        Whether it gives token log-probabilities; None where it was not asked.
+        Whether it gives token log-probabilities.
+    seed : bool or None
+        Whether it takes a seed.
+    context_length : int or None
+        How many tokens prompt and reply may have together; None where it does not say.
+    price : Price or None
+        What its tokens cost; None where it does not say.
     prompt_tokens, completion_tokens : int or None
+        Of the question.
     note : str or None
         What readers of its verdicts must know, such as that it is a heuristic.
     problem : str or None
@@ -42,7 +56,12 @@ class Ping:
     ok: bool
     latency_s: float
     structure: str | None = None
+    json_schema: bool | None = None
+    json_mode: bool | None = None
     logprobs: bool | None = None
+    seed: bool | None = None
+    context_length: int | None = None
+    price: Price | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     note: str | None = None
@@ -52,7 +71,8 @@ class Ping:
 async def ping(judge: Judge) -> Ping:
     """Ask the judge one small question, past any ledger, and see what it can do.
 
-    A judge behind a server is asked for one more token, to see whether it gives log-probabilities.
+    At most three questions are put, refused ones included: what a judge takes is seen from the
+    one that it answers, and another asks for JSON mode where that is still open.
 
     Raises
     ------
@@ -60,21 +80,34 @@ async def ping(judge: Judge) -> Ping:
         Nobody answers at its address, or it refuses the key or the model.
     """
     asked = innermost(judge)
+    check = getattr(asked, "reachable", None)
+    if check is not None:
+        await check()  # lists the models, which may say more than a question can find out
     question = examine(
         "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
     )
+    sent = getattr(asked, "sent", 0)
     start = time.perf_counter()
-    reply = await asked.ask(question)
+    try:
+        reply = await asked.ask(question)
+    except TryAgainError as trouble:
+        reply = Reply.nothing(trouble.problem)
     latency = time.perf_counter() - start
     ok = reply.parsed is not None
-    logprobs = getattr(asked, "gives_logprobs", None) if ok else None
+    abilities: Mapping[str, Any] = (getattr(asked, "abilities", None) or {}) if ok else {}
+    structure = abilities.get("structure", getattr(asked, "structure", None))
     usage: Any = reply.usage
     return Ping(
         judge=judge.name,
         ok=ok,
         latency_s=round(latency, 4),
-        structure=getattr(asked, "structure", None),
-        logprobs=None if logprobs is None else await logprobs(),
+        structure=structure,
+        json_schema=None if structure is None else structure == "json_schema",
+        json_mode=await _json_mode(asked, structure, sent) if ok else None,
+        logprobs=abilities.get("gives_logprobs", abilities.get("logprobs")),
+        seed=abilities.get("seed"),
+        context_length=getattr(asked, "context_length", None),
+        price=getattr(asked, "price", None),
         prompt_tokens=usage and usage.prompt_tokens,
         completion_tokens=usage and usage.completion_tokens,
         note=getattr(asked, "note", None),
@@ -99,3 +132,14 @@ async def ping_spec(spec: str, terms: Terms | None = None) -> dict[str, Any]:
         return asdict(await ping(judge))
     finally:
         await judge.close()
+
+
+async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool | None:
+    """Whether the judge has a JSON mode, asked where it can be and the ping has a call left."""
+    if structure == "json_object":
+        return True
+    find_out = getattr(asked, "takes_json_mode", None)  # such a judge counts what it sent
+    if find_out is None or getattr(asked, "sent", 0) - before >= _CALLS:
+        return None
+    found: bool | None = await find_out()
+    return found

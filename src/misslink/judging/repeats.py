@@ -21,51 +21,80 @@ def in_one(findings: Sequence[Finding]) -> tuple[Finding, int]:
     Parameters
     ----------
     findings : sequence of Finding
-        At least one, in the order of sampling. Those without a value are not in the means.
+        At least one, in the order of sampling. Those without a value count in no mean and have no
+        vote; how many they are, and why the first of them has none, is added to the reason.
 
     Returns
     -------
     finding : Finding
-        The only one as it stands; where none has a value, the first. Otherwise value, probability
-        and parts are means; the label is the most frequent one, bad on a tie; claims, passages
-        and reason are those of the first sample with that label.
+        The only one as it stands. Otherwise value, probability and parts are means; the label is
+        the most frequent one, bad on a tie; claims, passages and reason are those of the first
+        sample with that label. Where none has a value, the first of those that share the most
+        frequent status, failed on a tie.
     place : int
+
+    Raises
+    ------
+    ValueError
+        There is no sample.
     """
+    if not findings:
+        raise ValueError("a verdict needs at least one sample")
     if len(findings) == 1:
         return findings[0], 0
-    values = tuple(finding.value for finding in findings)
-    labels = tuple(finding.label for finding in findings)
-    known = [value for value in values if value is not None]
-    said = [label for label in labels if label is not None]
-    votes = Counter(said)
-    label = votes[True] > votes[False] if said else None
-    repeats = Repeats(
-        values=values,
-        labels=labels,
-        spread=statistics.stdev(known) if len(known) >= _PAIR else None,
-        flipped=votes[not label] / len(said) if len(said) >= _PAIR else None,
-    )
     scored = [place for place, finding in enumerate(findings) if finding.value is not None]
+    votes = Counter(findings[at].label for at in scored if findings[at].label is not None)
+    label = votes[True] > votes[False] if votes else None
+    repeats = _samples(findings, votes)
     if not scored:
-        return replace(findings[0], repeats=repeats), 0
+        place = _most_frequent_status(findings)
+        return replace(findings[place], repeats=repeats), place
     place = next((at for at in scored if findings[at].label == label), scored[0])
-    shown = findings[place]
     names = {name: None for at in scored for name in findings[at].parts or {}}
     parts = {name: _mean([(findings[at].parts or {}).get(name) for at in scored]) for name in names}
-    probability = _mean([findings[at].probability for at in scored])
-    return (
-        replace(
-            shown,
-            value=statistics.fmean(known),
-            label=label,
-            probability=probability,
-            parts=parts or None,
-            repeats=repeats,
-        ),
-        place,
+    combined = replace(
+        findings[place],
+        value=_mean([findings[at].value for at in scored]),
+        label=label,
+        probability=_mean([findings[at].probability for at in scored]),
+        parts=parts or None,
+        reason=_with_missing(findings[place].reason, findings),
+        repeats=repeats,
     )
+    return combined, place
+
+
+def _samples(findings: Sequence[Finding], votes: Counter[bool | None]) -> Repeats:
+    """Each sample's value and label, and how far they lie apart."""
+    known = [finding.value for finding in findings if finding.value is not None]
+    said = votes.total()
+    return Repeats(
+        values=tuple(finding.value for finding in findings),
+        labels=tuple(None if finding.value is None else finding.label for finding in findings),
+        spread=statistics.stdev(known) if len(known) >= _PAIR else None,
+        flipped=min(votes[True], votes[False]) / said if said >= _PAIR else None,
+    )
+
+
+def _most_frequent_status(findings: Sequence[Finding]) -> int:
+    counts = Counter(finding.status for finding in findings)
+    status = "failed" if counts["failed"] >= counts["skipped"] else "skipped"
+    return next(place for place, finding in enumerate(findings) if finding.status == status)
+
+
+def _with_missing(reason: str | None, findings: Sequence[Finding]) -> str | None:
+    """Add to the reason what became of the samples without a value."""
+    missing = [finding for finding in findings if finding.value is None]
+    if not missing:
+        return reason
+    told = (
+        f"{len(missing)} of {len(findings)} samples have no value"
+        f" ({missing[0].status}: {missing[0].reason})"
+    )
+    return f"{reason}; {told}" if reason else told
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+    # Exact, so that samples that agree have the value they agree on.
+    return statistics.mean(known) if known else None

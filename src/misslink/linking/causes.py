@@ -56,7 +56,7 @@ def distracted(facts: Facts) -> str | None:
 
 def fabricated(facts: Facts) -> str | None:
     """A claim is not supported although the context was complete."""
-    if facts.found.retrieval not in {"hit", "none_needed"} or not facts.unfaithful:
+    if facts.found.retrieval not in {"hit", "none_needed"} or facts.answer != "unfaithful":
         return None
     if facts.needed:
         return f"every needed passage was there, and {_how_bad(facts)}"
@@ -75,7 +75,7 @@ def ignored_context(facts: Facts) -> str | None:
         if claim.support == "supported"
         for item in claim.evidence
     }
-    if not used & facts.relevant:
+    if facts.claims and not used & facts.relevant:
         return "a needed passage reached the prompt, and no supported claim rests on it"
     if facts.found.retrieval == "hit" and facts.correct is False and not facts.unfaithful:
         return (
@@ -141,6 +141,8 @@ def _how_bad(facts: Facts) -> str:
         count = len(facts.unfaithful)
         claims = "claim is" if len(facts.claims) == 1 else "claims are"
         return f"{count} of {len(facts.claims)} {claims} not supported by what was there"
+    if facts.answer == "unfaithful":
+        return "the judge finds it not supported by what was there"
     return "the answer is wrong"
 
 

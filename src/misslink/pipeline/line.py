@@ -16,6 +16,7 @@ from misslink.linking import summarise
 from misslink.manifest import manifest, shown_path
 from misslink.pipeline import stages
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
+from misslink.repetition import repetition
 from misslink.retrieval import score
 from misslink.summary import coverage, levels, slices
 from misslink.types import Case, Run, Trace
@@ -164,6 +165,8 @@ async def evaluate_async(
                 **levels(scores, verdicts, level_of, seed=seed),
                 "link": summarise(links, seed=seed),
                 "coverage": coverage(verdicts, level_of),
+                "repeats": repetition(verdicts, level_of, seed=seed),
+                "cascade": line.judge.cascade() if line.judge else {},
                 "usage": line.judge.usage() if line.judge else _NOTHING,
                 "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
             },
@@ -186,18 +189,23 @@ def in_a_loop(line: Callable[[], Coroutine[Any, Any, Result]], threads: Any) -> 
     threads : int
         How many synchronous apps are run at once.
     """
+    # Not the task's own result: when a loop ends, Python's signal module writes out the repr of
+    # its main task, result and all, which of a run of 10,000 cases takes seconds.
+    found: list[Result] = []
 
-    async def within() -> Result:
+    async def within() -> None:
         # Synchronous apps run in threads: as many as there are cases under way.
         wanted = threads if isinstance(threads, int) and threads > 0 else 1  # refused further on
         pool = ThreadPoolExecutor(max_workers=wanted)
         asyncio.get_running_loop().set_default_executor(pool)
-        return await line()
+        found.append(await line())
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(within())
-    context = contextvars.copy_context()
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(context.run, asyncio.run, within()).result()
+        asyncio.run(within())
+    else:
+        context = contextvars.copy_context()
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            thread.submit(context.run, asyncio.run, within()).result()
+    return found[0]

@@ -10,13 +10,13 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
+from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER as LEDGER
 from misslink.types import Case, Trace
 
 __all__ = ["CONCURRENCY", "LEDGER", "Options", "Progress"]
 
 Progress = Callable[[str, int, int], None]  # stage, done, total
 
-LEDGER = Path(".misslink/ledger.sqlite")
 CONCURRENCY = 8
 
 

@@ -65,7 +65,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
     brought = None
     if options.traces is not None:
         brought = match_traces(read_traces(options.traces), gold)
-    prompts = Prompts(Path(options.terms.prompts)) if options.terms.prompts else Prompts()
+    prompts = Prompts.of(options.terms.prompts)
     app = load_app(options.spec) if options.spec else options.app
     async with AsyncExitStack() as held:
         judge = open_judge(
@@ -80,7 +80,8 @@ async def given(options: Options) -> AsyncIterator[Given]:
         # Whether two app objects are the same app nobody can tell: each call is a run of its own.
         which = uuid.uuid4().hex if brought is None and options.spec is None else None
         identity = judge and dict(judge.identity)
-        told = [settings, which, options.terms.repeats]
+        asked = [prompts.load(name).ref for name in prompts.names()]
+        told = [settings, which, options.terms.repeats, asked]
         inputs = content_hash([gold.cases, brought, identity, told])
         code = code_hash(options.spec) if options.spec else which
         app_settings = [settings[name] for name in ("app", "k", "depth", "id_key", "input_key")]
@@ -121,10 +122,11 @@ async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> lis
         return await judge_case(subject, line.metrics, asked, repeats=line.options.terms.repeats)
 
     found = await each(
-        list(line.subjects(traces)),
+        line.subjects(traces),
         ask,
         line.options.concurrency,
         lambda done, total: tick("judge", done, total),
+        total=len(line.gold.cases),
     )
     return [verdict for verdicts in found for verdict in verdicts]
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
-from misslink.types import Case, Claim, Link, Run, Trace, Verdict
+from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
 __all__ = ["CaseEntry", "case_entries"]
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """What a judge said of one metric; ``said`` are claims of its own that it rests on.
+    """What a judge said of one metric; ``said`` are its samples, and claims of its own.
 
     ``label`` is 'good', 'bad' or "".
     """
@@ -180,8 +180,21 @@ def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
         probability="" if verdict.probability is None else decimal(verdict.probability),
         reason=", ".join([*parts, *([verdict.reason] if verdict.reason else [])]),
         scored=verdict.status == "scored",
-        said=tuple(f"{claim.support}: {claim.text}" for claim in own),
+        said=(
+            *_sampled(verdict.repeats),
+            *(f"{claim.support}: {claim.text}" for claim in own),
+        ),
     )
+
+
+def _sampled(repeats: Repeats | None) -> Iterator[str]:
+    """What each of several samples said, and how far they lie apart."""
+    if repeats is None:
+        return
+    said = ", ".join("none" if value is None else percent(value) for value in repeats.values)
+    spread = "" if repeats.spread is None else f"; sd {decimal(repeats.spread)}"
+    flipped = "" if not repeats.flipped else f"; {percent(repeats.flipped)} against the label"
+    yield f"{len(repeats.values)} samples: {said}{spread}{flipped}"
 
 
 def _raws(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:

@@ -126,11 +126,23 @@ _METRICS = {
     "answer_relevance": "How far answers address what was asked.",
     "context_relevance": "Share of the passages given that help to answer the question, averaged.",
     "context_utilization": "Share of needed passages given that some supported claim rests on.",
+    "context_sufficiency": "How far the passages given hold an answer to the question at all.",
+    "noise_sensitivity": "Share of an answer's claims that a passage supports and no reference "
+    "answer agrees with, averaged. Lower is better.",
+    "self_knowledge": "Share of an answer's claims that a reference answer agrees with and no "
+    "passage supports, averaged: the model's own knowledge. Lower is better.",
+    "citation_correctness": "Share of an answer's citations whose passage says what it is cited "
+    "for, averaged over the answers that cite.",
     "correctness": "How far answers state what the reference answer states (F1 over claims).",
     "correct": "Share of answers that agree with the reference answer.",
     "correctness_precision": "Share of an answer's claims that the reference bears out, averaged.",
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
+    "over_refused": "Share of answerable questions that the app declined. Lower is better.",
+    "should_have_abstained": "Share of unanswerable questions that the app answered. "
+    "Lower is better.",
+    "completeness": "Share of the best reference answer's claims that the answer states, averaged.",
+    "helpfulness": "How far answers would satisfy who asked, by the judge's grade from 1 to 5.",
 }
 
 

@@ -30,6 +30,9 @@ _READ_OFF = {
     "correct": "correctness",
     "correctness_precision": "correctness",
     "correctness_recall": "correctness",
+    "over_refused": "abstention",
+    "should_have_abstained": "abstention",
+    "citation_recall": "citation_correctness",
 }
 
 

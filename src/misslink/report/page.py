@@ -22,6 +22,7 @@ from misslink.report.association import (
 )
 from misslink.report.cases import CaseEntry, case_entries
 from misslink.report.glossary import metric_words
+from misslink.report.judging import judging_notes
 from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
 from misslink.report.sankey import Flow, flow
 from misslink.report.wording import mapping_in, plural
@@ -56,6 +57,7 @@ class Page:
     levels: tuple[Level, ...]
     slices: tuple[Slices, ...]
     cases: tuple[CaseEntry, ...]
+    judging: tuple[str, ...]
     metrics: tuple[tuple[str, str], ...]
     manifest: tuple[tuple[str, str], ...]
     command: str
@@ -89,6 +91,7 @@ def build(run: Run) -> Page:
         levels=found,
         slices=slices(run),
         cases=case_entries(run, _k(run)),
+        judging=judging_notes(run),
         metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
         manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),
@@ -143,11 +146,6 @@ def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
         "Created": _text(manifest, "created"),
         "misslink": _text(manifest, "misslink"),
     }
-    usage = mapping_in(run.summary.get("usage"))
-    if usage:
-        told["Judge calls"] = (
-            f"{_text(usage, 'calls')} asked, {_text(usage, 'from_ledger')} from the ledger"
-        )
     prompts = manifest.get("prompts")
     for prompt in prompts if isinstance(prompts, list) else []:
         fields = mapping_in(prompt)

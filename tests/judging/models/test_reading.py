@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel
 
-from misslink.judging.models.reading import read_answer, read_completion
+from misslink.judging.models.reading import read_answer, read_completion, said_in
 from misslink.judging.protocol import Reply
 from misslink.types import Usage
 
@@ -28,6 +29,9 @@ EXPECTED = Said(label="yes", score=3)
         f"```\n{PLAIN}\n```\nI hope this helps.",
         f"<think>First {{label}}, then the score.</think>\n{PLAIN}",
         f'<think>Is it {{"label": "no", "score": 1}}?</think>{PLAIN}',
+        f'Is it {{"label": "no", "score": 1}}?\n</think>\n\n{PLAIN}',
+        f"[THINK]Hm.[/THINK]{PLAIN}",
+        f"<think></think><reasoning>{{}}</reasoning>```json\n{PLAIN}\n```",
         f"Sure! Here is the JSON: {PLAIN}",
         f"The sets {{a}} and {{b}} differ. {PLAIN} That is {{all}}.",
         'The format is {"label": "no", "score": null}. My answer: ' + PLAIN,
@@ -51,6 +55,7 @@ def test_an_answer_is_found_however_it_is_wrapped(text):
         ("[1, 2]", "does not fit"),
         ("{" * 50_000, "not JSON"),
         ("}{", "not JSON"),
+        (f"<think>Perhaps {PLAIN}? Or", "done thinking"),
     ],
 )
 def test_what_is_no_answer_is_none_with_a_reason(text, why):
@@ -131,3 +136,84 @@ def test_usage_of_a_strange_shape_is_missing_not_zero():
 
 def test_nothing_is_nothing():
     assert not Reply.nothing("the server hung up").came
+
+
+class Label(BaseModel):
+    supported: Literal["yes", "no", "not sure"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("yes", "yes"),
+        (" No.\n", "no"),
+        ("**YES**", "yes"),
+        ("No, although yes would be kinder.", "no"),
+        ("The answer is yes.", "yes"),
+        ("not sure", "not sure"),
+        ("<think>yes? no?</think>no", "no"),
+        ("yes? no?</think>no", "no"),
+        ('{"supported": "yes"}', "yes"),
+        ("I know nothing of nobody.", None),
+        ("It could be yes, or it could be no.", None),
+        ("<think>yes", None),
+        ("", None),
+    ],
+)
+def test_one_word_is_read_as_the_label(text, label):
+    reply = read_completion(completion({"content": text}), Label, structured=False)
+    assert (reply.parsed.supported if reply.parsed else None) == label
+    assert bool(reply.problem) == (label is None)
+    assert reply.came
+
+
+def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():
+    message = {"content": "", "reasoning_content": PLAIN, "reasoning": PLAIN}
+    reply = read_completion(completion(message), Said)
+    assert reply.parsed is None
+    assert "reasoning_content" in reply.raw
+
+
+def test_parts_without_text_are_passed_over():
+    parts = [
+        {"type": "thinking", "thinking": []},
+        {"text": None},
+        "x",
+        {"type": "text", "text": PLAIN},
+    ]
+    assert read_completion(completion({"content": parts}), Said).parsed == EXPECTED
+
+
+def test_half_characters_become_question_marks_that_a_file_can_hold():
+    reply = read_completion(completion({"content": PLAIN.replace("yes", "\ud83d")}), Said)
+    assert reply.parsed.label == "?"
+    reply.raw.encode()
+
+
+def test_a_choice_that_is_an_error_counts_as_nothing():
+    choice = {"message": {"content": None}, "error": {"message": "overloaded"}}
+    reply = read_completion(json.dumps({"choices": [choice]}), Said)
+    assert not reply.came
+    assert "overloaded" in reply.problem
+
+
+@pytest.mark.parametrize(
+    ("content", "structure", "ignores"),
+    [
+        ("The sky is blue.", "json_schema", True),
+        ("The sky is blue.", "json_object", True),
+        ("The sky is blue.", "plain", False),
+        ('{"verdict": "yes"}', "json_schema", True),
+        ('{"verdict": "yes"}', "json_object", False),
+        ('{"label": "ye', "json_schema", False),
+        ("", "json_schema", False),
+    ],
+)
+def test_other_words_ignore_the_format_and_broken_json_does_not(content, structure, ignores):
+    assert said_in(completion({"content": content})).ignores(structure) is ignores
+
+
+def test_a_cut_or_declined_reply_ignores_nothing():
+    assert not said_in(completion({"content": "The sky"}, "length")).ignores("json_schema")
+    declined = said_in(completion({"content": "No.", "refusal": "I must not."}))
+    assert not declined.ignores("json_schema")

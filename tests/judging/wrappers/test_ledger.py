@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 import signal
 import sqlite3
@@ -14,13 +15,15 @@ from pathlib import Path
 import pytest
 
 from honest_judge import small_ask
-from judge_faults import after, broken_json, status
+from judge_faults import after, broken_json, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.examination import LabelAlone
 from misslink.judging.models.openai import open_openai
-from misslink.judging.protocol import Reply
+from misslink.judging.protocol import NotAskedError, Reply
 from misslink.judging.wrappers.ledger import Ledger
 from misslink.judging.wrappers.throttle import Throttle
+from misslink.types import Usage
 
 KEY = "sk-secret-0123456789"
 TESTS = Path(__file__).parents[2]
@@ -49,8 +52,8 @@ asyncio.run(put(*sys.argv[2:]))
 
 @asynccontextmanager
 async def ledger(server, path, concurrency=8, **options):
-    settings = {"base_url": server.url, "max_retries": 0, **options}
-    judge = Ledger(Throttle(open_openai("test-judge", **settings), concurrency), path)
+    settings = {"base_url": server.url, **options}
+    judge = Ledger(Throttle(open_openai("test-judge", **settings), concurrency, retries=0), path)
     try:
         yield judge
     finally:
@@ -123,9 +126,9 @@ def test_another_setting_is_another_question(judge_server, tmp_path, options):
     assert len(judge_server.calls) == 2
 
 
-def test_the_key_and_the_retries_are_no_part_of_the_question(judge_server, tmp_path):
-    replies(judge_server, tmp_path / "l", [1], api_key="sk-one", max_retries=0)
-    replies(judge_server, tmp_path / "l", [1], api_key="sk-two", max_retries=3, timeout=9)
+def test_the_key_is_no_part_of_the_question(judge_server, tmp_path):
+    replies(judge_server, tmp_path / "l", [1], api_key="sk-one")
+    replies(judge_server, tmp_path / "l", [1], api_key="sk-two")
     assert len(judge_server.calls) == 1
 
 
@@ -201,18 +204,209 @@ def test_probabilities_come_back_too(tmp_path):
     assert [reply.usage for reply in found] == [None, None]
 
 
-def test_the_row_can_be_read_by_people_and_holds_no_key(judge_server, tmp_path):
+def test_no_byte_of_the_key_or_a_header_is_in_the_files(judge_server, tmp_path):
     judge_server.key = KEY
     judge_server.script = lambda _: f"I was given {KEY}"
+    folder = tmp_path / "kept"
+
+    async def put():
+        async with ledger(judge_server, folder / "l", api_key=KEY) as judge:
+            await judge.ask(small_ask(1))
+            return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+    in_use = asyncio.run(put())
+    assert set(in_use) == {"l", "l-wal", "l-shm"}
+    closed = {file.name: file.read_bytes() for file in folder.iterdir()}
+    for files in (in_use, closed):
+        content = b"".join(files.values())
+        assert b"I was given [key]" in content  # what was said is there
+        assert KEY.encode() not in content
+        assert not any(word in content.lower() for word in (b"bearer", b"authorization"))
+
+
+def test_a_text_that_is_asked_twice_is_kept_once(judge_server, tmp_path):
+    async def put():
+        async with ledger(judge_server, tmp_path / "l") as judge:
+            for ask in (small_ask(1), replace(small_ask(1), repeat=1), small_ask(2)):
+                await judge.ask(ask)
+
+    asyncio.run(put())
+    with sqlite3.connect(tmp_path / "l") as file:
+        texts = [text for (text,) in file.execute("SELECT content FROM texts")]
+    system, first, second = (
+        small_ask(1).messages[0]["content"],
+        small_ask(1).messages[1]["content"],
+        small_ask(2).messages[1]["content"],
+    )
+    assert texts == [system, first, second]
+
+
+class Scripted:
+    """A judge of somebody's own that says what it is told, and knows what its server can do."""
+
+    name = "scripted"
+
+    def __init__(self, reply=None, abilities=None, identity="scripted"):
+        self.identity = {"judge": identity}
+        self.reply = reply
+        self.abilities = abilities
+        self.learnt = []
+
+    def learn(self, abilities):
+        self.learnt.append(dict(abilities))
+
+    async def ask(self, ask):
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return self.reply
+
+    async def close(self):
+        pass
+
+
+def parsed(**more):
+    return small_ask(1).schema(claims=(), passages=(), response="answers", **more)
+
+
+def put_to(judge, path, *asks):
+    """Ask a judge through a ledger; return the replies and the usage."""
+
+    async def put():
+        kept = Ledger(Throttle(judge, 4, retries=0), path)
+        try:
+            return [await kept.ask(ask) for ask in asks], kept.usage()
+        finally:
+            await kept.close()
+
+    return asyncio.run(put())
+
+
+def test_what_a_judge_found_out_is_told_to_the_next_one(tmp_path):
+    first = Scripted(Reply(parsed(), "said"), {"structure": "json_object", "price": {"in": 0.1}})
+    put_to(first, tmp_path / "l", small_ask(1))
+    assert first.learnt == []
+    second = Scripted(Reply(parsed(), "said"), {"structure": "plain"})
+    put_to(second, tmp_path / "l", small_ask(1))  # asks nothing, so nothing new is found out
+    assert second.learnt == [{"structure": "json_object", "price": {"in": 0.1}}]
+    put_to(second, tmp_path / "l", small_ask(2))
+    third = Scripted(identity="scripted")
+    put_to(third, tmp_path / "l")
+    assert third.learnt == [{"structure": "plain"}]
+    stranger = Scripted(identity="another")
+    put_to(stranger, tmp_path / "l")
+    assert stranger.learnt == []
+
+
+def test_a_judge_without_abilities_is_told_none(tmp_path):
+    put_to(Scripted(Reply(parsed(), "said")), tmp_path / "l", small_ask(1))
+    again = Scripted()
+    put_to(again, tmp_path / "l")
+    assert again.learnt == []
+
+
+def test_a_resumed_run_asks_the_server_as_the_first_one_did(judge_server, tmp_path):
+    judge_server.script = no_schema
+    replies(judge_server, tmp_path / "l", [1])
+    assert [call.status for call in judge_server.calls] == [400, 200]
+    judge_server.calls.clear()
+    replies(judge_server, tmp_path / "l", [2])
+    (call,) = judge_server.calls
+    assert (call.status, call.body["response_format"]["type"]) == (200, "json_object")
+
+
+@pytest.mark.parametrize(
+    "trouble", [NotAskedError("--max-calls 1 is used up"), JudgeUnreachableError("gone")]
+)
+def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
     path = tmp_path / "l"
-    replies(judge_server, path, [1], api_key=KEY)
-    with sqlite3.connect(path) as file:
-        file.row_factory = sqlite3.Row
-        (row,) = file.execute("SELECT * FROM replies").fetchall()
-    assert (row["judge"], row["prompt"]) == ("openai:test-judge", "examination")
-    assert "The sky over town 1" in row["messages"]
-    assert row["raw"] == "I was given [key]"
-    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.iterdir())
+
+    async def put():
+        judge = Ledger(Scripted(trouble), path)
+        with pytest.raises(type(trouble)):
+            await asyncio.gather(judge.ask(small_ask(1)), judge.ask(small_ask(1)))
+        usage = judge.usage()
+        await judge.close()
+        return usage
+
+    assert asyncio.run(put())["calls"] == 0
+    (reply,), _ = put_to(Scripted(Reply(parsed(), "said")), path, small_ask(1))
+    assert reply.parsed is not None
+    assert not reply.from_ledger
+
+
+def test_whether_a_reply_is_kept_is_known_without_asking(judge_server, tmp_path):
+    async def held(**options):
+        async with ledger(judge_server, tmp_path / "l", **options) as judge:
+            asks = (small_ask(1), replace(small_ask(1), repeat=1), small_ask(2))
+            return [judge.holds(ask) for ask in asks]
+
+    replies(judge_server, tmp_path / "l", [1])
+    assert asyncio.run(held()) == [True, False, False]
+    assert asyncio.run(held(seed=1)) == [False, False, False]
+    assert len(judge_server.calls) == 1
+
+
+def test_what_earlier_replies_used_is_told_newest_first(judge_server, tmp_path):
+    judge_server.script = after(3, lambda _: None, lambda _: "no JSON at all")
+    replies(judge_server, tmp_path / "l", [1])
+    replies(judge_server, tmp_path / "l", [2])
+    replies(judge_server, tmp_path / "l", [3], seed=7)  # another judge
+
+    async def spent(limit):
+        async with ledger(judge_server, tmp_path / "l") as judge:
+            await judge.ask(small_ask(4))
+            return judge.spent(limit)
+
+    rows = asyncio.run(spent(10))
+    assert [json.loads(row[0]) for row in rows] == [
+        [dict(message) for message in small_ask(n).messages] for n in (4, 2, 1)
+    ]
+    assert rows[0][1] == "no JSON at all"
+    assert json.loads(rows[1][1])["response"] == "answers"
+    assert all(prompt > completion > 0 for _, _, prompt, completion in rows)
+    assert asyncio.run(spent(1)) == rows[:1]
+
+
+def test_replies_without_reported_tokens_teach_nothing_about_tokens(tmp_path):
+    async def put():
+        judge = Ledger(Scripted(Reply(parsed(), "said")), tmp_path / "l")
+        await judge.ask(small_ask(1))
+        usage, spent = judge.usage(), judge.spent(5)
+        await judge.close()
+        return usage, spent
+
+    usage, spent = asyncio.run(put())
+    assert usage["prompt_tokens"] is usage["completion_tokens"] is None
+    assert spent == []
+
+
+def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
+    half = "half \ud800 of a character"
+    usage_beyond_belief = Usage(prompt_tokens=10**30)
+    readable = Reply(
+        small_ask(1).schema(
+            claims=[{"text": half, "support": "supported"}], passages=(), response="answers"
+        ),
+        half,
+        Usage(prompt_tokens=10**30, completion_tokens=7),
+    )
+    for number, reply in enumerate(
+        (Reply(None, half, usage_beyond_belief, problem=half), readable)
+    ):
+        (now,), usage = put_to(Scripted(reply), tmp_path / "l", small_ask(number))
+        (later,), _ = put_to(Scripted(), tmp_path / "l", small_ask(number))
+        assert later == replace(now, from_ledger=True)
+        assert now.raw == "half ? of a character"
+        assert usage["prompt_tokens"] is None
+    assert now.parsed.claims[0].text == "half ? of a character"
+    assert now.usage == Usage(completion_tokens=7)
+
+
+def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
+    word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
+    put_to(Scripted(word), tmp_path / "l", small_ask(1))
+    (kept,), _ = put_to(Scripted(), tmp_path / "l", small_ask(1))
+    assert kept == replace(word, from_ledger=True)
 
 
 def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
@@ -328,3 +522,6 @@ def test_a_disk_that_fills_up_stops_the_asking(judge_server, tmp_path):
 
     asyncio.run(put())
     assert len(judge_server.calls) == 2
+    found, judge = replies(judge_server, path, range(4))  # what was kept is whole, and it goes on
+    assert all(reply.parsed for reply in found)
+    assert (judge.calls, judge.from_ledger) == (3, 1)

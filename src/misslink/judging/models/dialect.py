@@ -1,65 +1,124 @@
-"""How a chat request is worded for servers that understand more or less of it."""
+"""How a request is worded for servers that understand more or less of it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Any, Literal, get_args
 
+from pydantic import BaseModel
+
+from misslink.judging.models.reading import Said
 from misslink.judging.protocol import Ask
+from misslink.judging.schema import strict_schema
 
-__all__ = ["Dialect"]
+__all__ = ["Dialect", "Interface", "Settling"]
 
 Structure = Literal["json_schema", "json_object", "plain"]
 
-_NEXT: dict[Structure, Structure] = {"json_schema": "json_object", "json_object": "plain"}
-_STRUCTURE = re.compile(r"response_?format|json_?schema|json_object|grammar")
-_LIMIT = re.compile(r"max_(completion_)?tokens|in the completion")
+ALTERNATIVES = 5  # of each token; OpenAI gives up to 20, vLLM by default 5 and some proxies too
+_NEXT: dict[str, Structure] = {"json_schema": "json_object", "json_object": "plain"}
+_LIMITS = "max_tokens", "max_completion_tokens", "max_output_tokens"
+_NAMED = {
+    "structure": re.compile(
+        r"response_?format|text\.format|'text'|json_?schema|json_object|grammar|structured.?output"
+    ),
+    "limit": re.compile(r"max_(completion_|output_)?tokens|in the completion"),
+    "temperature": re.compile(r"\btemperature\b"),
+    "seed": re.compile(r"\bseed\b"),
+    "logprobs": re.compile(r"log_?probs?\b|log.probabilit|\binclude\b"),
+    "store": re.compile(r"\bstore\b|'store'"),
+}
 _RENAMED = re.compile(r"use '?max_completion_tokens|max_completion_tokens'? instead")
+_ABOUT_THE_QUESTION = re.compile(
+    r"context.?(length|window|size)|(than|exceeds?|beyond) the (maximum )?(model's )?context"
+    r"|(prompt|input|request|messages?) (is|are) too (long|large)|too many tokens"
+    r"|content.?(policy|filter|management)|safety|moderation|flagged|usage polic"
+)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What of a request a server takes; the default is all of it.
+    """What of a request a server takes; the default is all of a chat request.
 
     Parameters
     ----------
     structure : {'json_schema', 'json_object', 'plain'}
         How a structured answer is asked for. Without a schema parameter the schema is written
         into the system message.
-    limit : {'max_tokens', 'max_completion_tokens'} or None
-        What the token limit is called.
-    temperature, seed : bool
+    limit : {'max_tokens', 'max_completion_tokens', 'max_output_tokens'} or None
+        What the token limit is called; None sends none.
+    temperature, seed, logprobs : bool
         Whether they are sent; some models refuse any value but their own.
+    store : bool
+        Whether the server is told to store nothing, where the interface would store by default.
     """
 
     structure: Structure = "json_schema"
-    limit: Literal["max_tokens", "max_completion_tokens"] | None = "max_tokens"
+    limit: str | None = "max_tokens"
     temperature: bool = True
     seed: bool = True
+    logprobs: bool = True
+    store: bool = True
 
     def request(
         self, ask: Ask, *, model: str, temperature: float, seed: int | None, max_tokens: int
     ) -> dict[str, Any]:
         """Return the body of the chat request that puts `ask`."""
-        schema = ask.json_schema
-        body: dict[str, Any] = {"model": model, "messages": [dict(m) for m in ask.messages]}
-        if self.structure == "json_schema":
-            named = {"name": ask.name, "schema": schema, "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
-        else:
-            body["messages"] = _with_schema(body["messages"], schema)
-        if self.structure == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        if self.limit:
-            body[self.limit] = max_tokens
-        if self.temperature:
-            body["temperature"] = temperature
+        body: dict[str, Any] = {"model": model, "messages": self.messages(ask)}
+        wanted = self.format(ask)
+        if wanted is not None:
+            kind = wanted.pop("type")
+            body["response_format"] = {"type": kind, **({kind: wanted} if wanted else {})}
         if self.seed and seed is not None:
             body["seed"] = seed
-        return body
+        if self.logprobs:
+            body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        return body | self.parameters(temperature, max_tokens)
+
+    def messages(self, ask: Ask) -> list[dict[str, str]]:
+        """The messages; where no parameter carries the schema, with it in the system message."""
+        messages = [dict(message) for message in ask.messages]
+        if not ask.structured or self.structure == "json_schema":
+            return messages
+        text = _written(ask.schema)
+        if messages and messages[0]["role"] == "system":  # the stable part
+            messages[0]["content"] += f"\n\n{text}"
+            return messages
+        return [{"role": "system", "content": text}, *messages]
+
+    def format(self, ask: Ask) -> dict[str, Any] | None:
+        """The answer format that is asked for by parameter; None where none is."""
+        if not ask.structured or self.structure == "plain":
+            return None
+        if self.structure == "json_object":
+            return {"type": "json_object"}
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.name)[:64] or "answer"
+        return {"type": "json_schema", "name": name, "schema": ask.json_schema, "strict": True}
+
+    def parameters(self, temperature: float, max_tokens: int) -> dict[str, Any]:
+        """The parameters that every interface has."""
+        sent: dict[str, Any] = {self.limit: max_tokens} if self.limit else {}
+        return sent | ({"temperature": temperature} if self.temperature else {})
+
+    def named(self, complaint: str) -> Dialect | None:
+        """The dialect without everything that `complaint` names; None where it names nothing."""
+        said = complaint.lower()
+        changes: dict[str, Any] = {
+            name: False
+            for name in ("temperature", "seed", "logprobs", "store")
+            if getattr(self, name) and _NAMED[name].search(said)
+        }
+        if self.structure in _NEXT and _NAMED["structure"].search(said):
+            changes["structure"] = _NEXT[self.structure]
+        if self.limit == "max_tokens" and _RENAMED.search(said):
+            changes["limit"] = "max_completion_tokens"
+        elif self.limit and _NAMED["limit"].search(said):
+            changes["limit"] = None
+        return replace(self, **changes) if changes else None
 
     def without(self, complaint: str) -> Dialect | None:
         """Return the dialect to try after a server refused this one.
@@ -67,34 +126,149 @@ class Dialect:
         Parameters
         ----------
         complaint : str
-            What it said. A parameter named in it is left out or renamed; otherwise, and whenever
-            the answer format is named, the next simpler way to ask for structure is taken.
+            What it said. Everything named in it is left out or renamed at once; where nothing
+            is, the next simpler way to ask for structure is taken.
 
         Returns
         -------
         Dialect or None
-            None where nothing is left to give up.
+            None where the complaint is about the question, or nothing is left to give up.
         """
-        said = complaint.lower()
-        if not _STRUCTURE.search(said):
-            if self.limit == "max_tokens" and _RENAMED.search(said):
-                return replace(self, limit="max_completion_tokens")
-            if self.limit and _LIMIT.search(said):
-                return replace(self, limit=None)
-            if self.temperature and "temperature" in said:
-                return replace(self, temperature=False)
-            if self.seed and re.search(r"\bseed\b", said):
-                return replace(self, seed=False)
+        other = self.named(complaint)
+        if other is not None:
+            return other
+        if _ABOUT_THE_QUESTION.search(complaint.lower()):
+            return None
         simpler = _NEXT.get(self.structure)
         return replace(self, structure=simpler) if simpler else None
 
+    def barest(self, complaint: str) -> Dialect:
+        """The least that can be sent: messages, and the token limit unless it is complained of."""
+        named = self.named(complaint)
+        return Dialect("plain", (named or self).limit, *[False] * (len(fields(Dialect)) - 2))
 
-def _with_schema(messages: list[dict[str, str]], schema: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The messages with the schema at the end of the system message, the stable part."""
-    text = "Reply with one JSON object of this schema and nothing else:\n" + json.dumps(
-        schema, separators=(",", ":"), ensure_ascii=False
+
+@dataclass(frozen=True)
+class Interface:
+    """One of the ways of an OpenAI-compatible server.
+
+    Parameters
+    ----------
+    name : str
+        Of the judge that uses it.
+    path : str
+        Where requests go, below the base URL.
+    dialect : Dialect
+        The whole of it.
+    request : callable
+        Words an ask in a dialect, as `Dialect.request`.
+    read : callable
+        What the model said, from the body of a response; a sentence where it said nothing.
+    """
+
+    name: str
+    path: str
+    dialect: Dialect
+    request: Callable[..., dict[str, Any]]
+    read: Callable[[str], Said | str]
+
+
+class Settling:
+    """What is known of a server's dialect, and how it is found out.
+
+    Takes at most three refused calls for the first question that can be answered at all: the
+    whole dialect, the dialect without what is complained of, the barest one.
+
+    Parameters
+    ----------
+    first : Dialect
+        What is tried first.
+
+    Attributes
+    ----------
+    dialect : Dialect
+        What to try next.
+    settled : bool
+        Whether the server took it.
+    """
+
+    def __init__(self, first: Dialect) -> None:
+        self.dialect = first
+        self.settled = False
+        self._hearsay = False  # learnt from an earlier run, not yet seen in this one
+        self._refused = 0
+        self._ignored = False
+        self._obeyed = False
+
+    def learn(self, known: Mapping[str, Any]) -> None:
+        """Believe what an earlier run found out; what is no dialect is ignored."""
+        given = {field.name: known.get(field.name) for field in fields(Dialect)}
+        flags = all(
+            isinstance(given[name], bool) for name in _NAMED.keys() - {"structure", "limit"}
+        )
+        if (
+            flags
+            and given["structure"] in get_args(Structure)
+            and given["limit"] in (None, *_LIMITS)
+        ):
+            self.dialect = Dialect(**given)  # type: ignore[arg-type]  # just checked
+            self.settled = self._hearsay = True
+
+    def known(self) -> dict[str, Any]:
+        """The dialect as JSON values; empty before it is settled."""
+        return asdict(self.dialect) if self.settled else {}
+
+    def accepted(self, dialect: Dialect) -> None:
+        """A reply came to a request in `dialect`."""
+        if not self.settled:
+            self.dialect, self.settled = dialect, True
+        self._hearsay = False
+
+    def refused(self, tried: Sequence[Dialect], complaint: str) -> Dialect | None:
+        """Return the dialect in which to put the same question again, or None.
+
+        Parameters
+        ----------
+        tried : sequence of Dialect
+            All in which the question was put, the refused one last.
+        complaint : str
+        """
+        last = tried[-1]
+        if self.dialect not in tried:  # another question found out in the meantime
+            return self.dialect
+        if self.settled and not self._hearsay:  # one question that needs less, for itself
+            return last.named(complaint) if len(tried) == 1 else None
+        self._refused += 1
+        other = last.without(complaint)
+        if other is None and _ABOUT_THE_QUESTION.search(complaint.lower()):
+            return None
+        if other is None or self._refused > 1:
+            other = last.barest(complaint)
+        if self._hearsay:  # the server has changed since
+            self.settled = self._hearsay = False
+            self.dialect = other
+        return None if other in tried else other
+
+    def heard(self, dialect: Dialect, *, obeyed: bool, ignored: bool) -> None:
+        """Go on in plain words where the server silently ignores the answer format, once.
+
+        Parameters
+        ----------
+        dialect : Dialect
+            In which was asked.
+        obeyed, ignored : bool
+            Whether the reply fitted the format, and whether it took no notice of it. A server
+            that obeyed before is not taken to ignore it.
+        """
+        self._obeyed = self._obeyed or obeyed
+        if ignored and not (self._obeyed or self._ignored) and dialect == self.dialect:
+            self._ignored = True
+            self.dialect = replace(dialect, structure="plain")
+
+
+@cache
+def _written(schema: type[BaseModel]) -> str:
+    """The schema in words; worked out once, for it costs as much as a whole request."""
+    return "Reply with one JSON object of this schema and nothing else:\n" + json.dumps(
+        strict_schema(schema), separators=(",", ":"), ensure_ascii=False
     )
-    if messages and messages[0]["role"] == "system":
-        first = {**messages[0], "content": f"{messages[0]['content']}\n\n{text}"}
-        return [first, *messages[1:]]
-    return [{"role": "system", "content": text}, *messages]

@@ -1,37 +1,44 @@
 """The judge behind an OpenAI-compatible server: OpenAI itself, vLLM, Ollama, llama.cpp and others.
 
-The official client does the talking. It retries 408, 409, 429, 5xx and broken connections with
-exponential back-off, and waits as long as ``retry-after-ms`` or ``Retry-After`` says, up to two
-minutes; asked to wait longer it gives up at once.
+The official client does the talking, one attempt a call: what is worth another one is told to
+whoever asks (`TryAgainError`), and so is how long the server asks to wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
-from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.models.dialect import Dialect
-from misslink.judging.models.outage import trouble, why_pointless
-from misslink.judging.models.reading import read_answer, read_completion
-from misslink.judging.protocol import Ask, Reply
+from misslink.errors import InputError
+from misslink.judging.examination import LabelAlone
+from misslink.judging.models.address import Address, find_address
+from misslink.judging.models.connection import REFUSALS, Connection
+from misslink.judging.models.dialect import Dialect, Interface, Settling
+from misslink.judging.models.listing import read_offer, read_price
+from misslink.judging.models.outage import passing
+from misslink.judging.models.reading import said_in
+from misslink.judging.protocol import Ask, Reply, TryAgainError
+from misslink.judging.terms import Price
 from misslink.registry import judges
+from misslink.types import PromptRef
 
-if TYPE_CHECKING:
-    import openai
-    from pydantic import BaseModel
+__all__ = ["CHAT", "OpenAIJudge", "open_interface", "open_openai"]
 
-__all__ = ["OpenAIJudge", "open_openai"]
+CHAT = Interface("openai", "/chat/completions", Dialect(), Dialect.request, said_in)
 
-_OFFICIAL = "https://api.openai.com/v1"
-_NO_KEY_NEEDED = "no-key-needed"
-_CONNECT_S = 5.0
-_SECRET = 16  # characters that a key has at least where it is one
-_COMPLAINT = 300  # characters of a server's complaint that are read and repeated
+_PATIENCE_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
+_SMALL = 64  # tokens of a reply that is only looked at for its shape
+_SMALL_ASK = Ask(
+    name="json_mode",
+    inputs={},
+    messages=({"role": "user", "content": "Is the sky blue by day? Reply in JSON."},),
+    schema=LabelAlone,
+    prompt=PromptRef(name="json_mode", version=1, sha256=""),
+)
+_NO_CREDIT = "insufficient_quota"
 
 
 @judges.register("openai")
@@ -40,13 +47,12 @@ def open_openai(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
-    timeout: float = 300.0,
     temperature: float = 0.0,
     seed: int | None = 0,
     max_tokens: int = 4096,
-    max_retries: int = 4,
+    context_length: int | None = None,
 ) -> OpenAIJudge:
-    """Open the judge ``openai:MODEL``.
+    """Open the judge ``openai:MODEL``, which is asked by chat completions.
 
     Parameters
     ----------
@@ -57,239 +63,224 @@ def open_openai(
         OpenAI's own.
     api_key : str or None
         ``OPENAI_API_KEY`` by default. Only OpenAI's own server insists on one.
-    timeout : float
-        Seconds to wait for one reply, retries included; a slow model is not asked again from the
-        start.
     temperature : float
     seed : int or None
         Sent for reproducible replies; None sends none.
     max_tokens : int
         Longest reply that is paid for.
-    max_retries : int
-        How often a failed call is repeated.
+    context_length : int or None
+        How many tokens prompt and reply may have together; None: what the server's list of
+        models says, if it does.
 
     Raises
     ------
     InputError
         The model, the key or a usable address is missing.
     """
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    return open_interface(CHAT, argument, base_url, api_key, settings, context_length)
+
+
+def open_interface(
+    interface: Interface,
+    argument: str | None,
+    base_url: str | None,
+    api_key: str | None,
+    settings: Mapping[str, Any],
+    context_length: int | None,
+) -> OpenAIJudge:
+    """Open a judge that is asked through `interface`; the rest is as in `open_openai`."""
     model = (argument or "").strip()
     if not model:
-        raise InputError("the judge 'openai' needs a model: --judge openai:MODEL")
-    url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL).strip()
-    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    shown = _without_secrets(url)
-    if not key and urlsplit(url).hostname == "api.openai.com":
-        raise InputError(
-            f"the judge openai:{model} has no key: set OPENAI_API_KEY, or for a server of your own "
-            "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise InputError(
-            "the judge's key (OPENAI_API_KEY) holds characters that no key has; copy it again"
-        )
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    connection = {"base_url": url, "timeout": timeout, "max_retries": max_retries}
-    return OpenAIJudge(model, shown, key or _NO_KEY_NEEDED, settings, connection)
+        name = interface.name
+        raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
+    address = find_address(f"{interface.name}:{model}", base_url, api_key)
+    return OpenAIJudge(model, address, settings, interface, context_length)
 
 
 class OpenAIJudge:
-    """Asks a chat model; `open_openai` opens one.
+    """Asks a model behind a server; `open_openai` opens one.
 
     Parameters
     ----------
-    model, address : str
-        The address is the server's without user, password and query, fit to be shown.
-    key : str
-        Goes to the server and nowhere else.
+    model : str
+    address : Address
     settings : mapping
-        ``temperature``, ``seed`` and ``max_tokens``, on which a reply depends.
-    connection : mapping
-        ``base_url``, ``timeout`` and ``max_retries``.
+        ``temperature``, ``max_tokens`` and perhaps ``seed``, on which a reply depends.
+    interface : Interface
+    context_length : int or None
+
+    Attributes
+    ----------
+    context_length : int or None
+        How many tokens prompt and reply may have together, as given or as the server says.
+    max_tokens : int
+    price : Price or None
+        What the server says that its tokens cost.
+    logprobs : bool or None
+        Whether its replies come with log-probabilities; None before the first.
     """
 
     def __init__(
         self,
         model: str,
-        address: str,
-        key: str,
+        address: Address,
         settings: Mapping[str, Any],
-        connection: Mapping[str, Any],
+        interface: Interface = CHAT,
+        context_length: int | None = None,
     ) -> None:
-        self.name = f"openai:{model}"
+        self.name = f"{interface.name}:{model}"
         self.identity: Mapping[str, Any] = {
-            "judge": "openai",
+            "judge": interface.name,
             "model": model,
-            "base_url": address.partition("://")[2],
+            "base_url": address.shown.partition("://")[2],
             **settings,
         }
-        self.address = address
+        self.context_length = context_length
+        self.max_tokens: int = settings["max_tokens"]
+        self.price: Price | None = None
+        self.logprobs: bool | None = None
         self._model = model
-        self._key = key
+        self._connection = Connection(self.name, model, address)
         self._settings = settings
-        self._connection = connection
-        self._opened: openai.AsyncOpenAI | None = None
-        self._dialect = Dialect()
-        self._settled = False
-        self._settling = asyncio.Lock()
+        self._interface = interface
+        self._known = Settling(interface.dialect)
+        self._finding_out = asyncio.Lock()
+
+    @property
+    def sent(self) -> int:
+        """Requests that were sent since opening, refused ones included."""
+        return self._connection.sent
 
     @property
     def structure(self) -> str | None:
         """How the server gives structured answers; None until it has given one."""
-        return self._dialect.structure if self._settled else None
+        return self._known.dialect.structure if self._known.settled else None
+
+    @property
+    def abilities(self) -> dict[str, Any]:
+        """What was found out of the server, as JSON values; empty before the first reply."""
+        if not self._known.settled:
+            return {}
+        return {
+            **self._known.known(),
+            "gives_logprobs": self.logprobs,
+            "context_length": self.context_length,
+            "price": None if self.price is None else asdict(self.price),
+        }
+
+    def learn(self, abilities: Mapping[str, Any]) -> None:
+        """Begin with what an earlier run found out, `abilities` as they were then."""
+        self._known.learn(abilities)
+        length = abilities.get("context_length")
+        if self.context_length is None and type(length) is int and length > 0:
+            self.context_length = length
+        self.price = self.price or read_price(abilities.get("price"))
+        if isinstance(abilities.get("gives_logprobs"), bool):
+            self.logprobs = abilities["gives_logprobs"]
 
     async def ask(self, ask: Ask) -> Reply:
-        """Put `ask`, and read the reply as its schema.
+        """Put `ask` once, and read the reply as its schema.
 
         Returns
         -------
         Reply
             Without `parsed` and with a problem where the reply cannot be read, and with empty
-            `raw` too where, after all retries, none came.
+            `raw` too where the server refuses this question.
 
         Raises
         ------
+        TryAgainError
+            No reply came, and one may: the server is busy, broken or cut off.
         JudgeUnreachableError
             Nobody listens at the address, or the server refuses the key or the model.
         """
-        if self._settled:
+        if self._known.settled:
             return await self._put(ask)
-        async with self._settling:  # one ask finds out what the server takes, the others wait
-            if not self._settled:
-                return await self._put(ask)
-        return await self._put(ask)
+        async with self._turn():
+            return await self._put(ask)
 
     async def reachable(self) -> None:
-        """Raise JudgeUnreachableError where asking would surely fail; costs no tokens."""
+        """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
+
+        Lists the server's models once, and keeps what that says of this one.
+        """
+        offer = read_offer(await self._connection.models(), self._model)
+        self.context_length = self.context_length or offer.context_length
+        self.price = offer.price or self.price
+
+    async def takes_json_mode(self) -> bool | None:
+        """Whether the server has a JSON mode, by one small request; None where nothing came."""
         import openai
 
-        patient = self._client().with_options(max_retries=0, timeout=_CONNECT_S)
+        dialect = replace(self._known.dialect, structure="json_object", logprobs=False)
+        settings = {**self._settings, "max_tokens": _SMALL}
+        body = self._interface.request(dialect, _SMALL_ASK, model=self._model, **settings)
         try:
-            await patient.models.with_raw_response.list()
-        except openai.PermissionDeniedError as error:
-            # A key that may ask but not list models is refused here for its scope alone.
-            if "scope" not in str(error).lower():
-                self._raise_if_pointless(error)
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            self._raise_if_pointless(error)
-        except openai.APIStatusError:
-            return  # many servers do not list their models
-
-    async def gives_logprobs(self) -> bool:
-        """Whether the server gives token log-probabilities; asks for one token to find out."""
-        import openai
-
-        body: dict[str, Any] = {"messages": [{"role": "user", "content": "Say yes."}]}
-        if self._dialect.limit:
-            body[self._dialect.limit] = 1
-        try:
-            response = await self._client().chat.completions.with_raw_response.create(
-                model=self._model, logprobs=True, top_logprobs=2, **body
-            )
-            choice = response.http_response.json()["choices"][0]
-        except (openai.OpenAIError, ValueError, LookupError, TypeError):
-            return False
-        return isinstance(choice, dict) and bool((choice.get("logprobs") or {}).get("content"))
+            said = self._interface.read(await self._connection.post(self._interface.path, body))
+        except openai.APIStatusError as error:
+            return False if error.status_code in REFUSALS else None
+        except openai.APIError:
+            return None
+        return None if isinstance(said, str) else not said.ignores("json_object")
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        await self._connection.close()
 
-    def _client(self) -> openai.AsyncOpenAI:
-        if self._opened is None:
-            import openai
-
-            timeout = openai.Timeout(self._connection["timeout"], connect=_CONNECT_S)
-            self._opened = openai.AsyncOpenAI(
-                api_key=self._key,
-                base_url=self._connection["base_url"],
-                timeout=timeout,
-                max_retries=self._connection["max_retries"],
-            )
-        return self._opened
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One ask finds out what the server takes; the others wait for that, but not for long."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._finding_out.acquire()
+        except TimeoutError:
+            yield
+            return
+        if self._known.settled:
+            self._finding_out.release()
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._finding_out.release()
 
     async def _put(self, ask: Ask) -> Reply:
         import openai
 
-        dialect = self._dialect
+        tried = [self._known.dialect]
         while True:
-            body = dialect.request(ask, model=self._model, **self._settings)
+            body = self._interface.request(tried[-1], ask, model=self._model, **self._settings)
             try:
-                async with asyncio.timeout(self._connection["timeout"]):
-                    # The raw response: a body that is no completion must not raise here.
-                    chat = self._client().chat.completions.with_raw_response
-                    response = await chat.create(**body)
-            except TimeoutError:
-                return Reply.nothing(f"no reply came within {self._connection['timeout']:g} s")
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                self._raise_if_pointless(error)
-                complaint = self._said(error)
-                other = None if self._settled else dialect.without(complaint)
+                return self._heard(
+                    await self._connection.post(self._interface.path, body), ask, tried[-1]
+                )
+            except openai.APIError as error:
+                self._connection.raise_if_pointless(error)
+                complaint = self._connection.said(error)
+                other = None
+                if getattr(error, "status_code", None) in REFUSALS:
+                    about = f"{complaint} '{error.param}' {error.code}"
+                    other = self._known.refused(tried, about)
+                elif again := passing(error, complaint):
+                    raise again from None
                 if other is None:
                     return Reply.nothing(f"the judge refused the question: {complaint}")
-                dialect = other
-            except openai.APIError as error:
-                self._raise_if_pointless(error)
-                return Reply.nothing(trouble(error, self._said(error)))
-            else:
-                reply = self._read(response.http_response.text, ask.schema)
-                if reply.came:
-                    self._dialect, self._settled = dialect, True
-                return reply
+                tried.append(other)
 
-    def _read(self, body: str, schema: type[BaseModel]) -> Reply:
-        """Read a completion, then take the key out: a short key may be part of any word."""
-        reply = read_completion(body, schema)
-        if not reply.came:
-            return read_completion(self._censored(body), schema)
-        raw = self._censored(reply.raw)
-        parsed = reply.parsed
-        if raw != reply.raw and parsed is not None:
-            parsed = read_answer(raw, schema)[0] or parsed
-        problem = reply.problem and self._censored(reply.problem)
-        return replace(reply, parsed=parsed, raw=raw, problem=problem)
-
-    def _raise_if_pointless(self, error: openai.APIError) -> None:
-        """Raise JudgeUnreachableError where no other question would fare better."""
-        why = why_pointless(error, self._said(error), self._model)
-        if why:
-            raise JudgeUnreachableError(
-                f"the judge {self.name} at {self.address} cannot be asked: {why}"
-            ) from None
-
-    def _said(self, error: openai.APIError) -> str:
-        """A server's complaint in its own words, shortened, without the key."""
-        detail = error.body.get("message") if isinstance(error.body, dict) else None
-        return self._censored(str(detail or error.message))[:_COMPLAINT]
-
-    def _censored(self, text: str) -> str:
-        # A server could repeat the key it was sent, and replies go into a file. A short key is a
-        # dummy for a server of one's own, and may be a word of the reply.
-        if self._key == _NO_KEY_NEEDED or len(self._key) < _SECRET:
-            return text
-        return text.replace(self._key, "[key]")
-
-
-def _without_secrets(url: str) -> str:
-    """The address without user, password, query and trailing slash.
-
-    Raises
-    ------
-    InputError
-        It is no address.
-    """
-    try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        parts, port = urlsplit(""), ""
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        # Not repeated in the message: it could be a key in the wrong variable.
-        raise InputError(
-            "the judge's base URL (OPENAI_BASE_URL or --base-url) is no address; "
-            "it looks like http://localhost:8000/v1"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+    def _heard(self, body: str, ask: Ask, dialect: Dialect) -> Reply:
+        said = self._interface.read(body)
+        if isinstance(said, str):
+            if _NO_CREDIT in said:
+                raise self._connection.unreachable("its account has no credit left")
+            raise TryAgainError(said, "server")
+        said = replace(said, content=self._connection.censored(said.content))
+        reply = said.reply(ask.schema, structured=ask.structured)
+        self._known.accepted(dialect)
+        self.logprobs = self.logprobs or said.gives_logprobs
+        if ask.structured:
+            fits = reply.parsed is not None
+            ignored = not fits and said.ignores(dialect.structure)
+            self._known.heard(dialect, obeyed=fits, ignored=ignored)
+        return reply

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+
+from misslink.judging.protocol import TryAgainError
 
 if TYPE_CHECKING:
     import openai
 
-__all__ = ["trouble", "why_pointless"]
+__all__ = ["passing", "seconds_to_wait", "why_pointless"]
 
 _NO_SUCH = re.compile(
     r"not found|does(n't| not) exist|(invalid|unknown|no such) model", re.IGNORECASE
@@ -16,23 +22,31 @@ _NO_SUCH = re.compile(
 # By name: the client's HTTP library changed its package between the versions supported.
 _NOBODY_THERE = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol")
 _PAYMENT_REQUIRED = 402
+_TOO_MANY = 429
+_PASSING = (408, 409, 425, _TOO_MANY)  # and every 5xx
+_SERVER = 500
 
 
-def why_pointless(error: openai.APIError, said: str, model: str) -> str | None:
+def why_pointless(
+    error: openai.APIError, said: str, model: str, *, answered: bool = False
+) -> str | None:
     """Why no other question would fare better; None where one might.
 
     Parameters
     ----------
     error : openai.APIError
-        What the official client raised after its retries.
+        What the official client raised.
     said : str
         The server's complaint in its own words.
     model : str
+    answered : bool
+        Whether the server has answered before: then a connection that it does not take is
+        trouble that may pass.
     """
     import openai
 
     status = getattr(error, "status_code", None)
-    unheard = type(error.__cause__).__name__ in _NOBODY_THERE
+    unheard = type(error.__cause__).__name__ in _NOBODY_THERE and not answered
     about_model = status in (400, 404) and "model" in said.lower() and _NO_SUCH.search(said)
     why = None
     if isinstance(error, openai.APIConnectionError) and unheard:
@@ -48,19 +62,60 @@ def why_pointless(error: openai.APIError, said: str, model: str) -> str | None:
             f"it knows no such address or no model '{model}' (404); check --judge and that the "
             "base URL is the one that ends in /v1"
         )
-    elif error.code == "insufficient_quota" or status == _PAYMENT_REQUIRED:
+    elif "insufficient_quota" in (error.code, error.type) or status == _PAYMENT_REQUIRED:
         why = "its account has no credit left"
     return why
 
 
-def trouble(error: openai.APIError, said: str) -> str:
-    """Why no reply came to one question, as part of a sentence."""
+def passing(error: openai.APIError, said: str) -> TryAgainError | None:
+    """What to raise for trouble that may pass; None where the server refuses this one question."""
     import openai
 
     if isinstance(error, openai.APITimeoutError):
-        return "no reply came in time"
+        return TryAgainError("no reply came in time", "time")
     if not isinstance(error, openai.APIStatusError):
-        return "the connection broke before a reply came, retries included"
-    waiting = error.response.headers.get("retry-after")
-    wait = f" and asks to wait {waiting} s" if waiting else ""
-    return f"the server answers {error.status_code}{wait}: {said}"
+        return TryAgainError("the connection broke before a reply came", "connection")
+    status = error.status_code
+    if status not in _PASSING and status < _SERVER:
+        return None
+    after = seconds_to_wait(error.response.headers)
+    wait = "" if after is None else f" and asks to wait {after:g} s"
+    problem = f"the server answers {status}{wait}: {said}"
+    return TryAgainError(problem, "rate" if status == _TOO_MANY else "server", after)
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
+    """How long a server asks to wait; None where it does not say, or in no way that is known.
+
+    Parameters
+    ----------
+    headers : mapping
+        Of its answer: ``retry-after-ms``, or ``retry-after`` in seconds or as an HTTP date, which
+        is read against the server's own ``date`` where it sends one.
+    """
+    exact = _number(headers.get("retry-after-ms"))
+    if exact is not None:
+        return exact / 1000
+    said = headers.get("retry-after")
+    seconds = _number(said)
+    until = _date(said)
+    if seconds is not None or until is None:
+        return seconds
+    now = _date(headers.get("date")) or dt.datetime.now(dt.UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def _number(said: str | None) -> float | None:
+    try:
+        number = float(said or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _date(said: str | None) -> dt.datetime | None:
+    try:
+        read = parsedate_to_datetime(said or "")
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=dt.UTC)

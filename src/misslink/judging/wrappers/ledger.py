@@ -10,12 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
 from misslink.errors import InputError
 from misslink.judging.protocol import Ask, Judge, Reply
 from misslink.judging.wrappers.replies import Replies
+from misslink.text import valid_text
 from misslink.types import Usage
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "innermost"]
+
+_TOKENS = 2**53  # more than any server can mean, and more than every JSON reader takes
 
 
 class Ledger:
@@ -23,9 +29,12 @@ class Ledger:
 
     A reply is found again by the SHA-256 of the judge's identity, the ask's key and the number of
     the repetition. Replies that came but could not be read are kept too, since they were paid for
-    and a deterministic judge would only say the same again; to ask anew, use another ledger.
-    What never came (an outage, a refused request) is not kept. Several processes may share one
-    file; an ask that is in flight in this process is awaited, not repeated.
+    and a deterministic judge would only say the same again; to ask anew, prune them or use another
+    ledger. What never came (an outage, a refused request) is not kept. Several processes may share
+    one file; an ask that is in flight in this process is awaited, not repeated.
+
+    What the judge found out about its server (``abilities``) is kept beside its replies, and told
+    to it on opening, so that a resumed run asks as the first one did.
 
     Parameters
     ----------
@@ -54,11 +63,15 @@ class Ledger:
         self.path = path
         self.calls = 0
         self.from_ledger = 0
-        self._usages: list[Usage] = []
+        self._prompt_tokens: int | None = None
+        self._completion_tokens: int | None = None
         self._identity = json.dumps(dict(judge.identity), sort_keys=True, ensure_ascii=False)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._broken: InputError | None = None
         self._replies = Replies(path)
+        self._asked = innermost(judge)
+        self._abilities: str | None = None
+        self._teach()
 
     async def ask(self, ask: Ask) -> Reply:
         """Return what the judge said to `ask`, now or before.
@@ -73,6 +86,8 @@ class Ledger:
             The ledger can no longer be read or written.
         JudgeUnreachableError
             The judge has to be asked and cannot be.
+        NotAskedError, TryAgainError
+            As the judge raises them; nothing is kept.
         """
         key = self._key(ask)
         kept = self._replies.get(key, ask)
@@ -94,9 +109,17 @@ class Ledger:
         # Shielded: a call that is on its way is paid for, so it is kept even if nobody waits now.
         return await asyncio.shield(task)
 
+    def holds(self, ask: Ask) -> bool:
+        """Whether a reply of this judge to `ask` is kept, so that asking it costs nothing."""
+        return self._replies.has(self._key(ask))
+
     def holds_any(self) -> bool:
         """Whether a reply of this judge is kept, so that a repeated run may need no judge."""
         return self._replies.holds(self._identity)
+
+    def spent(self, limit: int) -> list[tuple[str, str, int | None, int | None]]:
+        """Return what earlier replies of this judge used; see `Replies.spent`."""
+        return self._replies.spent(self._identity, limit)
 
     def usage(self) -> dict[str, int | None]:
         """What was spent since opening.
@@ -107,16 +130,13 @@ class Ledger:
             ``calls``, ``from_ledger``, and ``prompt_tokens`` and ``completion_tokens`` of the
             calls; the tokens are None where there were calls and no reply reported any.
         """
-
-        def total(counts: list[int | None]) -> int | None:
-            reported = [count for count in counts if count is not None]
-            return sum(reported) if reported or not self.calls else None
-
+        nothing = None if self.calls else 0
+        prompt, completion = self._prompt_tokens, self._completion_tokens
         return {
             "calls": self.calls,
             "from_ledger": self.from_ledger,
-            "prompt_tokens": total([usage.prompt_tokens for usage in self._usages]),
-            "completion_tokens": total([usage.completion_tokens for usage in self._usages]),
+            "prompt_tokens": nothing if prompt is None else prompt,
+            "completion_tokens": nothing if completion is None else completion,
         }
 
     async def close(self) -> None:
@@ -129,22 +149,40 @@ class Ledger:
         self._replies.close()
 
     async def _ask_and_keep(self, key: str, ask: Ask) -> Reply:
-        reply = await self.judge.ask(ask)
+        reply = _storable(await self.judge.ask(ask))
         self.calls += 1
         if reply.usage is not None:
-            self._usages.append(reply.usage)
+            self._prompt_tokens = _sum(self._prompt_tokens, reply.usage.prompt_tokens)
+            self._completion_tokens = _sum(self._completion_tokens, reply.usage.completion_tokens)
         if not reply.came:
             return reply
         try:
-            self._replies.add(
-                key, ask, reply, identity=self._identity, judge=self.name, repeat=ask.repeat
-            )
+            ours = self._replies.add(key, ask, reply, identity=self._identity, judge=self.name)
+            self._learn()
             # Another process may have been first; then both go on with what the file holds.
-            stored = self._replies.get(key, ask)
+            stored = None if ours else self._replies.get(key, ask)
         except InputError as trouble:
             self._broken = trouble  # nothing more is asked that could not be kept
             raise
         return reply if stored is None else replace(stored, from_ledger=False)
+
+    def _teach(self) -> None:
+        """Tell the judge what an earlier run found out about its server."""
+        learn = getattr(self._asked, "learn", None)
+        kept = self._replies.abilities(self._identity) if learn is not None else None
+        if learn is not None and kept is not None:
+            learn(kept)
+            self._abilities = json.dumps(kept, sort_keys=True)
+
+    def _learn(self) -> None:
+        """Keep what the judge has found out since."""
+        abilities = getattr(self._asked, "abilities", None)
+        if not abilities:
+            return
+        found = json.dumps(dict(abilities), sort_keys=True)
+        if found != self._abilities:
+            self._replies.keep_abilities(self._identity, found)
+            self._abilities = found
 
     def _landed(self, key: str, task: asyncio.Task[Reply]) -> None:
         self._in_flight.pop(key, None)
@@ -154,3 +192,45 @@ class Ledger:
     def _key(self, ask: Ask) -> str:
         content = json.dumps([self._identity, ask.key, ask.repeat])
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def innermost(judge: Judge) -> Judge:
+    """Return the judge inside all wrappers, each of which keeps what it wraps as ``judge``."""
+    inner: Judge | None = getattr(judge, "judge", None)
+    return judge if inner is None else innermost(inner)
+
+
+def _storable(reply: Reply) -> Reply:
+    """Return the reply as a file can hold it, so that a resumed run reads the very same.
+
+    A server may send halves of surrogate pairs, and token counts beyond belief.
+    """
+    raw = reply.raw if reply.raw.isascii() else valid_text(reply.raw)
+    problem = reply.problem and valid_text(reply.problem)
+    usage = None
+    if reply.usage is not None:
+        usage = Usage(
+            prompt_tokens=_believable(reply.usage.prompt_tokens),
+            completion_tokens=_believable(reply.usage.completion_tokens),
+        )
+    if usage == Usage():  # says nothing
+        usage = None
+    parsed = None if reply.parsed is None else _writable(reply.parsed)
+    return replace(reply, parsed=parsed, raw=raw, problem=problem, usage=usage)
+
+
+def _writable(parsed: BaseModel) -> BaseModel:
+    try:
+        parsed.model_dump_json()
+    except PydanticSerializationError:
+        text = valid_text(json.dumps(parsed.model_dump(), ensure_ascii=False))
+        return type(parsed).model_validate_json(text)
+    return parsed
+
+
+def _believable(tokens: int | None) -> int | None:
+    return tokens if tokens is not None and 0 <= tokens <= _TOKENS else None
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    return so_far if more is None else (so_far or 0) + more

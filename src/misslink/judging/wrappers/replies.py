@@ -1,60 +1,22 @@
-"""The file behind the ledger: one SQLite table of what judges have said.
-
-It is kept in WAL mode. ``synchronous=NORMAL`` is enough for a killed process: a commit has been
-handed to the operating system before the reply is used, and the system keeps it whatever becomes
-of the process. Only a power cut can lose the last commits, and even that leaves the file whole;
-waiting for the disk at every commit would buy nothing else.
-"""
+"""What the ledger's file holds: replies by key, and what judges found out about their servers."""
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import json
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from misslink.errors import InputError
 from misslink.judging.protocol import Ask, Reply
+from misslink.judging.wrappers.ledger_file import open_to_write, speaking
+from misslink.judging.wrappers.ledger_format import now, texts_kept
 from misslink.types import Usage
 
 __all__ = ["Replies"]
 
-_VERSION = 1
-_APPLICATION = 0x6D6C6E6B  # "mlnk" in the file's header tells a ledger from any other database
-_BUSY_S = 30.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (
-    key TEXT PRIMARY KEY,
-    identity TEXT NOT NULL,
-    judge TEXT NOT NULL,
-    prompt TEXT NOT NULL,
-    prompt_sha256 TEXT NOT NULL,
-    repeat INTEGER NOT NULL,
-    messages TEXT NOT NULL,
-    raw TEXT NOT NULL,
-    parsed TEXT,
-    problem TEXT,
-    prompt_tokens INTEGER,
-    completion_tokens INTEGER,
-    probabilities TEXT NOT NULL,
-    created TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS replies_by_identity ON replies (identity);
-CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL);
-"""
-_MEANINGS = {  # what SQLite says, and what that means to its reader
-    "not a database": "this file is no ledger; move it away",
-    "malformed": "this ledger is damaged; move it away",
-    "readonly": "the ledger cannot be written to; make it writable",
-    "unable to open": "the ledger cannot be opened; check the permissions of its folder",
-    "full": "the ledger cannot be written, the disk is full; make room",
-    "disk I/O": "the ledger cannot be written, the disk may be full or failing; make room",
-    "locked": "the ledger is held by another program; wait for it",
-}
+_OF_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class Replies:
@@ -74,39 +36,44 @@ class Replies:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._file = _open(path)
+        self._file = open_to_write(path)
 
     def get(self, key: str, ask: Ask) -> Reply | None:
-        """Return the reply kept under `key`, read as the schema of `ask`, or None."""
-        with self._speaking():
+        """Return the reply kept under `key`, read as what `ask` may be answered with, or None."""
+        with speaking(self.path):
             row = self._file.execute(
-                "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities "
-                "FROM replies WHERE key = ?",
+                "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities, "
+                "answered_by FROM replies WHERE key = ?",
                 (key,),
             ).fetchone()
         if row is None:
             return None
-        raw, stored, problem, prompt_tokens, completion_tokens, probabilities = row
+        raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = row
         parsed = None
         if stored is not None:
-            try:
-                parsed = ask.schema.model_validate_json(stored)
-            except ValidationError:
+            parsed = _read(stored, ask)
+            if parsed is None:
                 problem = "the reply kept in the ledger does not fit the answer schema any more"
         reported = prompt_tokens is not None or completion_tokens is not None
-        usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
         return Reply(
             parsed=parsed,
             raw=raw,
-            usage=usage if reported else None,
-            probabilities=json.loads(probabilities),
+            usage=Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+            if reported
+            else None,
+            probabilities={} if probabilities == "{}" else json.loads(probabilities),
             problem=problem,
             from_ledger=True,
+            judge=answered_by,
         )
 
-    def add(
-        self, key: str, ask: Ask, reply: Reply, *, identity: str, judge: str, repeat: int
-    ) -> None:
+    def has(self, key: str) -> bool:
+        """Whether a reply is kept under `key`."""
+        with speaking(self.path):
+            found = self._file.execute("SELECT 1 FROM replies WHERE key = ?", (key,))
+            return found.fetchone() is not None
+
+    def add(self, key: str, ask: Ask, reply: Reply, *, identity: str, judge: str) -> bool:
         """Keep `reply` under `key`, unless another process kept one there first.
 
         Parameters
@@ -118,124 +85,115 @@ class Replies:
             The judge's identity as JSON.
         judge : str
             Its name, for people.
-        repeat : int
-            Which sample of the ask this is, from 0.
+
+        Returns
+        -------
+        bool
+            Whether it is this reply that is kept now.
         """
         usage = reply.usage or Usage()
-        row = {
-            "key": key,
-            "identity": identity,
-            "judge": judge,
-            "prompt": ask.prompt.name,
-            "prompt_sha256": ask.prompt.sha256,
-            "repeat": repeat,
-            "messages": json.dumps([dict(message) for message in ask.messages], ensure_ascii=False),
-            "raw": reply.raw,
-            "parsed": None if reply.parsed is None else reply.parsed.model_dump_json(),
-            "problem": reply.problem,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "probabilities": json.dumps(dict(reply.probabilities)),
-            "created": _now(),
-        }
-        columns = ", ".join(row)
-        marks = ", ".join(f":{column}" for column in row)
-        with self._speaking():
-            self._file.execute(
-                f"INSERT OR IGNORE INTO replies ({columns}) VALUES ({marks})",  # noqa: S608 - no data
-                row,
+        parsed = None if reply.parsed is None else reply.parsed.model_dump_json()
+        probabilities = json.dumps({at: dict(of) for at, of in reply.probabilities.items()})
+        with speaking(self.path), self._file as file:
+            file.execute("BEGIN IMMEDIATE")
+            if self.has(key):
+                return False
+            file.execute(
+                "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
             )
+            file.execute(
+                "INSERT INTO replies (key, judge, prompt, prompt_sha256, repeat, messages, raw,"
+                " parsed, problem, prompt_tokens, completion_tokens, probabilities, answered_by,"
+                " created) VALUES (?, (SELECT id FROM judges WHERE identity = ?),"
+                " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(key, identity, ask.prompt.name, ask.prompt.sha256, ask.repeat),
+                    texts_kept(file, ask.messages),
+                    *(reply.raw, parsed, reply.problem),
+                    *(usage.prompt_tokens, usage.completion_tokens, probabilities),
+                    *(reply.judge, now()),
+                ),
+            )
+        return True
 
     def holds(self, identity: str) -> bool:
         """Whether any reply of the judge with this identity is kept."""
-        with self._speaking():
+        with speaking(self.path):
             found = self._file.execute(
-                "SELECT 1 FROM replies WHERE identity = ? LIMIT 1", (identity,)
+                "SELECT 1 FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
+                " LIMIT 1",
+                (identity,),
             )
             return found.fetchone() is not None
+
+    def spent(self, identity: str, limit: int) -> list[tuple[str, str, int | None, int | None]]:
+        """Return what earlier replies of a judge used, the newest first.
+
+        Parameters
+        ----------
+        identity : str
+        limit : int
+            How many rows at most.
+
+        Returns
+        -------
+        list of tuple
+            The messages that were sent and what was said, both as JSON (what could not be read:
+            as it came), and the prompt and completion tokens that the server reported. Replies
+            of which it reported nothing are left out.
+        """
+        with speaking(self.path):
+            rows = self._file.execute(
+                "SELECT messages, coalesce(parsed, raw), prompt_tokens, completion_tokens"
+                " FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
+                " AND coalesce(prompt_tokens, completion_tokens) IS NOT NULL"
+                " ORDER BY replies.rowid DESC LIMIT ?",
+                (identity, limit),
+            ).fetchall()
+            used = json.dumps([m["content"] for row in rows for m in json.loads(row[0])])
+            texts = dict(self._file.execute(_OF_TEXTS, (used,)).fetchall())
+        return [
+            (
+                json.dumps(
+                    [{**m, "content": texts[m["content"]]} for m in json.loads(messages)],
+                    ensure_ascii=False,
+                ),
+                *rest,
+            )
+            for messages, *rest in rows
+        ]
+
+    def abilities(self, identity: str) -> Mapping[str, Any] | None:
+        """Return what the judge with this identity found out about its server, where kept."""
+        with speaking(self.path):
+            row = self._file.execute(
+                "SELECT abilities FROM judges WHERE identity = ?", (identity,)
+            ).fetchone()
+        if row is None or row[0] is None:
+            return None
+        kept: Mapping[str, Any] = json.loads(row[0])
+        return kept
+
+    def keep_abilities(self, identity: str, abilities: str) -> None:
+        """Keep what a judge found out, as JSON; of one without any reply nothing is kept."""
+        with speaking(self.path):
+            self._file.execute(
+                "UPDATE judges SET abilities = ? WHERE identity = ?", (abilities, identity)
+            )
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Say in a sentence what SQLite says."""
-        try:
-            yield
-        except sqlite3.Error as trouble:
-            raise InputError(_sentence(trouble), path=self.path) from None
 
-
-def _open(path: Path | None) -> sqlite3.Connection:
-    if path is not None and path.is_dir():
-        raise InputError("the ledger is a file and this is a folder; name a file in it", path=path)
+def _read(stored: str, ask: Ask) -> BaseModel | None:
+    """Read a kept answer; a judge may have given the one label that would do as well."""
     try:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(
-            f"the ledger's folder cannot be made ({problem.strerror}); choose another --ledger",
-            path=path,
-        ) from None
+        return ask.schema.model_validate_json(stored)
+    except ValidationError:
+        if ask.alone is None:
+            return None
     try:
-        # Used by one event loop, which need not run in the thread that opened it (a notebook).
-        file = sqlite3.connect(
-            ":memory:" if path is None else path,
-            timeout=_BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-    except sqlite3.Error as trouble:
-        raise InputError(_sentence(trouble), path=path) from None
-    try:
-        _prepare(file, path)
-    except sqlite3.Error as trouble:
-        file.close()
-        raise InputError(_sentence(trouble), path=path) from None
-    except InputError:
-        file.close()
-        raise
-    return file
-
-
-def _prepare(file: sqlite3.Connection, path: Path | None) -> None:
-    """Make a new file a ledger, refuse what is none, and try a write before money is spent."""
-    tables, application, version = (
-        file.execute(question).fetchone()[0]
-        for question in (
-            "SELECT count(*) FROM sqlite_master",
-            "PRAGMA application_id",
-            "PRAGMA user_version",
-        )
-    )
-    if tables and application != _APPLICATION:
-        raise InputError("this is another program's database; choose another --ledger", path=path)
-    if version > _VERSION:
-        raise InputError(
-            f"this ledger was written by a newer misslink (format {version}, this one knows "
-            f"{_VERSION}); update misslink or choose another --ledger",
-            path=path,
-        )
-    # Two processes that open a new file at once cannot both switch it; one success serves both,
-    # and whatever else is wrong with the file shows in the write below.
-    with contextlib.suppress(sqlite3.OperationalError):
-        file.execute("PRAGMA journal_mode = WAL")
-    file.execute("PRAGMA synchronous = NORMAL")
-    file.executescript(
-        f"BEGIN IMMEDIATE; PRAGMA application_id = {_APPLICATION}; "
-        f"PRAGMA user_version = {_VERSION}; {_SCHEMA} COMMIT;"
-    )
-    file.execute("REPLACE INTO opened VALUES (1, ?)", (_now(),))
-
-
-def _sentence(trouble: sqlite3.Error) -> str:
-    said = str(trouble)
-    for words, meaning in _MEANINGS.items():
-        if words in said:
-            return f"{meaning} or choose another --ledger"
-    return f"the ledger cannot be used ({said}); choose another --ledger"
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        return ask.alone().schema.model_validate_json(stored)
+    except ValidationError:
+        return None

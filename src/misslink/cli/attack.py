@@ -1,0 +1,103 @@
+"""misslink judge attack: how often does a judge obey the text it judges?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
+from misslink.cli.output import print_json, progress_bars, shown
+from misslink.errors import InputError
+
+__all__ = ["attack"]
+
+_SHOWN_FLIPS = 20
+
+
+def attack(
+    judge: str = JUDGE,
+    base_url: str | None = BASE_URL,
+    prompts: str | None = PROMPTS,
+    ledger: Path | None = LEDGER,
+    concurrency: int = CONCURRENCY,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Judge small cases whose answers are bad, with and without texts that say they are good."""
+    import asyncio
+
+    document = asyncio.run(_measured(judge, base_url, prompts, ledger, concurrency))
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+
+
+async def _measured(
+    spec: str, base_url: str | None, prompts: str | None, ledger: Path | None, concurrency: int
+) -> dict[str, Any]:
+    from misslink.judging.attacks import load_suite, measure
+    from misslink.judging.opening import open_judge
+    from misslink.judging.terms import Terms
+    from misslink.prompting import Prompts
+    from misslink.registry import judged_metrics
+
+    suite = load_suite()
+    asked = Prompts.of(prompts)
+    names = {name for case in suite.cases for name in case.metrics}
+    metrics = {name: judged_metrics.get(name) for name in names}
+    judge = open_judge(
+        spec,
+        ledger=ledger or Path(".misslink/ledger.sqlite"),
+        concurrency=concurrency,
+        terms=Terms(base_url=base_url, prompts=prompts),
+    )
+    if judge is None:
+        raise InputError(
+            "there is no judge to attack; say --judge embedded or --judge openai:MODEL"
+        )
+    try:
+        await judge.reachable()
+        with progress_bars() as tick:
+            found = await measure(
+                judge,
+                metrics,
+                suite=suite,
+                prompts=asked,
+                tick=lambda done, total: tick("judge", done, total),
+            )
+        return {**found.document(), "usage": judge.usage()}
+    finally:
+        await judge.close()
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    title = f"{document['attacks']} attacks on {document['cases']} cases, judge {document['judge']}"
+    table = Table(title=Text(title), title_justify="left")
+    for column in ("", "obeyed [95 %]", "flipped [95 %]", "silenced [95 %]", "n"):
+        table.add_column(column, justify="right" if column == "n" else "left")
+    rows = {"all": document}
+    for group in ("by_metric", "by_place", "by_kind"):
+        rows |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
+    for name, rates in rows.items():
+        shares = (shown(rates[rate]) for rate in ("obeyed", "flipped", "silenced"))
+        table.add_row(name, *shares, str(rates["flipped"]["n"]))
+    console.print(table)
+    flips = document["flips"]
+    for flip in flips[:_SHOWN_FLIPS]:
+        _say(console, f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good")
+    if len(flips) > _SHOWN_FLIPS:
+        _say(console, f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all")
+    for name, reason in document["left_out"].items():
+        _say(console, f"left out: {name}: {reason}")
+    for reason, count in document["not_read"].items():
+        _say(console, f"not read: {count} x {reason}")
+
+
+def _say(console: Any, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,176 @@
+"""misslink ledger: what the judges said, counted, copied out, thinned."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from misslink.cli.options import AS_JSON, LEDGER
+from misslink.cli.output import print_json
+from misslink.errors import InputError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Look into the replies that are kept.", no_args_is_help=True)
+
+_JUDGE: Any = typer.Option(None, "--judge", help="Only of this judge, such as openai:MODEL.")
+_UNIT = 1024
+
+
+@app.callback()
+def group() -> None:
+    """Look into the replies that are kept."""
+
+
+@app.command("stats")
+def stats(ledger: Path | None = LEDGER, as_json: bool = AS_JSON) -> None:
+    """Count the replies, and what they cost, by judge and prompt."""
+    from misslink.judging.wrappers import records
+
+    found = records.stats(_place(ledger))
+    if as_json:
+        print_json(found)
+    else:
+        _print_stats(found)
+
+
+@app.command("export")
+def export(
+    out: Path | None = typer.Option(
+        None, "--out", help="The file to write.", show_default="standard output"
+    ),
+    judge: str | None = _JUDGE,
+    ledger: Path | None = LEDGER,
+) -> None:
+    """Write what was asked and what was said as JSON Lines, one reply a line."""
+    from misslink.judging.wrappers import records
+
+    path = _place(ledger)
+    rows = records.export(path, judge)
+    if out is None:
+        _to_stdout(rows)
+    else:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise InputError("--out is the ledger itself; name another file", path=out)
+        count = _to_file(rows, out)
+        print(f"{_replies(count)} written to {out}", file=sys.stderr)
+
+
+@app.command("prune")
+def prune(
+    unreadable: bool = typer.Option(
+        False, "--unreadable", help="Only replies that could not be read as an answer."
+    ),
+    older_than: str | None = typer.Option(
+        None, "--older-than", help="Only replies at least so old: 30d, 12h, 2w."
+    ),
+    judge: str | None = _JUDGE,
+    prompt: str | None = typer.Option(None, "--prompt", help="Only replies to this prompt."),
+    yes: bool = typer.Option(False, "--yes", help="Do it; without, it is only said what would go."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go, the default."),
+    ledger: Path | None = LEDGER,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Remove the replies that meet every condition; whatever goes would have to be paid again."""
+    from misslink.judging.wrappers import records
+
+    if yes and dry_run:
+        raise InputError("--yes and --dry-run contradict each other; give one of them")
+    chosen = records.Selection(
+        unreadable=unreadable,
+        older_than=None if older_than is None else records.age(older_than),
+        judge=judge,
+        prompt=prompt,
+    )
+    done = records.prune(_place(ledger), chosen, dry_run=not yes)
+    if as_json:
+        print_json(done)
+        return
+    count, left = _replies(done["replies"]), done["left"]
+    if not done["removed"]:
+        more = "; add --yes to do it" if done["replies"] else ""
+        print(f"would remove {count} and leave {left}{more}")
+        return
+    sizes = f"{_bytes(done['bytes_before'])} before, {_bytes(done['bytes_after'])} now"
+    print(f"removed {count}, left {left}; {sizes}")
+    if done["note"]:
+        print(f"misslink: {done['note']}", file=sys.stderr)
+
+
+def _place(ledger: Path | None) -> Path:
+    from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+
+    return ledger or DEFAULT_LEDGER
+
+
+def _print_stats(found: Mapping[str, Any]) -> None:
+    """Print two lines a judge and prompt: a table of so much fits no terminal."""
+    print(f"{found['ledger']}: {_replies(found['replies'])}, {_bytes(found['bytes'])}")
+    for group in found["by_judge_and_prompt"]:
+        said = [_replies(group["replies"])]
+        if group["unreadable"]:
+            said.append(f"{group['unreadable']} unreadable")
+        prompt, completion = (
+            "an unknown number of" if group[name] is None else f"{group[name]:,}"
+            for name in ("prompt_tokens", "completion_tokens")
+        )
+        said.append(f"{prompt} prompt tokens, {completion} completion tokens")
+        if group["without_tokens"] and group["without_tokens"] < group["replies"]:
+            said.append(f"of {_replies(group['without_tokens'])} no tokens are known")
+        days = [group[name][:10] for name in ("first", "last")]
+        said.append(days[0] if days[0] == days[1] else " to ".join(days))
+        print(f"{group['judge']}, prompt {group['prompt']}")
+        print(f"    {'; '.join(said)}")
+
+
+def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    try:
+        for row in rows:
+            sys.stdout.write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough (head); the interpreter's own flush at exit must not fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _to_file(rows: Iterator[Mapping[str, Any]], out: Path) -> int:
+    """Write beside the file and then in its place, so that it is never half a copy."""
+    part = out.with_name(f"{out.name}.part")
+    count = 0
+    row = next(rows, None)  # what is wrong with the ledger shows before anything is written
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w", encoding="utf-8") as file:
+            while row is not None:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += 1
+                row = next(rows, None)
+        part.replace(out)
+    except OSError as problem:
+        raise InputError(
+            f"the replies cannot be written there ({problem.strerror}); choose another --out",
+            path=out,
+        ) from None
+    finally:
+        with suppress(OSError):  # it is in its place by now, or its folder is none
+            part.unlink()
+    return count
+
+
+def _replies(count: int) -> str:
+    return f"{count} {'reply' if count == 1 else 'replies'}"
+
+
+def _bytes(count: int) -> str:
+    size, units = float(count), ["bytes", "KiB", "MiB", "GiB"]
+    while size >= _UNIT and len(units) > 1:
+        size, units = size / _UNIT, units[1:]
+    return f"{size:.0f} {units[0]}" if units[0] == "bytes" else f"{size:.1f} {units[0]}"

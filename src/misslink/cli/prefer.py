@@ -1,0 +1,131 @@
+"""misslink judge prefer: which of two runs answers better, case by case, in both orders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
+from misslink.cli.output import print_json, progress_bars, shown
+
+if TYPE_CHECKING:
+    from misslink.judging.terms import Terms
+
+__all__ = ["prefer"]
+
+_INTERRUPTED = 130  # what shells report for Ctrl-C
+
+
+def prefer(
+    run_a: Path = typer.Argument(..., help="A run folder."),
+    run_b: Path = typer.Argument(..., help="Another one, over the same gold set."),
+    judge: str = JUDGE,
+    base_url: str | None = BASE_URL,
+    ledger: Path | None = LEDGER,
+    concurrency: int = CONCURRENCY,
+    prompts: str | None = PROMPTS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Ask a judge which of two runs' answers would satisfy the asker, in both orders."""
+    import asyncio
+
+    from misslink.judging.terms import Terms
+
+    terms = Terms(base_url=base_url, prompts=prompts)
+    line = _prefer(run_a, run_b, judge, ledger, concurrency, terms)
+    try:
+        found = asyncio.run(line)
+    except KeyboardInterrupt:
+        print(
+            "misslink: interrupted; what was judged is kept, and the same command goes on",
+            file=sys.stderr,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+async def _prefer(
+    run_a: Path, run_b: Path, spec: str, ledger: Path | None, concurrency: int, terms: Terms
+) -> dict[str, Any]:
+    from misslink.answer.preference import pair_up, preference
+    from misslink.answer.preference import prefer as judge_pairs
+    from misslink.errors import InputError
+    from misslink.files import read_run
+    from misslink.judging.opening import open_judge
+    from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+    from misslink.manifest import shown_path
+    from misslink.prompting import Prompts
+
+    names = shown_path(run_a), shown_path(run_b)
+    pairs = pair_up(read_run(run_a), read_run(run_b), names=names)
+    prompts = Prompts.of(terms.prompts)
+    judge = open_judge(spec, ledger=ledger or DEFAULT_LEDGER, concurrency=concurrency, terms=terms)
+    if judge is None:
+        raise InputError("--judge none asks nobody; name a model, such as --judge openai:MODEL")
+    try:
+        await judge.reachable()
+        with progress_bars() as progress:
+            outcomes = await judge_pairs(
+                pairs,
+                judge,
+                concurrency=concurrency,
+                prompts=prompts,
+                done=lambda count, total: progress("judge", count, total),
+            )
+        return {
+            "a": names[0],
+            "b": names[1],
+            "judge": judge.name,
+            **preference(outcomes),
+            "usage": judge.usage(),
+        }
+    finally:
+        await judge.close()
+
+
+def _print(found: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    table = Table(title=Text(f"judge {found['judge']}"), title_justify="left")
+    table.add_column("better")
+    table.add_column("cases", justify="right")
+    wins = found["wins"]
+    table.add_row(Text(f"A  {found['a']}"), str(wins["a"]))
+    table.add_row(Text(f"B  {found['b']}"), str(wins["b"]))
+    table.add_row("tie", str(wins["tie"]))
+    console.print(table)
+    flips = found["position_flips"]
+    lines = [_sentence(found)]
+    if flips["value"] is not None:
+        lines.append(
+            f"The two orders disagreed on {shown(flips)} of the {flips['n']} pairs that were judged"
+            f" (the first place won {found['positions']['first']} times whichever answer stood"
+            f" there, the second {found['positions']['second']} times); they count as ties."
+        )
+    if same := found["identical"]:
+        ties = "1 tie is" if same == 1 else f"{same} ties are"
+        lines.append(f"{ties} between identical answers.")
+    for reason, count in found["left_out"].items():
+        lines.append(f"Left out: {count} of {found['cases']} cases: {reason}.")
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _sentence(found: Mapping[str, Any]) -> str:
+    share = found["preference"]
+    if share["value"] is None:
+        return f"Which run answers better is not measured: {share['reason']}."
+    return (
+        f"B is better in {shown(share)} of the {share['n']} decided cases"
+        f" (exact sign test, p = {found['p']:.2g})."
+    )

@@ -1,0 +1,141 @@
+"""misslink prompts: what a judge reads, and how a prompt of one's own differs from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from misslink.cli.options import AS_JSON, PROMPTS
+from misslink.cli.output import print_json
+from misslink.errors import InputError
+
+if TYPE_CHECKING:
+    from misslink.prompting import Prompt, Prompts
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Show and compare what a judge reads.", no_args_is_help=True)
+
+# What an example is rendered from; a name that is not here is shown as "(its name)".
+_EXAMPLES: dict[str, Any] = {
+    "question": "When does the ferry leave?",
+    "passages": ["The ferry leaves at seven.", "It carries thirty cars."],
+    "answer": "It leaves at seven.",
+    "references": ["At seven."],
+    "claims": ["It leaves at seven."],
+    "cited": {1: "The ferry leaves at seven."},
+    "statements": [{"text": "It leaves at seven [1].", "passages": [1]}],
+    "first": "It leaves at seven.",
+    "second": "It leaves at eight.",
+}
+
+
+@app.callback()
+def group() -> None:
+    """Show and compare what a judge reads."""
+
+
+@app.command("show")
+def show(
+    name: str | None = typer.Argument(None, help="A prompt; without one all are listed."),
+    prompts: str | None = PROMPTS,
+    rendered: bool = typer.Option(
+        False, "--rendered", help="Show the messages of a small example, as a judge gets them."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """List the prompts, or show one: its file, or what a judge gets of it."""
+    from misslink.prompting import Prompts
+
+    found = Prompts.of(prompts)
+    if name is None:
+        if rendered:
+            raise InputError("--rendered shows one prompt; name it, such as  examination")
+        listed = [_about(found.load(each)) for each in found.names()]
+        if as_json:
+            print_json({"prompts": listed})
+        else:
+            _print_table(listed)
+        return
+    prompt = _named(found, name)
+    messages = list(prompt.messages(_example(prompt))) if rendered else None
+    if as_json:
+        print_json({**_about(prompt), "text": prompt.text, "messages": messages})
+    elif messages is None:
+        print(prompt.text, end="" if prompt.text.endswith("\n") else "\n")
+    else:
+        for message in messages:
+            print(f"[{message['role']}]\n{message['content']}\n")
+
+
+@app.command("diff")
+def diff(
+    name: str = typer.Argument(..., help="A prompt that the folder holds."),
+    prompts: str = typer.Option(
+        ..., "--prompts", help="Folder of prompts, or a language: de.", show_default=False
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Show how a prompt of a folder differs from the built-in one, as a unified diff."""
+    import difflib
+
+    from misslink.prompting import BUILT_IN, Prompts
+
+    built_in, own = _named(BUILT_IN, name), _named(Prompts.of(prompts), name)
+    if own.path == built_in.path:
+        raise InputError(
+            f"there is no {name}.jinja in it, so the built-in one is asked", path=prompts
+        )
+    lines = list(
+        difflib.unified_diff(
+            built_in.text.splitlines(),
+            own.text.splitlines(),
+            f"built-in/{name}.jinja",
+            f"{prompts}/{name}.jinja",
+            lineterm="",
+        )
+    )
+    if as_json:
+        document = {"name": name, "built_in": _about(built_in), "own": _about(own)}
+        print_json({**document, "same": not lines, "diff": lines})
+    elif lines:
+        print("\n".join(lines))
+    else:
+        print(f"{name} is the same in both")
+
+
+def _named(prompts: Prompts, name: str) -> Prompt:
+    if name not in prompts.names():
+        raise InputError(f"there is no prompt '{name}'; there are {', '.join(prompts.names())}")
+    return prompts.load(name)
+
+
+def _about(prompt: Prompt) -> dict[str, Any]:
+    return {
+        "name": prompt.ref.name,
+        "version": prompt.ref.version,
+        "sha256": prompt.ref.sha256,
+        "schema": prompt.schema,
+        "fields": dict(prompt.fields),
+        "path": prompt.path,
+    }
+
+
+def _example(prompt: Prompt) -> dict[str, Any]:
+    return {name: _EXAMPLES.get(name, f"({name})") for name in sorted(prompt.template.variables)}
+
+
+def _print_table(listed: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for column in ("prompt", "version", "hash", "answered as", "fields"):
+        table.add_column(column)
+    for each in listed:
+        fields = str(len(each["fields"]))
+        table.add_row(
+            each["name"], str(each["version"]), each["sha256"][:12], each["schema"], fields
+        )
+    Console().print(table)

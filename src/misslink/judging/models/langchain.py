@@ -1,0 +1,284 @@
+"""Any chat model that LangChain knows, as a judge: ``langchain:PROVIDER:MODEL``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.models.dialect import ALTERNATIVES, Dialect, Settling
+from misslink.judging.models.failures import failure, is_refusal, status_of
+from misslink.judging.models.providers import best_structure, chat_model, structured
+from misslink.judging.models.reading import Said, read_usage, said_in
+from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
+from misslink.registry import judges
+from misslink.text import valid_text
+
+if TYPE_CHECKING:
+    import openai
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+
+__all__ = ["LangChainJudge", "open_langchain"]
+
+_OK = 200
+_SECRET = 16  # characters that a key has at least where it is one
+_COMPLAINT = 300  # characters of somebody else's message that fit into one of ours
+_CUT = ("length", "max_tokens", "MAX_TOKENS", "model_length")
+_WITHHELD = ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "guardrail_intervened")
+
+
+@judges.register("langchain")
+def open_langchain(
+    argument: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    seed: int | None = 0,
+    max_tokens: int = 4096,
+    context_length: int | None = None,
+) -> Judge:
+    """Open the judge ``langchain:PROVIDER:MODEL``.
+
+    Parameters
+    ----------
+    argument : str or None
+        ``PROVIDER:MODEL``, as ``init_chat_model`` understands them.
+    base_url, api_key : str or None
+        Handed to the provider's class. None: its own environment variables.
+    temperature : float
+    seed : int or None
+        Sent where the provider's class has one; None sends none.
+    max_tokens : int
+        Longest reply that is paid for.
+    context_length : int or None
+        How many tokens prompt and reply may have together, where that is known.
+
+    Raises
+    ------
+    InputError
+        The provider, the model, the provider's package or its key is missing.
+    """
+    provider, colon, name = (argument or "").strip().partition(":")
+    if not (provider and colon and name):
+        raise InputError(
+            "the judge 'langchain' needs a provider and a model: --judge langchain:PROVIDER:MODEL, "
+            "such as langchain:anthropic:MODEL"
+        )
+    if provider == "openai":
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+    connection = {"base_url": base_url, "api_key": api_key}
+    if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
+        connection["api_key"] = "no-key-needed"  # a server of one's own; the class insists on one
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    given = {name: value for name, value in connection.items() if value is not None}
+    options = {**given, "temperature": temperature, "max_tokens": max_tokens}
+    model, connections = chat_model(provider, name, options)
+    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    identity = {"judge": "langchain", "provider": provider, "model": name, **settings}
+    if base_url:
+        identity["base_url"] = base_url.partition("://")[2].rpartition("@")[2].partition("?")[0]
+    return LangChainJudge(
+        model,
+        f"langchain:{provider}:{name}",
+        identity,
+        secrets=[secret for secret in secrets if len(secret) >= _SECRET],
+        context_length=context_length,
+        connections=connections,
+    )
+
+
+class LangChainJudge:
+    """Asks a LangChain chat model once a question; `open_langchain` opens one.
+
+    Structured answers are asked for by the provider's own means: its JSON schema, else a tool
+    call, else JSON mode, else in plain words.
+
+    Parameters
+    ----------
+    model : BaseChatModel
+    name : str
+    identity : mapping
+        With ``seed`` and ``max_tokens``.
+    secrets : sequence of str
+        What must not be in a reply that is kept or a message that is shown.
+    context_length : int or None
+    connections : openai.DefaultAsyncHttpxClient or None
+        Closed with the judge.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str,
+        identity: Mapping[str, Any],
+        *,
+        secrets: list[str],
+        context_length: int | None = None,
+        connections: openai.DefaultAsyncHttpxClient | None = None,
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self.context_length = context_length
+        self.max_tokens: int = identity["max_tokens"]
+        self._model = model
+        self._connections = connections
+        self._secrets = secrets
+        fields = type(model).model_fields
+        first = Dialect(
+            structure=best_structure(model),
+            seed="seed" in fields,
+            logprobs={"logprobs", "top_logprobs"} <= set(fields),
+        )
+        self._settling = Settling(first)
+        self._lock = asyncio.Lock()
+
+    @property
+    def structure(self) -> str | None:
+        """How the model gives structured answers; None until it has given one."""
+        return self._settling.dialect.structure if self._settling.settled else None
+
+    @property
+    def abilities(self) -> Mapping[str, Any]:
+        """What was found out of the provider; empty until a reply came."""
+        return asdict(self._settling.dialect) if self._settling.settled else {}
+
+    def learn(self, abilities: Mapping[str, Any]) -> None:
+        """Believe what an earlier run found out."""
+        self._settling.learn(abilities)
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Put `ask` once, and read the reply as its schema.
+
+        Returns
+        -------
+        Reply
+            Without `parsed` and with a problem where the reply cannot be read or the question was
+            refused.
+
+        Raises
+        ------
+        TryAgainError
+            Nothing came, and later it may.
+        JudgeUnreachableError
+            The provider refuses the key or the model, or nobody answers.
+        """
+        if self._settling.settled:
+            return await self._put(ask)
+        async with self._lock:  # one ask finds out what the provider takes, the others wait
+            if not self._settling.settled:
+                return await self._put(ask)
+        return await self._put(ask)
+
+    async def close(self) -> None:
+        """Close the connections that are the judge's own."""
+        if self._connections is not None:
+            await self._connections.aclose()
+
+    async def _put(self, ask: Ask) -> Reply:
+        tried: list[Dialect] = []
+        dialect: Dialect | None = self._settling.dialect
+        while dialect is not None:
+            tried.append(dialect)
+            try:
+                said = await self._said(dialect, ask)
+            except (TryAgainError, JudgeUnreachableError):
+                raise
+            except Exception as error:  # noqa: BLE001 (every provider raises its own)
+                complaint = self._complaint(error)
+                self._raise_if_understood(error, complaint)
+                dialect = self._settling.refused(tried, complaint) if is_refusal(error) else None
+                if dialect is None:
+                    return Reply.nothing(f"the judge refused the question: {complaint}")
+            else:
+                self._settling.accepted(dialect)
+                reply = said.reply(ask.schema, structured=ask.structured)
+                ignored = (
+                    ask.structured and reply.parsed is None and said.ignores(dialect.structure)
+                )
+                obeyed = ask.structured and reply.parsed is not None
+                self._settling.heard(dialect, obeyed=obeyed, ignored=ignored)
+                return reply
+        raise AssertionError("a dialect is tried at least")
+
+    async def _said(self, dialect: Dialect, ask: Ask) -> Said:
+        import langsmith
+
+        runnable = self._bound(dialect, ask)
+        messages = [(message["role"], message["content"]) for message in dialect.messages(ask)]
+        # Whatever the environment says, what is judged goes to the judge and to nobody else.
+        with langsmith.tracing_context(enabled=False):
+            try:
+                found = await runnable.ainvoke(messages)
+            except Exception as error:
+                # A reply that the provider's package cannot read was paid for all the same.
+                body = getattr(getattr(error, "response", None), "text", None)
+                if status_of(error) != _OK or not isinstance(body, str):
+                    raise
+                said = said_in(self._censored(body))
+                if isinstance(said, str):
+                    raise TryAgainError(said, "server") from None
+                return said
+        message = found["raw"] if isinstance(found, Mapping) else found
+        return _read(message, self._censored)
+
+    def _bound(self, dialect: Dialect, ask: Ask) -> Any:
+        """The model with what the dialect sends, and with its means of structured answers."""
+        update: dict[str, Any] = {}
+        if not dialect.temperature:
+            update["temperature"] = None
+        if dialect.limit is None:
+            update["max_tokens"] = None
+        if dialect.seed:
+            update["seed"] = self.identity["seed"]
+        if dialect.logprobs:
+            update |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        model = self._model.model_copy(update=update) if update else self._model
+        if not ask.structured or dialect.structure == "plain":
+            return model
+        schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
+        return structured(model, dialect.structure, schema)
+
+    def _complaint(self, error: Exception) -> str:
+        body = getattr(error, "body", None)
+        detail = body.get("message") if isinstance(body, Mapping) else None
+        return self._censored(str(detail or error) or type(error).__name__)[:_COMPLAINT]
+
+    def _raise_if_understood(self, error: Exception, complaint: str) -> None:
+        meaning = failure(error, complaint)
+        if isinstance(meaning, TryAgainError):
+            raise meaning from None
+        if meaning is not None:
+            raise JudgeUnreachableError(
+                f"the judge {self.name} cannot be asked: {meaning}"
+            ) from None
+
+    def _censored(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[key]")
+        return text
+
+
+def _read(message: AIMessage, censored: Any) -> Said:
+    """What a chat model said; the arguments of a tool call stand for its words."""
+    about = message.response_metadata
+    content = str(message.text)
+    if message.tool_calls:
+        content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False)
+    reason = str(about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason"))
+    logprobs = about.get("logprobs")
+    refusal = message.additional_kwargs.get("refusal")
+    return Said(
+        content=censored(valid_text(str(content))),
+        message=censored(json.dumps(message.content, default=str)),
+        usage=read_usage(message.usage_metadata, "input_tokens", "output_tokens"),
+        refusal=censored(valid_text(str(refusal))) if refusal else None,
+        cut=reason in _CUT,
+        withheld=reason in _WITHHELD,
+        logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,
+    )

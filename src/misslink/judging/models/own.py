@@ -1,0 +1,236 @@
+"""A judge of one's own in one file: ``path/to/judge.py:name`` or ``package.module:name``."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import re
+import sys
+import traceback
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.judging.protocol import Ask, Judge, Reply
+
+__all__ = ["OwnJudge", "is_own", "load_judge"]
+
+_PARTS = ("name", "identity", "ask", "close")
+_FILE = re.compile(r"(?P<target>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
+_MODULE = re.compile(r"(?P<target>[^\W\d]\w*(?:\.[^\W\d]\w*)+):(?P<name>.*)", re.DOTALL)
+_SHOWN = 8  # names that fit into a message
+
+
+def is_own(spec: str) -> bool:
+    """Whether `spec` names a judge in a file or module, and no registered one.
+
+    A file ends with ``.py``, a module has a dot in it; no registered judge's name has either.
+    """
+    return _split(spec) is not None
+
+
+def load_judge(spec: str, options: Mapping[str, Any] | None = None) -> Judge:
+    """Import a judge of somebody's own.
+
+    Parameters
+    ----------
+    spec : str
+        ``path/to/judge.py:name`` or ``package.module:name``, from the working folder. The name is
+        a judge, or a class or function that makes one.
+    options : mapping or None
+        Such as ``temperature``, for a class or function that has a parameter of that name.
+
+    Returns
+    -------
+    Judge
+        Whose identity holds the SHA-256 of its file, so that replies of other code are not taken
+        for its own. A change in a module that the file imports does not show there.
+
+    Raises
+    ------
+    InputError
+        There is no such file or name, it cannot be imported, or it is no judge; or an option is
+        given that it does not take.
+    """
+    found = _split(spec)
+    target, name = found if found is not None else ("", "")
+    if not (target and name):
+        raise InputError(
+            f"'{spec}' does not name a judge; write  path/to/judge.py:name  or  package.module:name"
+        )
+    home = Path.cwd()
+    if str(home) not in sys.path:
+        sys.path.insert(0, str(home))
+    module = _from_file(target, home) if target.endswith(".py") else _from_module(target, home)
+    thing: Any = module
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{target} has no '{part}'{_alternatives(part, thing)}")
+        thing = getattr(thing, part)
+    judge = _made(thing, spec, options or {})
+    _check(judge, spec)
+    source = getattr(module, "__file__", None)
+    content = Path(source).read_bytes() if source else b""
+    return OwnJudge(judge, spec, hashlib.sha256(content).hexdigest())
+
+
+class OwnJudge:
+    """A judge of somebody's own, known by the content of its file too.
+
+    Parameters
+    ----------
+    judge : Judge
+    spec : str
+        How it was named, for messages.
+    sha256 : str
+        Of its file.
+    """
+
+    def __init__(self, judge: Judge, spec: str, sha256: str) -> None:
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = {**judge.identity, "file_sha256": sha256}
+        self.note: str | None = getattr(judge, "note", None)
+        self._spec = spec
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer, as the judge does.
+
+        Raises
+        ------
+        InputError
+            What it returns is no Reply.
+        """
+        reply = await self.judge.ask(ask)
+        if not isinstance(reply, Reply):
+            raise InputError(
+                f"the judge {self._spec} returned {type(reply).__name__}; its ask must return a "
+                "misslink.judging.protocol.Reply"
+            )
+        return reply
+
+    async def close(self) -> None:
+        """Close the judge."""
+        await self.judge.close()
+
+
+def _split(spec: str) -> tuple[str, str] | None:
+    match = _FILE.fullmatch(spec.strip()) or _MODULE.fullmatch(spec.strip())
+    return match and (match["target"], (match["name"] or "").strip())
+
+
+def _from_file(target: str, home: Path) -> ModuleType:
+    path = (home / target).expanduser().resolve()
+    if not path.is_file():
+        near = difflib.get_close_matches(path.name, [f.name for f in path.parent.glob("*.py")], 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise InputError(f"there is no file {target} in {home}{hint}")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    # A judge called json.py must not become everybody's json.
+    name = f"misslink_judge_{zlib.crc32(str(path).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{target} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look their module up while it runs
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name, None)
+        raise _broken(target, error, path) from error
+    return module
+
+
+def _from_module(target: str, home: Path) -> ModuleType:
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(target)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if target == missing or target.startswith(f"{missing}."):
+            raise InputError(
+                f"there is no module '{missing}' in {home} or among the installed packages"
+            ) from error
+        raise _broken(target, error) from error
+    except (Exception, SystemExit) as error:
+        raise _broken(target, error) from error
+
+
+def _broken(target: str, error: BaseException, path: Path | None = None) -> InputError:
+    last = traceback.format_exception_only(error)[-1].strip()
+    line: int | None = None
+    if isinstance(error, SyntaxError):
+        line = error.lineno if path is not None else None
+    elif path is not None:
+        steps = traceback.extract_tb(error.__traceback__)
+        line = next((s.lineno for s in reversed(steps) if s.filename == str(path)), None)
+    return InputError(f"importing {target} failed: {last}", path=path, line=line)
+
+
+def _alternatives(name: str, owner: Any) -> str:
+    public = [known for known in dir(owner) if not known.startswith("_")]
+    near = difflib.get_close_matches(name, public, n=3)
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    mine = [known for known in public if not inspect.ismodule(getattr(owner, known, None))]
+    return f"; it has {', '.join(mine[:_SHOWN])}" if mine else "; it is empty"
+
+
+def _made(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
+    """The judge that `thing` is or makes."""
+    is_judge = not inspect.isclass(thing) and hasattr(thing, "ask")
+    if is_judge or not callable(thing):
+        if options:
+            raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")
+        return thing
+    taken: Mapping[str, inspect.Parameter]
+    try:
+        taken = inspect.signature(thing).parameters
+    except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
+        taken = {}
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
+    foreign = [option for option in options if not takes_all and option not in taken]
+    if foreign:
+        raise InputError(f"the judge {spec} has no {', '.join(foreign)}; leave it out")
+    try:
+        return thing(**options)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{spec} made no judge: {type(error).__name__}: {error}; it is called without "
+            "arguments beside the options given"
+        ) from error
+
+
+def _check(judge: Any, spec: str) -> None:
+    lacking = [part for part in _PARTS if not hasattr(judge, part)]
+    if lacking:
+        raise InputError(
+            f"{spec} is {_article(type(judge).__name__)} and no judge, it lacks "
+            f"{', '.join(lacking)}; see misslink.judging.protocol.Judge"
+        )
+    for part in ("ask", "close"):
+        if not inspect.iscoroutinefunction(getattr(judge, part)):
+            raise InputError(f"{spec}: its {part} must be a function declared with  async def")
+    if not isinstance(judge.name, str) or not judge.name.strip():
+        raise InputError(f"{spec}: its name must be a text that is not empty")
+    try:
+        json.dumps(dict(judge.identity), sort_keys=True)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            f"{spec}: its identity must be a mapping of JSON values, such as "
+            f'{{"model": "mine", "version": 1}} ({problem})'
+        ) from None
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

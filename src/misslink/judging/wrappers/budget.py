@@ -1,0 +1,188 @@
+"""Not more calls and not more money than allowed, at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.terms import Price
+
+__all__ = ["Budget"]
+
+_BYTES_PER_TOKEN = 2  # at least: no tokenizer cuts text finer on average
+_LONGEST_REPLY = 4096
+
+
+class Budget:
+    """A judge that is asked until the next call could pass a cap.
+
+    Before a call the most that it may cost is held back, and afterwards what it reported is
+    booked. Where that does not fit while others are in flight it waits for what they leave.
+
+    Parameters
+    ----------
+    judge : Judge
+        Makes one attempt an ask.
+    max_calls : int or None
+        How many attempts are made at most, those that brought nothing included.
+    max_cost : float or None
+        How much money is spent at most.
+    price : Price or None
+
+    Attributes
+    ----------
+    calls : int
+        Attempts made, or requests sent where a judge sends more.
+
+    Raises
+    ------
+    InputError
+        A cost is limited without a price.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        price: Price | None = None,
+    ) -> None:
+        if max_cost is not None and price is None:
+            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+        self.note: str | None = getattr(judge, "note", None)
+        self._attempts = 0
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self._price = price
+        # Whole tokens, not sums of money: so nothing is lost to rounding.
+        self._spent = _Tokens()
+        self._held = _Tokens()
+        self._in_flight = 0
+        self._turn = asyncio.Lock()
+        self._settled = asyncio.Event()
+        self._stopped = False
+
+    @property
+    def calls(self) -> int:
+        """Attempts, or requests where a judge sent more: finding out what a server takes does."""
+        sent: int = getattr(self.judge, "sent", 0)
+        return max(self._attempts, sent)
+
+    @property
+    def spent(self) -> float | None:
+        """Money spent; where a call did not say, the most it can have been. None: no price."""
+        if self._price is None:
+            return None
+        return self._price.of(self._spent.prompt, self._spent.completion)
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Put `ask`, if no cap can be passed by it.
+
+        Raises
+        ------
+        NotAskedError
+            A cap is reached.
+        """
+        most = self._most(ask) if self._price else _Tokens()
+        await self._admit(most)
+        self._attempts += 1
+        self._in_flight += 1
+        self._held.add(most)
+        # What is booked unless more is known: a call cut off (its time was up) was read at least.
+        booked = _Tokens(most.prompt)
+        try:
+            reply = await self.judge.ask(ask)
+            booked = _reported(reply, most)
+        except TryAgainError as trouble:
+            if trouble.kind != "time":
+                booked = _Tokens()
+            raise
+        except (NotAskedError, JudgeUnreachableError):
+            booked = _Tokens()
+            raise
+        else:
+            return reply
+        finally:
+            self._in_flight -= 1
+            self._held.add(most, -1)
+            self._spent.add(booked)
+            self._settled.set()
+
+    def stop(self) -> None:
+        """Turn away whoever waits for others to come home."""
+        self._stopped = True
+        self._settled.set()
+
+    async def close(self) -> None:
+        """Close the judge."""
+        self.stop()
+        await self.judge.close()
+
+    async def _admit(self, most: _Tokens) -> None:
+        if self._max_cost is not None:
+            async with self._turn:  # first come, first served
+                while self._would_pass(most) and not self._calls_used_up():
+                    if self._stopped:
+                        raise NotAskedError("the run has ended")
+                    if not self._in_flight:
+                        raise NotAskedError(
+                            f"--max-cost {self._max_cost:g} would be passed by the next question; "
+                            "raise it, and the same command goes on"
+                        )
+                    self._settled.clear()
+                    await self._settled.wait()
+        if self._calls_used_up():
+            raise NotAskedError(
+                f"--max-calls {self._max_calls} is used up; the same command goes on"
+            )
+
+    def _calls_used_up(self) -> bool:
+        return self._max_calls is not None and self.calls >= self._max_calls
+
+    def _would_pass(self, most: _Tokens) -> bool:
+        if self._price is None or self._max_cost is None:
+            return False
+        prompt = self._spent.prompt + self._held.prompt + most.prompt
+        completion = self._spent.completion + self._held.completion + most.completion
+        return self._price.of(prompt, completion) > self._max_cost
+
+    def _most(self, ask: Ask) -> _Tokens:
+        texts = [message["content"] for message in ask.messages]
+        if ask.structured:
+            texts.append(json.dumps(ask.json_schema))
+        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        longest: int = getattr(self.judge, "max_tokens", None) or _LONGEST_REPLY
+        return _Tokens(-(-size // _BYTES_PER_TOKEN), longest)
+
+
+class _Tokens:
+    """Tokens read and tokens written."""
+
+    __slots__ = ("completion", "prompt")
+
+    def __init__(self, prompt: int = 0, completion: int = 0) -> None:
+        self.prompt = prompt
+        self.completion = completion
+
+    def add(self, other: _Tokens, times: int = 1) -> None:
+        self.prompt += times * other.prompt
+        self.completion += times * other.completion
+
+
+def _reported(reply: Reply, most: _Tokens) -> _Tokens:
+    """What a call cost: as reported, and where it does not say, the most it can have been."""
+    if reply.usage is None:
+        return most if reply.came else _Tokens()
+    prompt, completion = reply.usage.prompt_tokens, reply.usage.completion_tokens
+    return _Tokens(
+        most.prompt if prompt is None else prompt,
+        most.completion if completion is None else completion,
+    )

@@ -1,0 +1,250 @@
+"""How many calls may be out at once, and how many a minute: what a server bears, found out."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from misslink.judging.protocol import NotAskedError
+
+__all__ = ["Pace", "Places", "Slot", "Window"]
+
+_WINDOW_S = 60.0
+_CHARACTERS_PER_TOKEN = 4
+
+Wait = Callable[[float, asyncio.Event], Awaitable[None]]
+
+
+class Places:
+    """Places for calls: as many as the server bears, additive increase, multiplicative decrease.
+
+    All `most` are open at first. Every success opens a part of another, and being told to slow
+    down closes half of them, once a round trip. The oldest question gets the next free place, so
+    that one which is repeated does not wait behind all that are new.
+
+    Source: Chiu and Jain (1989), Analysis of the increase and decrease algorithms.
+
+    Parameters
+    ----------
+    most : int
+        At least 1.
+
+    Attributes
+    ----------
+    allowed : float
+        How many places there are now, in [1, most]; its whole part counts.
+    out : int
+        How many are taken.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.allowed = float(most)
+        self.out = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._entered = 0  # breaks ties between waiters of one age
+        self._cut_at = 0
+        self._turned_away = False
+        self._empty: asyncio.Future[None] | None = None
+
+    async def enter(self, age: int) -> None:
+        """Take a place, as soon as one is free for a question of this age.
+
+        Parameters
+        ----------
+        age : int
+            The question's number; the lowest goes first.
+        """
+        if self._free() and not self._waiting:
+            self.out += 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._entered += 1
+        heapq.heappush(self._waiting, (age, self._entered, place))
+        try:
+            await place  # whoever gives it has counted us already
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.out -= 1
+        self._give()
+        if not self.out and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    def grow(self) -> None:
+        """A call succeeded."""
+        self.allowed = min(self.most, self.allowed + 1 / self.allowed)
+
+    def halve(self, call: int, latest: int) -> None:
+        """A call was told to slow down.
+
+        Parameters
+        ----------
+        call, latest : int
+            Its number and that of the latest call begun. Calls begun before a cut tell nothing of
+            what it did, so they do not cut again.
+        """
+        if call > self._cut_at:
+            self.allowed = max(1.0, self.allowed / 2)
+            self._cut_at = latest
+
+    def turn_away(self) -> None:
+        """Let everybody who waits through at once, to be told that the asking is over."""
+        self._turned_away = True
+        self._give()
+
+    async def all_left(self) -> None:
+        """Wait until no place is taken."""
+        while self.out:
+            self._empty = asyncio.get_running_loop().create_future()
+            await self._empty
+
+    def _free(self) -> bool:
+        return self._turned_away or self.out < int(self.allowed)
+
+    def _give(self) -> None:
+        while self._waiting and self._free():
+            _, _, place = heapq.heappop(self._waiting)
+            if not place.done():  # a waiter that was cancelled
+                self.out += 1
+                place.set_result(None)
+
+
+class Window:
+    """At most so many units in any 60 seconds, by whichever clock the server counts.
+
+    A server may count a call when it comes or when it is answered, so a call counts here from
+    its start until 60 seconds after its end.
+
+    Parameters
+    ----------
+    most : int
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._out = 0
+        self._ended: deque[tuple[float, int]] = deque()  # until when it counts, how much
+        self._ended_sum = 0
+
+    def seconds_until(self, amount: int, now: float) -> float:
+        """How long until `amount` fits: 0 for now, inf where calls in flight must end first."""
+        while self._ended and self._ended[0][0] <= now:
+            self._ended_sum -= self._ended.popleft()[1]
+        over = self._out + self._ended_sum + amount - self.most
+        if over <= 0:
+            return 0.0
+        for until, ended in self._ended:
+            over -= ended
+            if over <= 0:
+                return until - now
+        return math.inf
+
+    def begin(self, amount: int) -> None:
+        """A call of `amount` starts."""
+        self._out += amount
+
+    def end(self, begun: int, amount: int, now: float) -> None:
+        """A call that was begun with `begun` has ended, and was `amount` in truth."""
+        self._out -= begun
+        if amount:
+            self._ended.append((now + _WINDOW_S, amount))
+            self._ended_sum += amount
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A call's part of a minute: the tokens held for it, and those of its text alone."""
+
+    held: int
+    text: int
+
+
+class Pace:
+    """Calls and tokens a minute that are never exceeded; first come, first served.
+
+    Tokens are estimated before a call and corrected by what it reports. Where calls report more
+    than their text has (the reply, a language of many tokens), later estimates grow by as much;
+    so that there is something to learn from, the first call goes alone.
+
+    Parameters
+    ----------
+    rpm, tpm : int or None
+        Calls and tokens a minute; None sets no limit.
+    """
+
+    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+        self._calls = Window(rpm) if rpm is not None else None
+        self._tokens = Window(tpm) if tpm is not None else None
+        self._ratio: float | None = None  # the most tokens reported for one of the text
+        self._turn = asyncio.Lock()
+        self._home = asyncio.Event()
+
+    async def begin(self, characters: int, wait: Wait) -> Slot:
+        """Wait until a call fits into the minute, and hold its place there.
+
+        Parameters
+        ----------
+        characters : int
+            Length of what is sent.
+        wait : async callable
+            Waits some seconds, or (inf) until the event; it may raise to give up.
+
+        Raises
+        ------
+        NotAskedError
+            The question is larger than a whole minute.
+        """
+        text = math.ceil(characters / _CHARACTERS_PER_TOKEN)
+        if self._tokens and text > self._tokens.most:
+            raise NotAskedError(
+                f"this question has about {text} tokens, more than --tpm {self._tokens.most} "
+                "allows in a minute; raise it and run the same command again"
+            )
+        async with self._turn:
+            while (seconds := self._seconds_until(text)) > 0:
+                self._home.clear()
+                await wait(seconds, self._home)
+            slot = Slot(self._estimate(text), text)
+            if self._calls:
+                self._calls.begin(1)
+            if self._tokens:
+                self._tokens.begin(slot.held)
+        return slot
+
+    def end(self, slot: Slot, reported: int | None, *, answered: bool) -> None:
+        """A call has ended, with so many tokens where it says."""
+        now = asyncio.get_running_loop().time()
+        if self._calls:
+            self._calls.end(1, 1, now)
+        if self._tokens:
+            used = slot.text if reported is None else reported
+            self._tokens.end(slot.held, used, now)
+            if answered:
+                self._ratio = max(self._ratio or 1.0, used / max(1, slot.text))
+        self._home.set()
+
+    def wake(self) -> None:
+        """Let whoever waits look up."""
+        self._home.set()
+
+    def _estimate(self, text: int) -> int:
+        if self._tokens is None:
+            return 0
+        if self._ratio is None:
+            return self._tokens.most
+        return min(self._tokens.most, math.ceil(text * self._ratio))
+
+    def _seconds_until(self, text: int) -> float:
+        now = asyncio.get_running_loop().time()
+        calls = self._calls.seconds_until(1, now) if self._calls else 0.0
+        tokens = self._tokens.seconds_until(self._estimate(text), now) if self._tokens else 0.0
+        return max(calls, tokens)

@@ -1,0 +1,105 @@
+"""How the run was judged, in sentences: what was asked, what was not believed, what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from misslink.report.wording import estimate_in, mapping_in, plural, shown
+from misslink.types import Run
+
+__all__ = ["judging_notes"]
+
+
+def judging_notes(run: Run) -> tuple[str, ...]:
+    """Say how the run was judged; empty for a run without a judge.
+
+    Parameters
+    ----------
+    run : Run
+    """
+    if run.manifest.get("judge") in (None, "none"):
+        return ()
+    notes = [
+        *_asked(mapping_in(run.summary.get("usage"))),
+        *_not_believed(run),
+        *_cascade(mapping_in(run.summary.get("cascade"))),
+        *_repeats(mapping_in(run.summary.get("repeats"))),
+        *_abilities(mapping_in(mapping_in(run.manifest.get("judging")).get("abilities"))),
+    ]
+    return tuple(notes)
+
+
+def _asked(usage: Mapping[str, JsonValue]) -> Iterator[str]:
+    if not usage:
+        return
+    calls, kept = (_count(usage, name) for name in ("calls", "from_ledger"))
+    tokens = ""
+    if usage.get("prompt_tokens") is not None and calls:
+        tokens = (
+            f", {_count(usage, 'prompt_tokens'):,} prompt and"
+            f" {_count(usage, 'completion_tokens'):,} completion tokens"
+        )
+    cost = usage.get("cost")
+    paid = f", cost {cost:.4g}" if isinstance(cost, int | float) and calls else ""
+    yield (
+        f"The judge was asked {plural(calls, 'question')}{tokens}{paid}; "
+        f"{kept:,} more came from the ledger, free."
+    )
+    left = _count(usage, "not_asked")
+    if left:
+        yield (
+            f"Questions not put: {left:,}, because the budget or the time of the run "
+            "was used up; the same command goes on, and what is missing is counted as skipped."
+        )
+
+
+def _not_believed(run: Run) -> Iterator[str]:
+    """Count the claims whose support the judge could not show."""
+    claims = [c for v in run.verdicts if v.metric == "faithfulness" for c in v.claims]
+    doubted = sum(claim.note is not None and claim.support == "unsupported" for claim in claims)
+    if claims:
+        yield (
+            "Claims that count as unsupported because the judge's quote did not hold (it was "
+            f"missing, in no passage, or about something else): {doubted:,} of {len(claims):,}."
+        )
+
+
+def _cascade(cascade: Mapping[str, JsonValue]) -> Iterator[str]:
+    if not cascade:
+        return
+    yield (
+        "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
+        f"{shown('share', estimate_in(cascade, 'share_dear')).text} of the questions. On a "
+        "random sample of what the cheap one decided, both gave the same label in "
+        f"{shown('agreement', estimate_in(cascade, 'agreement')).text}."
+    )
+
+
+def _repeats(repeats: Mapping[str, JsonValue]) -> Iterator[str]:
+    if not repeats:
+        return
+    of_metric, of_run = mapping_in(repeats.get("metrics")), mapping_in(repeats.get("run"))
+    for metric, found in of_metric.items():
+        flips = shown("flips", estimate_in(mapping_in(found), "flip_rate"))
+        if not flips.measured:
+            continue
+        spread = mapping_in(of_run.get(metric)).get("sd")
+        moved = f"; the run's mean moved by {spread:.3f} (sd)" if isinstance(spread, float) else ""
+        yield (
+            f"Each question was put {_count(repeats, 'samples')} times: {metric} was not "
+            f"unanimous in {flips.text}{moved}."
+        )
+
+
+def _abilities(abilities: Mapping[str, JsonValue]) -> Iterator[str]:
+    if abilities.get("structure") == "plain":
+        yield "The judge's server has no structured answers: the schema stood in the prompt."
+    if abilities.get("logprobs") is False:
+        yield "The judge gives no log-probabilities, so its verdicts carry no probability."
+
+
+def _count(mapping: Mapping[str, JsonValue], name: str) -> int:
+    value = mapping.get(name)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,179 @@
+"""misslink ledger: what it prints, its exit codes, and one sentence for a mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from honest_judge import small_ask
+from judge_faults import after
+from judge_server import JudgeServer
+from misslink.cli import ledger as ledger_commands
+from misslink.errors import MisslinkError
+from misslink.judging.models.openai import open_openai
+from misslink.judging.wrappers.ledger import Ledger
+from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+from misslink.judging.wrappers.throttle import Throttle
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def misslink(capsys):
+    """Run a ledger command in this process; returns exit code, stdout and stderr."""
+    command = typer.main.get_command(ledger_commands.app)
+
+    def run(*arguments):
+        try:
+            code = command.main([*map(str, arguments)], standalone_mode=False)
+        except MisslinkError as mistake:
+            sys.stderr.write(str(mistake))
+            code = mistake.exit_code
+        printed = capsys.readouterr()
+        return code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def kept():
+    """Three replies, one of them unreadable, where a run keeps them by default."""
+
+    async def put(url):
+        judge = open_openai("test-judge", base_url=url)
+        stack = Ledger(Throttle(judge, 1, retries=0), DEFAULT_LEDGER)
+        for n in range(3):
+            await stack.ask(small_ask(n))
+        await stack.close()
+
+    with JudgeServer(after(2, lambda _: None, lambda _: '{"claims": [caf\u00e9')) as server:
+        asyncio.run(put(server.url))
+    return DEFAULT_LEDGER
+
+
+@pytest.mark.usefixtures("kept")
+def test_stats_prints_lines_for_people_or_one_document(misslink):
+    found = json.loads(misslink("stats", "--json")[1])
+    code, out, err = misslink("stats")
+    assert (code, err) == (0, "")
+    whole, name, counts = out.splitlines()
+    assert whole.startswith(".misslink/ledger.sqlite: 3 replies, ")
+    assert name == "openai:test-judge, prompt examination"
+    day = found["first"][:10]
+    assert counts.startswith(
+        f"    3 replies; 1 unreadable; {found['prompt_tokens']:,} prompt tokens"
+    )
+    assert counts.endswith(f"; {day}")
+    assert (found["replies"], found["unreadable"]) == (3, 1)
+    assert found["by_judge_and_prompt"][0]["judge"] == "openai:test-judge"
+
+
+def test_tokens_that_nobody_reported_are_unknown_and_not_none(misslink, kept):
+    with sqlite3.connect(kept) as file:
+        file.execute("UPDATE replies SET prompt_tokens = NULL, completion_tokens = NULL")
+    file.close()
+    assert "an unknown number of prompt tokens" in misslink("stats")[1]
+    assert json.loads(misslink("stats", "--json")[1])["prompt_tokens"] is None
+
+
+@pytest.mark.usefixtures("kept")
+def test_export_writes_json_lines_to_stdout(misslink):
+    code, out, err = misslink("export")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, err, len(rows)) == (0, "", 3)
+    assert rows[2]["raw"] == '{"claims": [caf\u00e9'
+    assert misslink("export", "--judge", "openai:test-judge")[1] == out
+
+
+@pytest.mark.usefixtures("kept")
+def test_export_to_a_file_leaves_stdout_alone(misslink):
+    _, lines, _ = misslink("export")
+    code, out, err = misslink("export", "--out", "new/kept.jsonl")
+    assert (code, out) == (0, "")
+    assert "3 replies written to new/kept.jsonl" in err
+    assert Path("new/kept.jsonl").read_text(encoding="utf-8") == lines
+    assert [file.name for file in Path("new").iterdir()] == ["kept.jsonl"]
+
+
+def test_export_over_the_ledger_or_into_nowhere_is_refused(misslink, kept):
+    before = kept.read_bytes()
+    code, _, err = misslink("export", "--out", kept)
+    assert (code, kept.read_bytes()) == (2, before)
+    assert "--out is the ledger itself" in err
+    Path("file").touch()
+    code, _, err = misslink("export", "--out", "file/kept.jsonl")
+    assert code == 2
+    assert "cannot be written there" in err
+    assert "choose another --out" in err
+
+
+def test_a_reader_that_has_enough_is_no_mistake(kept):
+    script = "from misslink.cli.ledger import app; app(['export'])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()  # before a line is written
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 0
+    assert kept.exists()
+
+
+@pytest.mark.usefixtures("kept")
+def test_prune_says_what_would_go_and_goes_only_when_told(misslink):
+    for more in ([], ["--dry-run"]):
+        code, out, _ = misslink("prune", "--unreadable", *more)
+        assert (code, out) == (0, "would remove 1 reply and leave 2; add --yes to do it\n")
+    assert json.loads(misslink("stats", "--json")[1])["replies"] == 3
+    code, out, _ = misslink("prune", "--unreadable", "--yes")
+    assert code == 0
+    assert out.startswith("removed 1 reply, left 2; ")
+    assert json.loads(misslink("stats", "--json")[1])["unreadable"] == 0
+    assert misslink("prune", "--unreadable")[1] == "would remove 0 replies and leave 2\n"
+
+
+@pytest.mark.usefixtures("kept")
+def test_prune_prints_one_document_too(misslink):
+    code, out, _ = misslink("prune", "--older-than", "30d", "--json")
+    assert code == 0
+    assert (json.loads(out)["replies"], json.loads(out)["removed"]) == (0, False)
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["prune"], "say which replies go"),
+        (["prune", "--yes"], "say which replies go"),
+        (["prune", "--older-than", "soon"], "--older-than is 'soon'"),
+        (["prune", "--unreadable", "--yes", "--dry-run"], "contradict each other"),
+        (["prune", "--judge", "x"], "there are: openai:test-judge"),
+        (["export", "--judge", "x"], "there are: openai:test-judge"),
+        (["stats", "--ledger", "nowhere"], "nowhere: there is no ledger here"),
+        (["export", "--ledger", "nowhere", "--out", "o"], "nowhere: there is no ledger here"),
+        (["prune", "--ledger", "nowhere", "--unreadable", "--yes"], "there is no ledger here"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_makes_no_file(misslink, arguments, said):
+    code, out, err = misslink(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert [file.name for file in Path().iterdir()] == [".misslink"]
+
+
+def test_no_key_is_needed_and_the_default_place_is_that_of_a_run():
+    from misslink.pipeline import LEDGER
+
+    assert LEDGER == DEFAULT_LEDGER

@@ -1,0 +1,162 @@
+"""misslink judge prefer on the command line: what it prints, its exit codes, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from honest_judge import fenced
+from misslink.cli.prefer import prefer
+from misslink.errors import MisslinkError
+from misslink.prompting import prompts_folder
+
+RIGHT, WRONG = "It leaves at seven.", "It leaves at nine."
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MISSLINK_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command in this process; returns exit code, stdout and stderr."""
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(prefer)
+
+    def run(*arguments):
+        try:
+            app([str(argument) for argument in arguments], standalone_mode=False)
+            code = 0
+        except MisslinkError as error:
+            sys.stderr.write(f"misslink: {error}\n")
+            code = error.exit_code
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def write_run(name, answers, question="When does {} leave?"):
+    """A run folder with just what a comparison reads."""
+    folder = Path(name)
+    folder.mkdir()
+    cases = [{"id": case, "question": question.format(case)} for case in answers]
+    traces = [{"case_id": case, "answer": answer} for case, answer in answers.items()]
+    for part, items in {"cases": cases, "traces": traces, "verdicts": [], "links": []}.items():
+        lines = "".join(json.dumps(item) + "\n" for item in items)
+        (folder / f"{part}.jsonl").write_text(lines, encoding="utf-8")
+    for part in ("manifest", "summary"):
+        (folder / f"{part}.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def runs():
+    a = write_run("one", {"x": RIGHT, "y": WRONG, "z": WRONG, "same": RIGHT, "none": None})
+    b = write_run("two", {"x": WRONG, "y": RIGHT, "z": RIGHT, "same": RIGHT, "none": WRONG})
+    return a, b
+
+
+def knows_the_hour(body):
+    texts = dict(fenced(body))
+    return {"better": "first" if "seven" in texts["first"] else "second"}
+
+
+def test_json_is_one_document_with_everything(command, runs, judge_server):
+    judge_server.script = knows_the_hour
+    options = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
+    code, out, err = command(*runs, *options)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["a"], found["b"], found["judge"]) == ("one", "two", "openai:test-judge")
+    assert (found["cases"], found["paired"], found["identical"]) == (5, 4, 1)
+    assert found["wins"] == {"a": 1, "b": 2, "tie": 1}
+    assert found["preference"]["value"] == pytest.approx(2 / 3)
+    assert found["p"] == 1.0
+    assert found["position_flips"]["value"] == 0.0
+    assert found["left_out"] == {"one has no answer": 1}
+    assert found["per_case"]["y"]["winner"] == "b"
+    assert found["usage"]["calls"] == 6
+    assert "asking the judge" in err
+
+    code, out, _ = command(*runs, *options)
+    again = json.loads(out)
+    assert again["usage"]["calls"] == 0  # the default ledger kept them
+    assert {**again, "usage": None} == {**found, "usage": None}
+    assert Path(".misslink/ledger.sqlite").exists()
+
+
+def test_people_get_a_table_and_sentences(command, runs, judge_server):
+    judge_server.script = knows_the_hour
+    code, out, _ = command(
+        *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url,
+        "--ledger", "kept.sqlite",
+    )  # fmt: skip
+    assert code == 0
+    assert "A  one" in out
+    assert "B is better in 67 % [21, 94] of the 3 decided cases (exact sign test, p = 1)." in out
+    assert "The two orders disagreed on 0 % [0, 56] of the 3 pairs that were judged" in out
+    assert "1 tie is between identical answers." in out
+    assert "Left out: 1 of 5 cases: one has no answer." in out
+    assert Path("kept.sqlite").exists()
+
+
+def test_a_judge_that_always_says_the_same_place_decides_nothing(command, runs, judge_server):
+    judge_server.script = lambda _: {"better": "second"}
+    _, out, _ = command(
+        *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url
+    )  # fmt: skip
+    assert "Which run answers better is not measured: no case was decided." in out
+    assert "disagreed on 100 %" in out
+    assert "the second 3 times" in out
+
+
+def test_a_prompt_of_ones_own_is_asked_in_place_of_the_built_in_one(command, runs, judge_server):
+    judge_server.script = knows_the_hour
+    own = (prompts_folder() / "preference.jinja").read_text(encoding="utf-8")
+    Path("mine").mkdir()
+    changed = own.replace("You compare two answers", "You are strict and compare two answers")
+    Path("mine/preference.jinja").write_text(changed, encoding="utf-8")
+    code, _, _ = command(
+        *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url, "--prompts", "mine"
+    )  # fmt: skip
+    assert code == 0
+    assert len(judge_server.calls) == 6
+    for call in judge_server.calls:
+        assert call.body["messages"][0]["content"].startswith("You are strict")
+
+
+def test_mistakes_are_one_sentence(command, runs, judge_server):
+    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url]
+    other = write_run("other", {"q": RIGHT})
+    changed = write_run("changed", {"x": RIGHT}, question="Where is {}?")
+    Path("empty").mkdir()
+    for arguments, message in [
+        ((runs[0], "empty", *asked), "this is no run folder"),
+        ((runs[0], other, *asked), "one and other share no case"),
+        ((runs[0], changed, *asked), "the case 'x' asks something else in one than in changed"),
+        ((*runs, "--judge", "embedded"), "embedded cannot say which of two answers is better"),
+        ((*runs, "--judge", "none"), "--judge none asks nobody"),
+    ]:
+        code, out, err = command(*arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert err.strip().count("\n") == 0
+    assert judge_server.calls == []
+
+
+def test_a_judge_that_is_not_there_is_exit_code_3(command, runs, judge_server):
+    judge_server.stop()
+    code, out, err = command(
+        *runs, "--judge", "openai:test-judge", "--base-url", judge_server.url
+    )  # fmt: skip
+    assert (code, out) == (3, "")
+    assert "cannot be asked" in err

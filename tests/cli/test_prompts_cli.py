@@ -1,0 +1,87 @@
+"""misslink prompts: what a judge reads can be seen, and compared with one's own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from misslink.cli.attack import attack
+from misslink.cli.prompts import app
+from misslink.errors import InputError
+from misslink.prompting import BUILT_IN
+
+
+def run(*arguments, of=app):
+    done = CliRunner().invoke(of, list(map(str, arguments)))
+    if isinstance(done.exception, InputError):
+        raise done.exception
+    return done.exit_code, done.stdout
+
+
+def test_all_prompts_are_listed_with_hash_and_fields():
+    code, out = run("show", "--json")
+    listed = {each["name"]: each for each in json.loads(out)["prompts"]}
+    assert code == 0
+    assert list(listed) == BUILT_IN.names()
+    assert listed["examination"]["sha256"] == BUILT_IN.load("examination").ref.sha256
+    assert "claims.quote" in listed["examination"]["fields"]
+    assert "label_alone" in run("show")[1]
+
+
+def test_a_prompt_is_shown_as_its_file_or_as_a_judge_gets_it():
+    prompt = BUILT_IN.load("examination")
+    assert run("show", "examination")[1] == prompt.text
+    assert "[system]" in run("show", "examination", "--rendered")[1]
+    found = json.loads(run("show", "examination", "--rendered", "--json")[1])
+    assert [message["role"] for message in found["messages"]] == ["system", "user"]
+    assert "<passage_2 " in found["messages"][1]["content"]
+
+
+@pytest.mark.parametrize("name", BUILT_IN.names())
+def test_every_prompt_can_be_rendered_as_an_example(name):
+    assert run("show", name, "--rendered")[0] == 0
+
+
+def test_a_difference_is_a_unified_diff(tmp_path):
+    text = BUILT_IN.load("label_alone").text
+    (tmp_path / "label_alone.jinja").write_text(text, encoding="utf-8")
+    assert (
+        run("diff", "label_alone", "--prompts", tmp_path)[1] == "label_alone is the same in both\n"
+    )
+    changed = text.replace("Reply with one word", "Say one word")
+    (tmp_path / "label_alone.jinja").write_text(changed, encoding="utf-8")
+    shown = run("diff", "label_alone", "--prompts", tmp_path)[1]
+    assert "+Do the passages state everything that the answer states? Say one word" in shown
+    found = json.loads(run("diff", "label_alone", "--prompts", tmp_path, "--json")[1])
+    assert found["same"] is False
+    assert found["own"]["sha256"] != found["built_in"]["sha256"]
+    with pytest.raises(InputError, match=r"there is no examination\.jinja in it"):
+        run("diff", "examination", "--prompts", tmp_path)
+
+
+def test_a_name_that_is_none_lists_those_there_are():
+    with pytest.raises(InputError, match=r"there is no prompt 'exam'; there are .*examination"):
+        run("show", "exam")
+    with pytest.raises(InputError, match="name it"):
+        run("show", "--rendered")
+
+
+def test_an_attack_on_the_embedded_judge_is_one_document(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = typer.Typer()
+    program.command()(attack)
+    code, out = run("--judge", "embedded", "--json", of=program)
+    found = json.loads(out)
+    assert code == 0
+    assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
+    assert found["flipped"]["value"] == 0
+    assert found["usage"]["calls"] == found["cases"] * (found["attacks"] + 1)
+    again = json.loads(run("--judge", "embedded", "--json", of=program)[1])
+    assert again["usage"]["calls"] == 0
+    assert again["by_kind"] == found["by_kind"]
+    assert "judge embedded" in run("--judge", "embedded", of=program)[1]
+    with pytest.raises(InputError, match="no judge to attack"):
+        run("--judge", "none", of=program)

@@ -1,0 +1,38 @@
+"""What the metrics read from the embedded judge, which does not say everything."""
+
+from __future__ import annotations
+
+import misslink
+from misslink.judging.embedded import open_embedded
+from misslink.types import Case, Trace
+from scripted_judge import PASSAGES, judged
+
+CASE = Case(
+    id="1",
+    question="When did the harbour open?",
+    relevant=["a"],
+    references=["The harbour opened in 1904."],
+)
+TRACE = Trace(case_id="1", retrieved=PASSAGES, answer="The harbour opened in 1904.")
+UNSAID = {
+    "context_sufficiency": "the judge does not say whether the passages suffice",
+    "helpfulness": "the judge does not say how helpful the answer is",
+    "citation_correctness": "the answer cites no passage",
+}
+
+
+def test_what_it_does_not_say_is_skipped_and_everything_else_has_a_value():
+    found = judged(CASE, TRACE, open_embedded())
+    skipped = {name: v.reason for name, v in found.items() if v.status == "skipped"}
+    assert skipped == UNSAID
+    assert {v.status for name, v in found.items() if name not in UNSAID} == {"scored"}
+
+
+def test_a_summary_says_why_there_is_no_number():
+    run = misslink.evaluate(traces=[TRACE], goldset=[CASE], judge="embedded", ledger=None)
+    number = run.summary["generation"]["context_sufficiency"]
+    assert number["value"] is None
+    assert number["reason"] == (
+        f"no case has a value (1 of 1 skipped: {UNSAID['context_sufficiency']})"
+    )
+    assert run.summary["coverage"]["helpfulness"] == {"scored": 0, "skipped": 1, "failed": 0}

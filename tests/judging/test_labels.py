@@ -1,0 +1,112 @@
+"""One word is read as a label only where it stands as an answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from misslink.judging.examination import Examination, LabelAlone
+from misslink.judging.labels import label_in, read_label
+
+
+class Relevant(BaseModel):
+    relevant: bool
+
+
+class Grade(BaseModel):
+    grade: Literal[1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("yes", "yes"),
+        ("Yes.", "yes"),
+        ("NO", "no"),
+        ("**No**", "no"),
+        ("`yes`", "yes"),
+        ('"Yes"', "yes"),
+        ("(no)", "no"),
+        ("Answer: yes", "yes"),
+        ("answer = NO.", "no"),
+        ("The answer is **no**, since passage 2 differs.", "no"),
+        ("No, the second sentence stands in none of them.", "no"),
+        ("No \u2014 the year differs.", "no"),
+        ("Yes\nEverything stands in passage 1.", "yes"),
+        ("Everything the answer states is in passage 1: yes", "yes"),
+        ('{"supported": "yes"}', "yes"),
+        ('```json\n{"supported": "no"}\n```', "no"),
+        ("<think>Is it yes? Then no. Or not?</think>\n\nno", "no"),
+        ("yes yes", "yes"),
+        ("\u00a0yes\ufeff", "yes"),
+    ],
+)
+def test_a_label_given_as_an_answer_is_read(text, label):
+    assert read_label(text, LabelAlone) == (LabelAlone(supported=label), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the reply is empty"),
+        (" \n", "the reply is empty"),
+        ("<think>yes, it is", "the reply is empty"),
+        ("Yes and no.", "more than one of the labels yes, no"),
+        ("yes/no", "more than one"),
+        ("Yes, there is no doubt.", "more than one"),
+        ("Perhaps.", "none of the labels yes, no"),
+        ("I see no conflict between them.", "none of the labels"),
+        ("No claim is without a source.", "none of the labels"),
+        ("It is not yes", "none of the labels"),
+        ("Yesterday", "none of the labels"),
+        ("no-one knows", "none of the labels"),
+        ("The Yes men play there tonight.", "none of the labels"),
+    ],
+)
+def test_whatever_else_is_said_is_no_label(text, problem):
+    answer, why = read_label(text, LabelAlone)
+    assert answer is None
+    assert problem in why
+
+
+def test_a_truth_value_is_said_as_yes_or_no():
+    assert read_label("Yes.", Relevant) == (Relevant(relevant=True), None)
+    assert read_label("no", Relevant) == (Relevant(relevant=False), None)
+
+
+def test_a_grade_is_read_as_the_number_it_is():
+    assert read_label("Grade: 2", Grade) == (Grade(grade=2), None)
+    assert read_label("2 or 3", Grade)[0] is None
+    assert read_label("12", Grade)[0] is None
+
+
+def test_a_schema_that_one_word_cannot_answer_is_refused():
+    with pytest.raises(ValueError, match="one word answers one"):
+        read_label("yes", Examination)
+
+    class Free(BaseModel):
+        text: str
+
+    with pytest.raises(ValueError, match="lists no labels"):
+        read_label("yes", Free)
+
+
+def test_it_says_where_the_label_stands():
+    text = "supported -> **Yes**."
+    label, start, end = label_in(text, ["yes", "no"])
+    assert (label, text[start:end]) == ("yes", "Yes")
+    assert label_in("no. Later: yes", ["yes", "no"], start=3) == ("yes", 11, 14)
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_label_that_stands_in_it_or_a_reason(text):
+    found = label_in(text, ["yes", "no"])
+    if isinstance(found, str):
+        assert found.startswith("the reply ")
+    else:
+        label, start, end = found
+        assert text[start:end].casefold() == label

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
+from misslink.judging.terms import Price
+from misslink.judging.wrappers.budget import Budget
+from misslink.judging.wrappers.throttle import Throttle
+from misslink.types import Usage
+from staged_judge import StagedJudge, all_of, answer, numbered
+from virtual_time import run
+
+PRICE = Price(1.0, 4.0)  # of a million tokens
+ASK = numbered(0)
+TEXTS = [*(message["content"] for message in ASK.messages), json.dumps(ASK.json_schema)]
+MOST_READ = -(-sum(len(text.encode()) for text in TEXTS) // 2)
+MOST = PRICE.of(MOST_READ, 4096)  # what one call costs at worst
+
+
+def came(outcomes):
+    return [isinstance(outcome, Reply) for outcome in outcomes]
+
+
+def test_no_more_calls_are_made_than_allowed():
+    budget = Budget(StagedJudge(), max_calls=7)
+    outcomes = run(all_of(budget, 20))
+    assert came(outcomes) == [True] * 7 + [False] * 13
+    assert {type(outcome) for outcome in outcomes[7:]} == {NotAskedError}
+    assert outcomes[7].reason == "--max-calls 7 is used up; the same command goes on"
+    assert budget.calls == len(budget.judge.puts) == 7
+    assert budget.spent is None  # no price, so nobody knows
+
+
+def test_tries_in_vain_are_calls_too():
+    judge = StagedJudge(
+        lambda put: TryAgainError("500", "server") if put.attempt == 1 else answer()
+    )
+    budget = Budget(judge, max_calls=10)
+    outcomes = run(all_of(Throttle(budget, 3), 20))
+    assert len(judge.puts) == 10
+    assert sum(came(outcomes)) < 10
+
+
+def test_requests_beyond_one_for_a_question_are_calls_too():
+    judge = StagedJudge()
+    judge.sent = 0
+
+    def act(put):
+        judge.sent += 3 if put.number == 0 else 1  # the first finds out what the server takes
+        return answer()
+
+    judge.act = act
+    budget = Budget(judge, max_calls=5)
+    outcomes = run(all_of(Throttle(budget, 1), 9))
+    assert came(outcomes) == [True] * 3 + [False] * 6
+    assert budget.calls == judge.sent == 5
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 64])
+def test_no_more_is_ever_spent_than_allowed(concurrency):
+    sizes = random.Random(concurrency)
+    cap = 12 * MOST
+    spent = []
+
+    def act(put):
+        kind = sizes.random()
+        if kind < 0.1:
+            return TryAgainError("500", "server")
+        reply = answer(sizes.randrange(MOST_READ), sizes.randrange(4097))
+        spent.append(PRICE.of(reply.usage.prompt_tokens, reply.usage.completion_tokens))
+        return reply
+
+    budget = Budget(StagedJudge(act), max_cost=cap, price=PRICE)
+    outcomes = run(all_of(Throttle(budget, concurrency), 200))
+    assert sum(spent) <= cap
+    assert sum(spent) > cap - MOST  # and stops only where the next call could pass it
+    assert budget.spent == pytest.approx(sum(spent))
+    refused = [outcome for outcome in outcomes if not isinstance(outcome, Reply)]
+    assert {type(outcome) for outcome in refused} == {NotAskedError}
+    assert refused[0].reason.startswith(f"--max-cost {cap:g} would be passed by the next question")
+    assert "the same command goes on" in refused[0].reason
+
+
+def test_where_others_are_out_it_waits_for_what_they_leave():
+    budget = Budget(StagedJudge(lambda _: answer(10, 10)), max_cost=2 * MOST, price=PRICE)
+    assert all(came(run(all_of(budget, 30))))  # each costs next to nothing once it is home
+    assert budget.judge.most_at_once == 2
+
+
+def test_a_cap_below_one_question_asks_none():
+    budget = Budget(StagedJudge(), max_cost=MOST * 0.99, price=PRICE)
+    (outcome,) = run(all_of(budget, 1))
+    assert isinstance(outcome, NotAskedError)
+    assert not budget.judge.puts
+
+
+def test_a_judge_that_writes_little_is_held_less():
+    judge = StagedJudge()
+    judge.max_tokens = 100
+    budget = Budget(judge, max_cost=PRICE.of(MOST_READ, 100), price=PRICE)
+    assert came(run(all_of(budget, 2))) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("usage", "booked"),
+    [
+        (Usage(prompt_tokens=1000, completion_tokens=50), PRICE.of(1000, 50)),
+        (Usage(prompt_tokens=1000, completion_tokens=None), PRICE.of(1000, 4096)),
+        (Usage(prompt_tokens=None, completion_tokens=50), PRICE.of(MOST_READ, 50)),
+        (None, MOST),
+    ],
+)
+def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
+    reply = Reply(parsed=None, raw="words", usage=usage)
+    budget = Budget(StagedJudge(lambda _: reply), max_cost=1, price=PRICE)
+    run(all_of(budget, 1))
+    assert budget.spent == booked
+
+
+@pytest.mark.parametrize(
+    ("outcome", "booked"),
+    [
+        (TryAgainError("slow", "time"), PRICE.of(MOST_READ, 0)),
+        (TryAgainError("429", "rate"), 0),
+        (TryAgainError("500", "server"), 0),
+        (TryAgainError("reset", "connection"), 0),
+        (JudgeUnreachableError("nobody there"), 0),
+        (Reply.nothing("refused"), 0),
+        (RuntimeError("a mistake"), PRICE.of(MOST_READ, 0)),
+    ],
+)
+def test_what_brought_nothing_is_a_call_and_costs_what_was_read(outcome, booked):
+    budget = Budget(StagedJudge(lambda _: outcome), max_cost=1, price=PRICE)
+    run(all_of(budget, 1))
+    assert (budget.calls, budget.spent) == (1, booked)
+
+
+def test_a_call_that_is_cut_off_was_read():
+    budget = Budget(StagedJudge(latency=100), price=PRICE)
+    throttle = Throttle(budget, 1, timeout=3, retries=0)
+    assert not run(throttle.ask(ASK)).came
+    assert (budget.calls, budget.spent) == (1, PRICE.of(MOST_READ, 0))
+
+
+def test_nothing_is_held_for_ever():
+    fates = [TryAgainError("x", "time"), RuntimeError("x"), Reply.nothing("x"), answer(1, 1)]
+    budget = Budget(StagedJudge(lambda put: fates[put.number % 4]), max_cost=1.0, price=PRICE)
+    run(all_of(budget, 8))
+    spent = budget.spent
+    run(all_of(budget, 1))  # a time-out: what was held for it is not what is booked
+    assert budget.spent == pytest.approx(spent + PRICE.of(MOST_READ, 0))
+    rest = Budget(StagedJudge(lambda _: fates[2]), max_cost=MOST, price=PRICE)
+    assert all(came(run(all_of(rest, 50))))
+
+
+def test_closing_turns_away_whoever_waits_for_money():
+    budget = Budget(StagedJudge(lambda _: answer(1, 1), latency=5), max_cost=MOST, price=PRICE)
+    throttle = Throttle(budget, 4)
+
+    async def put():
+        asks = [asyncio.create_task(throttle.ask(numbered(n))) for n in range(4)]
+        await asyncio.sleep(1)
+        await throttle.close()
+        return await asyncio.gather(*asks, return_exceptions=True)
+
+    outcomes = run(put())
+    assert came(outcomes) == [True] + [False] * 3
+    assert len(budget.judge.puts) == 1
+    assert budget.judge.closed
+
+
+def test_a_cost_without_a_price_cannot_be_limited():
+    with pytest.raises(InputError, match="--price-in and --price-out"):
+        Budget(StagedJudge(), max_cost=1.0)
+
+
+def test_name_identity_and_note_are_the_judges():
+    judge = StagedJudge()
+    judge.note = "mind this"
+    budget = Throttle(Budget(judge), 1)
+    assert (budget.name, budget.identity, budget.note) == (judge.name, judge.identity, "mind this")

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from honest_judge import honest
+from misslink.errors import InputError
+from misslink.judging.embedded.fitted import load_fit
+from misslink.judging.embedded.judge import open_embedded
+from misslink.judging.examination import Examination, examine
+from misslink.judging.models.openai import open_openai
+from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
+from misslink.judging.wrappers.cascade import Band, Cascade, band_of, figures, split
+from misslink.judging.wrappers.ledger import Ledger
+
+PASSAGE = "The ferry leaves at seven. Gulls nest on the roof."
+
+
+class Judge:
+    """Says what it is told to: P(supported) of every claim, and what it says of them."""
+
+    def __init__(self, name, *chances, support="supported", raises=None):
+        self.name = name
+        self.identity = {"judge": name}
+        self.note = None
+        self.asked = []
+        self.closed = False
+        self._chances = chances
+        self._support = support
+        self._raises = raises
+
+    async def ask(self, ask):
+        self.asked.append(ask)
+        if self._raises:
+            raise self._raises
+        count = max(len(self._chances), 1)
+        quote = "The ferry leaves at seven"
+        claim = {"text": "The ferry leaves at seven.", "support": self._support, "quote": quote}
+        said = {"claims": [claim] * count, "passages": [], "response": "answers"}
+        chances = {
+            f"claims.{place}.support": {"supported": p, "unsupported": 1 - p}
+            for place, p in enumerate(self._chances)
+            if p is not None
+        }
+        return Reply(Examination.model_validate(said), self.name, probabilities=chances)
+
+    async def close(self):
+        self.closed = True
+
+
+def question(number=0):
+    return examine(f"When does ferry {number} leave?", (PASSAGE,), "The ferry leaves at seven.")
+
+
+def ask(cascade, *asks):
+    async def act():
+        return [await cascade.ask(each) for each in asks or [question()]]
+
+    return asyncio.run(act())
+
+
+BAND = Band(low=0.1, high=0.9)
+
+
+@pytest.mark.parametrize(
+    ("chances", "who"),
+    [
+        ((0.95,), "cheap"),
+        ((0.95, 0.9), "cheap"),
+        ((0.95, 0.89), "dear"),
+        ((0.95, 0.1), "cheap"),
+        ((0.11,), "dear"),
+        ((0.95, None), "dear"),
+        ((), "dear"),
+    ],
+)
+def test_the_least_sure_claim_decides_who_answers(chances, who):
+    cheap, dear = Judge("cheap", *chances), Judge("dear")
+    (reply,) = ask(Cascade(cheap, dear, band=BAND, audit=0))
+    assert reply.judge == who
+    assert reply.raw == who
+    assert len(dear.asked) == (who == "dear")
+
+
+def test_an_end_that_is_never_reached_decides_nothing():
+    for chance, who in ((0.95, "cheap"), (0.0, "dear")):
+        cascade = Cascade(Judge("cheap", chance), Judge("dear"), band=Band(None, 0.9), audit=0)
+        assert ask(cascade)[0].judge == who
+    cascade = Cascade(Judge("cheap", 1.0), Judge("dear"), band=Band(None, None), audit=0)
+    assert ask(cascade)[0].judge == "dear"
+
+
+def test_what_the_cheap_judge_cannot_answer_the_other_one_is_asked():
+    dear = Judge("dear")
+    cascade = Cascade(open_embedded(None), dear, band=BAND, audit=0)
+    label = replace(question(), inputs={"text": "?"}, name="another")
+    assert ask(cascade, label)[0].judge == "dear"
+    failing = Cascade(Judge("c", raises=TryAgainError("no", "server")), dear, band=BAND, audit=0)
+    assert ask(failing)[0].judge == "dear"
+    declined = examine("When?", (PASSAGE,), "I don't know.")
+    assert ask(cascade, declined)[0].judge == "dear"
+
+
+def test_the_audit_draws_the_same_share_every_time_whatever_the_order():
+    asks = [question(number) for number in range(300)]
+
+    def drawn(asks, seed=0, audit=0.2):
+        dear = Judge("dear")
+        cascade = Cascade(Judge("cheap", 0.99), dear, band=BAND, audit=audit, seed=seed)
+        ask(cascade, *asks)
+        return {each.key for each in dear.asked}
+
+    first = drawn(asks)
+    assert first == drawn(asks[::-1])
+    assert drawn(asks[:100]) == first & {each.key for each in asks[:100]}
+    assert 0.1 < len(first) / len(asks) < 0.3
+    assert drawn(asks, seed=1) != first
+    assert first <= drawn(asks, audit=0.4)  # a larger sample holds the smaller one
+    assert drawn(asks, audit=0) == set()
+    assert len(drawn(asks, audit=1)) == len(asks)
+
+
+def test_every_sample_of_a_question_goes_to_the_same_judge():
+    asks = [replace(question(number), repeat=n) for number in range(40) for n in range(3)]
+    cascade = Cascade(Judge("cheap", 0.99), Judge("dear"), band=BAND, audit=0.3)
+    by = [reply.judge for reply in ask(cascade, *asks)]
+    assert all(len(set(by[at : at + 3])) == 1 for at in range(0, len(by), 3))
+    assert set(by) == {"cheap", "dear"}
+
+
+def test_the_shares_add_up():
+    cheap = open_embedded(None)
+    dear = Judge("dear", support="supported")
+    cascade = Cascade(cheap, dear, band=Band(None, 0.8), audit=0.5)
+    sure = [question(number) for number in range(30)]
+    unsure = [
+        examine(f"{n}?", (PASSAGE,), "Whales sing of Atlantis by moonlight.") for n in range(10)
+    ]
+    ask(cascade, *sure, *unsure)
+    found = cascade.summary()
+    assert found["asked"] == 40
+    assert found["sure"] == 30
+    assert sum(found["seen_by"].values()) == 40
+    assert found["seen_by"]["dear"] == 10 + found["drawn"] == len(dear.asked)
+    assert found["seen_by"]["embedded"] == 30 - found["drawn"]
+    assert found["share_dear"].value == found["seen_by"]["dear"] / 40
+    assert found["audited"] == found["drawn"] == found["agreed"] > 0
+    assert found["agreement"].value == 1
+
+
+def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
+    dear = Judge("dear", support="unsupported")
+    cascade = Cascade(Judge("cheap", 0.99), dear, band=BAND, audit=1)
+    replies = ask(cascade, *map(question, range(5)))
+    assert {reply.judge for reply in replies} == {"dear"}
+    assert cascade.summary()["audited"] == 5
+    assert cascade.summary()["agreed"] == 0
+
+
+def test_support_without_its_quote_is_no_agreement():
+    elsewhere = examine("When?", ("Nothing of the kind.",), "The ferry leaves at seven.")
+    cascade = Cascade(Judge("cheap", 0.99), Judge("dear"), band=BAND, audit=1)
+    ask(cascade, elsewhere)
+    assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 0)
+
+
+def test_nothing_asked_has_no_shares():
+    found = Cascade(Judge("cheap"), Judge("dear"), band=BAND).summary()
+    assert found["asked"] == 0
+    assert found["share_dear"].value is None
+    assert found["agreement"].reason
+
+
+def test_a_question_that_is_not_put_stays_not_put():
+    dear = Judge("dear", raises=NotAskedError("the budget is used up"))
+    cascade = Cascade(Judge("cheap", 0.5), dear, band=BAND, audit=0)
+    with pytest.raises(NotAskedError, match="budget"):
+        ask(cascade)
+    assert cascade.summary()["asked"] == 0
+
+
+def test_only_the_dear_judges_replies_are_in_the_ledger_and_paid_once(judge_server, tmp_path):
+    judge_server.script = honest
+
+    def run():
+        async def act():
+            bare = open_openai("test-judge", base_url=judge_server.url)
+            ledger = Ledger(bare, tmp_path / "l.sqlite")
+            cascade = Cascade(open_embedded(None), ledger, band=Band(None, 0.8), audit=0.3)
+            asks = [question(n) for n in range(20)]
+            asks += [examine(f"{n}?", (PASSAGE,), "Whales sing of Atlantis.") for n in range(5)]
+            replies = await asyncio.gather(*map(cascade.ask, asks))
+            await cascade.close()
+            return [(reply.judge, reply.parsed) for reply in replies], ledger.calls
+
+        return asyncio.run(act())
+
+    first, calls = run()
+    assert calls == len(judge_server.calls) == sum(who == "openai:test-judge" for who, _ in first)
+    assert 5 <= calls < 25
+    again, calls = run()
+    assert calls == 0
+    assert again == first
+
+
+def test_name_and_identity_say_both_judges_and_the_terms():
+    cascade = Cascade(Judge("a"), Judge("b"), band=BAND, audit=0.1, seed=3)
+    assert cascade.name == "cascade:a,b"
+    said = json.loads(json.dumps(cascade.identity))
+    assert said["cheap"] == {"judge": "a"}
+    assert said["dear"] == {"judge": "b"}
+    assert (said["band"], said["audit"], said["seed"]) == ({"low": 0.1, "high": 0.9}, 0.1, 3)
+
+
+def test_both_are_closed():
+    cheap, dear = Judge("a"), Judge("b")
+    asyncio.run(Cascade(cheap, dear, band=BAND).close())
+    assert cheap.closed
+    assert dear.closed
+
+
+@pytest.mark.parametrize("argument", [None, "", "embedded", "embedded,", ",openai:m"])
+def test_a_cascade_names_two_judges(argument):
+    with pytest.raises(InputError, match="cascade:embedded,openai:MODEL"):
+        split(argument)
+
+
+def test_the_first_comma_parts_the_two():
+    assert split("embedded, openai:a,b") == ("embedded", "openai:a,b")
+    with pytest.raises(InputError, match="cascade of cascades"):
+        split("embedded,cascade:embedded,openai:m")
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 0.1), (-0.1, None), (None, 1.2), (0.5, 0.5)])
+def test_a_band_is_an_interval_of_probabilities(low, high):
+    with pytest.raises(InputError):
+        Band(low, high)
+
+
+def test_the_audit_is_a_share():
+    with pytest.raises(InputError, match="--audit"):
+        Cascade(Judge("a"), Judge("b"), band=BAND, audit=1.1)
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded:minilm"])
+def test_the_committed_band_belongs_to_the_committed_fit(name):
+    """Refitting the embedded judge moves its probabilities: benchmarks/cascade.py --write then."""
+    fit = load_fit(name)
+    made_for = figures()[name]["coefficients"]
+    assert made_for == {
+        "intercept": fit.intercept,
+        "weights": dict(fit.weights),
+        "cut": fit.cut,
+    }
+    band = band_of(name)
+    assert band.high is None or band.high > fit.cut
+    assert band.low is None or band.low < fit.cut
+
+
+def test_a_judge_that_was_not_measured_cannot_be_first():
+    with pytest.raises(InputError, match="put embedded or embedded:minilm there"):
+        band_of("openai:m")

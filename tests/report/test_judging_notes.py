@@ -1,0 +1,87 @@
+"""How a run was judged, in sentences."""
+
+from __future__ import annotations
+
+import pytest
+from example_run import example_run
+
+from misslink.report.judging import judging_notes
+from misslink.types import Claim, Run, Verdict
+
+HALF = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 8, "method": "wilson", "reason": None}
+
+
+def run(*, judge="openai:m", claims=(), **summary):
+    verdict = Verdict(
+        case_id="1", metric="faithfulness", status="scored", value=1.0, claims=claims, judge=judge
+    )
+    return Run(
+        manifest={"judge": judge, **summary.pop("manifest", {})},
+        cases=(),
+        traces=(),
+        verdicts=(verdict,) if claims else (),
+        links=(),
+        summary=summary,
+    )
+
+
+def test_a_run_without_a_judge_has_nothing_to_tell():
+    assert judging_notes(run(judge="none", usage={"calls": 0})) == ()
+
+
+def test_calls_tokens_and_cost_stand_in_one_sentence():
+    usage = {"calls": 2, "from_ledger": 1, "prompt_tokens": 3000, "completion_tokens": 70}
+    (note,) = judging_notes(run(usage={**usage, "cost": 0.125}))
+    assert note == (
+        "The judge was asked 2 questions, 3,000 prompt and 70 completion tokens, cost 0.125; "
+        "1 more came from the ledger, free."
+    )
+    (note,) = judging_notes(run(usage={**usage, "prompt_tokens": None, "cost": None}))
+    assert note.startswith("The judge was asked 2 questions; ")
+
+
+def test_what_was_not_asked_is_said_with_the_way_on():
+    notes = judging_notes(run(usage={"calls": 1, "from_ledger": 0, "not_asked": 3}))
+    assert notes[1].startswith("Questions not put: 3, because")
+    assert "the same command goes on" in notes[1]
+
+
+def test_claims_that_were_not_believed_are_counted():
+    believed = Claim(text="a", support="supported")
+    doubted = Claim(text="b", support="unsupported", note="the judge's quote is in no passage")
+    honest = Claim(text="c", support="unsupported")
+    (note,) = judging_notes(run(claims=(believed, doubted, honest)))
+    assert note.endswith("1 of 3.")
+
+
+def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
+    (note,) = judging_notes(run(cascade={"share_dear": HALF, "agreement": HALF}))
+    assert note.count("50 % [20, 80], n = 8") == 2
+
+
+def test_repeats_tell_how_often_a_verdict_flips():
+    repeats = {
+        "samples": 3,
+        "metrics": {"faithfulness": {"flip_rate": HALF}, "correctness": {}},
+        "run": {"faithfulness": {"sd": 0.0125}},
+    }
+    (note,) = judging_notes(run(repeats=repeats))
+    assert note == (
+        "Each question was put 3 times: faithfulness was not unanimous in 50 % [20, 80], n = 8; "
+        "the run's mean moved by 0.013 (sd)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("abilities", "said"), [({"structure": "plain"}, "schema"), ({"logprobs": False}, "no prob")]
+)
+def test_what_the_server_cannot_do_is_told(abilities, said):
+    (note,) = judging_notes(run(manifest={"judging": {"abilities": abilities}}))
+    assert said in note
+    assert (
+        judging_notes(run(manifest={"judging": {"abilities": {"structure": "json_schema"}}})) == ()
+    )
+
+
+def test_the_example_is_told_too():
+    assert judging_notes(example_run())

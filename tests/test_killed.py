@@ -1,0 +1,170 @@
+"""kill -9 at any moment, then the same command: nothing is asked twice, nothing comes out other."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from judge_server import JudgeServer
+
+_DATE = re.compile(r"\d{1,2} \w+ \d{4}, \d\d:\d\d UTC")
+_CALLS = re.compile(r"The judge was asked [\d,]+ questions?.*? from the ledger")
+CONCURRENCY = 4
+COMMAND = (
+    "evaluate", "--goldset", "gold.jsonl", "--traces", "traces.jsonl",
+    "--judge", "openai:test-judge", "--ledger", "ledger.sqlite",
+    "--out", "run", "--concurrency", str(CONCURRENCY),
+)  # fmt: skip
+
+
+def write_inputs(folder, count):
+    gold, traces = [], []
+    for n in range(count):
+        passages = [f"By day the sky over town {n} is blue. Clouds are white.", "Grass is green."]
+        gold.append(
+            {
+                "id": f"case-{n}",
+                "question": f"What colour is the sky over town {n}?",
+                "relevant": [f"sky-{n}"],
+                "reference": f"The sky over town {n} is blue.",
+            }
+        )
+        retrieved = [
+            {"id": name, "text": text}
+            for name, text in zip(
+                (f"sky-{n}", "grass"), passages[:: -1 if n % 2 else 1], strict=True
+            )
+        ]
+        answer = f"The sky over town {n} is blue. Grass is red."
+        traces.append({"case_id": f"case-{n}", "retrieved": retrieved, "answer": answer})
+    folder.mkdir()
+    for name, rows in (("gold", gold), ("traces", traces)):
+        lines = (json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def start(folder, server):
+    """The command, in its own process."""
+    environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": ""}
+    return subprocess.Popen(
+        [Path(sys.executable).with_name("misslink"), *COMMAND],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(folder, server):
+    process = start(folder, server)
+    _, told = process.communicate()
+    assert process.returncode == 0, told.decode()
+
+
+def kept(folder):
+    """How many replies are on disk."""
+    try:
+        with sqlite3.connect(f"file:{folder / 'ledger.sqlite'}?mode=ro", uri=True) as file:
+            return file.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
+    except sqlite3.OperationalError:  # killed before there was a ledger
+        return 0
+
+
+class Killer:
+    """A script that answers honestly, and kills `process` at its `left`-th question from now."""
+
+    def __init__(self):
+        self.process = None
+        self.left = None
+        self.late = None
+        self._lock = threading.Lock()
+
+    def __call__(self, _):
+        with self._lock:
+            if self.left is None:
+                return
+            self.left -= 1
+            if self.left:
+                return
+        if self.late is None:
+            self.process.send_signal(signal.SIGKILL)
+        else:  # perhaps while the reply is read, stored, used or while the report is written
+            threading.Timer(self.late, self.process.send_signal, (signal.SIGKILL,)).start()
+
+
+def killed(server, killer, folder, moments):
+    """Start and kill the command at each moment; check that each time little was lost.
+
+    A moment is the question at which, or so many seconds after which, the signal is sent.
+    """
+    lost = 0
+    for question, late in moments:
+        before, asked = kept(folder), len(server.calls)
+        killer.process, killer.late, killer.left = None, late, None
+        process = killer.process = start(folder, server)
+        killer.left = question
+        _, told = process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL), told.decode()
+        lost_now = len(server.calls) - asked - (kept(folder) - before)
+        assert 0 <= lost_now <= CONCURRENCY  # in flight when it was killed
+        lost += lost_now
+    return lost
+
+
+def parts(folder):
+    """The run folder, without times and counts of calls."""
+    files = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    manifest, summary = json.loads(files["manifest.json"]), json.loads(files["summary.json"])
+    created = manifest.pop("created")
+    spent = summary.pop("usage")
+    files["manifest.json"], files["summary.json"] = manifest, summary
+    page = _DATE.sub("DATE", files["report.html"].replace(created, "CREATED"))
+    files["report.html"] = _CALLS.sub("CALLS", page)
+    return files, spent
+
+
+def compare(tmp_path, moments, count):
+    killer = Killer()
+    with JudgeServer(killer) as server:
+        for name in ("undisturbed", "killed"):
+            write_inputs(tmp_path / name, count)
+        finish(tmp_path / "undisturbed", server)
+        needed = len(server.calls)
+        assert needed == count
+        lost = killed(server, killer, tmp_path / "killed", moments)
+        killer.left = None
+        finish(tmp_path / "killed", server)
+        assert kept(tmp_path / "killed") == kept(tmp_path / "undisturbed") == needed
+        assert len(server.calls) == 2 * needed + lost  # nothing on disk was asked again
+    expected, spent = parts(tmp_path / "undisturbed" / "run")
+    found, spent_last = parts(tmp_path / "killed" / "run")
+    assert spent["calls"] == needed
+    assert spent_last["calls"] + spent_last["from_ledger"] == needed
+    assert found.keys() == expected.keys()
+    for name in expected:
+        assert found[name] == expected[name], name
+    assert sorted(p.name for p in (tmp_path / "killed").iterdir() if p.name.startswith(".")) == []
+
+
+def test_a_run_killed_twice_ends_as_if_it_had_not_been(tmp_path):
+    compare(tmp_path, [(7, None), (9, 0.002)], 40)
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_fifty_moments_ends_as_if_it_had_not_been(tmp_path):
+    draw = random.Random(50)
+    moments = [
+        (draw.randint(1, 9), draw.choice([None, None, draw.uniform(0, 0.05), draw.uniform(0, 2)]))
+        for _ in range(50)
+    ]
+    compare(tmp_path, moments, 250)
