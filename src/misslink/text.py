@@ -19,6 +19,7 @@ __all__ = [
     "valid_text",
 ]
 
+_ENDS_LINE = re.compile(r"-[ \t]*\n")
 _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
@@ -61,6 +62,8 @@ def fold(text: str) -> str:
 
     Two texts that differ only in these fold to the same string.
     """
+    if text.isascii() and "`" not in text and not _ENDS_LINE.search(text):
+        return " ".join(text.lower().split())  # the same, ten times as fast
     joined = _HYPHENATED.sub("", text).translate(_SAME)
     if not joined.isascii():
         plain = unicodedata.normalize("NFKD", joined).translate(_SAME)
@@ -127,7 +130,12 @@ def content_id(text: str) -> str:
 
 def content_words(text: str) -> list[str]:
     """The words of `text` that carry content, folded, in order, repetitions kept."""
-    return [word for word in _WORD.findall(fold(text)) if word not in STOPWORDS]
+    return list(_content_words(text))
+
+
+@lru_cache(maxsize=16_384)
+def _content_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in _WORD.findall(fold(text)) if word not in STOPWORDS)
 
 
 def _folded(text: str) -> list[tuple[str, int]]:

@@ -70,6 +70,13 @@ def test_passing_trouble_is_the_problem_of_the_ping(judge_server):
     assert (said["ok"], said["problem"]) == (False, "the server answers 500: out of memory")
 
 
+def test_a_server_that_hangs_is_left_at_the_deadline_of_a_call(judge_server):
+    judge_server.script = lambda _: judge_server.wait_until_stopped()
+    terms = Terms(base_url=judge_server.url, timeout=0.3)
+    said = asyncio.run(ping_spec("openai:test-judge", terms))
+    assert (said["ok"], said["problem"]) == (False, "no reply came within 0.3 s")
+
+
 def test_a_judge_that_is_no_server_has_none_of_it():
     said = asyncio.run(ping_spec("embedded"))
     assert said["ok"]

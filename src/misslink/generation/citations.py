@@ -89,6 +89,8 @@ def cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Statemen
     tuple of Statement
         Empty where nothing is cited.
     """
+    if not _MARKER.search(answer):
+        return ()  # as most answers, and looking closer takes ten times as long
     names = _Names(passages)
     body = _NO_STATEMENT.sub(lambda found: _blank(found[0]), answer)
     markers = [

@@ -45,9 +45,8 @@ async def judge_case(
     wanted = [metric.ask(subject) for metric in metrics]
     asks = {ask.key: ask for ask in wanted if isinstance(ask, Ask)}
     samples = [(key, number) for key in asks for number in range(repeats)]
-    answers = await asyncio.gather(
-        *(_ask(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples)
-    )
+    put = [_ask(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples]
+    answers = [await put[0]] if len(put) == 1 else await asyncio.gather(*put)
     replies: dict[str, list[Reply | _Unasked]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
         replies[key].append(answer)

@@ -8,7 +8,7 @@ from misslink.judging.examination import Examination
 from misslink.judging.nearly import Found, near
 from misslink.judging.protocol import Reply
 from misslink.judging.quotes import find_quote, verified
-from misslink.text import content_words, locate
+from misslink.text import content_words, fold, locate
 from misslink.types import Claim, Evidence, Passage
 
 __all__ = ["read_claims"]
@@ -21,8 +21,9 @@ def read_claims(
 ) -> tuple[Claim, ...]:
     """Turn the claims of a reply into claims with places and verified quotes.
 
-    A quote is looked up in the passages, and every passage that holds it is evidence, unless it
-    speaks of something else there (`misslink.judging.quotes`). One that is in none supports
+    A quote is looked up in the passages, and every passage that holds it word for word is evidence
+    (where none does, every one that nearly does), unless it speaks of something else there
+    (`misslink.judging.quotes`). One that is in none supports
     nothing: the claim is unsupported, and its note says why. A claim that cannot be located in the
     answer keeps its place open and still counts; one that is located by a likeness says so.
 
@@ -93,6 +94,8 @@ def _look_up(
     if quote is None or not content_words(quote):
         return (), "the judge gave no quote for it"
     texts = [passage.text for passage in passages]
+    plain = fold(quote)
+    word_for_word = [passage for passage in passages if plain in fold(passage.text)]
     found = tuple(
         Evidence(
             passage_id=passage.id,
@@ -101,7 +104,7 @@ def _look_up(
             end=place.end,
             edits=place.edits,
         )
-        for passage in passages
+        for passage in word_for_word or passages
         if (place := verified(quote, passage.text, claim, question, context=texts))
     )
     if found:

@@ -106,11 +106,8 @@ class Opened:
     def usage(self) -> dict[str, Any]:
         """What was spent: calls, tokens, what the ledger gave, and cost where prices are known."""
         spent: dict[str, Any] = self._ledger.usage()
-        price, prompt, completion = (
-            self.terms.price,
-            spent["prompt_tokens"],
-            spent["completion_tokens"],
-        )
+        price = self.terms.price or getattr(innermost(self.judge), "price", None)
+        prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
         known = price is not None and prompt is not None and completion is not None
         return {
             **spent,

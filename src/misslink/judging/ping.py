@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +19,7 @@ from misslink.judging.wrappers.ledger import innermost
 __all__ = ["Ping", "ping", "ping_spec"]
 
 _CALLS = 3  # questions that a ping may cost, refused ones included
+_JSON_MODE_S = 60.0  # for a few tokens
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,18 @@ async def ping(judge: Judge) -> Ping:
     )
     sent = getattr(asked, "sent", 0)
     start = time.perf_counter()
+    # Past the throttle, which would see to the deadline.
+    patience = getattr(judge, "terms", Terms()).timeout
     try:
-        reply = await asked.ask(question)
+        async with asyncio.timeout(patience):
+            reply = await asked.ask(question)
+    except TimeoutError:
+        reply = Reply.nothing(f"no reply came within {patience:g} s")
     except TryAgainError as trouble:
         reply = Reply.nothing(trouble.problem)
     latency = time.perf_counter() - start
     ok = reply.parsed is not None
-    abilities: Mapping[str, Any] = (getattr(asked, "abilities", None) or {}) if ok else {}
+    abilities: Mapping[str, Any] = getattr(asked, "abilities", None) or {}
     structure = abilities.get("structure", getattr(asked, "structure", None))
     usage: Any = reply.usage
     return Ping(
@@ -141,5 +149,8 @@ async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool |
     find_out = getattr(asked, "takes_json_mode", None)  # such a judge counts what it sent
     if find_out is None or getattr(asked, "sent", 0) - before >= _CALLS:
         return None
-    found: bool | None = await find_out()
+    found: bool | None = None
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_JSON_MODE_S):
+            found = await find_out()
     return found

@@ -8,7 +8,6 @@ three exceptions below; none of them reaches a user.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
-from misslink.judging.schema import strict_schema
+from misslink.judging.schema import schema_json, strict_schema
 from misslink.types import PromptRef, Usage
 
 __all__ = ["Ask", "Judge", "NotAskedError", "Probabilities", "Reply", "TryAgainError"]
@@ -104,10 +103,13 @@ class Ask:
 
         The same for every sample of it.
         """
-        content = json.dumps(
-            [list(map(dict, self.messages)), self.json_schema], sort_keys=True, ensure_ascii=False
-        )
-        return hashlib.sha256(content.encode()).hexdigest()
+        texts = [
+            text for message in self.messages for text in (message["role"], message["content"])
+        ]
+        told = [*texts, schema_json(self.schema), str(self.structured)]
+        # With its length before each, no two lists of texts are the same content.
+        content = "".join(f"{len(text)}:{text}" for text in told)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def characters(self) -> int:
@@ -115,7 +117,7 @@ class Ask:
         text = sum(len(message["content"]) for message in self.messages)
         if not self.structured:
             return text
-        return text + len(json.dumps(self.json_schema, separators=(",", ":")))
+        return text + len(schema_json(self.schema))
 
 
 @dataclass(frozen=True)

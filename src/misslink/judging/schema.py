@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["strict_schema"]
+__all__ = ["schema_json", "strict_schema"]
 
 
 @cache
@@ -40,6 +41,12 @@ def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     closed: dict[str, Any] = close(raw)
     return closed
+
+
+@cache
+def schema_json(model: type[BaseModel]) -> str:
+    """Return the strict schema as compact JSON, worked out once a model."""
+    return json.dumps(strict_schema(model), separators=(",", ":"), ensure_ascii=False)
 
 
 def _shorter(node: dict[str, Any]) -> dict[str, Any]:

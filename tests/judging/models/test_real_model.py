@@ -75,6 +75,6 @@ def test_a_real_models_reply_fits_the_schema_and_becomes_verdicts(server, tmp_pa
 
 
 def test_ping_says_what_a_llama_cpp_server_can_do(server):
-    found = asyncio.run(ping_spec("openai:smollm2", Terms(base_url=server)))
+    found = asyncio.run(ping_spec("openai:smollm2", Terms(base_url=server, max_tokens=200)))
     assert found["structure"] == "json_schema"
-    assert found["logprobs"] in {True, None}
+    assert (found["logprobs"], found["seed"], found["context_length"]) == (True, True, 4096)

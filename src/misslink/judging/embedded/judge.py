@@ -69,6 +69,8 @@ class EmbeddedJudge:
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer an examination; any other question gets a reply without an answer."""
+        if {"question", "statements", "cited"} <= set(ask.inputs):
+            return self._citations(ask)
         if not {"question", "passages", "answer"} <= set(ask.inputs):
             problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
             return Reply(parsed=None, raw="", problem=problem)
@@ -78,6 +80,19 @@ class EmbeddedJudge:
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+    def _citations(self, ask: Ask) -> Reply:
+        """Hold every statement against each passage it cites."""
+        said = []
+        for number, statement in enumerate(ask.inputs["statements"], start=1):
+            for passage in statement["passages"]:
+                context = Context((ask.inputs["cited"][passage],), ask.inputs["question"])
+                ((match, probability),) = self._hold([statement["text"]], context)
+                supported = self._support(match, probability) == "supported"
+                quote = match.best.text if match.best and supported else None
+                pair = {"statement": number, "passage": passage, "quote": quote}
+                said.append({**pair, "supported": "yes" if supported else "no"})
+        return Reply(ask.schema.model_validate({"citations": said}), raw="")
 
     def _examine(
         self,
