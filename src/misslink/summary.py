@@ -9,8 +9,9 @@ from typing import Any
 from misslink.stats import mean, proportion
 from misslink.types import Case, Estimate, Verdict
 
-__all__ = ["Scores", "coverage", "levels", "slices"]
+__all__ = ["Scores", "coverage", "levels", "lower_is_better", "slices"]
 
+_BAD_PARTS = ("over_refused", "should_have_abstained")  # of abstention, which is good when high
 # Parts of verdicts that are numbers of their own, and what these are called.
 _PARTS: dict[str, dict[str, str]] = {
     "correctness": {"precision": "correctness_precision", "recall": "correctness_recall"},
@@ -112,6 +113,17 @@ def coverage(verdicts: Sequence[Verdict], metrics: Iterable[str]) -> dict[str, d
     }
 
 
+def lower_is_better(metrics: Iterable[object]) -> list[str]:
+    """Names of the numbers of `levels` that are good when they are low, sorted.
+
+    Parameters
+    ----------
+    metrics : iterable of JudgedMetric
+    """
+    low = [str(getattr(m, "name", "")) for m in metrics if getattr(m, "better", "high") == "low"]
+    return sorted([*low, *_BAD_PARTS])
+
+
 def _mean_scores(values: Iterable[float | None], seed: int) -> Estimate:
     known = [value for value in values if value is not None]
     if not known:
@@ -145,5 +157,6 @@ def _why_none(verdicts: Sequence[Verdict]) -> str:
     if not reasons:
         return "no verdict has this part"
     reason, count = reasons.most_common(1)[0]
-    more = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
+    others = len(reasons) - 1
+    more = f", and {others} other reason{'s' * (others > 1)}" if others else ""
     return f"no case has a value ({count} of {len(verdicts)} {reason}{more})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from example_run import example_run
 
-from misslink.report.judging import judging_notes
+from misslink.report.judging import judging_notes, repeat_rows
 from misslink.types import Claim, Run, Verdict
 
 HALF = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 8, "method": "wilson", "reason": None}
@@ -55,8 +55,11 @@ def test_claims_that_were_not_believed_are_counted():
 
 
 def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
-    (note,) = judging_notes(run(cascade={"share_dear": HALF, "agreement": HALF}))
-    assert note.count("50 % [20, 80], n = 8") == 2
+    share, agreement = judging_notes(run(cascade={"share_dear": HALF, "agreement": HALF}))
+    assert "saw 50 % [20, 80], n = 8 of the questions" in share
+    assert "same label in 50 % [20, 80], n = 8" in agreement
+    _, empty = judging_notes(run(cascade={"share_dear": HALF}))
+    assert "nothing was audited" in empty
 
 
 def test_repeats_tell_how_often_a_verdict_flips():
@@ -67,9 +70,12 @@ def test_repeats_tell_how_often_a_verdict_flips():
     }
     (note,) = judging_notes(run(repeats=repeats))
     assert note == (
-        "Each question was put 3 times: faithfulness was not unanimous in 50 % [20, 80], n = 8; "
-        "the run's mean moved by 0.013 (sd)."
+        "Each question was put 3 times; verdicts that were not unanimous: "
+        "faithfulness 50 % [20, 80], n = 8."
     )
+    (row,) = repeat_rows(run(repeats=repeats))
+    assert (row.metric, row.flips.brief, row.moved) == ("faithfulness", "50 % [20, 80]", "0.013")
+    assert repeat_rows(run()) == ()
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def print_summary(summary: Mapping[str, Any], notes: Sequence[str] = ()) -> None
                 table.add_row(level, metric, shown(estimate), str(estimate["n"]))
     console.print(table)
     if summary.get("judge_note"):
-        console.print(f"The judge is a {summary['judge_note']}.", markup=False, highlight=False)
+        console.print(f"Of the judge: {summary['judge_note']}.", markup=False, highlight=False)
     for reason, metrics in unmeasured.items():
         console.print(f"Not measured: {', '.join(metrics)}: {reason}.", markup=False)
     for note in notes:

@@ -20,7 +20,7 @@ from misslink.pipeline import stages
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
 from misslink.retrieval import score
-from misslink.summary import coverage, levels, slices
+from misslink.summary import coverage, levels, lower_is_better, slices
 from misslink.types import Case, Run, Trace
 
 __all__ = ["evaluate", "evaluate_async", "in_a_loop"]
@@ -172,6 +172,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
                 "link": summarise(links, seed=seed),
+                "lower_is_better": lower_is_better(line.metrics),
                 "coverage": coverage(verdicts, level_of),
                 "repeats": repetition(verdicts, level_of, seed=seed),
                 "cascade": line.judge.cascade() if line.judge else {},

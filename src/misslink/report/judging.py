@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.wording import estimate_in, mapping_in, plural, shown
+from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown
 from misslink.types import Run
 
-__all__ = ["judging_notes"]
+__all__ = ["RepeatRow", "judging_notes", "repeat_rows"]
+
+_TOLD = ("faithfulness", "correctness")  # of repeats, in the sentence; the table has them all
+
+
+@dataclass(frozen=True)
+class RepeatRow:
+    """How far one metric moved: labels not unanimous, spread of values, sd of the run's mean."""
+
+    metric: str
+    flips: Shown
+    spread: Shown
+    moved: str
 
 
 def judging_notes(run: Run) -> tuple[str, ...]:
@@ -25,7 +38,7 @@ def judging_notes(run: Run) -> tuple[str, ...]:
         *_asked(mapping_in(run.summary.get("usage"))),
         *_not_believed(run),
         *_cascade(mapping_in(run.summary.get("cascade"))),
-        *_repeats(mapping_in(run.summary.get("repeats"))),
+        *_repeats(run),
         *_abilities(mapping_in(mapping_in(run.manifest.get("judging")).get("abilities"))),
     ]
     return tuple(notes)
@@ -71,26 +84,40 @@ def _cascade(cascade: Mapping[str, JsonValue]) -> Iterator[str]:
         return
     yield (
         "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
-        f"{shown('share', estimate_in(cascade, 'share_dear')).text} of the questions. On a "
-        "random sample of what the cheap one decided, both gave the same label in "
-        f"{shown('agreement', estimate_in(cascade, 'agreement')).text}."
+        f"{shown('share', estimate_in(cascade, 'share_dear')).text} of the questions."
     )
-
-
-def _repeats(repeats: Mapping[str, JsonValue]) -> Iterator[str]:
-    if not repeats:
-        return
-    of_metric, of_run = mapping_in(repeats.get("metrics")), mapping_in(repeats.get("run"))
-    for metric, found in of_metric.items():
-        flips = shown("flips", estimate_in(mapping_in(found), "flip_rate"))
-        if not flips.measured:
-            continue
-        spread = mapping_in(of_run.get(metric)).get("sd")
-        moved = f"; the run's mean moved by {spread:.3f} (sd)" if isinstance(spread, float) else ""
+    agreement = shown("agreement", estimate_in(cascade, "agreement"))
+    if agreement.measured:
         yield (
-            f"Each question was put {_count(repeats, 'samples')} times: {metric} was not "
-            f"unanimous in {flips.text}{moved}."
+            "Both were asked of a random sample of what the cheap one had decided; they gave the "
+            f"same label in {agreement.text}."
         )
+    else:
+        yield "The random sample of what the cheap judge decided is empty: nothing was audited."
+
+
+def repeat_rows(run: Run) -> tuple[RepeatRow, ...]:
+    """How far each metric moved between samples; empty where each question was put once."""
+    repeats = mapping_in(run.summary.get("repeats"))
+    of_run = mapping_in(repeats.get("run"))
+    rows = []
+    for metric, found in mapping_in(repeats.get("metrics")).items():
+        flips = shown(metric, estimate_in(mapping_in(found), "flip_rate"))
+        spread = shown(metric, estimate_in(mapping_in(found), "spread"))
+        sd = mapping_in(of_run.get(metric)).get("sd")
+        if flips.measured or spread.measured:
+            moved = f"{sd:.3f}" if isinstance(sd, float) else ""
+            rows.append(RepeatRow(metric, flips, spread, moved))
+    return tuple(rows)
+
+
+def _repeats(run: Run) -> Iterator[str]:
+    rows = {row.metric: row.flips.text for row in repeat_rows(run) if row.flips.measured}
+    told = [f"{metric} {rows[metric]}" for metric in _TOLD if metric in rows]
+    if rows:
+        put = _count(mapping_in(run.summary.get("repeats")), "samples")
+        which = f"; verdicts that were not unanimous: {'; '.join(told)}" if told else ""
+        yield f"Each question was put {put} times{which}."
 
 
 def _abilities(abilities: Mapping[str, JsonValue]) -> Iterator[str]:

@@ -47,11 +47,12 @@ class Number:
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric with what was scored, skipped and failed (None: not counted), and why."""
+    """A metric with what was scored, skipped and failed (None: not counted), why, and its sense."""
 
     shown: Shown
     coverage: tuple[int, int, int] | None
     why: tuple[str, ...]
+    low_is_good: bool
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,12 @@ def _measured(run: Run, level: str, name: str) -> Measured:
         shown=shown(name, estimate_in(run.summary, level, name)),
         coverage=(coverage[0], coverage[1], coverage[2]) if len(coverage) == len(numbers) else None,
         why=tuple(f"{count} {reason}" for reason, count in reasons.most_common(3)),
+        low_is_good=name in _names(run.summary.get("lower_is_better")),
     )
+
+
+def _names(listed: JsonValue) -> tuple[str, ...]:
+    return tuple(map(str, listed)) if isinstance(listed, list | tuple) else ()
 
 
 def _slice(name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:

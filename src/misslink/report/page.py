@@ -22,7 +22,7 @@ from misslink.report.association import (
 )
 from misslink.report.cases import CaseEntry, case_entries
 from misslink.report.glossary import metric_words
-from misslink.report.judging import judging_notes
+from misslink.report.judging import RepeatRow, judging_notes, repeat_rows
 from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
 from misslink.report.sankey import Flow, flow
 from misslink.report.wording import mapping_in, plural
@@ -58,6 +58,7 @@ class Page:
     slices: tuple[Slices, ...]
     cases: tuple[CaseEntry, ...]
     judging: tuple[str, ...]
+    repeats: tuple[RepeatRow, ...]
     metrics: tuple[tuple[str, str], ...]
     manifest: tuple[tuple[str, str], ...]
     command: str
@@ -92,6 +93,7 @@ def build(run: Run) -> Page:
         slices=slices(run),
         cases=case_entries(run, _k(run)),
         judging=judging_notes(run),
+        repeats=repeat_rows(run),
         metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
         manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),

@@ -36,3 +36,14 @@ def test_a_summary_says_why_there_is_no_number():
         f"no case has a value (1 of 1 skipped: {UNSAID['context_sufficiency']})"
     )
     assert run.summary["coverage"]["helpfulness"] == {"scored": 0, "skipped": 1, "failed": 0}
+
+
+def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
+    answer = "The harbour opened in 1904 [1]. Ships pay a toll [1]. It has a zoo [9]."
+    trace = TRACE.model_copy(update={"answer": answer})
+    found = judged(CASE, trace, open_embedded())
+    assert [c.support for c in found["faithfulness"].claims] == [
+        *("supported", "supported", "unsupported"),
+    ]
+    assert found["citation_correctness"].value == 1 / 3
+    assert found["citation_correctness"].reason == "it cites what is no passage: 9"

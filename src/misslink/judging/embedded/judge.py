@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -36,6 +37,8 @@ from misslink.text import sentences
 from misslink.types import Support
 
 __all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation", "rules_version"]
+
+_CITATION = re.compile(r"\s*\[\^?\d{1,3}(?:\s*[-,;\u2013]\s*\d{1,3})*\]")  # "[2, 3]" is no number
 
 # The modules that decide.
 RULES = (
@@ -103,7 +106,8 @@ class EmbeddedJudge:
     ) -> Reply:
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
-        held = self._hold(texts, Context(passages, question))
+        bare = [_CITATION.sub("", text) for text in texts]
+        held = self._hold(bare, Context(passages, question))
         said = [self._said(text, *each) for text, each in zip(texts, held, strict=True)]
         relevance = [passage_relevance(question, passage) for passage in passages]
         quotes = [claim.quote for claim in said if claim.quote and claim.support == "supported"]
