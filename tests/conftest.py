@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
@@ -17,3 +18,15 @@ def judge_server():
     """A running JudgeServer; give it a `script` to misbehave."""
     with JudgeServer() as server:
         yield server
+
+
+@pytest.fixture
+def imports_forgotten(monkeypatch, tmp_path_factory):
+    """What a test imports from its own folders and puts on the path is gone after it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    folders = str(tmp_path_factory.getbasetemp())
+    yield
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(folders):
+            del sys.modules[name]

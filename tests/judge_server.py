@@ -118,9 +118,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     judge: JudgeServer
 
-    def handleerror(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
-            super().handleerror(request, client_address)
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
 # Rooms by floor, lowest first. The ground floor has steps: see docs/decisions/001.
 FLOORS = [
     {"errors"},
-    {"registry", "lenient"},
+    {"registry", "lenient", "importing"},
     {"types"},
     {"text"},
     {"files", "prompting", "stats", "manifest"},

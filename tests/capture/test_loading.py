@@ -28,18 +28,7 @@ app = App()
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch):
-    """What a test imports and puts on the path is gone after it."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if (
-            getattr(sys.modules[name], "__file__", None)
-            and "/pytest-" in sys.modules[name].__file__
-        ):
-            del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("imports_forgotten")
 
 
 @pytest.fixture

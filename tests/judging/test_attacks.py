@@ -139,6 +139,21 @@ def test_replies_that_cannot_be_read_are_in_no_rate(judge_server):
     assert sum(found["not_read"].values()) == 8
 
 
+def test_a_judge_that_raises_loses_its_replies_and_is_quoted():
+    class Broken:
+        name = "broken"
+        identity = {"judge": "broken"}  # noqa: RUF012 - a constant of this test
+
+        async def ask(self, ask):
+            raise KeyError("choices")
+
+        async def close(self):
+            pass
+
+    found = measured(Broken(), FAITHFULNESS).document()
+    assert "the judge raised KeyError: 'choices'" in str(found["left_out"])
+
+
 def test_an_answer_made_to_vanish_is_silenced_not_flipped(judge_server):
     def hushed(body):
         said = honest(body)

@@ -36,6 +36,10 @@ class Grade(BaseModel):
         ("The answer is **no**, since passage 2 differs.", "no"),
         ("No, the second sentence stands in none of them.", "no"),
         ("No \u2014 the year differs.", "no"),
+        ("No because the year differs.", "no"),
+        ("Answer: yes (passage 2)", "yes"),
+        ("Answer: **yes** since passage 2 says it", "yes"),
+        ('{"supported": "no", "passage": 2}', "no"),
         ("Yes\nEverything stands in passage 1.", "yes"),
         ("Everything the answer states is in passage 1: yes", "yes"),
         ('{"supported": "yes"}', "yes"),
@@ -60,7 +64,10 @@ def test_a_label_given_as_an_answer_is_read(text, label):
         ("Yes, there is no doubt.", "more than one"),
         ("Perhaps.", "none of the labels yes, no"),
         ("I see no conflict between them.", "none of the labels"),
+        ("I see no conflict; everything is stated.", "none of the labels"),
         ("No claim is without a source.", "none of the labels"),
+        ("There is no conflict between them.", "none of the labels"),
+        ("Note: no claim lacks its source.", "none of the labels"),
         ("It is not yes", "none of the labels"),
         ("Yesterday", "none of the labels"),
         ("no-one knows", "none of the labels"),
@@ -82,6 +89,23 @@ def test_a_grade_is_read_as_the_number_it_is():
     assert read_label("Grade: 2", Grade) == (Grade(grade=2), None)
     assert read_label("2 or 3", Grade)[0] is None
     assert read_label("12", Grade)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Not sure.", "not sure"),
+        ("I am not sure", "not sure"),
+        ("sure", "sure"),
+        ("partly_so", "partly_so"),
+        ("partly", None),
+        ("Sure, or not sure.", None),
+        ("not surely", None),
+    ],
+)
+def test_a_label_of_several_words_is_read_as_a_whole(text, label):
+    found = label_in(text, ["sure", "not sure", "partly_so"])
+    assert (found[0] if isinstance(found, tuple) else None) == label
 
 
 def test_a_schema_that_one_word_cannot_answer_is_refused():

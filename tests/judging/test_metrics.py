@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from misslink.judging.asking import judge_case
-from misslink.judging.examination import LabelAlone
+from misslink.judging.examination import LabelAlone, PassageSaid
 from misslink.judging.metric import Subject
 from misslink.registry import judged_metrics
 from misslink.types import Case, Trace, Usage
@@ -212,3 +212,11 @@ def test_one_word_decides_faithfulness_and_nothing_else(word):
     for verdict in others.values():
         assert verdict.status == "failed"
         assert verdict.reason == "the judge could give one word only"
+
+
+def test_a_judge_that_gives_something_else_than_was_asked_fails_with_a_reason():
+    found, _ = verdicts(PassageSaid(passage=1, relevant=True))
+    assert {verdict.status for verdict in found.values()} <= {"failed", "skipped"}
+    assert found["faithfulness"].reason == (
+        "the judge gave PassageSaid where Examination was asked for"
+    )

@@ -220,3 +220,18 @@ def test_opening_a_judge_does_not_import_its_client():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
+
+
+def test_an_identity_that_is_no_json_is_refused():
+    class Odd:
+        name = "odd"
+        identity = {"judge": object()}  # noqa: RUF012 - a constant of this test
+
+        async def ask(self, ask):
+            raise AssertionError
+
+        async def close(self):
+            pass
+
+    with pytest.raises(InputError, match="identity that is no JSON"):
+        open_judge(Odd(), ledger=None, concurrency=1)

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from misslink.errors import InputError, MisslinkError
+from misslink.errors import InputError
+from misslink.judging.asking import put
 from misslink.judging.embedded.judge import EmbeddedJudge
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge, Reply
 from misslink.judging.wrappers.ledger import innermost
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.stats import proportion
@@ -73,21 +74,10 @@ def which_is_better(question: str, first: str, second: str, *, prompts: Prompts 
     """Ask which of two answers would satisfy the asker more."""
     inputs = {"question": question, "first": first, "second": second}
 
-    def put(name: str, *, structured: bool, alone: Callable[[], Ask] | None = None) -> Ask:
-        prompt = prompts.load(name)
-        return Ask(
-            name=prompt.ref.name,
-            inputs=inputs,
-            messages=prompt.messages(inputs),
-            schema=Preference,
-            prompt=prompt.ref,
-            alone=alone,
-            structured=structured,
-        )
+    def alone() -> Ask:
+        return Ask.rendered(prompts.load("preference_alone"), inputs, Preference, structured=False)
 
-    return put(
-        "preference", structured=True, alone=lambda: put("preference_alone", structured=False)
-    )
+    return Ask.rendered(prompts.load("preference"), inputs, Preference, alone=alone)
 
 
 def pair_up(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list[Pair]:
@@ -202,7 +192,7 @@ async def _judge(pair: Pair, judge: Judge, prompts: Prompts) -> Outcome:
         which_is_better(pair.question, pair.a, pair.b, prompts=prompts),
         which_is_better(pair.question, pair.b, pair.a, prompts=prompts),
     )
-    replies = await asyncio.gather(*(_put(judge, ask) for ask in asks))
+    replies = await asyncio.gather(*(put(judge, ask) for ask in asks))
     orders = _said(replies[0], _AB), _said(replies[1], _BA)
     if None in orders:
         missing = [reply.problem for reply in replies if _said(reply, _AB) is None]
@@ -216,20 +206,6 @@ async def _judge(pair: Pair, judge: Judge, prompts: Prompts) -> Outcome:
         orders,
         probability=sum(known) / len(known) if len(known) == len(chances) else None,
     )
-
-
-async def _put(judge: Judge, ask: Ask) -> Reply:
-    """Ask; what a judge of somebody's own raises loses this reply, not the others."""
-    try:
-        return await judge.ask(ask)
-    except MisslinkError:
-        raise
-    except NotAskedError as limit:
-        return Reply.nothing(limit.reason)
-    except TryAgainError as trouble:  # a judge that nobody throttles
-        return Reply.nothing(trouble.problem)
-    except Exception as error:  # noqa: BLE001 (it is told in the outcome)
-        return Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
 
 
 def _said(reply: Reply, meaning: Mapping[str, Winner]) -> Winner | None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.capture.answers import Returned, read
 from misslink.capture.asking import asker
-from misslink.capture.loading import check_app, place_of
+from misslink.capture.loading import check_app
 from misslink.capture.passages import merged, passages_from
 from misslink.capture.prompted import Reached, reached
+from misslink.importing import place_of
 from misslink.text import valid_text
 from misslink.types import Case, Passage, RetrieverCall, Trace
 

@@ -156,6 +156,12 @@ def run_and_print(
     if dry_run:
         forecast = _shown(options, lambda tick: forecast_async(Options(**options), tick))
         print_json(asdict(forecast)) if as_json else print_forecast(forecast)
+        if options["app"] is not None:  # its traces lie beside the run folder
+            print(
+                "misslink: the app's answers are kept; a run with "
+                f" --out {options['out']}  does not ask it again",
+                file=sys.stderr,
+            )
         return
     run = _shown(options, lambda tick: evaluate_async(**options, command=command, progress=tick))
     if as_json:

@@ -89,14 +89,7 @@ class CitationCorrectness:
                 if each.cited
             ],
         }
-        prompt = subject.prompts.load("citations")
-        return Ask(
-            name=prompt.ref.name,
-            inputs=inputs,
-            messages=prompt.messages(inputs),
-            schema=Citations,
-            prompt=prompt.ref,
-        )
+        return Ask.rendered(subject.prompts.load("citations"), inputs, Citations)
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the pairs that are supported by a quote that is there."""

@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from misslink.errors import MisslinkError
 from misslink.judging.examination import LabelAlone
 from misslink.judging.metric import ONE_WORD, Finding, JudgedMetric, Subject, failed, skipped
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError, total_usage
 from misslink.judging.repeats import in_one
 from misslink.types import Usage, Verdict
 
-__all__ = ["judge_case"]
+__all__ = ["Unasked", "judge_case", "put"]
 
 
-@dataclass(frozen=True)
-class _Unasked:
-    """Stands where a reply would: the question was not put, on purpose."""
+class Unasked(Reply):
+    """Stands where a reply would: the question was not put, on purpose; ``problem`` says why."""
 
-    reason: str
+
+async def put(judge: Judge, ask: Ask) -> Reply:
+    """Ask; what a judge of somebody's own raises loses this reply, not the run.
+
+    Returns
+    -------
+    Reply
+        An `Unasked` where the question was not put, the one of ``Reply.nothing`` where nothing
+        came.
+
+    Raises
+    ------
+    MisslinkError
+        Asking on is pointless, or a person must put something right first.
+    """
+    try:
+        return await judge.ask(ask)
+    except MisslinkError:
+        raise
+    except NotAskedError as limit:
+        return Unasked.nothing(limit.reason)
+    except TryAgainError as trouble:  # a judge that nobody throttles
+        return Reply.nothing(trouble.problem)
+    except Exception as error:  # noqa: BLE001 (it is told in the problem)
+        return Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
 
 
 async def judge_case(
@@ -45,9 +68,9 @@ async def judge_case(
     wanted = [metric.ask(subject) for metric in metrics]
     asks = {ask.key: ask for ask in wanted if isinstance(ask, Ask)}
     samples = [(key, number) for key in asks for number in range(repeats)]
-    put = [_ask(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples]
-    answers = [await put[0]] if len(put) == 1 else await asyncio.gather(*put)
-    replies: dict[str, list[Reply | _Unasked]] = {key: [] for key in asks}
+    calls = [put(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples]
+    answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
+    replies: dict[str, list[Reply]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
         replies[key].append(answer)
     verdicts = []
@@ -57,64 +80,35 @@ async def judge_case(
             verdicts.append(_verdict(subject, metric, judge, skipped(ask)))
             continue
         mine = replies[ask.key]
-        findings = [_read(subject, metric, reply) for reply in mine]
+        findings = [_read(subject, metric, ask, reply) for reply in mine]
         finding, which = in_one(findings)
         first = ask.key not in charged
         charged.add(ask.key)
-        came = [reply for reply in mine if isinstance(reply, Reply)]
-        shown = mine[which]
         verdict = _verdict(
             subject,
             metric,
             judge,
             finding,
             ask,
-            shown if isinstance(shown, Reply) else None,
-            usage=_total(came) if first else None,
+            mine[which],
+            usage=total_usage(mine) if first else None,
             first=first,
         )
         verdicts.append(verdict)
     return tuple(verdicts)
 
 
-async def _ask(judge: Judge, ask: Ask) -> Reply | _Unasked:
-    """Ask; what a judge of somebody's own raises loses this reply, not the run."""
-    try:
-        return await judge.ask(ask)
-    except MisslinkError:
-        raise
-    except NotAskedError as limit:
-        return _Unasked(limit.reason)
-    except TryAgainError as trouble:  # a judge that nobody throttles
-        return Reply.nothing(trouble.problem)
-    except Exception as error:  # noqa: BLE001 (it is told in the verdict)
-        return Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
-
-
-def _read(subject: Subject, metric: JudgedMetric, reply: Reply | _Unasked) -> Finding:
-    if isinstance(reply, _Unasked):
-        return skipped(reply.reason)
+def _read(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Finding:
+    if isinstance(reply, Unasked):
+        return skipped(reply.problem or "the question was not put")
     if reply.parsed is None:
         return failed(reply.problem or "the judge's reply cannot be read")
+    if not isinstance(reply.parsed, ask.schema | LabelAlone):
+        kind = type(reply.parsed).__name__
+        return failed(f"the judge gave {kind} where {ask.schema.__name__} was asked for")
     if isinstance(reply.parsed, LabelAlone) and not getattr(metric, "reads_one_word", False):
         return failed(ONE_WORD)
     return metric.read(subject, reply)
-
-
-def _total(replies: Sequence[Reply]) -> Usage | None:
-    """What several replies cost together; None where none says."""
-    usages = [reply.usage for reply in replies if reply.usage is not None]
-    if not usages:
-        return None
-
-    def total(counts: list[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
-
-    return Usage(
-        prompt_tokens=total([usage.prompt_tokens for usage in usages]),
-        completion_tokens=total([usage.completion_tokens for usage in usages]),
-    )
 
 
 def _verdict(

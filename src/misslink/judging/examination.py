@@ -107,24 +107,9 @@ def examine(
         "answer": answer,
         "references": references,
     }
-    prompt = prompts.load("examination")
 
     def alone() -> Ask:
-        label = prompts.load("label_alone")
-        return Ask(
-            name=label.ref.name,
-            inputs=inputs,
-            messages=label.messages(inputs),
-            schema=LabelAlone,
-            prompt=label.ref,
-            structured=False,
-        )
+        return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
 
-    return Ask(
-        name=prompt.ref.name,
-        inputs=inputs,
-        messages=prompt.messages(inputs),
-        schema=ExaminationWithReference if references else Examination,
-        prompt=prompt.ref,
-        alone=alone,
-    )
+    schema = ExaminationWithReference if references else Examination
+    return Ask.rendered(prompts.load("examination"), inputs, schema, alone=alone)

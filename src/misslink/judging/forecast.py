@@ -100,7 +100,7 @@ async def forecast(
     calls = sum(group.calls for group in groups.values())
     if isinstance(innermost(judge), EmbeddedJudge):
         why = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
-        return Forecast(calls, from_ledger, 0, 0, 0.0 if judge.terms.price else None, why)
+        return Forecast(calls, from_ledger, 0, 0, 0.0 if judge.price else None, why)
     schemas = {group.schema: _mean_schema(group) for group in groups.values()}
     rates = await learn(_earlier(judge), schemas)
     prompt = sum(
@@ -108,7 +108,7 @@ async def forecast(
     )
     completion = rates.completion_factor * await _written(list(groups.values()))
     tokens = round(prompt), round(completion)
-    price = judge.terms.price
+    price = judge.price
     return Forecast(
         calls=calls,
         from_ledger=from_ledger,

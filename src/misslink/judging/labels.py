@@ -15,7 +15,10 @@ __all__ = ["label_in", "read_label"]
 _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+(?:['\u2019_-][^\W_]+)*")
 _CLOSES = r"[\s\"'*_`)\]}]*"
-_ENDS_A_THOUGHT = re.compile(rf"{_CLOSES}(?:[.,:;!?\u2013\u2014]|-\s|\Z)|[^\S\n]*\n")
+_ENDS_A_THOUGHT = re.compile(
+    rf"{_CLOSES}(?:[.,:;!?(\u2013\u2014]|-\s|\b(?:because|since|as)\b|\Z)|[^\S\n]*\n",
+    re.IGNORECASE,
+)
 _INTRODUCED = re.compile(r"(?:[:=]|\bis|\bis that|->|\u2192)[\s\"'*_`(\[{]*\Z", re.IGNORECASE)
 _DENIED = re.compile(r"(?:\bnot|n['\u2019]t|\bnever|\bneither|\bnor)[\s\"'*_`]*\Z", re.IGNORECASE)
 
@@ -23,9 +26,9 @@ _DENIED = re.compile(r"(?:\bnot|n['\u2019]t|\bnever|\bneither|\bnor)[\s\"'*_`]*\
 def label_in(text: str, labels: Collection[str], start: int = 0) -> tuple[str, int, int] | str:
     """Find the one label that a text gives as its answer.
 
-    Exactly one of the labels must occur, as a word, where an answer stands: first, last, or
-    introduced (``Answer: yes``). A text that names two of them, denies one or merely uses its
-    word in a sentence ("I see no conflict") gives none.
+    Exactly one of the labels must occur, whole, where an answer stands: first, last, or introduced
+    (``Answer: yes``). A text that names two of them, denies one or merely uses its word in a
+    sentence ("I see no conflict") gives none.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def label_in(text: str, labels: Collection[str], start: int = 0) -> tuple[str, i
     if not text[start:].strip():
         return "the reply is empty"
     by_word = {label.casefold(): label for label in labels}
-    words = list(_WORD.finditer(text, start))
+    words = list(_words(labels).finditer(text, start))
     found = [word for word in words if word.group().casefold() in by_word]
     named = {word.group().casefold() for word in found}
     if len(named) > 1:
@@ -111,11 +114,22 @@ def _labels(schema: type[BaseModel]) -> tuple[str, dict[str, Any]]:
     return name, labels
 
 
+def _words(labels: Collection[str]) -> re.Pattern[str]:
+    """What a text is cut into: words, and the labels that are more or less than one."""
+    others = [label for label in labels if label and not _WORD.fullmatch(label)]
+    if not others:
+        return _WORD
+    longest_first = "|".join(re.escape(label) for label in sorted(others, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)|{_WORD.pattern}", re.IGNORECASE)
+
+
 def _answers(word: re.Match[str], words: list[re.Match[str]], text: str) -> bool:
     """Whether a word stands where an answer stands, and not in the middle of a sentence."""
     before = text[words[0].start() : word.start()]
     if _DENIED.search(before):
         return False
-    if word is words[-1] or _INTRODUCED.search(before):
+    if word is words[-1]:
         return True
-    return word is words[0] and _ENDS_A_THOUGHT.match(text, word.end()) is not None
+    # "There is no conflict" and "Note: no claim lacks a source" go on after the word.
+    at_the_start = word is words[0] or _INTRODUCED.search(before) is not None
+    return at_the_start and _ENDS_A_THOUGHT.match(text, word.end()) is not None

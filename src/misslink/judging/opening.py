@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError
+from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.models.own import is_own, load_judge
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply
-from misslink.judging.terms import Terms
+from misslink.judging.terms import Price, Terms
 from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.cascade import Cascade, band_of, split
 from misslink.judging.wrappers.ledger import Ledger, innermost
@@ -99,14 +100,26 @@ class Opened:
         JudgeUnreachableError
             Nobody answers at its address, or it refuses the key.
         """
-        check = getattr(innermost(self.judge), "reachable", None)
-        if check is not None and not self._ledger.holds_any():
+        inner = innermost(self.judge)
+        check = getattr(inner, "reachable", None)
+        known = bool(getattr(inner, "abilities", True))
+        if check is None or (known and self._ledger.holds_any()):
+            return
+        try:
             await check()
+        except JudgeUnreachableError:
+            if not self._ledger.holds_any():
+                raise
+
+    @property
+    def price(self) -> Price | None:
+        """What tokens cost: as given, else as the judge's server says."""
+        return self.terms.price or getattr(innermost(self.judge), "price", None)
 
     def usage(self) -> dict[str, Any]:
         """What was spent: calls, tokens, what the ledger gave, and cost where prices are known."""
         spent: dict[str, Any] = self._ledger.usage()
-        price = self.terms.price or getattr(innermost(self.judge), "price", None)
+        price = self.price
         prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
         known = price is not None and prompt is not None and completion is not None
         return {
@@ -193,6 +206,12 @@ def _bare(judge: str | Judge, terms: Terms) -> Judge:
             f"{type(bare).__name__} is no judge, it lacks {', '.join(lacking)}; "
             "name one, such as 'embedded', or see misslink.judging.protocol.Judge"
         )
+    try:
+        json.dumps(dict(bare.identity))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the judge {bare.name} has an identity that is no JSON; use texts, numbers and lists"
+        ) from None
     return bare
 
 

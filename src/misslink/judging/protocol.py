@@ -8,7 +8,7 @@ three exceptions below; none of them reaches a user.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -16,9 +16,18 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel
 
 from misslink.judging.schema import schema_json, strict_schema
+from misslink.prompting import Prompt
 from misslink.types import PromptRef, Usage
 
-__all__ = ["Ask", "Judge", "NotAskedError", "Probabilities", "Reply", "TryAgainError"]
+__all__ = [
+    "Ask",
+    "Judge",
+    "NotAskedError",
+    "Probabilities",
+    "Reply",
+    "TryAgainError",
+    "total_usage",
+]
 
 Probabilities = Mapping[str, Mapping[str, float]]  # place in the reply -> label -> probability
 
@@ -91,6 +100,35 @@ class Ask:
     repeat: int = 0
     alone: Callable[[], Ask] | None = field(default=None, compare=False, repr=False)
     structured: bool = True
+
+    @classmethod
+    def rendered(
+        cls,
+        prompt: Prompt,
+        inputs: Mapping[str, Any],
+        schema: type[BaseModel],
+        *,
+        repeat: int = 0,
+        alone: Callable[[], Ask] | None = None,
+        structured: bool = True,
+    ) -> Ask:
+        """Return the question that a prompt makes of `inputs`.
+
+        Raises
+        ------
+        InputError
+            The prompt cannot be rendered; with its line.
+        """
+        return cls(
+            name=prompt.ref.name,
+            inputs=inputs,
+            messages=prompt.messages(inputs),
+            schema=schema,
+            prompt=prompt.ref,
+            repeat=repeat,
+            alone=alone,
+            structured=structured,
+        )
 
     @property
     def json_schema(self) -> dict[str, Any]:
@@ -171,6 +209,34 @@ class Reply:
         if of_label is None:
             return None
         return min(1.0, sum(of_label.get(label, 0.0) for label in labels))
+
+
+def total_usage(replies: Iterable[Reply]) -> Usage | None:
+    """Return what several replies used together.
+
+    Parameters
+    ----------
+    replies : iterable of Reply
+        One that does not say what it used adds nothing.
+
+    Returns
+    -------
+    Usage or None
+        A count that none of them tells is None; None as a whole where none has a usage, or there
+        are no replies.
+    """
+    usages = [reply.usage for reply in replies if reply.usage is not None]
+    if not usages:
+        return None
+    return Usage(
+        prompt_tokens=_total(usage.prompt_tokens for usage in usages),
+        completion_tokens=_total(usage.completion_tokens for usage in usages),
+    )
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 class Judge(Protocol):

@@ -81,7 +81,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
         which = uuid.uuid4().hex if brought is None and options.spec is None else None
         identity = judge and dict(judge.identity)
         asked = [prompts.load(name).ref for name in prompts.names()]
-        told = [settings, which, options.terms.repeats, asked]
+        told = [settings, which, options.terms.repeats, options.terms.context_length, asked]
         inputs = content_hash([gold.cases, brought, identity, told])
         code = code_hash(options.spec) if options.spec else which
         app_settings = [settings[name] for name in ("app", "k", "depth", "id_key", "input_key")]

@@ -204,7 +204,9 @@ def _read(name: str, folder: Path) -> Prompt:
         raise InputError(
             f"it calls itself '{ref.name}'; the name is that of the file", path=path, field="name"
         )
-    template = Template(text[front.end() :], str(path), text[: front.end()].count("\n") + 1)
+    first_line = text[: front.end()].count("\n") + 1
+    ours = path.is_relative_to(prompts_folder())
+    template = Template(text[front.end() :], str(path), first_line, sandboxed=not ours)
     return Prompt(ref, schema, fields, template, text, str(path))
 
 

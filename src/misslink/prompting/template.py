@@ -35,6 +35,8 @@ class Template:
         Where it comes from, for messages.
     first_line : int
         The line of that file at which `source` begins, from 1.
+    sandboxed : bool
+        Whether somebody else wrote it. Misslink's own need no sandbox, which halves the time.
 
     Attributes
     ----------
@@ -48,11 +50,10 @@ class Template:
         with the file and the line.
     """
 
-    def __init__(self, source: str, path: str, first_line: int) -> None:
+    def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
         self._path, self._first = path, first_line
-        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-            undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
+        kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
+        environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         try:
             tree = environment.parse(source)
             self._template = environment.from_string(source)

@@ -82,9 +82,11 @@ def _not_believed(run: Run) -> Iterator[str]:
 def _cascade(cascade: Mapping[str, JsonValue]) -> Iterator[str]:
     if not cascade:
         return
+    share = shown("share", estimate_in(cascade, "share_dear")).text
     yield (
         "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
-        f"{shown('share', estimate_in(cascade, 'share_dear')).text} of the questions."
+        f"{share} of the questions. Who decided a case decided every metric of it; what the cheap "
+        "judge does not judge (context sufficiency, helpfulness) rests on the other cases alone."
     )
     agreement = shown("agreement", estimate_in(cascade, "agreement"))
     if agreement.measured:

@@ -34,6 +34,12 @@ def test_without_a_schema_parameter_the_schema_stands_in_the_system_message(stru
     )
 
 
+def test_each_sample_of_a_question_has_a_seed_of_its_own():
+    """A server that honours the seed would draw the same sample again."""
+    seeds = [Dialect().request(replace(small_ask(1), repeat=n), **SETTINGS)["seed"] for n in (0, 2)]
+    assert seeds == [7, 9]
+
+
 def test_a_seed_of_none_is_not_sent():
     assert "seed" not in Dialect().request(small_ask(1), **{**SETTINGS, "seed": None})
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import pytest
 
@@ -51,14 +50,9 @@ number = 7
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
+def _folder(tmp_path, monkeypatch, imports_forgotten):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    known = set(sys.modules)
     (tmp_path / "my_judge.py").write_text(JUDGE, encoding="utf-8")
-    yield
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize("spec", ["my_judge.py:mine", "my_judge.py:Mine", "my_judge.py:make"])

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from misslink.judging.models.reading import read_answer, read_completion, said_in
+from misslink.judging.models.reading import read_completion, said_in
 from misslink.judging.protocol import Reply
 from misslink.types import Usage
 
@@ -18,56 +18,6 @@ class Said(BaseModel):
 
 PLAIN = '{"label": "yes", "score": 3}'
 EXPECTED = Said(label="yes", score=3)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        PLAIN,
-        f"\n {PLAIN}\n",
-        f"```json\n{PLAIN}\n```",
-        f"```\n{PLAIN}\n```\nI hope this helps.",
-        f"<think>First {{label}}, then the score.</think>\n{PLAIN}",
-        f'<think>Is it {{"label": "no", "score": 1}}?</think>{PLAIN}',
-        f'Is it {{"label": "no", "score": 1}}?\n</think>\n\n{PLAIN}',
-        f"[THINK]Hm.[/THINK]{PLAIN}",
-        f"<think></think><reasoning>{{}}</reasoning>```json\n{PLAIN}\n```",
-        f"Sure! Here is the JSON: {PLAIN}",
-        f"The sets {{a}} and {{b}} differ. {PLAIN} That is {{all}}.",
-        'The format is {"label": "no", "score": null}. My answer: ' + PLAIN,
-        '{"label": "yes", "score": 3, "confidence": "high"}',
-        '{"label": "yes", "score": "3"}',
-    ],
-)
-def test_an_answer_is_found_however_it_is_wrapped(text):
-    assert read_answer(text, Said) == (EXPECTED, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "empty"),
-        (" \n", "empty"),
-        ("supported", "not JSON"),
-        ('{"label": "yes", "score": 3', "not JSON"),
-        ('{"label": "yes"}', "score: Field required"),
-        ('{"label": "yes", "score": "many"}', "score: "),
-        ("[1, 2]", "does not fit"),
-        ("{" * 50_000, "not JSON"),
-        ("}{", "not JSON"),
-        (f"<think>Perhaps {PLAIN}? Or", "done thinking"),
-    ],
-)
-def test_what_is_no_answer_is_none_with_a_reason(text, why):
-    answer, problem = read_answer(text, Said)
-    assert answer is None
-    assert why in problem
-
-
-def test_braces_inside_a_quote_do_not_end_the_answer():
-    text = json.dumps({"label": 'a "quote} with { braces', "score": None})
-    answer, _ = read_answer(f"Here: {text} Done.", Said)
-    assert answer == Said(label='a "quote} with { braces', score=None)
 
 
 def completion(message, finish="stop", **more):
@@ -134,37 +84,19 @@ def test_usage_of_a_strange_shape_is_missing_not_zero():
     assert read_completion(completion({"content": PLAIN}, usage=[1]), Said).usage is None
 
 
+@pytest.mark.parametrize(("text", "read"), [("Yes.", True), ("I see no conflict", False)])
+def test_one_word_that_was_asked_for_is_read_as_its_label(text, read):
+    class Label(BaseModel):
+        supported: Literal["yes", "no"]
+
+    reply = read_completion(completion({"content": text}), Label, structured=False)
+    assert (reply.parsed == Label(supported="yes")) is read
+    assert bool(reply.problem) is not read
+    assert reply.came
+
+
 def test_nothing_is_nothing():
     assert not Reply.nothing("the server hung up").came
-
-
-class Label(BaseModel):
-    supported: Literal["yes", "no", "not sure"]
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        ("yes", "yes"),
-        (" No.\n", "no"),
-        ("**YES**", "yes"),
-        ("No, although yes would be kinder.", "no"),
-        ("The answer is yes.", "yes"),
-        ("not sure", "not sure"),
-        ("<think>yes? no?</think>no", "no"),
-        ("yes? no?</think>no", "no"),
-        ('{"supported": "yes"}', "yes"),
-        ("I know nothing of nobody.", None),
-        ("It could be yes, or it could be no.", None),
-        ("<think>yes", None),
-        ("", None),
-    ],
-)
-def test_one_word_is_read_as_the_label(text, label):
-    reply = read_completion(completion({"content": text}), Label, structured=False)
-    assert (reply.parsed.supported if reply.parsed else None) == label
-    assert bool(reply.problem) == (label is None)
-    assert reply.came
 
 
 def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():

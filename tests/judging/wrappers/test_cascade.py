@@ -182,6 +182,27 @@ def test_a_question_that_is_not_put_stays_not_put():
     assert cascade.summary()["asked"] == 0
 
 
+def test_an_audit_that_the_budget_ends_keeps_what_the_cheap_judge_decided():
+    dear = Judge("dear", raises=NotAskedError("the budget is used up"))
+    cascade = Cascade(Judge("cheap", 0.99), dear, band=BAND, audit=1)
+    (reply,) = ask(cascade)
+    assert reply.judge == "cheap"
+    assert (cascade.summary()["drawn"], cascade.summary()["asked"]) == (0, 1)
+
+
+def test_the_audit_reads_a_short_claim_with_its_question():
+    class Short(Judge):
+        async def ask(self, ask):
+            reply = await super().ask(ask)
+            claim = reply.parsed.claims[0].model_copy(update={"text": "Daily.", "quote": "daily"})
+            return replace(reply, parsed=reply.parsed.model_copy(update={"claims": (claim,)}))
+
+    asked = examine("How often does the ferry leave?", ("The ferry leaves daily.",), "Daily.")
+    cascade = Cascade(Judge("cheap", 0.99), Short("dear", 0.99), band=BAND, audit=1)
+    ask(cascade, asked)
+    assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 1)
+
+
 def test_only_the_dear_judges_replies_are_in_the_ledger_and_paid_once(judge_server, tmp_path):
     judge_server.script = honest
 

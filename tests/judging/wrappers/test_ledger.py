@@ -1,84 +1,20 @@
+"""What is paid for once is not paid for again."""
+
 from __future__ import annotations
 
 import asyncio
 import json
-import resource
-import signal
-import sqlite3
-import subprocess
-import sys
-import threading
-from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from through_ledger import Scripted, ledger, parsed, put_to, replies
 
 from honest_judge import small_ask
-from judge_faults import after, broken_json, no_schema, status
+from judge_faults import after, no_schema, status
 from judge_server import JudgeServer
-from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.examination import LabelAlone
-from misslink.judging.models.openai import open_openai
+from misslink.errors import JudgeUnreachableError
 from misslink.judging.protocol import NotAskedError, Reply
 from misslink.judging.wrappers.ledger import Ledger
-from misslink.judging.wrappers.throttle import Throttle
-from misslink.types import Usage
-
-KEY = "sk-secret-0123456789"
-TESTS = Path(__file__).parents[2]
-ASK_IN_A_PROCESS = """
-import asyncio, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from honest_judge import small_ask
-from misslink.judging.opening import open_judge
-from misslink.judging.terms import Terms
-
-async def put(url, path, count, concurrency):
-    terms = Terms(base_url=url)
-    judge = open_judge(
-        "openai:test-judge", ledger=Path(path), concurrency=int(concurrency), terms=terms
-    )
-    asks = [small_ask(n) for n in range(int(count))]
-    replies = await asyncio.gather(*(judge.ask(ask) for ask in asks))
-    await judge.close()
-    spent = judge.usage()
-    print(sum(r.parsed is not None for r in replies), spent["calls"], spent["from_ledger"])
-
-asyncio.run(put(*sys.argv[2:]))
-"""
-
-
-@asynccontextmanager
-async def ledger(server, path, concurrency=8, **options):
-    settings = {"base_url": server.url, **options}
-    judge = Ledger(Throttle(open_openai("test-judge", **settings), concurrency, retries=0), path)
-    try:
-        yield judge
-    finally:
-        await judge.close()
-
-
-def replies(server, path, numbers, **options):
-    """Ask once each; return the replies and the ledger."""
-
-    async def put():
-        async with ledger(server, path, **options) as judge:
-            asks = (judge.ask(small_ask(n)) for n in numbers)
-            return await asyncio.gather(*asks), judge
-
-    return asyncio.run(put())
-
-
-def process(server, path, count, concurrency=4):
-    command = [sys.executable, "-c", ASK_IN_A_PROCESS, TESTS, server.url, path]
-    return subprocess.Popen(
-        [*command, str(count), str(concurrency)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_a_second_run_asks_nothing_and_gets_the_same(judge_server, tmp_path):
@@ -142,16 +78,6 @@ def test_each_repetition_is_a_question_of_its_own(judge_server, tmp_path):
     assert asyncio.run(put()) == (3, 1)
 
 
-def test_an_unreadable_reply_was_paid_for_and_is_kept(judge_server, tmp_path):
-    judge_server.script = broken_json
-    (first,), _ = replies(judge_server, tmp_path / "l", [1])
-    judge_server.script = None
-    (second,), _ = replies(judge_server, tmp_path / "l", [1])
-    assert len(judge_server.calls) == 1
-    assert second.parsed is None
-    assert (second.raw, second.problem) == (first.raw, first.problem)
-
-
 def test_what_never_came_is_asked_again(judge_server, tmp_path):
     judge_server.script = after(1, status(500))
     (first,), judge = replies(judge_server, tmp_path / "l", [1])
@@ -164,154 +90,6 @@ def test_what_never_came_is_asked_again(judge_server, tmp_path):
     }
     (second,), _ = replies(judge_server, tmp_path / "l", [1])
     assert second.parsed is not None
-
-
-def test_it_knows_whether_it_holds_replies_of_this_judge(judge_server, tmp_path):
-    async def holds(**options):
-        async with ledger(judge_server, tmp_path / "l", **options) as judge:
-            return judge.holds_any()
-
-    assert not asyncio.run(holds())
-    replies(judge_server, tmp_path / "l", [1])
-    assert asyncio.run(holds())
-    assert not asyncio.run(holds(seed=1))
-
-
-def test_probabilities_come_back_too(tmp_path):
-    class Sure:
-        name = "sure"
-        identity = {"judge": "sure"}  # noqa: RUF012 - a constant of this test
-
-        async def ask(self, ask):
-            answer = {"claims": [], "passages": [], "response": "answers"}
-            parsed = ask.schema.model_validate(answer)
-            return Reply(parsed, "raw", probabilities={"claims.0.support": {"supported": 0.25}})
-
-        async def close(self):
-            pass
-
-    async def put():
-        judge = Ledger(Sure(), tmp_path / "l")
-        found = [await judge.ask(small_ask(1)) for _ in range(2)]
-        await judge.close()
-        return found, judge.calls
-
-    found, calls = asyncio.run(put())
-    assert calls == 1
-    assert [reply.probabilities for reply in found] == [
-        {"claims.0.support": {"supported": 0.25}}
-    ] * 2
-    assert [reply.usage for reply in found] == [None, None]
-
-
-def test_no_byte_of_the_key_or_a_header_is_in_the_files(judge_server, tmp_path):
-    judge_server.key = KEY
-    judge_server.script = lambda _: f"I was given {KEY}"
-    folder = tmp_path / "kept"
-
-    async def put():
-        async with ledger(judge_server, folder / "l", api_key=KEY) as judge:
-            await judge.ask(small_ask(1))
-            return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-    in_use = asyncio.run(put())
-    assert set(in_use) == {"l", "l-wal", "l-shm"}
-    closed = {file.name: file.read_bytes() for file in folder.iterdir()}
-    for files in (in_use, closed):
-        content = b"".join(files.values())
-        assert b"I was given [key]" in content  # what was said is there
-        assert KEY.encode() not in content
-        assert not any(word in content.lower() for word in (b"bearer", b"authorization"))
-
-
-def test_a_text_that_is_asked_twice_is_kept_once(judge_server, tmp_path):
-    async def put():
-        async with ledger(judge_server, tmp_path / "l") as judge:
-            for ask in (small_ask(1), replace(small_ask(1), repeat=1), small_ask(2)):
-                await judge.ask(ask)
-
-    asyncio.run(put())
-    with sqlite3.connect(tmp_path / "l") as file:
-        texts = [text for (text,) in file.execute("SELECT content FROM texts")]
-    system, first, second = (
-        small_ask(1).messages[0]["content"],
-        small_ask(1).messages[1]["content"],
-        small_ask(2).messages[1]["content"],
-    )
-    assert texts == [system, first, second]
-
-
-class Scripted:
-    """A judge of somebody's own that says what it is told, and knows what its server can do."""
-
-    name = "scripted"
-
-    def __init__(self, reply=None, abilities=None, identity="scripted"):
-        self.identity = {"judge": identity}
-        self.reply = reply
-        self.abilities = abilities
-        self.learnt = []
-
-    def learn(self, abilities):
-        self.learnt.append(dict(abilities))
-
-    async def ask(self, ask):
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return self.reply
-
-    async def close(self):
-        pass
-
-
-def parsed(**more):
-    return small_ask(1).schema(claims=(), passages=(), response="answers", **more)
-
-
-def put_to(judge, path, *asks):
-    """Ask a judge through a ledger; return the replies and the usage."""
-
-    async def put():
-        kept = Ledger(Throttle(judge, 4, retries=0), path)
-        try:
-            return [await kept.ask(ask) for ask in asks], kept.usage()
-        finally:
-            await kept.close()
-
-    return asyncio.run(put())
-
-
-def test_what_a_judge_found_out_is_told_to_the_next_one(tmp_path):
-    first = Scripted(Reply(parsed(), "said"), {"structure": "json_object", "price": {"in": 0.1}})
-    put_to(first, tmp_path / "l", small_ask(1))
-    assert first.learnt == []
-    second = Scripted(Reply(parsed(), "said"), {"structure": "plain"})
-    put_to(second, tmp_path / "l", small_ask(1))  # asks nothing, so nothing new is found out
-    assert second.learnt == [{"structure": "json_object", "price": {"in": 0.1}}]
-    put_to(second, tmp_path / "l", small_ask(2))
-    third = Scripted(identity="scripted")
-    put_to(third, tmp_path / "l")
-    assert third.learnt == [{"structure": "plain"}]
-    stranger = Scripted(identity="another")
-    put_to(stranger, tmp_path / "l")
-    assert stranger.learnt == []
-
-
-def test_a_judge_without_abilities_is_told_none(tmp_path):
-    put_to(Scripted(Reply(parsed(), "said")), tmp_path / "l", small_ask(1))
-    again = Scripted()
-    put_to(again, tmp_path / "l")
-    assert again.learnt == []
-
-
-def test_a_resumed_run_asks_the_server_as_the_first_one_did(judge_server, tmp_path):
-    judge_server.script = no_schema
-    replies(judge_server, tmp_path / "l", [1])
-    assert [call.status for call in judge_server.calls] == [400, 200]
-    judge_server.calls.clear()
-    replies(judge_server, tmp_path / "l", [2])
-    (call,) = judge_server.calls
-    assert (call.status, call.body["response_format"]["type"]) == (200, "json_object")
 
 
 @pytest.mark.parametrize(
@@ -332,6 +110,17 @@ def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
     (reply,), _ = put_to(Scripted(Reply(parsed(), "said")), path, small_ask(1))
     assert reply.parsed is not None
     assert not reply.from_ledger
+
+
+def test_it_knows_whether_it_holds_replies_of_this_judge(judge_server, tmp_path):
+    async def holds(**options):
+        async with ledger(judge_server, tmp_path / "l", **options) as judge:
+            return judge.holds_any()
+
+    assert not asyncio.run(holds())
+    replies(judge_server, tmp_path / "l", [1])
+    assert asyncio.run(holds())
+    assert not asyncio.run(holds(seed=1))
 
 
 def test_whether_a_reply_is_kept_is_known_without_asking(judge_server, tmp_path):
@@ -380,148 +169,34 @@ def test_replies_without_reported_tokens_teach_nothing_about_tokens(tmp_path):
     assert spent == []
 
 
-def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
-    half = "half \ud800 of a character"
-    usage_beyond_belief = Usage(prompt_tokens=10**30)
-    readable = Reply(
-        small_ask(1).schema(
-            claims=[{"text": half, "support": "supported"}], passages=(), response="answers"
-        ),
-        half,
-        Usage(prompt_tokens=10**30, completion_tokens=7),
-    )
-    for number, reply in enumerate(
-        (Reply(None, half, usage_beyond_belief, problem=half), readable)
-    ):
-        (now,), usage = put_to(Scripted(reply), tmp_path / "l", small_ask(number))
-        (later,), _ = put_to(Scripted(), tmp_path / "l", small_ask(number))
-        assert later == replace(now, from_ledger=True)
-        assert now.raw == "half ? of a character"
-        assert usage["prompt_tokens"] is None
-    assert now.parsed.claims[0].text == "half ? of a character"
-    assert now.usage == Usage(completion_tokens=7)
+def test_what_a_judge_found_out_is_told_to_the_next_one(tmp_path):
+    first = Scripted(Reply(parsed(), "said"), {"structure": "json_object", "price": {"in": 0.1}})
+    put_to(first, tmp_path / "l", small_ask(1))
+    assert first.learnt == []
+    second = Scripted(Reply(parsed(), "said"), {"structure": "plain"})
+    put_to(second, tmp_path / "l", small_ask(1))  # asks nothing, so nothing new is found out
+    assert second.learnt == [{"structure": "json_object", "price": {"in": 0.1}}]
+    put_to(second, tmp_path / "l", small_ask(2))
+    third = Scripted(identity="scripted")
+    put_to(third, tmp_path / "l")
+    assert third.learnt == [{"structure": "plain"}]
+    stranger = Scripted(identity="another")
+    put_to(stranger, tmp_path / "l")
+    assert stranger.learnt == []
 
 
-def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
-    word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
-    put_to(Scripted(word), tmp_path / "l", small_ask(1))
-    (kept,), _ = put_to(Scripted(), tmp_path / "l", small_ask(1))
-    assert kept == replace(word, from_ledger=True)
+def test_a_judge_without_abilities_is_told_none(tmp_path):
+    put_to(Scripted(Reply(parsed(), "said")), tmp_path / "l", small_ask(1))
+    again = Scripted()
+    put_to(again, tmp_path / "l")
+    assert again.learnt == []
 
 
-def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def slow(_):
-        arrived.set()
-        go_on.wait(10)
-
-    async def put():
-        async with ledger(judge_server, tmp_path / "l", concurrency=1) as judge:
-            asked = [asyncio.create_task(judge.ask(small_ask(n))) for n in range(3)]
-            await asyncio.to_thread(arrived.wait, 10)
-            for task in asked:
-                task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
-            go_on.set()
-
-    judge_server.script = slow
-    asyncio.run(put())
-    assert len(judge_server.calls) == 1  # those that waited for a place are not asked any more
-    (kept,), judge = replies(judge_server, tmp_path / "l", [0])
-    assert kept.parsed is not None
-    assert judge.calls == 0
-
-
-def test_a_killed_run_repeats_no_finished_call(judge_server, tmp_path):
-    sixth = threading.Event()
-
-    def hang(_):
-        sixth.set()
-        judge_server.wait_until_stopped()
-
-    judge_server.script = after(5, lambda _: None, hang)
-    with process(judge_server, tmp_path / "l", 20, concurrency=1) as running:
-        assert sixth.wait(30)
-        running.send_signal(signal.SIGKILL)
-    assert running.returncode == -signal.SIGKILL
-    assert judge_server.answered == 5
-
-    judge_server.script = None
-    found, judge = replies(judge_server, tmp_path / "l", range(20))
-    assert all(reply.parsed for reply in found)
-    assert (judge.calls, judge.from_ledger) == (15, 5)
-
-
-def test_two_processes_share_a_new_ledger(judge_server, tmp_path):
-    both = [process(judge_server, tmp_path / "l", 30) for _ in range(2)]
-    said = [running.communicate(timeout=60) for running in both]
-    assert [running.returncode for running in both] == [0, 0], said
-    assert all(out.startswith("30 ") for out, _ in said)
-    _, judge = replies(judge_server, tmp_path / "l", range(30))
-    assert (judge.calls, judge.from_ledger) == (0, 30)
-
-
-def test_of_two_replies_to_one_ask_the_first_stored_serves_both(judge_server, tmp_path):
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def slow(_):
-        arrived.set()
-        go_on.wait(10)
-        return "said first, stored second"
-
-    judge_server.script = after(1, slow, lambda _: "said second, stored first")
-
-    async def put():
-        path = tmp_path / "l"
-        async with ledger(judge_server, path) as ours, ledger(judge_server, path) as theirs:
-            waiting = asyncio.create_task(ours.ask(small_ask(1)))
-            await asyncio.to_thread(arrived.wait, 10)
-            quick = await theirs.ask(small_ask(1))
-            go_on.set()
-            return quick, await waiting
-
-    quick, waited = asyncio.run(put())
-    assert quick.raw == waited.raw == "said second, stored first"
-    assert not waited.from_ledger
-    assert len(judge_server.calls) == 2
-
-
-def test_a_kept_reply_that_no_longer_fits_is_a_failure_not_a_crash(judge_server, tmp_path):
-    path = tmp_path / "l"
-    replies(judge_server, path, [1])
-    with sqlite3.connect(path) as file:
-        file.execute("UPDATE replies SET parsed = '{}'")
-    (reply,), _ = replies(judge_server, path, [1])
-    assert reply.parsed is None
-    assert "does not fit the answer schema any more" in reply.problem
-
-
-@contextmanager
-def no_file_may_grow_beyond(size):
-    """What a full disk does to a file, done by the operating system."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_disk_that_fills_up_stops_the_asking(judge_server, tmp_path):
-    path = tmp_path / "l"
-
-    async def put():
-        async with ledger(judge_server, path) as judge:
-            await judge.ask(small_ask(0))
-            with no_file_may_grow_beyond(path.with_name("l-wal").stat().st_size):
-                for n in (1, 2, 3):
-                    with pytest.raises(InputError, match="disk"):
-                        await judge.ask(small_ask(n))
-                assert (await judge.ask(small_ask(0))).from_ledger
-
-    asyncio.run(put())
-    assert len(judge_server.calls) == 2
-    found, judge = replies(judge_server, path, range(4))  # what was kept is whole, and it goes on
-    assert all(reply.parsed for reply in found)
-    assert (judge.calls, judge.from_ledger) == (3, 1)
+def test_a_resumed_run_asks_the_server_as_the_first_one_did(judge_server, tmp_path):
+    judge_server.script = no_schema
+    replies(judge_server, tmp_path / "l", [1])
+    assert [call.status for call in judge_server.calls] == [400, 200]
+    judge_server.calls.clear()
+    replies(judge_server, tmp_path / "l", [2])
+    (call,) = judge_server.calls
+    assert (call.status, call.body["response_format"]["type"]) == (200, "json_object")

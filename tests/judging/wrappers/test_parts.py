@@ -192,6 +192,26 @@ def test_a_stated_length_is_remembered_for_the_next_question(judge_server):
     assert sum(call.status == 400 for call in judge_server.calls) == refused
 
 
+def test_a_later_run_asks_as_the_first_one_did_and_pays_nothing(judge_server, tmp_path):
+    """What was asked whole before the length was learned stays whole, what was cut stays cut."""
+    judge_server.script = short(LENGTH * 3)
+    medium = [examine(QUESTION, PASSAGES[n : n + 7], ANSWER) for n in range(4)]
+    asks = [*medium[:2], ASK, *medium[2:]]
+
+    async def run():
+        bare = open_openai("test-judge", base_url=judge_server.url, max_tokens=1000)
+        judge = InParts(Repair(Ledger(bare, tmp_path / "l")))
+        replies = [await judge.ask(ask) for ask in asks]
+        await judge.close()
+        return [reply.parsed for reply in replies]
+
+    first = asyncio.run(run())
+    paid = len(judge_server.calls)
+    assert None not in first
+    assert asyncio.run(run()) == first
+    assert len(judge_server.calls) == paid
+
+
 def test_the_judges_own_context_length_counts_where_none_is_given():
     judge = Scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
     judge.context_length = LENGTH

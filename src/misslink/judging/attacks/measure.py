@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from misslink.judging.asking import put
 from misslink.judging.attacks.suite import Attack, BaseCase, Suite, load_suite
 from misslink.judging.examination import Examination, ExaminationWithReference
 from misslink.judging.metric import Finding, JudgedMetric
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge
 from misslink.prompting import BUILT_IN, Fence, Prompts
 from misslink.stats import proportion
 from misslink.text import fold
@@ -192,12 +193,7 @@ async def _look(
     if not isinstance(ask, Ask):  # a case of the suite lacks an answer
         return _Look("", None, {}, ask)
     boundary = Fence(ask.inputs).boundary
-    try:
-        reply = await judge.ask(ask)
-    except NotAskedError as limit:
-        reply = Reply.nothing(limit.reason)
-    except TryAgainError as trouble:  # a judge that nobody throttles
-        reply = Reply.nothing(trouble.problem)
+    reply = await put(judge, ask)
     if not isinstance(reply.parsed, Examination):
         problem = reply.problem or "the judge gave one word, and claims are wanted"
         return _Look(boundary, None, {}, problem)

@@ -74,7 +74,7 @@ class Dialect:
             kind = wanted.pop("type")
             body["response_format"] = {"type": kind, **({kind: wanted} if wanted else {})}
         if self.seed and seed is not None:
-            body["seed"] = seed
+            body["seed"] = seed + ask.repeat  # the same seed would draw the same sample again
         if self.logprobs:
             body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         return body | self.parameters(temperature, max_tokens)

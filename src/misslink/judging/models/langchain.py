@@ -235,7 +235,7 @@ class LangChainJudge:
         if dialect.limit is None:
             update["max_tokens"] = None
         if dialect.seed:
-            update["seed"] = self.identity["seed"]
+            update["seed"] = self.identity["seed"] + ask.repeat
         if dialect.logprobs:
             update |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         model = self._model.model_copy(update=update) if update else self._model

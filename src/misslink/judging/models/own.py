@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import importlib
-import importlib.util
 import inspect
 import json
 import re
-import sys
-import traceback
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.importing import attribute_of, import_target, with_article
 from misslink.judging.protocol import Ask, Judge, Reply
 
 __all__ = ["OwnJudge", "is_own", "load_judge"]
@@ -25,7 +19,6 @@ __all__ = ["OwnJudge", "is_own", "load_judge"]
 _PARTS = ("name", "identity", "ask", "close")
 _FILE = re.compile(r"(?P<target>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 _MODULE = re.compile(r"(?P<target>[^\W\d]\w*(?:\.[^\W\d]\w*)+):(?P<name>.*)", re.DOTALL)
-_SHOWN = 8  # names that fit into a message
 
 
 def is_own(spec: str) -> bool:
@@ -65,15 +58,8 @@ def load_judge(spec: str, options: Mapping[str, Any] | None = None) -> Judge:
         raise InputError(
             f"'{spec}' does not name a judge; write  path/to/judge.py:name  or  package.module:name"
         )
-    home = Path.cwd()
-    if str(home) not in sys.path:
-        sys.path.insert(0, str(home))
-    module = _from_file(target, home) if target.endswith(".py") else _from_module(target, home)
-    thing: Any = module
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise InputError(f"{target} has no '{part}'{_alternatives(part, thing)}")
-        thing = getattr(thing, part)
+    module = import_target(target, Path.cwd())
+    thing = attribute_of(module, name, target)
     judge = _made(thing, spec, options or {})
     _check(judge, spec)
     source = getattr(module, "__file__", None)
@@ -126,64 +112,6 @@ def _split(spec: str) -> tuple[str, str] | None:
     return match and (match["target"], (match["name"] or "").strip())
 
 
-def _from_file(target: str, home: Path) -> ModuleType:
-    path = (home / target).expanduser().resolve()
-    if not path.is_file():
-        near = difflib.get_close_matches(path.name, [f.name for f in path.parent.glob("*.py")], 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise InputError(f"there is no file {target} in {home}{hint}")
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    # A judge called json.py must not become everybody's json.
-    name = f"misslink_judge_{zlib.crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{target} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickle look their module up while it runs
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        sys.modules.pop(name, None)
-        raise _broken(target, error, path) from error
-    return module
-
-
-def _from_module(target: str, home: Path) -> ModuleType:
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(target)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if target == missing or target.startswith(f"{missing}."):
-            raise InputError(
-                f"there is no module '{missing}' in {home} or among the installed packages"
-            ) from error
-        raise _broken(target, error) from error
-    except (Exception, SystemExit) as error:
-        raise _broken(target, error) from error
-
-
-def _broken(target: str, error: BaseException, path: Path | None = None) -> InputError:
-    last = traceback.format_exception_only(error)[-1].strip()
-    line: int | None = None
-    if isinstance(error, SyntaxError):
-        line = error.lineno if path is not None else None
-    elif path is not None:
-        steps = traceback.extract_tb(error.__traceback__)
-        line = next((s.lineno for s in reversed(steps) if s.filename == str(path)), None)
-    return InputError(f"importing {target} failed: {last}", path=path, line=line)
-
-
-def _alternatives(name: str, owner: Any) -> str:
-    public = [known for known in dir(owner) if not known.startswith("_")]
-    near = difflib.get_close_matches(name, public, n=3)
-    if near:
-        return f"; did you mean {' or '.join(map(repr, near))}?"
-    mine = [known for known in public if not inspect.ismodule(getattr(owner, known, None))]
-    return f"; it has {', '.join(mine[:_SHOWN])}" if mine else "; it is empty"
-
-
 def _made(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
     """The judge that `thing` is or makes."""
     is_judge = not inspect.isclass(thing) and hasattr(thing, "ask")
@@ -215,7 +143,7 @@ def _check(judge: Any, spec: str) -> None:
     lacking = [part for part in _PARTS if not hasattr(judge, part)]
     if lacking:
         raise InputError(
-            f"{spec} is {_article(type(judge).__name__)} and no judge, it lacks "
+            f"{spec} is {with_article(type(judge).__name__)} and no judge, it lacks "
             f"{', '.join(lacking)}; see misslink.judging.protocol.Judge"
         )
     for part in ("ask", "close"):
@@ -230,7 +158,3 @@ def _check(judge: Any, spec: str) -> None:
             f"{spec}: its identity must be a mapping of JSON values, such as "
             f'{{"model": "mine", "version": 1}} ({problem})'
         ) from None
-
-
-def _article(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

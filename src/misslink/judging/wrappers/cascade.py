@@ -14,7 +14,7 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.judging.claims import read_claims
 from misslink.judging.examination import Examination
-from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
 from misslink.stats import proportion
 from misslink.types import Passage
 
@@ -134,8 +134,12 @@ class Cascade:
         if not self._draws(ask):
             self._seen_by[self.cheap.name] += 1
             return replace(cheap, judge=cheap.judge or self.cheap.name)
+        try:
+            dear = await self._ask_dear(ask)
+        except NotAskedError:  # the budget is spent, and this question is answered already
+            self._seen_by[self.cheap.name] += 1
+            return replace(cheap, judge=cheap.judge or self.cheap.name)
         self._drawn += 1
-        dear = await self._ask_dear(ask)
         second = _is_faithful(ask, dear)
         if second is not None:
             self._audited.append(second == decided)
@@ -220,7 +224,7 @@ def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
         Passage(id=str(number), text=text, rank=number)
         for number, text in enumerate(ask.inputs["passages"], start=1)
     ]
-    claims = read_claims(reply, ask.inputs["answer"], passages)
+    claims = read_claims(reply, ask.inputs["answer"], passages, ask.inputs["question"])
     return all(claim.support == "supported" for claim in claims) if claims else None
 
 

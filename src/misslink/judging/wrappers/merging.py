@@ -10,13 +10,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from misslink.judging.examination import Examination, PassageSaid
-from misslink.judging.protocol import Ask, Reply
+from misslink.judging.protocol import Ask, Reply, total_usage
 from misslink.judging.quotes import verified
 from misslink.judging.wrappers.packing import Piece
 from misslink.prompting import Prompts
-from misslink.types import Support, Usage
+from misslink.types import Support
 
-__all__ = ["ClaimHeld", "ExaminationPart", "Part", "examine_part", "in_sum", "merge", "raws"]
+__all__ = ["ClaimHeld", "ExaminationPart", "Part", "examine_part", "merge", "raws"]
 
 _Chance = Mapping[str, float]
 
@@ -72,21 +72,13 @@ def examine_part(
     repeat : int
         Which sample is wanted, from 0.
     """
-    prompt = prompts.load("examination_part")
     inputs = {
         "question": question,
         "answer": answer,
         "claims": tuple(claims),
         "passages": tuple(passages),
     }
-    return Ask(
-        name=prompt.ref.name,
-        inputs=inputs,
-        messages=prompt.messages(inputs),
-        schema=ExaminationPart,
-        prompt=prompt.ref,
-        repeat=repeat,
-    )
+    return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart, repeat=repeat)
 
 
 def merge(parts: Sequence[Part], question: str) -> Reply:
@@ -133,7 +125,7 @@ def merge(parts: Sequence[Part], question: str) -> Reply:
     return Reply(
         parsed=first.model_copy(update=update),
         raw=raws(replies),
-        usage=in_sum(replies),
+        usage=total_usage(replies),
         probabilities=chances,
         from_ledger=all(reply.from_ledger for reply in replies),
         judge=next((reply.judge for reply in replies if reply.judge), None),
@@ -148,22 +140,6 @@ def raws(replies: Sequence[Reply]) -> str:
         if reply.raw
     )
     return "\n".join(lines)
-
-
-def in_sum(replies: Sequence[Reply]) -> Usage | None:
-    """What several replies used together; None where none says."""
-    usages = [reply.usage for reply in replies if reply.usage is not None]
-    if not usages:
-        return None
-
-    def total(counts: list[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
-
-    return Usage(
-        prompt_tokens=total([usage.prompt_tokens for usage in usages]),
-        completion_tokens=total([usage.completion_tokens for usage in usages]),
-    )
 
 
 @dataclass(frozen=True)

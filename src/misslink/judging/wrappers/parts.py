@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.judging.examination import Examination, LabelAlone, examine
-from misslink.judging.protocol import Ask, Judge, Reply
+from misslink.judging.protocol import Ask, Judge, Reply, total_usage
 from misslink.judging.wrappers.merging import (
     ExaminationPart,
     Part,
     examine_part,
-    in_sum,
     merge,
     raws,
 )
@@ -90,7 +89,7 @@ class InParts:
             return await self.judge.ask(ask)
         limit = self._limit()
         needed = size_of(ask) + self._reply_room(case)
-        if limit is None or needed <= limit:
+        if limit is None or needed <= limit or self._kept(ask):
             reply = await self.judge.ask(ask)
             refused = _refusal(reply)
             if refused is None:
@@ -103,6 +102,8 @@ class InParts:
                 break
             limit = self._shorter(refused, limit)
             reply = await self._in_parts(case, limit)
+        if reply.came:
+            self._learn(limit)
         return reply
 
     async def foresee(self, ask: Ask) -> tuple[Ask, ...]:
@@ -149,9 +150,25 @@ class InParts:
         """How much to try after a refusal: what the judge says it takes, or half as much."""
         stated = _STATED.search(refusal)
         if stated and int(stated.group(1)) < tried:
-            self._learned = int(stated.group(1))
-            return self._learned
+            return int(stated.group(1))
         return tried // 2
+
+    def _learn(self, limit: int) -> None:
+        """Remember a length that the judge takes, also for a later run with the same ledger."""
+        self._learned = min(limit, self._learned or limit)
+        innermost = self._innermost()
+        if getattr(innermost, "context_length", 0) is None:
+            innermost.context_length = self._learned  # type: ignore[attr-defined]
+
+    def _kept(self, ask: Ask) -> bool:
+        """Whether the whole question was answered before its judge's length was known."""
+        judge: Judge | None = self.judge
+        while judge is not None:
+            holds = getattr(judge, "holds", None)
+            if holds is not None:
+                return bool(holds(ask))
+            judge = getattr(judge, "judge", None)
+        return False
 
     async def _in_parts(self, case: _Case, limit: int) -> Reply:
         alone = size_of(self._examine(case, ())) + self._reply_room(case)
@@ -256,7 +273,7 @@ def _together(replies: Sequence[Reply]) -> Reply:
     return replace(
         replies[-1],
         raw=raws(replies),
-        usage=in_sum(replies),
+        usage=total_usage(replies),
         from_ledger=all(reply.from_ledger for reply in replies),
     )
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from misslink.judging.endings import CUT_OFF, DECLINED, WITHHELD
 from misslink.judging.labels import read_label
-from misslink.judging.protocol import Ask, Judge, Reply
+from misslink.judging.protocol import Ask, Judge, Reply, total_usage
 from misslink.prompting.fence import LABELS, Fence
-from misslink.types import Usage
 
 __all__ = ["Repair", "asked_again"]
 
@@ -71,7 +70,7 @@ class Repair:
         readable = calls[-1].parsed is not None
         return replace(
             calls[-1] if readable else first,
-            usage=_total(calls),
+            usage=total_usage(calls),
             problem=None if readable else "; ".join(steps),
             from_ledger=all(call.from_ledger for call in calls),
         )
@@ -152,16 +151,3 @@ def _problem(reply: Reply) -> str:
     if reply.parsed is not None:
         return "it could be read"
     return reply.problem or "the reply cannot be read"
-
-
-def _total(replies: Sequence[Reply]) -> Usage | None:
-    """What all calls used; None where none says."""
-    usages = [reply.usage for reply in replies if reply.usage is not None]
-    prompt = [usage.prompt_tokens for usage in usages if usage.prompt_tokens is not None]
-    completion = [u.completion_tokens for u in usages if u.completion_tokens is not None]
-    if not usages:
-        return None
-    return Usage(
-        prompt_tokens=sum(prompt) if prompt else None,
-        completion_tokens=sum(completion) if completion else None,
-    )

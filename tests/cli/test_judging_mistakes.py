@@ -1,0 +1,137 @@
+"""What a mistake about the judge costs: one sentence, an exit code, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judged_app import COMMAND, JUDGE, PRICES, app_was_asked, short_cases
+from misslink.prompting import prompts_folder
+
+
+def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_server):
+    short_cases(1)
+    shutil.copytree(prompts_folder(), "mine", ignore=shutil.ignore_patterns("de"))
+    path = Path("mine/examination.jinja")
+    text = path.read_text(encoding="utf-8")
+    broken = text.replace('{{ fence("answer", answer) }}', "{{ answer }}")
+    assert broken != text
+    path.write_text(broken, encoding="utf-8")
+    line = broken[: broken.index("{{ answer }}")].count("\n") + 1
+    told = evaluate("--prompts", "mine", expect=2)
+    assert f"mine/examination.jinja, line {line}" in told
+    assert told.strip().count("\n") == 0
+    assert (judge_server.calls, app_was_asked()) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-cost", "1"], "--max-cost needs prices: add --price-in and --price-out"),
+        (["--price-in", "1"], "give both prices"),
+        (["--repeats", "0"], "--repeats is 0"),
+        (["--audit", "2"], "--audit is 2; it is a share"),
+        (["--max-calls", "-1"], "--max-calls is -1"),
+        (["--rpm", "0"], "--rpm is 0"),
+        (["--deadline", "0"], "--deadline is 0"),
+        (["--timeout", "nan"], "--timeout is nan"),
+        (["--max-cost", "nan", *PRICES], "--max-cost is nan"),
+        (["--temperature", "-1"], "--temperature is -1"),
+        (["--context-length", "-5"], "--context-length is -5"),
+        (["--prompts", "nowhere"], "nowhere: there is no such folder of prompts"),
+        (["--judge", "cascade:embedded"], "cascade:embedded,openai:MODEL"),
+        (["--judge", f"cascade:{JUDGE},embedded"], "cannot be the first of a cascade"),
+        (["--judge", "langchain:openai"], "needs a provider and a model"),
+        (["--judge", "openai-responses"], "needs a model"),
+        (["--judge", "llamacpp:nowhere.gguf"], "nowhere.gguf"),
+        (["--judge", "mine.py:judge"], "there is no file mine.py"),
+        (["--ledger", "."], "the ledger is a file and this is a folder"),
+        (["--ledger", "app.py"], "this file is no ledger"),
+        (["--ledger", "app.py/ledger"], "the ledger's folder cannot be made"),
+        (["--ledger", "/dev/full"], "/dev/full"),
+        (["--out", "app.py/run"], "cannot be written"),
+    ],
+)
+def test_a_mistake_costs_one_sentence_and_nothing_else(evaluate, judge_server, options, message):
+    short_cases(1)
+    told = evaluate(*options, expect=2)
+    assert message in told
+    assert told.strip().count("\n") == 0
+    assert (judge_server.calls, app_was_asked()) == ([], 0)
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["ping"], "Missing option '--judge'"),
+        (["ping", "--judge", "opanai:x"], "did you mean 'openai'"),
+        (["ping", "--judge", "none"], "none"),
+        (["attack", "--judge", "none"], "there is no judge to attack"),
+        (["attack", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
+        (["attack", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
+        (["attack", "--judge", JUDGE, "--ledger", "."], "this is a folder"),
+        (["prefer", "a", "b", "--judge", JUDGE], "a: this is no run folder"),
+        (["prefer", "a", "--judge", JUDGE], "run_b"),
+    ],
+)
+def test_a_mistake_with_a_command_of_the_judge_is_exit_code_2(
+    misslink, judge_server, monkeypatch, command, message
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    code, out, err = misslink("judge", *command)
+    assert (code, out) == (2, ""), err
+    assert message in err
+    assert "Traceback" not in err
+    assert judge_server.calls == []
+
+
+def program(*arguments, **options):
+    """The program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", "from misslink.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def no_file_may_grow():
+    """As on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def without_rights():
+    """As anybody but root: what is not writable by its mode cannot be written."""
+    drop_from_bounding_set, override_modes = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, override_modes, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "within", "told"),
+    [
+        (0o755, no_file_may_grow, "the ledger cannot be written, the disk"),
+        (0o555, without_rights, "the ledger cannot be written to"),
+    ],
+)
+def test_a_ledger_that_cannot_be_written_is_told_before_anything_is_asked(
+    evaluate, judge_server, mode, within, told
+):
+    short_cases(3)
+    evaluate("--max-calls", "1", "--ledger", "kept/ledger.sqlite")
+    spent = len(judge_server.calls), app_was_asked()
+    Path("kept/ledger.sqlite").chmod(mode & 0o644)
+    Path("kept").chmod(mode)
+    done = program(*COMMAND, "--ledger", "kept/ledger.sqlite", preexec_fn=within)
+    Path("kept").chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert f"kept/ledger.sqlite: {told}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (len(judge_server.calls), app_was_asked()) == spent
