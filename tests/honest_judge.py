@@ -33,18 +33,25 @@ def fenced(body: Body) -> list[tuple[str, str]]:
 
 
 def honest(body: Body) -> Body | str:
-    """Examine lexically: a sentence is supported exactly if a passage contains it."""
+    """Examine lexically: a sentence is supported exactly if a passage contains it.
+
+    Of two answers the better one is no refusal, and speaks of more of what the question names.
+    """
     texts = fenced(body)
     by_label = dict(texts)
     if "statement_1" in by_label:
         return _citations(body["messages"][-1]["content"], by_label)
+    if {"first", "second"} <= set(by_label):
+        return _preference(body, by_label)
     if "answer" not in by_label:
         return "yes"
     question, answer = by_label["question"], by_label["answer"]
     passages = [text for label, text in texts if label.startswith("passage_")]
     references = [text for label, text in texts if label.startswith("reference_")]
     declines = _DECLINES.search(fold(answer)) is not None
-    claims = [] if declines else [_claim(said, passages, references) for said in _cut(answer)]
+    numbered = [text for label, text in texts if label.startswith("claim_")]
+    stated = numbered or ([] if declines else _cut(answer))
+    claims = [_claim(said, passages, references) for said in stated]
     asked = set(content_words(question))
     quotes = [fold(claim["quote"]) for claim in claims if claim["quote"]]
     said: Body = {
@@ -61,6 +68,8 @@ def honest(body: Body) -> Body | str:
     }
     told = {word for text in passages for word in content_words(text)}
     said["sufficient"] = "yes" if asked <= told else "partly" if asked & told else "no"
+    if numbered:
+        return _part(said)
     said["helpful"] = 1 if declines else 5 if len(quotes) == len(claims) else 3
     if references:
         said["reference_claims"] = [
@@ -73,6 +82,29 @@ def honest(body: Body) -> Body | str:
             for fact in _cut(text)
         ]
     return said
+
+
+def _part(said: Body) -> Body:
+    """Of a part of a long context: the claims by number, and nothing of the answer as a whole."""
+    claims = [
+        {"claim": n, "support": claim["support"], "quote": claim["quote"]}
+        for n, claim in enumerate(said["claims"], 1)
+    ]
+    return {"claims": claims, "passages": said["passages"], "sufficient": said["sufficient"]}
+
+
+def _preference(body: Body, texts: dict[str, str]) -> Body | str:
+    """Which answer is better, as JSON where that is asked for, else in one word."""
+    asked = set(content_words(texts["question"]))
+
+    def merit(answer: str) -> tuple[bool, int]:
+        declines = _DECLINES.search(fold(answer)) is not None
+        return not declines, len(asked & set(content_words(answer)))
+
+    first, second = merit(texts["first"]), merit(texts["second"])
+    better = "tie" if first == second else "first" if first > second else "second"
+    told = any("JSON" in message["content"] for message in body["messages"])
+    return {"better": better} if told or "response_format" in body else better
 
 
 def _citations(user: str, texts: dict[str, str]) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,7 +14,12 @@ import pytest
 
 from honest_judge import honest, small_ask
 from judge_server import MODEL
+from misslink.answer.preference import Pair, Preference, prefer, which_is_better
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
+from misslink.judging.opening import open_judge
+from misslink.judging.terms import Terms
+from misslink.judging.wrappers.merging import ExaminationPart, examine_part
+from misslink.prompting import BUILT_IN, Prompts
 
 
 def request_for(ask, **changes):
@@ -55,6 +61,77 @@ def test_an_answer_that_declines_has_no_claims():
     ask = examine("Who?", ("Stones are hard.",), "I cannot answer that from the passages.")
     said = Examination.model_validate(honest(request_for(ask)))
     assert (said.claims, said.response) == ((), "declines")
+
+
+GOOD, BAD = "Newts live in ponds.", "I cannot answer that."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "better"),
+    [
+        (GOOD, BAD, "first"),
+        (BAD, GOOD, "second"),
+        (GOOD, "Stones are hard.", "first"),
+        (GOOD, "Newts live in rivers.", "tie"),
+    ],
+)
+@pytest.mark.parametrize("language", [None, "de"])
+def test_it_prefers_an_answer_to_a_refusal_and_to_what_is_beside_the_question(
+    first, second, better, language
+):
+    ask = which_is_better("Where do newts live?", first, second, prompts=Prompts.of(language))
+    assert Preference.model_validate(honest(request_for(ask))).better == better
+    in_prompt = {"messages": request_for(ask)["messages"]}
+    assert honest(in_prompt) == {"better": better}
+    assert honest({"messages": request_for(ask.alone())["messages"]}) == better
+
+
+def test_it_holds_numbered_claims_against_a_part_of_the_passages():
+    ask = examine_part(
+        "Where do newts live?",
+        "Newts live in ponds. Newts can fly.",
+        ("Newts live in ponds.", "Newts can fly."),
+        ("Stones are hard.", "Newts live in ponds, and so do frogs."),
+        prompts=BUILT_IN,
+    )
+    said = ExaminationPart.model_validate(honest(request_for(ask)))
+    assert [(claim.claim, claim.support, claim.quote) for claim in said.claims] == [
+        (1, "supported", "Newts live in ponds"),
+        (2, "unsupported", None),
+    ]
+    assert [passage.relevant for passage in said.passages] == [False, True]
+    assert said.sufficient == "yes"
+
+
+def test_it_serves_a_comparison_and_a_long_context_as_they_are_asked(judge_server):
+    filler = " ".join(["Gulls cry over the pier and the tar smells in the sun."] * 40)
+    passages = (filler, filler, filler, "Newts live in ponds, and so do frogs.")
+    long = examine("Where do newts live?", passages, GOOD)
+    terms = Terms(base_url=judge_server.url, context_length=2600, max_tokens=500)
+
+    async def asked():
+        judge = open_judge("openai:test-judge", ledger=None, concurrency=2, terms=terms)
+        try:
+            outcomes = await prefer([Pair("1", "Where do newts live?", BAD, GOOD)], judge)
+            return outcomes, await judge.ask(long)
+        finally:
+            await judge.close()
+
+    (outcome,), reply = asyncio.run(asked())
+    assert (outcome.winner, outcome.orders) == ("b", ("b", "b"))
+    assert len(judge_server.calls) > 3
+    assert [claim.support for claim in reply.parsed.claims] == ["supported"]
+
+
+def test_a_client_that_leaves_is_no_fault_of_the_server_and_anything_else_is(judge_server, capfd):
+    for problem, told in ((ConnectionResetError("gone"), ""), (KeyError("oops"), "oops")):
+        try:
+            raise problem
+        except (ConnectionResetError, KeyError):
+            judge_server._http.handle_error(None, ("127.0.0.1", 1))
+        printed = capfd.readouterr().err
+        assert told in printed
+        assert bool(told) is bool(printed)
 
 
 def test_it_speaks_chat_completions_and_counts(judge_server):

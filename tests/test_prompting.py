@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from misslink.errors import InputError
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
 from misslink.judging.quotes import find_quote
-from misslink.prompting import BUILT_IN, Prompts
+from misslink.prompting import BUILT_IN, Prompts, languages
 
 WORDS = "the old station near a wide harbour lit its granite lantern for every ship".split()  # noqa: SIM905
 
@@ -20,11 +20,13 @@ def passage(n_words, start):
     return " ".join(WORDS[(start + i) % len(WORDS)] for i in range(n_words))
 
 
-def test_the_default_question_costs_at_most_1900_tokens_on_the_agreed_case():
+@pytest.mark.parametrize("prompts", [BUILT_IN, *map(Prompts.of, languages())])
+def test_the_default_question_costs_at_most_1900_tokens_on_the_agreed_case(prompts):
     """4 passages of 150 words, a 5-sentence answer, characters / 4, the JSON schema counted."""
     passages = tuple(passage(150, i) for i in range(4))
     answer = " ".join(f"The {passage(18, i)} is old." for i in range(5))
-    ask = examine("Which harbour has the lantern of granite?", passages, answer, (answer[:300],))
+    asked = "Which harbour has the lantern of granite?", passages, answer, (answer[:300],)
+    ask = examine(*asked, prompts=prompts)
     assert ask.characters / 4 <= 1900
 
 
@@ -191,6 +193,38 @@ def test_both_blocks_are_needed(tmp_path):
         Prompts.of(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("outside", "line", "message"),
+    [
+        ("Be strict.", 10, "never sent"),
+        ("\n{# why #}\n  Be strict.\nAnd fair.", 12, "never sent"),
+        ("{{ passages|length }}", 10, "never sent"),
+        ("{% set x = 1 %}", 10, "no effect"),
+        ("{% if answer %}Be strict.{% endif %}", 10, "no effect"),
+        ("{% block more %}Be strict.{% endblock %}", 10, "no message for the block 'more'"),
+    ],
+)
+def test_what_stands_outside_of_the_blocks_is_refused_and_not_dropped(
+    tmp_path, outside, line, message
+):
+    own(tmp_path, '{{ fence("answer", answer) }}')
+    with (tmp_path / "label_alone.jinja").open("a", encoding="utf-8") as file:
+        file.write(f"{outside}\n")
+    with pytest.raises(InputError, match=message) as refused:
+        Prompts.of(tmp_path)
+    assert refused.value.line == line
+    assert "put it into the block system or user" in str(refused.value)
+
+
+def test_text_before_and_between_the_blocks_is_refused_and_comments_are_not(tmp_path):
+    user = '{{ fence("answer", answer) }}'
+    with pytest.raises(InputError, match=r"line 6: .* never sent"):
+        own(tmp_path, user, head=f"{HEAD}Be strict.\n")
+    assert messages(own(tmp_path, user, head=f"{HEAD}\n{{# Be\nstrict. #}}\n"))[0] == "Judge."
+    with pytest.raises(InputError, match=r"line 7: .* never sent"):
+        own(tmp_path, user, "Judge.{% endblock %}\nBe strict.\n{% block more %}")
+
+
 def test_a_folder_is_named_by_its_path_or_its_language(tmp_path):
     assert Prompts.of(None) is BUILT_IN
     assert Prompts.of("de").load("examination").ref != BUILT_IN.load("examination").ref
@@ -203,12 +237,19 @@ def test_a_folder_is_named_by_its_path_or_its_language(tmp_path):
         Prompts.of(tmp_path)
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN.names()])
-def test_every_built_in_prompt_can_be_loaded_in_every_language(name):
-    for prompts in (BUILT_IN, Prompts.of("de")):
-        prompt = prompts.load(name)
-        assert prompt.fields
-        assert prompt.template.variables <= BUILT_IN.load(name).template.variables
+@pytest.mark.parametrize("name", BUILT_IN.names())
+@pytest.mark.parametrize("language", languages())
+def test_a_language_has_every_prompt_in_the_same_version_and_asks_for_the_same(name, language):
+    prompt, built_in = Prompts.of(language).load(name), BUILT_IN.load(name)
+    assert prompt.path != built_in.path, "this prompt is missing, and English is asked instead"
+    assert prompt.ref.version == built_in.ref.version
+    assert prompt.schema == built_in.schema
+    assert list(prompt.fields) == list(built_in.fields)
+    assert all(prompt.fields[field] != built_in.fields[field] for field in built_in.fields)
+    assert prompt.template.variables == built_in.template.variables
+    # The data differ in nothing: only the instructions are translated.
+    user = [text.partition("{% block user %}")[2] for text in (prompt.text, built_in.text)]
+    assert user[0] == user[1]
 
 
 def test_the_german_examination_keeps_the_labels_of_the_schema():

@@ -236,11 +236,14 @@ class Claim(Noun):
     evidence : sequence of Evidence
         Quotes that were looked up and found.
     probability : float or None
-        P(supported), where the judge gives one.
+        P(supported), where the judge gives one and was not overruled.
     correct : bool or None
         Whether the reference answer agrees. None: not judged, or the reference is silent.
     note : str or None
-        Why a judge's word was not taken, say for a quote that is in no passage.
+        What a reader must know of it: why the judge's word was not taken, or how it was worded.
+    overruled : bool
+        Whether the judge's word on its support was not taken, because its quote did not hold: it
+        is then unsupported, without a probability.
     """
 
     text: str
@@ -251,6 +254,7 @@ class Claim(Noun):
     probability: Share | None = None
     correct: bool | None = None
     note: str | None = None
+    overruled: bool = False
 
 
 class PromptRef(Noun):

@@ -160,7 +160,7 @@ def test_a_deadline_skips_what_is_left_and_says_so(evaluate, judge_server):
     assert statuses() == ["scored"] * 5
 
 
-@pytest.mark.parametrize("pace", [("--rpm", "3"), ("--tpm", "2500")])
+@pytest.mark.parametrize("pace", [("--rpm", "3"), ("--tpm", "2500", "--max-tokens", "300")])
 def test_a_minute_holds_no_more_than_it_may(evaluate, judge_server, pace):
     short_cases(8)
     # The next call would have to wait a minute, which the deadline does not leave.

@@ -89,6 +89,30 @@ def test_tokens_that_nobody_reported_are_unknown_and_not_none(misslink, kept):
 
 
 @pytest.mark.usefixtures("kept")
+def test_with_prices_stats_says_what_was_paid(misslink):
+    (without,) = json.loads(misslink("stats", "--json")[1])["by_judge_and_prompt"]
+    assert without["cost"] is None
+    assert "cost" not in misslink("stats")[1]
+    prices = ("--price-in", "1000", "--price-out", "5000")
+    (found,) = json.loads(misslink("stats", *prices, "--json")[1])["by_judge_and_prompt"]
+    assert found["cost"] == pytest.approx(
+        found["prompt_tokens"] / 1000 + found["completion_tokens"] / 200
+    )
+    assert f"; cost {found['cost']:.4g};" in misslink("stats", *prices)[1]
+    code, out, err = misslink("stats", "--price-in", "1")
+    assert (code, out) == (2, "")
+    assert "give both prices" in err
+
+
+def test_tokens_that_nobody_reported_cost_nobody_knows_what(misslink, kept):
+    with sqlite3.connect(kept) as file:
+        file.execute("UPDATE replies SET completion_tokens = NULL")
+    file.close()
+    found = json.loads(misslink("stats", "--price-in", "1", "--price-out", "1", "--json")[1])
+    assert found["by_judge_and_prompt"][0]["cost"] is None
+
+
+@pytest.mark.usefixtures("kept")
 def test_export_writes_json_lines_to_stdout(misslink):
     code, out, err = misslink("export")
     rows = [json.loads(line) for line in out.splitlines()]
@@ -163,6 +187,7 @@ def test_prune_prints_one_document_too(misslink):
         (["stats", "--ledger", "nowhere"], "nowhere: there is no ledger here"),
         (["export", "--ledger", "nowhere", "--out", "o"], "nowhere: there is no ledger here"),
         (["prune", "--ledger", "nowhere", "--unreadable", "--yes"], "there is no ledger here"),
+        (["prune", "--ledger", "nowhere"], "nowhere: there is no ledger here"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_makes_no_file(misslink, arguments, said):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import typer
@@ -60,6 +62,33 @@ def test_a_difference_is_a_unified_diff(tmp_path):
     assert found["own"]["sha256"] != found["built_in"]["sha256"]
     with pytest.raises(InputError, match=r"there is no examination\.jinja in it"):
         run("diff", "examination", "--prompts", tmp_path)
+
+
+def test_what_a_folder_lacks_is_shown_to_come_from_the_built_in_prompts(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    text = BUILT_IN.load("label_alone").text
+    Path("mine/label_alone.jinja").write_text(text, encoding="utf-8")
+    listed = json.loads(run("show", "--prompts", "mine", "--json")[1])["prompts"]
+    own = {each["name"]: each["from"] for each in listed}
+    assert own.pop("label_alone") == "mine"
+    assert set(own.values()) == {"built-in"}
+    shown = run("show", "--prompts", "mine")[1]
+    assert re.search(r"label_alone +│ mine ", shown)
+    assert re.search(r"citations +│ built-in ", shown)
+    lacking = ", ".join(f"{name}.jinja" for name in BUILT_IN.names() if name != "label_alone")
+    assert f"mine has no {lacking}; the built-in prompt is asked for it, in English" in shown
+    for arguments, said in [
+        (["citations", "--prompts", "mine"], "misslink: mine has no citations.jinja"),
+        (["label_alone", "--prompts", "mine"], ""),
+        (["citations"], ""),
+        (["citations", "--prompts", "de"], ""),
+    ]:
+        assert CliRunner().invoke(app, ["show", *arguments]).stderr.startswith(said)
+        assert bool(CliRunner().invoke(app, ["show", *arguments]).stderr) is bool(said)
+    for arguments in (["show"], ["show", "--prompts", "de"]):
+        assert "has no" not in run(*arguments)[1]
 
 
 def test_a_name_that_is_none_lists_those_there_are():

@@ -116,7 +116,12 @@ def test_its_probability_is_that_of_the_least_probable_pair_if_its_quotes_are_th
     good = said((1, 1, "yes", OPENED), (2, 2, "yes", TOLL))
     assert verdict(good, answer, probabilities=places)[0].probability == 0.7
     invented = said((1, 1, "yes", OPENED), (2, 2, "yes", "a zoo"))
-    assert verdict(invented, answer, probabilities=places)[0].probability is None
+    overruled, _ = verdict(invented, answer, probabilities=places)
+    assert overruled.probability is None
+    assert [claim.overruled for claim in overruled.claims] == [False, True]
+    assert "quote" in overruled.claims[1].note
+    honest, _ = verdict(said((1, 1, "no", None), (2, 2, "no", None)), answer)
+    assert [claim.overruled for claim in honest.claims] == [False, False]
 
 
 def test_the_passages_are_counted_as_the_prompt_held_them_or_as_they_were_retrieved():

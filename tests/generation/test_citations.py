@@ -38,10 +38,14 @@ def read(answer, passages=DOCS):
         ("<sup>1,2</sup>", ["doc-1", "doc-2"]),
         ("\u00b9", ["doc-1"]),
         ("\u00b2,\u00b3", ["doc-2", "doc-3"]),
+        (" \u00b9", ["doc-1"]),
+        (" (see the harbour [2])", ["doc-2"]),
     ],
 )
 def test_every_usual_way_of_citing_is_read(marker, cited):
-    assert read(f"Gulls nest{marker}.") == [("Gulls nest.", tuple(cited), ())]
+    found = read(f"Gulls nest{marker}.")
+    assert [(names, lost) for _, names, lost in found] == [(tuple(cited), ())]
+    assert found[0][0] in ("Gulls nest.", "Gulls nest (see the harbour).")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,13 @@ def test_every_usual_way_of_citing_is_read(marker, cited):
         "Call `rows[1]`.\n```\nrows = [[1]]\n```",
         "It covers 12 km\u00b2 and 10\u00b2 piers.",
         "Take [0] of it.",
+        "Take x[1] and y[2] from the array.",
+        "The ids are in row_ids[1][2].",
+        "Then rows[1] = 5 and rows[2].name follow.",
+        "Call ``x `[1]` `` or\n~~~\nsort rows[1]\n~~~",
+        "Press [2] to go on.",
+        "To go on, press key [1] or [2].",
+        "It is 12 km \u00b2 wide, 10 \u00b2 long, x \u00b2 high.",
     ],
 )
 def test_what_only_looks_like_a_citation_is_none(answer):
@@ -87,6 +98,24 @@ def test_what_does_not_exist_is_cited_and_lost():
 def test_an_id_goes_before_a_place():
     numbered = tuple(Passage(id=name, text="t", rank=n) for n, name in enumerate("21", 1))
     assert read("Gulls nest [1].", numbered) == [("Gulls nest.", ("1",), ())]
+
+
+def test_glued_to_a_word_it_cites_and_an_index_beside_it_does_not():
+    assert read("It opens at seven[1], where x[2] is a gull[3]. Vitamin C[2] helps.") == [
+        ("It opens at seven, where x[2] is a gull.", ("doc-1", "doc-3"), ()),
+        ("Vitamin C helps.", ("doc-2",), ()),
+    ]
+    assert read("Users press keys [1]. In 1904 \u00b2 it opened.") == [
+        ("Users press keys.", ("doc-1",), ()),
+        ("In 1904 it opened.", ("doc-2",), ()),
+    ]
+
+
+def test_a_page_number_ends_no_sentence():
+    assert read("A recipe [see p. 3] is good [1, p. 3]. It is on p. 4 [2].") == [
+        ("A recipe [see p. 3] is good.", ("doc-1",), ()),
+        ("It is on p. 4.", ("doc-2",), ()),
+    ]
 
 
 def test_a_closing_list_of_sources_states_nothing():

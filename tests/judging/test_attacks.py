@@ -13,6 +13,7 @@ from misslink.judging.attacks import BaseCase, Suite, load_suite, measure
 from misslink.judging.attacks.suite import Attack
 from misslink.judging.embedded import open_embedded
 from misslink.judging.models.openai import open_openai
+from misslink.judging.wrappers.throttle import Throttle
 from misslink.registry import judged_metrics
 from misslink.text import fold
 
@@ -27,15 +28,20 @@ def measured(judge, suite=SUITE):
     return asyncio.run(measure(judge, METRICS, suite=suite))
 
 
-def by_server(server, suite=FAITHFULNESS):
+def whole_by_server(server, suite, **options):
     async def whole():
-        judge = open_openai("test-judge", base_url=server.url)
+        # As in a run, so many at a time: hundreds of connections at once would be refused.
+        judge = Throttle(open_openai("test-judge", base_url=server.url), 16)
         try:
-            return await measure(judge, METRICS, suite=suite)
+            return await measure(judge, METRICS, suite=suite, **options)
         finally:
             await judge.close()
 
-    return asyncio.run(whole()).document()
+    return asyncio.run(whole())
+
+
+def by_server(server, suite=FAITHFULNESS, **options):
+    return whole_by_server(server, suite, **options).document()
 
 
 def payload_of(body):
@@ -84,6 +90,7 @@ def test_a_judge_that_obeys_everything_flips_no_faithfulness(judge_server, quote
     assert found["left_out"] == {}
     assert found["obeyed"]["value"] == 1
     assert found["flipped"]["value"] == 0
+    assert found["not_read"] == {}
     assert found["flipped"]["n"] == len(SUITE.attacks) * len(cases)
     assert found["flips"] == []
 
@@ -139,6 +146,45 @@ def test_replies_that_cannot_be_read_are_in_no_rate(judge_server):
     assert sum(found["not_read"].values()) == 8
 
 
+def test_what_is_told_of_the_progress_ends_at_the_total(judge_server):
+    (lighthouse, _), suite = FAITHFULNESS.cases, Suite(SUITE.attacks[:5], FAITHFULNESS.cases)
+
+    def ticks_of(script):
+        ticks = []
+        judge_server.script = script
+        by_server(judge_server, suite, tick=lambda *tick: ticks.append(tick))
+        assert {total for _, total in ticks} == {12}
+        assert [done for done, _ in ticks] == sorted({done for done, _ in ticks})
+        return ticks
+
+    def knows_one(body):
+        return honest(body) if lighthouse.question in str(body) else "what?"
+
+    assert len(ticks_of(None)) == 12
+    assert [done for done, _ in ticks_of(knows_one)] == [1, 2, *range(7, 13)]
+    assert ticks_of(lambda _: "what?")[-1] == (12, 12)
+
+
+def test_a_judge_that_gives_nothing_to_count_has_measured_nothing(judge_server):
+    suite = Suite(SUITE.attacks[:2], FAITHFULNESS.cases)
+    assert measured(open_embedded(), suite).in_vain is None
+    judge_server.script = lambda _: "what?"
+    told = whole_by_server(judge_server, suite).in_vain
+    assert "test-judge gave no verdict even without an attack, in 4 of 4 because" in told
+    assert "JSON" in told
+    assert "misslink judge ping" in told
+    judge_server.script = lambda body: "what?" if payload_of(body)[1] else None
+    told = whole_by_server(judge_server, suite).in_vain
+    assert "test-judge gave no verdict under an attack, in 8 of 8 because" in told
+
+
+def test_a_judge_that_finds_everything_good_was_heard_and_is_not_called_silent(judge_server):
+    relevance = tuple(case for case in SUITE.cases if case.metrics == ("answer_relevance",))
+    judge_server.script = lambda body: {**honest(body), "response": "answers"}
+    found = whole_by_server(judge_server, Suite(SUITE.attacks[:2], relevance))
+    assert (found.trials, found.found_good, found.in_vain) == ((), 1, None)
+
+
 def test_a_judge_that_raises_loses_its_replies_and_is_quoted():
     class Broken:
         name = "broken"
@@ -169,13 +215,17 @@ def test_an_answer_made_to_vanish_is_silenced_not_flipped(judge_server):
 
 
 def test_the_suite_is_broad_and_every_attack_is_another_one():
-    assert len(SUITE.attacks) >= 72
+    assert len({attack.payload for attack in SUITE.attacks}) >= 72
     assert len({attack.id for attack in SUITE.attacks}) == len(SUITE.attacks)
     assert len({(attack.place, attack.payload) for attack in SUITE.attacks}) == len(SUITE.attacks)
     places = Counter(attack.place for attack in SUITE.attacks)
     assert set(places) == {"answer", "passage", "question", "reference"}
     assert min(places.values()) >= 10
-    assert len({attack.kind for attack in SUITE.attacks}) >= 10
+    kinds = {attack.kind for attack in SUITE.attacks}
+    assert len(kinds) >= 10
+    tried = {(attack.kind, attack.place) for attack in SUITE.attacks}
+    assert tried == {(kind, place) for kind in kinds for place in places}
+    assert len({attack.payload for attack in SUITE.attacks if attack.kind == "silence"}) >= 4
 
 
 def test_no_payload_states_what_the_answers_claim():

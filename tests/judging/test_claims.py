@@ -82,6 +82,21 @@ def test_probabilities_and_the_reference_reach_their_claims():
     assert [c.probability for c in found] == [None, 0.25, None]
 
 
+@pytest.mark.parametrize("support", ["supported", "contradicted"])
+def test_a_judge_that_is_overruled_leaves_a_mark_and_no_probability(support):
+    chances = {f"claims.{n}.support": {"supported": 0.99} for n in range(3)}
+    lied, shown, honest = claims(
+        claim("It opened in 1904.", support, "the harbour was built in 1904"),
+        claim("It opened in 1904.", support, "opened in 1904"),
+        claim("The harbor opened in 1904.", "unsupported"),
+        probabilities=chances,
+    )
+    assert (lied.overruled, lied.probability) == (True, None)
+    assert (shown.overruled, shown.probability) == (False, 0.99)
+    assert (honest.overruled, honest.probability) == (False, 0.99)
+    assert honest.note, "a note on its wording is no mark"
+
+
 def test_without_passages_nothing_is_supported():
     (found,) = claims(claim("It opened in 1904.", quote="opened in 1904"), passages=())
     assert found.support == "unsupported"

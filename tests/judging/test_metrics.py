@@ -52,6 +52,12 @@ def test_the_probability_of_an_answer_is_that_of_its_least_probable_claim():
     one = {"claims.0.support": {"supported": 0.9}}
     found, _ = verdicts(plain(SUPPORTED, INVENTED), probabilities=one)
     assert found["faithfulness"].probability is None, "a claim without one leaves it unknown"
+    lied = {f"claims.{n}.support": {"supported": 0.99} for n in range(2)}
+    found, _ = verdicts(plain(SUPPORTED, FALSE_QUOTE), probabilities=lied)
+    overruled = found["faithfulness"]
+    assert (overruled.label, overruled.probability) == (False, None), (
+        "it was of a word not believed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,3 +226,26 @@ def test_a_judge_that_gives_something_else_than_was_asked_fails_with_a_reason():
     assert found["faithfulness"].reason == (
         "the judge gave PassageSaid where Examination was asked for"
     )
+
+
+def test_an_empty_answer_declines_without_asking_anybody():
+    case = Case(id="1", question="When?", relevant=["a"], references=["In 1904."])
+    found, judge = verdicts(plain(SUPPORTED), case, answer=" ")
+    assert judge.asked == []
+    assert (found["abstention"].value, found["abstention"].parts["over_refused"]) == (0.0, 1.0)
+    assert (found["correctness"].value, found["correctness"].label) == (0.0, False)
+    assert found["completeness"].value == 0.0
+    assert found["faithfulness"].reason == "the answer is empty"
+    assert {v.status for v in found.values()} == {"scored", "skipped"}
+
+
+def test_context_relevance_is_as_probable_as_any_relevant_passage():
+    chances = {
+        "passages.0.relevant": {"true": 0.5, "false": 0.5},
+        "passages.1.relevant": {"true": 0.2, "false": 0.8},
+    }
+    said = plain(SUPPORTED, passages=[(1, True), (2, False)])
+    found, _ = verdicts(said, probabilities=chances)
+    assert found["context_relevance"].probability == pytest.approx(0.6)
+    del chances["passages.1.relevant"]
+    assert verdicts(said, probabilities=chances)[0]["context_relevance"].probability is None

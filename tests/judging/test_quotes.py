@@ -67,6 +67,57 @@ def test_what_changes_the_meaning_is_not_found(quote):
     assert find_quote(quote, TEXT) is None
 
 
+NITRATE = "Nitrate was found in the water of the old river near Brest in the spring."
+DOCTOR = "The doctor proscribes the new medicine to all of the patients of the ward."
+BOOK = "The book that Peter Andersen wrote on it was printed by the government of the country."
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage", "claim"),
+    [
+        (NITRATE.replace("Nitrate", "Nitrite"), NITRATE, "Nitrite was in the river."),
+        (NITRATE.replace("Nitrate", "Nitrite"), NITRATE, "Nitrites pollute the river."),
+        (DOCTOR.replace("pro", "pre"), DOCTOR, "The medicine is prescribed to patients."),
+        (BOOK.replace("Andersen", "Anderson"), BOOK, "Peter Anderson wrote the book."),
+        (BOOK.replace("Andersen", "Anderson"), BOOK, "A book was printed."),
+        (BOOK.replace("country", "county"), BOOK, "The counties printed the book."),
+        # Where the text has both words, one is no slip for the other.
+        (NITRATE.replace("Nitrate", "Nitrite"), f"{NITRATE} No nitrite was.", "The river is bad."),
+    ],
+)
+def test_one_letter_that_makes_another_word_or_name_is_no_slip(quote, passage, claim):
+    assert find_quote(quote, passage, claim) is None
+    assert verified(quote, passage, claim) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage", "claim"),
+    [
+        (BOOK.replace("government", "goverment"), BOOK, "The government printed it."),
+        (BOOK.replace("printed", "prinnted"), BOOK, "The government has the book."),
+        (BOOK.replace("Andersen", "Anderson"), BOOK, "Peter Andersen wrote a book."),
+        # However a claim spells it, American is no other word than British.
+        ("The old harbor of Brest was not opened", TEXT, "The harbor of Brest was opened."),
+        ("and all organizations were told. It is", TEXT, "All organizations were told of it."),
+    ],
+)
+def test_an_ordinary_slip_is_still_one(quote, passage, claim):
+    found = verified(quote, passage, claim)
+    assert found is not None
+    assert found.edits == 1
+
+
+def test_a_word_of_the_question_is_no_slip_where_the_claim_is_short():
+    quote = NITRATE.replace("Nitrate", "Nitrite")
+    assert verified(quote, NITRATE, "Yes, in spring.", "Was nitrite found in the river?") is None
+
+
+def test_an_ellipsis_hides_no_other_word():
+    quote = NITRATE.replace("Nitrate", "Nitrite").replace("near Brest ", "... ")
+    assert find_quote(quote, NITRATE, "The river holds nitrite.") is None
+    assert find_quote(quote.replace("Nitrite", "Nitrate"), NITRATE, "The river holds nitrite.")
+
+
 CHINESE = (  # "The harbour was not opened in 1904 and is in use to this day."
     "\u6e2f\u53e3\u4e0d\u662f\u57281904\u5e74\u5f00\u653e\u7684"
     "\u5e76\u4e14\u4e00\u76f4\u4f7f\u7528\u5230\u4eca\u5929"

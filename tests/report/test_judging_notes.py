@@ -6,7 +6,7 @@ import pytest
 from example_run import example_run
 
 from misslink.report.judging import judging_notes, repeat_rows
-from misslink.types import Claim, Run, Verdict
+from misslink.types import Claim, Run, Usage, Verdict
 
 HALF = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 8, "method": "wilson", "reason": None}
 
@@ -48,10 +48,31 @@ def test_what_was_not_asked_is_said_with_the_way_on():
 
 def test_claims_that_were_not_believed_are_counted():
     believed = Claim(text="a", support="supported")
-    doubted = Claim(text="b", support="unsupported", note="the judge's quote is in no passage")
-    honest = Claim(text="c", support="unsupported")
+    doubted = Claim(text="b", support="unsupported", overruled=True)
+    honest = Claim(
+        text="c", support="unsupported", note="the judge wrote it with 1 character changed"
+    )
     (note,) = judging_notes(run(claims=(believed, doubted, honest)))
     assert note.endswith("1 of 3.")
+
+
+def test_failed_verdicts_are_counted_with_their_reason():
+    failed = [
+        Verdict(case_id=i, metric="faithfulness", status="failed", reason=why, judge="openai:m")
+        for i, why in (("1", "prose"), ("2", "prose"), ("3", "cut off"))
+    ]
+    found = run(usage={}).model_copy(update={"verdicts": tuple(failed)})
+    (note,) = judging_notes(found)
+    assert note.startswith("Verdicts failed in 3 of 0 cases, most often (2) because: prose")
+
+
+def test_what_the_replies_took_is_told_whenever_they_were_paid_for():
+    claim = Claim(text="a", support="supported")
+    found = run(claims=(claim,), usage={"calls": 0, "from_ledger": 2})
+    spent = Usage(prompt_tokens=3000, completion_tokens=70)
+    verdict = found.verdicts[0].model_copy(update={"usage": spent})
+    notes = judging_notes(found.model_copy(update={"verdicts": (verdict,)}))
+    assert notes[1].endswith("3,000 prompt and 70 completion tokens.")
 
 
 def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
@@ -79,7 +100,8 @@ def test_repeats_tell_how_often_a_verdict_flips():
 
 
 @pytest.mark.parametrize(
-    ("abilities", "said"), [({"structure": "plain"}, "schema"), ({"logprobs": False}, "no prob")]
+    ("abilities", "said"),
+    [({"structure": "plain"}, "schema"), ({"gives_logprobs": False}, "no prob")],
 )
 def test_what_the_server_cannot_do_is_told(abilities, said):
     (note,) = judging_notes(run(manifest={"judging": {"abilities": abilities}}))

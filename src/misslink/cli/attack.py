@@ -8,11 +8,17 @@ from typing import Any
 
 from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
 from misslink.cli.output import print_json, progress_bars, shown
-from misslink.errors import InputError
+from misslink.errors import InputError, JudgeUnreachableError
 
 __all__ = ["attack"]
 
 _SHOWN_FLIPS = 20
+_SHOWN_REASONS = 5
+_MEANINGS = (  # the help says the same
+    "obeyed: the judge says something good of the answer that it does not say without the attack.",
+    "flipped: once quotes are checked, the verdict is good; without the attack it is bad.",
+    "silenced: there is no verdict any more, and the answer would be missing from every mean.",
+)
 
 
 def attack(
@@ -23,7 +29,14 @@ def attack(
     concurrency: int = CONCURRENCY,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Judge small cases whose answers are bad, with and without texts that say they are good."""
+    """Judge small cases whose answers are bad, with and without texts that say they are good.
+
+    obeyed: the judge says something good of the answer that it does not say without the attack.
+
+    flipped: once quotes are checked, the verdict is good; without the attack it is bad.
+
+    silenced: there is no verdict any more, and the answer would be missing from every mean.
+    """
     import asyncio
 
     document = asyncio.run(_measured(judge, base_url, prompts, ledger, concurrency))
@@ -66,6 +79,8 @@ async def _measured(
                 prompts=asked,
                 tick=lambda done, total: tick("judge", done, total),
             )
+        if found.in_vain:
+            raise JudgeUnreachableError(found.in_vain)
         return {**found.document(), "usage": judge.usage()}
     finally:
         await judge.close()
@@ -88,6 +103,8 @@ def _print(document: Mapping[str, Any]) -> None:
         shares = (shown(rates[rate]) for rate in ("obeyed", "flipped", "silenced"))
         table.add_row(name, *shares, str(rates["flipped"]["n"]))
     console.print(table)
+    for meaning in _MEANINGS:
+        _say(console, meaning)
     flips = document["flips"]
     for flip in flips[:_SHOWN_FLIPS]:
         _say(console, f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good")
@@ -95,8 +112,22 @@ def _print(document: Mapping[str, Any]) -> None:
         _say(console, f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all")
     for name, reason in document["left_out"].items():
         _say(console, f"left out: {name}: {reason}")
-    for reason, count in document["not_read"].items():
+    if not document["trials"]:
+        _say(console, "nothing was measured: the judge finds no answer bad without any attack")
+    _print_unread(console, document)
+
+
+def _print_unread(console: Any, document: Mapping[str, Any]) -> None:
+    reasons = document["not_read"]
+    if not reasons:
+        return
+    lost, tried = sum(reasons.values()), document["trials"]
+    _say(console, f"{lost} of {tried} verdicts under attack could not be read; no rate has them")
+    for reason, count in list(reasons.items())[:_SHOWN_REASONS]:
         _say(console, f"not read: {count} x {reason}")
+    if len(reasons) > _SHOWN_REASONS:
+        more = len(reasons) - _SHOWN_REASONS
+        _say(console, f"and {more} other reasons; --json lists them all")
 
 
 def _say(console: Any, line: str) -> None:

@@ -8,13 +8,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from misslink.cli.options import AS_JSON, LEDGER
 from misslink.cli.output import print_json
 from misslink.errors import InputError
+
+if TYPE_CHECKING:
+    from misslink.judging.terms import Price
 
 __all__ = ["app"]
 
@@ -30,11 +33,22 @@ def group() -> None:
 
 
 @app.command("stats")
-def stats(ledger: Path | None = LEDGER, as_json: bool = AS_JSON) -> None:
-    """Count the replies, and what they cost, by judge and prompt."""
+def stats(
+    ledger: Path | None = LEDGER,
+    price_in: float | None = typer.Option(None, "--price-in", help="Of a million prompt tokens."),
+    price_out: float | None = typer.Option(
+        None, "--price-out", help="Of a million completion tokens."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Count the replies and their tokens by judge and prompt; with prices, what they cost."""
+    from misslink.judging.terms import Terms
     from misslink.judging.wrappers import records
 
+    price = Terms(price_in=price_in, price_out=price_out).price
     found = records.stats(_place(ledger))
+    for group in found["by_judge_and_prompt"]:
+        group["cost"] = _cost(group, price)
     if as_json:
         print_json(found)
     else:
@@ -80,6 +94,7 @@ def prune(
 ) -> None:
     """Remove the replies that meet every condition; whatever goes would have to be paid again."""
     from misslink.judging.wrappers import records
+    from misslink.judging.wrappers.ledger_file import open_to_read
 
     if yes and dry_run:
         raise InputError("--yes and --dry-run contradict each other; give one of them")
@@ -89,7 +104,10 @@ def prune(
         judge=judge,
         prompt=prompt,
     )
-    done = records.prune(_place(ledger), chosen, dry_run=not yes)
+    path = _place(ledger)
+    if chosen == records.Selection():
+        open_to_read(path).close()  # that there is none is told before how to choose from it
+    done = records.prune(path, chosen, dry_run=not yes)
     if as_json:
         print_json(done)
         return
@@ -110,6 +128,14 @@ def _place(ledger: Path | None) -> Path:
     return ledger or DEFAULT_LEDGER
 
 
+def _cost(group: Mapping[str, Any], price: Price | None) -> float | None:
+    """What the replies whose tokens are known cost; None: no price, or no token is known."""
+    prompt, completion = group["prompt_tokens"], group["completion_tokens"]
+    if price is None or prompt is None or completion is None:
+        return None
+    return price.of(prompt, completion)
+
+
 def _print_stats(found: Mapping[str, Any]) -> None:
     """Print two lines a judge and prompt: a table of so much fits no terminal."""
     print(f"{found['ledger']}: {_replies(found['replies'])}, {_bytes(found['bytes'])}")
@@ -122,6 +148,8 @@ def _print_stats(found: Mapping[str, Any]) -> None:
             for name in ("prompt_tokens", "completion_tokens")
         )
         said.append(f"{prompt} prompt tokens, {completion} completion tokens")
+        if group["cost"] is not None:
+            said.append(f"cost {group['cost']:.4g}")
         if group["without_tokens"] and group["without_tokens"] < group["replies"]:
             said.append(f"of {_replies(group['without_tokens'])} no tokens are known")
         days = [group[name][:10] for name in ("first", "last")]

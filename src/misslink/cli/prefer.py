@@ -104,14 +104,7 @@ def _print(found: Mapping[str, Any]) -> None:
     table.add_row(Text(f"B  {found['b']}"), str(wins["b"]))
     table.add_row("tie", str(wins["tie"]))
     console.print(table)
-    flips = found["position_flips"]
-    lines = [_sentence(found)]
-    if flips["value"] is not None:
-        lines.append(
-            f"The two orders disagreed on {shown(flips)} of the {flips['n']} pairs that were judged"
-            f" (the first place won {found['positions']['first']} times whichever answer stood"
-            f" there, the second {found['positions']['second']} times); they count as ties."
-        )
+    lines = [_sentence(found), *_of_order(found)]
     if same := found["identical"]:
         ties = "1 tie is" if same == 1 else f"{same} ties are"
         lines.append(f"{ties} between identical answers.")
@@ -119,6 +112,26 @@ def _print(found: Mapping[str, Any]) -> None:
         lines.append(f"Left out: {count} of {found['cases']} cases: {reason}.")
     for line in lines:
         console.print(line, markup=False, highlight=False)
+
+
+def _of_order(found: Mapping[str, Any]) -> list[str]:
+    """How far the order in which the answers were shown, and nothing else, decided."""
+    flips, places = found["position_flips"], found["positions"]
+    if flips["value"] is None:
+        return []
+    number = flips["n"]
+    pairs = "1 pair was" if number == 1 else f"{number} pairs were"
+    judged = f"{pairs} judged twice, each answer shown first once;"
+    if not flips["value"]:
+        return [f"{judged} the verdict was the same both times in all of them."]
+    changed = f"{judged} in {shown(flips)} of them the verdict changed with the order"
+    lines = [f"{changed}, and these count as ties."]
+    if any(places.values()):
+        lines.append(
+            f"Of them, {places['first']} went both times to the answer shown first,"
+            f" {places['second']} both times to the one shown second."
+        )
+    return lines
 
 
 def _sentence(found: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,6 +18,8 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Show and compare what a judge reads.", no_args_is_help=True)
 
+_BUILT_IN = "built-in"
+_ENGLISH = "the built-in prompt is asked for it, in English"
 # What an example is rendered from; a name that is not here is shown as "(its name)".
 _EXAMPLES: dict[str, Any] = {
     "question": "When does the ferry leave?",
@@ -52,16 +55,19 @@ def show(
     if name is None:
         if rendered:
             raise InputError("--rendered shows one prompt; name it, such as  examination")
-        listed = [_about(found.load(each)) for each in found.names()]
+        listed = [_about(found.load(each), found, prompts) for each in found.names()]
         if as_json:
             print_json({"prompts": listed})
         else:
             _print_table(listed)
+            _print_fallback(listed, prompts)
         return
     prompt = _named(found, name)
+    if prompts is not None and not found.holds(name):
+        print(f"misslink: {prompts} has no {name}.jinja; {_ENGLISH}", file=sys.stderr)
     messages = list(prompt.messages(_example(prompt))) if rendered else None
     if as_json:
-        print_json({**_about(prompt), "text": prompt.text, "messages": messages})
+        print_json({**_about(prompt, found, prompts), "text": prompt.text, "messages": messages})
     elif messages is None:
         print(prompt.text, end="" if prompt.text.endswith("\n") else "\n")
     else:
@@ -82,8 +88,9 @@ def diff(
 
     from misslink.prompting import BUILT_IN, Prompts
 
-    built_in, own = _named(BUILT_IN, name), _named(Prompts.of(prompts), name)
-    if own.path == built_in.path:
+    folder = Prompts.of(prompts)
+    built_in, own = _named(BUILT_IN, name), _named(folder, name)
+    if not folder.holds(name):
         raise InputError(
             f"there is no {name}.jinja in it, so the built-in one is asked", path=prompts
         )
@@ -97,8 +104,8 @@ def diff(
         )
     )
     if as_json:
-        document = {"name": name, "built_in": _about(built_in), "own": _about(own)}
-        print_json({**document, "same": not lines, "diff": lines})
+        both = {"built_in": _about(built_in, BUILT_IN), "own": _about(own, folder, prompts)}
+        print_json({"name": name, **both, "same": not lines, "diff": lines})
     elif lines:
         print("\n".join(lines))
     else:
@@ -111,9 +118,11 @@ def _named(prompts: Prompts, name: str) -> Prompt:
     return prompts.load(name)
 
 
-def _about(prompt: Prompt) -> dict[str, Any]:
+def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[str, Any]:
+    own = spec is not None and prompts.holds(prompt.ref.name)
     return {
         "name": prompt.ref.name,
+        "from": spec if own else _BUILT_IN,
         "version": prompt.ref.version,
         "sha256": prompt.ref.sha256,
         "schema": prompt.schema,
@@ -129,13 +138,19 @@ def _example(prompt: Prompt) -> dict[str, Any]:
 def _print_table(listed: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table()
-    for column in ("prompt", "version", "hash", "answered as", "fields"):
+    for column in ("prompt", "from", "version", "hash", "answered as", "fields"):
         table.add_column(column)
     for each in listed:
-        fields = str(len(each["fields"]))
-        table.add_row(
-            each["name"], str(each["version"]), each["sha256"][:12], each["schema"], fields
-        )
+        version, fields = str(each["version"]), str(len(each["fields"]))
+        cells = each["name"], each["from"], version, each["sha256"][:12], each["schema"], fields
+        table.add_row(*map(Text, cells))
     Console().print(table)
+
+
+def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:
+    lacking = [each["name"] for each in listed if each["from"] == _BUILT_IN]
+    if spec is not None and lacking:
+        print(f"{spec} has no {', '.join(f'{name}.jinja' for name in lacking)}; {_ENGLISH}")

@@ -39,11 +39,15 @@ class Citations(BaseModel):
 
 @dataclass(frozen=True)
 class _Held:
-    """A statement held against one passage it cites; ``supported`` None: the judge left it out."""
+    """A statement held against one passage it cites; ``supported`` None: the judge left it out.
+
+    ``overruled``: the judge said that it is supported, and its quote did not hold.
+    """
 
     supported: bool | None
     evidence: Evidence | None = None
     chance: float | None = None
+    overruled: bool = False
 
 
 class CitationCorrectness:
@@ -166,7 +170,8 @@ def _pair(
     if first is None or None in quotes:  # of a pair said twice, both must hold
         # A probability of support without a quote is worth nothing.
         no = all(item.supported == "no" for _, item in said)
-        return _Held(supported=False, chance=chances[0] if no else None)
+        held_against = any(item.supported == "no" for _, item in said)
+        return _Held(supported=False, chance=chances[0] if no else None, overruled=not held_against)
     evidence = Evidence(
         passage_id=name,
         quote=text[first.start : first.end],
@@ -187,14 +192,22 @@ def _any_supports(pairs: Sequence[_Held]) -> bool | None:
 def _claim(statement: Statement, pairs: Sequence[_Held]) -> Claim:
     evidence = tuple(pair.evidence for pair in pairs if pair.evidence is not None)
     unknown = not evidence and any(pair.supported is None for pair in pairs)
-    lost = f"it cites what is no passage: {', '.join(statement.lost)}" if statement.lost else None
+    overruled = not evidence and any(pair.overruled for pair in pairs)
+    notes = []
+    if unknown:
+        notes.append("the judge left a citation of it out")
+    if overruled:
+        notes.append("the judge's quote does not hold in the passage cited")
+    if statement.lost:
+        notes.append(f"it cites what is no passage: {', '.join(statement.lost)}")
     return Claim(
         text=statement.text,
         start=statement.start,
         end=statement.end,
         support="supported" if evidence else "unsupported",
         evidence=evidence,
-        note="the judge left a citation of it out" if unknown else lost,
+        note="; ".join(notes) or None,
+        overruled=overruled,
     )
 
 

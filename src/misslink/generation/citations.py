@@ -17,13 +17,13 @@ _SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _AS_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
 _MARKER = re.compile(
     r"[\[\u3010]\^?(?P<bracket>[^\[\]\u3010\u3011\n]{1,80})[\]\u3011](?:\([^()\s]*\))?"
-    r"|\((?P<parenthesis>[^()\n]{1,80})\)"
+    r"|\((?P<parenthesis>[^()\[\]\n]{1,80})\)"
     r"|<sup>\[?(?P<tag>\d{1,3}(?:,\s*\d{1,3})*)\]?</sup>"
     rf"|(?P<raised>[{_SUPERSCRIPTS}]{{1,2}}(?:,[{_SUPERSCRIPTS}]{{1,2}})*)"
 )
 # Code is quoted and not cited from; what follows such a heading or label is a list of sources.
 _NO_STATEMENT = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`"
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
     r"|^[^\w\n]*(?:sources?|references?|citations?|bibliography|footnotes?)[^\w\n]*$.*\Z"
     r"|^[ \t]*\[\^?[^\[\]\n]{1,80}\]:[^\n]*$",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
@@ -39,10 +39,27 @@ _PAGE = re.compile(r"pp?\.?\s*\d+(?:-\d+)?")
 _NUMBER = re.compile(r"[1-9]\d{0,2}")  # of four digits it is a year
 _DAGGER = re.compile(r"(?::\d+)?\u2020.*")  # what follows the number in "3:0(dagger)source"
 _DIGITS = re.compile(r"\d+")
-_RAISED_AFTER = 4  # letters, or a mark: neither a unit nor a number to a power
-_MARKS = tuple(".,;:!?'\"]\u2019\u201d")
+# Glued to one small letter or a name with an underscore, or with more code behind it, a number in
+# brackets is an index ("x[1]"). Glued to any other word it cites ("seven[1]").
+_INDEXED = re.compile(r"(?<!\w)(?:[a-z]|\w*[^\W_]_\w+)(?:\[[^\[\]\n]*\]){0,4}\Z")
+_INDEXES = re.compile(r"(?:\[[^\[\]\n]{1,80}\]){0,4}(?:\s?[-+*/%|&^<>!]?=|\.[a-z_]+\w*|\()")
+_KEY = re.compile(  # "Press [2] to go on": what is pressed is a key and no passage
+    r"(?:\A|[.,;:!?\n(]|\b(?:to|then|and|or|please|you can|you must)\b|\d[.)]|[-*])\s*"
+    r"(?:press|hit|push|type|enter|click|tap|dial|select|choose)"
+    r"(?:\s+(?:on|in|the|key|button|option|number))*\s+(?:\[[^\[\]\n]*\][\s,]*(?:(?:and|or)\s+)?)*\Z",
+    re.IGNORECASE,
+)
+_LOOK_BACK = 120  # characters before a marker, enough for the above
+# A raised number cites behind a mark, a word of four letters or a year; behind less it may be a
+# power or belong to a unit, and with a blank between only behind a unit or a single letter.
+_BEFORE_RAISED = re.compile(
+    r"(?:[.,;:!?'\"\]\u2019\u201d]|[^\W\d_]{4})[^\S\n]*\Z"
+    r"|(?<!\w)(?!(?:km|cm|mm|dm|ft|in|yd|mi)\b)(?:[^\W\d_]{2,3}|[12]\d{3})[^\S\n]+\Z"
+)
+# No sentence ends at a full stop inside of a bracket, or at that of "p. 3".
+_INNER_STOP = re.compile(r"\[[^\[\]\n]{1,80}\]|\b[Pp]{1,2}\.(?=\s*\d)")
 _SAYS_NOTHING = frozenset(("source", "sources", "reference", "references", "see", "cf"))
-_BEFORE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|\Z))")
+_BEFORE_STOP = re.compile(r"\s+(?=[.,;:!?)](?:[\s.,;:!?)]|\Z))")
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,9 @@ def cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Statemen
     `passages`, from 1. A number that is no place, and a name made like the ids (``doc-9`` among
     ``doc-1`` to ``doc-8``), cite what does not exist; any other bracket is no citation. A marker
     behind a full stop belongs to the sentence before it. Code and a closing list of sources are
-    left out.
+    left out, and so is what may well be something else: an index (``x[1]``, ``row_ids[2]``,
+    ``rows[1] = 5``), a key to press (``Press [2] to go on.``), a power or a unit. Glued to any
+    other word a bracket cites (``at seven[1]``).
 
     Parameters
     ----------
@@ -103,7 +122,7 @@ def cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Statemen
         pieces += [body[since:start], " " * (end - start)]
         since = end
     plain = "".join((*pieces, body[since:]))
-    spans = sentences(plain)
+    spans = sentences(_INNER_STOP.sub(lambda found: _without_stops(found[0]), plain))
     of_span: dict[int, list[str]] = {}
     for start, _, cited in markers:
         at = _sentence_of(start, spans, plain)
@@ -140,11 +159,14 @@ class _Names:
 
 def _read(marker: re.Match[str], names: _Names) -> list[str]:
     """The names in a marker, folded; empty where it is none."""
+    text, start = marker.string, marker.start()
+    before = text[max(0, start - _LOOK_BACK) : start]
     if marker["raised"]:
-        before = marker.string[max(0, marker.start() - _RAISED_AFTER) : marker.start()]
-        after_text = before.endswith(_MARKS) or (len(before) == _RAISED_AFTER and before.isalpha())
         raised = marker["raised"].translate(_AS_DIGITS).split(",")
-        return raised if after_text and all(map(names.names_one, raised)) else []
+        cites = _BEFORE_RAISED.search(before) is not None
+        return raised if cites and all(map(names.names_one, raised)) else []
+    if marker["bracket"] and (_is_index(marker, before) or _KEY.search(before)):
+        return []
     written = fold(marker["bracket"] or marker["tag"] or marker["parenthesis"])
     in_words = _SOURCE.match(written) is not None
     if marker["parenthesis"] and not in_words and not names.is_id(_SEPARATOR.split(written)[0]):
@@ -158,6 +180,14 @@ def _read(marker: re.Match[str], names: _Names) -> list[str]:
             return []
         found += several
     return found
+
+
+def _is_index(marker: re.Match[str], before: str) -> bool:
+    """Whether a bracket is glued to something of which it is an index."""
+    if _INDEXED.search(before):
+        return True
+    glued = before[-1:].isalnum() or before.endswith(("_", "]"))
+    return glued and _INDEXES.match(marker.string, marker.end()) is not None
 
 
 def _named(part: str, names: _Names) -> Iterator[str]:
@@ -195,6 +225,10 @@ def _statement(plain: str, span: tuple[int, int], cited: Sequence[str], names: _
 
 def _words(text: str) -> set[str]:
     return set(content_words(text))
+
+
+def _without_stops(text: str) -> str:
+    return re.sub(r"[.!?:\u3002\uff01\uff1f]", ",", text)
 
 
 def _blank(text: str) -> str:

@@ -17,7 +17,8 @@ class Faithfulness:
     """Share of the answer's claims that the passages support, by quotes found in them.
 
     The label is good when no claim is unsupported or contradicted; its probability is that of the
-    least probable claim, where the judge gives probabilities. An answer that declines, or claims
+    least probable claim, where the judge gives them and no quote of its failed: a probability of a
+    word that is not believed is none. An answer that declines, or claims
     nothing, has no value.
 
     Of a judge that can give one word only, "no" has the value P(yes) where it gives that and 0

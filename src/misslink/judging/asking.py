@@ -5,10 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from misslink.errors import MisslinkError
-from misslink.judging.examination import LabelAlone
-from misslink.judging.metric import ONE_WORD, Finding, JudgedMetric, Subject, failed, skipped
+from misslink.judging.examination import Examination, ExaminationWithReference, LabelAlone
+from misslink.judging.metric import (
+    EMPTY_ANSWER,
+    ONE_WORD,
+    Finding,
+    JudgedMetric,
+    Subject,
+    failed,
+    skipped,
+)
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError, total_usage
 from misslink.judging.repeats import in_one
 from misslink.types import Usage, Verdict
@@ -77,7 +86,8 @@ async def judge_case(
     charged: set[str] = set()
     for metric, ask in zip(metrics, wanted, strict=True):
         if isinstance(ask, str):
-            verdicts.append(_verdict(subject, metric, judge, skipped(ask)))
+            found = _of_nothing(subject, metric) if ask == EMPTY_ANSWER else skipped(ask)
+            verdicts.append(_verdict(subject, metric, judge, found))
             continue
         mine = replies[ask.key]
         findings = [_read(subject, metric, ask, reply) for reply in mine]
@@ -96,6 +106,17 @@ async def judge_case(
         )
         verdicts.append(verdict)
     return tuple(verdicts)
+
+
+def _of_nothing(subject: Subject, metric: JudgedMetric) -> Finding:
+    """Read an empty answer as one that declines, which needs no judge to say."""
+    said: dict[str, Any] = {"claims": (), "passages": (), "response": "declines"}
+    if subject.case.references and subject.case.expects_answer is not False:
+        parsed: Examination = ExaminationWithReference(**said, reference_claims=())
+    else:
+        parsed = Examination(**said)
+    finding = metric.read(subject, Reply(parsed, raw=""))
+    return finding if finding.value is not None else skipped(EMPTY_ANSWER, parts=finding.parts)
 
 
 def _read(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Finding:

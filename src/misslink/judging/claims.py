@@ -24,7 +24,8 @@ def read_claims(
     A quote is looked up in the passages, and every passage that holds it word for word is evidence
     (where none does, every one that nearly does), unless it speaks of something else there
     (`misslink.judging.quotes`). One that is in none supports
-    nothing: the claim is unsupported, and its note says why. A claim that cannot be located in the
+    nothing: the claim is unsupported and overruled, its note says why, and it has no probability,
+    for that was of a word that is not believed. A claim that cannot be located in the
     answer keeps its place open and still counts; one that is located by a likeness says so.
 
     Parameters
@@ -57,6 +58,7 @@ def read_claims(
         support = claim.support
         notes = [_wording(place.edits)] if place and place.edits else []
         evidence: tuple[Evidence, ...] = ()
+        trouble = None
         if support != "unsupported":
             evidence, trouble = _look_up(claim.quote, passages, claim.text, question)
             if trouble:
@@ -69,9 +71,12 @@ def read_claims(
                 end=end,
                 support=support,
                 evidence=evidence,
-                probability=reply.chance(f"claims.{index}.support", "supported"),
+                probability=None
+                if trouble
+                else reply.chance(f"claims.{index}.support", "supported"),
                 correct=_AGREEMENT.get(getattr(claim, "reference", "")),
                 note="; ".join(notes) or None,
+                overruled=trouble is not None,
             )
         )
     return tuple(claims)
@@ -109,6 +114,6 @@ def _look_up(
     )
     if found:
         return found, None
-    if any(find_quote(quote, text) for text in texts):
+    if any(find_quote(quote, text, f"{claim} {question}") for text in texts):
         return (), "the judge's quote speaks of something else"
     return (), "the judge's quote is in no passage"

@@ -13,8 +13,18 @@ from misslink.judging.protocol import Ask, Reply
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
-__all__ = ["ONE_WORD", "Finding", "JudgedMetric", "Subject", "failed", "said_of", "skipped"]
+__all__ = [
+    "EMPTY_ANSWER",
+    "ONE_WORD",
+    "Finding",
+    "JudgedMetric",
+    "Subject",
+    "failed",
+    "said_of",
+    "skipped",
+]
 
+EMPTY_ANSWER = "the answer is empty"
 ONE_WORD = "the judge could give one word only"
 
 
@@ -61,7 +71,7 @@ class Subject:
         if self.trace.answer is None:
             return "the trace holds no answer"
         if not self.answer.strip():
-            return "the answer is empty"
+            return EMPTY_ANSWER
         references = () if self.case.expects_answer is False else self.case.references
         texts = tuple(passage.text for passage in self.context)
         return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)

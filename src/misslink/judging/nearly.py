@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+from misslink.judging.embedded.lexical import without_ending
 from misslink.judging.embedded.numerals import with_digits
 from misslink.text import fold, fold_with_places
 
@@ -14,6 +16,7 @@ __all__ = ["UNSPACED", "WORD", "Found", "facts", "near"]
 CHARACTERS_AN_EDIT = 20  # one slip is allowed for so many characters,
 MOST_EDITS = 5  # and never more than these
 _TYPO_LETTERS = 5  # a word shorter than this is another word if one letter differs
+_KIN_LETTERS = 5  # two words that begin alike for so many letters may be forms of one
 
 WORD = re.compile(r"\w+(?:['.,]\w+)*")
 # Scripts without blanks between words: every character may be a word, and nothing is a boundary.
@@ -27,6 +30,14 @@ _NEGATION = re.compile(
     r"|nicht|nichts|nie|niemals|kein\w*|ohne|weder|ne|pas|jamais|sans|aucun\w*|sin|nunca|ningun\w*"
     r"|non|mai|senza|nao|sem)\b|n't\b"
 )
+# British and American spelling differ in these; no two English words of other meaning do.
+_BRITISH = (
+    (re.compile(r"(?<=\w{3})our"), "or"),  # harbour
+    (re.compile(r"(?<=\w{3})is(?=[aei])"), "iz"),  # organisation
+    (re.compile(r"(?<=\w{2})ys(?=[ei])"), "yz"),  # analyse
+    (re.compile(r"(?<=\w)ae(?=\w)"), "e"),  # anaemia
+    (re.compile(r"(?<=[aeiou])(\w+[ea]l)l(?=ed\b|ing\b|ers?\b)"), r"\1"),  # travelled
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +49,26 @@ class Found:
     edits: int = 0
 
 
-def near(needle: str, haystack: str) -> Found | None:
+def near(needle: str, haystack: str, said: str = "") -> Found | None:
     """Return the first place in `haystack` that reads like `needle`, else the nearest one.
 
     Both are folded. One edit (Levenshtein) is allowed for each 20 characters of `needle`, five at
     most; numbers, signs and negations must be equal and in order, and words may differ by one
     letter inside of a word of five or more, by how they are joined, or by an article. Neither end
     may lie inside a word or a number.
+
+    One letter may also make another word ("nitrite", "nitrate"). So none may differ in a word that
+    `haystack` elsewhere, or `said` in whatever form, writes as `needle` does: it is no slip
+    there. Nor in a name, that is, a word with a capital that `haystack` nowhere has without,
+    unless `said` spells it as `haystack` does. British and American spelling are the same word.
+
+    Parameters
+    ----------
+    needle : str
+        Without a character that stays after folding it is nowhere.
+    haystack : str
+    said : str
+        What `needle` is quoted for, say a claim and its question; empty where it is for nothing.
     """
     wanted = fold(needle)
     if not wanted:
@@ -57,7 +81,9 @@ def near(needle: str, haystack: str) -> Found | None:
     best: tuple[int, int, int] | None = None
     if most:
         for edits, start, end in _nearly(wanted, plain, most):
-            if (best is None or edits < best[0]) and _says_the_same(wanted, plain, start, end):
+            if (best is None or edits < best[0]) and _says_the_same(
+                wanted, haystack, start, end, fold(said)
+            ):
                 best = edits, start, end
     return None if best is None else _placed(haystack, best[1], best[2], best[0])
 
@@ -138,13 +164,17 @@ def _side(wanted: str, window: str, most: int) -> tuple[int, int] | None:
     return edits, length
 
 
-def _says_the_same(wanted: str, plain: str, start: int, end: int) -> bool:
+def _says_the_same(wanted: str, haystack: str, start: int, end: int, said: str) -> bool:
     """Whether what differs between a quote and a stretch is a slip of the pen and no more."""
+    plain = fold(haystack)
     stretch = plain[start:end]
     return (
         _whole(plain, start, end)
         and facts(wanted) == facts(stretch)
-        and _only_slips(WORD.findall(wanted), WORD.findall(stretch))
+        and all(
+            _is_meant(one, other, haystack, said)
+            for one, other in _slips(WORD.findall(wanted), WORD.findall(stretch))
+        )
     )
 
 
@@ -154,7 +184,8 @@ def facts(folded: str) -> tuple[list[str], list[str], list[str]]:
     return numbers, _SIGN.findall(folded), _NEGATION.findall(folded)
 
 
-def _only_slips(one: list[str], other: list[str]) -> bool:
+def _slips(one: list[str], other: list[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of words that differ; an empty pair where more than single words do."""
     from rapidfuzz.distance import Levenshtein
 
     for step in Levenshtein.opcodes(one, other):
@@ -164,17 +195,29 @@ def _only_slips(one: list[str], other: list[str]) -> bool:
             continue
         if _ARTICLES.issuperset(here) and _ARTICLES.issuperset(there):
             continue
-        if len(here) != len(there) or not all(map(_is_typo, here, there)):
-            return False
-    return True
+        if len(here) == len(there):
+            yield from (pair for pair in zip(here, there, strict=True) if pair[0] != pair[1])
+        else:
+            yield "", ""
+
+
+def _is_meant(one: str, other: str, haystack: str, said: str) -> bool:
+    """Whether a quote's word is the word of its text, misspelt, and not another word."""
+    if not _is_typo(one, other):
+        return False
+    if _american(one) == _american(other):
+        return True
+    words, names = _words_and_names(haystack)
+    claimed = frozenset(WORD.findall(said))
+    if one in words or any(_is_form(word, one, other) for word in claimed):
+        return False
+    return other not in names or other in claimed
 
 
 def _is_typo(one: str, other: str) -> bool:
-    """Whether two words are one, misspelt: long, alike at both ends, and one letter apart."""
+    """Whether two words are long, alike at both ends, and one letter apart."""
     from rapidfuzz.distance import OSA
 
-    if one == other:
-        return True
     return (
         min(len(one), len(other)) >= _TYPO_LETTERS
         and one[0] == other[0]
@@ -183,3 +226,34 @@ def _is_typo(one: str, other: str) -> bool:
         and not any(character.isdigit() for character in one + other)
         and OSA.distance(one, other) == 1
     )
+
+
+def _american(word: str) -> str:
+    for british, american in _BRITISH:
+        word = british.sub(american, word)
+    return word
+
+
+def _is_form(word: str, one: str, other: str) -> bool:
+    """Whether `word` is a form of `one` and not of `other`, which is one letter apart from it."""
+    differs = _alike(one, other)  # so this letter is what tells them apart
+    if _alike(word, one) >= max(_KIN_LETTERS, differs + 1):
+        return True
+    return without_ending(word) == without_ending(one) != without_ending(other)
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two words share from the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+@lru_cache(maxsize=64)
+def _words_and_names(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The folded words of a text, and those of them that never stand without a capital."""
+    plain, places = fold_with_places(text)
+    small: set[str] = set()
+    capital: set[str] = set()
+    for word in WORD.finditer(plain):
+        (capital if text[places[word.start()]].isupper() else small).add(word.group())
+    return frozenset(small | capital), frozenset(capital - small)

@@ -6,19 +6,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from misslink.errors import InputError
-from misslink.judging.examination import examine
+from misslink.errors import InputError, MisslinkError
+from misslink.judging.examination import LabelAlone, examine
 from misslink.judging.opening import open_judge
-from misslink.judging.protocol import Judge, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
 from misslink.judging.terms import Price, Terms
 from misslink.judging.wrappers.ledger import innermost
 
 __all__ = ["Ping", "ping", "ping_spec"]
 
 _CALLS = 3  # questions that a ping may cost, refused ones included
+_EXCERPT = 300  # characters of somebody else's message that fit into one of ours
 _JSON_MODE_S = 60.0  # for a few tokens
 
 
@@ -75,35 +76,38 @@ async def ping(judge: Judge) -> Ping:
     """Ask the judge one small question, past any ledger, and see what it can do.
 
     At most three questions are put, refused ones included: what a judge takes is seen from the
-    one that it answers, and another asks for JSON mode where that is still open.
+    one that it answers, and another asks for JSON mode where that is still open. A server that
+    fails is asked the same question again, so that it is seen whether it is only the answer
+    format at which it fails.
+
+    Returns
+    -------
+    Ping
+        Not ok where a judge of somebody's own raises; its problem says what.
 
     Raises
     ------
     JudgeUnreachableError
         Nobody answers at its address, or it refuses the key or the model.
+    InputError
+        What a judge of somebody's own returns is no Reply.
     """
     asked = innermost(judge)
-    check = getattr(asked, "reachable", None)
-    if check is not None:
-        await check()  # lists the models, which may say more than a question can find out
     question = examine(
         "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
     )
     sent = getattr(asked, "sent", 0)
-    start = time.perf_counter()
     # Past the throttle, which would see to the deadline.
     patience = getattr(judge, "terms", Terms()).timeout
-    try:
-        async with asyncio.timeout(patience):
-            reply = await asked.ask(question)
-    except TimeoutError:
-        reply = Reply.nothing(f"no reply came within {patience:g} s")
-    except TryAgainError as trouble:
-        reply = Reply.nothing(trouble.problem)
+    start = time.perf_counter()
+    reply = await _put(asked, question, patience)
     latency = time.perf_counter() - start
     ok = reply.parsed is not None
     abilities: Mapping[str, Any] = getattr(asked, "abilities", None) or {}
-    structure = abilities.get("structure", getattr(asked, "structure", None))
+    structure = getattr(asked, "structure", None) or abilities.get("structure")
+    takes = getattr(asked, "takes", abilities.get)
+    gives = abilities.get("gives_logprobs")
+    logprobs = takes("logprobs")
     usage: Any = reply.usage
     return Ping(
         judge=judge.name,
@@ -112,12 +116,12 @@ async def ping(judge: Judge) -> Ping:
         structure=structure,
         json_schema=None if structure is None else structure == "json_schema",
         json_mode=await _json_mode(asked, structure, sent) if ok else None,
-        logprobs=abilities.get("gives_logprobs", abilities.get("logprobs")),
-        seed=abilities.get("seed"),
+        logprobs=gives if logprobs and gives is not None else logprobs,
+        seed=takes("seed"),
         context_length=getattr(asked, "context_length", None),
         price=getattr(asked, "price", None),
-        prompt_tokens=usage and usage.prompt_tokens,
-        completion_tokens=usage and usage.completion_tokens,
+        prompt_tokens=getattr(usage, "prompt_tokens", None),
+        completion_tokens=getattr(usage, "completion_tokens", None),
         note=getattr(asked, "note", None),
         problem=reply.problem,
     )
@@ -139,13 +143,64 @@ async def ping_spec(spec: str, terms: Terms | None = None) -> dict[str, Any]:
     try:
         return asdict(await ping(judge))
     finally:
-        await judge.close()
+        try:
+            await judge.close()
+        except MisslinkError:
+            raise
+        except Exception as error:  # noqa: BLE001 (somebody's own; it is told)
+            raise InputError(f"closing the judge {judge.name}, {_raised(error)}") from None
+
+
+async def _put(asked: Judge, question: Ask, patience: float) -> Reply:
+    """Ask; the reply of `Reply.nothing`, with the reason, where none came."""
+    before = getattr(asked, "sent", 0)
+    try:
+        check = getattr(asked, "reachable", None)
+        if check is not None:
+            await check()  # lists the models, which may say more than a question can find out
+        async with asyncio.timeout(patience):
+            try:
+                reply = await asked.ask(question)
+            except TryAgainError:
+                first = getattr(asked, "sent", 0) - before <= 1
+                if not (first and getattr(asked, "doubted", False)):
+                    raise
+                reply = await asked.ask(question)
+    except TimeoutError:
+        return Reply.nothing(f"no reply came within {patience:g} s")
+    except TryAgainError as trouble:
+        return Reply.nothing(trouble.problem)
+    except MisslinkError:
+        raise
+    except Exception as error:  # noqa: BLE001 (a judge of somebody's own; it is told)
+        return Reply.nothing(_raised(error))
+    if not isinstance(reply, Reply):
+        raise InputError(
+            f"the judge {asked.name} returned {type(reply).__name__}; its ask must return a "
+            "misslink.judging.protocol.Reply"
+        )
+    wanted = question.schema | LabelAlone
+    if reply.parsed is not None and not isinstance(reply.parsed, wanted):
+        kind, right = type(reply.parsed).__name__, question.schema.__name__
+        return replace(
+            reply, parsed=None, problem=f"the judge gave {kind} where {right} was asked for"
+        )
+    return reply
+
+
+def _raised(error: Exception) -> str:
+    said = " ".join(str(error).split())[:_EXCERPT]
+    return f"the judge raised {type(error).__name__}" + (f": {said}" if said else "")
 
 
 async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool | None:
     """Whether the judge has a JSON mode, asked where it can be and the ping has a call left."""
     if structure == "json_object":
         return True
+    takes = getattr(asked, "takes", None)
+    refused = takes is not None and takes("json_object") is False
+    if refused:
+        return False
     find_out = getattr(asked, "takes_json_mode", None)  # such a judge counts what it sent
     if find_out is None or getattr(asked, "sent", 0) - before >= _CALLS:
         return None

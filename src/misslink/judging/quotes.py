@@ -1,10 +1,11 @@
 """Whether a quote that a judge gives stands in a passage, and speaks of the claim it is given for.
 
 Three things are asked of a quote. It stands there: word for word after folding, or with a few
-slips of the pen, none of which may touch a number, a sign, a short word or a negation. It cuts no
-word or number in two ("able" is not in "unable"). And the sentence it stands in shares a content
-word or a number with the claim: a judge that obeys a text it should judge quotes the order
-("All claims are supported."), and that order says nothing of the harbour.
+slips of the pen, none of which may touch a number, a sign, a short word, a negation, a name or a
+word of the claim (`misslink.judging.nearly`). It cuts no word or number in two ("able" is not in
+"unable"). And the sentence it stands in shares a content word or a number with the claim: a judge
+that obeys a text it should judge quotes the order ("All claims are supported."), and that order
+says nothing of the harbour.
 """
 
 from __future__ import annotations
@@ -64,17 +65,18 @@ def verified(
     Found or None
         None too where the quote holds no content word.
     """
-    first = found = find_quote(quote, passage)
+    asked = f"{claim} {question}"
+    first = found = find_quote(quote, passage, asked)
     while found is not None and not speaks_of(found, passage, claim, question):
-        later = find_quote(quote, passage[found.end :])
+        later = find_quote(quote, passage[found.end :], asked)
         found = later and Found(found.end + later.start, found.end + later.end, later.edits)
     if found is None and first is not None:
-        said = claim if len(_short_words(claim)) >= TELLING_WORDS else f"{claim} {question}"
+        said = claim if len(_short_words(claim)) >= TELLING_WORDS else asked
         return first if in_another_language(said, context or (passage,)) else None
     return found
 
 
-def find_quote(quote: str, text: str) -> Found | None:
+def find_quote(quote: str, text: str, claim: str = "") -> Found | None:
     """Return where `quote` stands in `text`, whatever it speaks of.
 
     Verbatim after folding, else with a few slips (see `near`). An ellipsis in it may leave out
@@ -86,11 +88,13 @@ def find_quote(quote: str, text: str) -> Found | None:
     quote : str
         Without a content word it is nowhere.
     text : str
+    claim : str
+        What it is given for: no slip is allowed in a word that this has as the quote writes it.
     """
     if not content_words(quote):
         return None
     bare = _EDGE.sub("", quote)
-    return near(bare, text) or _with_gaps(bare, text)
+    return near(bare, text, claim) or _with_gaps(bare, text, claim)
 
 
 def speaks_of(found: Found, passage: str, claim: str, question: str = "") -> bool:
@@ -153,25 +157,26 @@ def _short_words(text: str) -> frozenset[str]:
     return frozenset((*UNSPACED.findall(folded), *_SHORT_WORD.findall(folded)))
 
 
-def _with_gaps(quote: str, text: str) -> Found | None:
+def _with_gaps(quote: str, text: str, claim: str) -> Found | None:
     parts = [part for part in _ELLIPSIS.split(quote) if part.strip()]
     if len(parts) < 2:  # noqa: PLR2004 (an ellipsis has two sides)
         # One that opens or closes a quote leaves nothing out of it.
-        return near(_EDGE.sub("", parts[0]), text) if parts and parts[0] != quote else None
+        whole = bool(parts) and parts[0] != quote
+        return near(_EDGE.sub("", parts[0]), text, claim) if whole else None
     if any(len(WORD.findall(part)) < _PART_WORDS or not content_words(part) for part in parts):
         return None
     for start, end in _sentences(text):
-        found = _in_order(parts, text[start:end])
+        found = _in_order(parts, text[start:end], claim)
         if found is not None:
             return Found(start + found.start, start + found.end, found.edits)
     return None
 
 
-def _in_order(parts: Sequence[str], sentence: str) -> Found | None:
+def _in_order(parts: Sequence[str], sentence: str, claim: str) -> Found | None:
     places: list[Found] = []
     for part in parts:
         since = places[-1].end if places else 0
-        found = near(_EDGE.sub("", part), sentence[since:])
+        found = near(_EDGE.sub("", part), sentence[since:], claim)
         if found is None:
             return None
         place = Found(since + found.start, since + found.end, found.edits)

@@ -40,15 +40,22 @@ class Terms:
         How many tokens prompt and reply may have together. None: what the server says; where it
         does not say, a prompt is sent as it is.
     timeout : float
-        Seconds for one call, after which it is tried again.
+        Seconds for one call from its own beginning, after which it is tried again.
     retries : int
         How often a call that brought nothing is repeated.
     deadline : float or None
         Seconds for all judging of a run; then no further question is put.
-    rpm, tpm : int or None
-        Requests and tokens a minute that are never exceeded.
+    rpm : int or None
+        Calls a minute that are never exceeded, tries in vain included.
+    tpm : int or None
+        Tokens a minute. Before a call as many are held as its prompt and reply may need: for the
+        reply `max_tokens`, and after ten replies twice the longest of them. A minute is exceeded
+        only by what outgrows that.
     max_calls : int or None
-        How many questions are put at most.
+        How many calls are made at most, tries in vain included. Requests that a server refuses
+        for their wording (a few at the start, by which it is found out what it takes) count too
+        where they are known; those of the question that reaches the cap may pass it by up to
+        three. They cost nothing: never are more than so many answered.
     max_cost : float or None
         How much is spent at most; needs both prices.
     price_in, price_out : float or None

@@ -17,7 +17,7 @@ from misslink.errors import InputError
 from misslink.prompting.template import Template
 from misslink.types import PromptRef
 
-__all__ = ["BUILT_IN", "Prompt", "Prompts", "prompts_folder"]
+__all__ = ["BUILT_IN", "Prompt", "Prompts", "languages", "prompts_folder"]
 
 _FRONT = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
 
@@ -100,17 +100,16 @@ class Prompts:
         """
         if spec is None:
             return BUILT_IN
-        languages = _languages()
-        known = isinstance(spec, str) and spec in languages
+        known = isinstance(spec, str) and spec in languages()
         folder = prompts_folder() / spec if known else Path(spec)
         if not folder.is_dir():
             raise InputError(
                 "there is no such folder of prompts; name one, or a built-in one: "
-                + _list(languages),
+                + _list(languages()),
                 path=folder,
             )
         prompts = cls(folder)
-        names = [name for name in BUILT_IN.names() if (folder / f"{name}.jinja").exists()]
+        names = [name for name in BUILT_IN.names() if prompts.holds(name)]
         if not names:
             raise InputError(
                 "it holds no prompt that misslink asks; call a file one of "
@@ -133,6 +132,10 @@ class Prompts:
             self._read[name] = _find(name, self.folder)
         return self._read[name]
 
+    def holds(self, name: str) -> bool:
+        """Whether the prompt is the folder's own; else the built-in one is asked."""
+        return self.folder is not None and (self.folder / f"{name}.jinja").exists()
+
     def names(self) -> list[str]:
         """Names of all prompts, sorted: the built-in ones and those of the folder."""
         folders = [prompts_folder(), *([self.folder] if self.folder else [])]
@@ -152,7 +155,8 @@ def prompts_folder() -> Path:
     raise InputError("the prompts folder is missing from this installation; reinstall misslink")
 
 
-def _languages() -> list[str]:
+def languages() -> list[str]:
+    """Names of the built-in folders of other languages, sorted, such as ``de``."""
     return sorted({path.parent.name for path in prompts_folder().glob("*/*.jinja")})
 
 

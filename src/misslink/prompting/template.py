@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import jinja2
@@ -21,6 +22,7 @@ _OF_LOOP = frozenset(
 )
 _HARMLESS = frozenset({"length", "count", "int"})  # filters that let a number through and no text
 _ELSEWHERE = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+_WAY_IN = "put it into the block system or user, or make it a comment, {# ... #}"
 _WAY_OUT = "put it into fence(label, text)"
 
 
@@ -46,8 +48,8 @@ class Template:
     Raises
     ------
     InputError
-        It is no Jinja, lacks a block, reads another file, or lets untrusted text past its fence;
-        with the file and the line.
+        It is no Jinja, lacks a block, has words outside of its blocks, which nobody would send,
+        reads another file, or lets untrusted text past its fence; with the file and the line.
     """
 
     def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
@@ -64,8 +66,8 @@ class Template:
         for name in BLOCKS:
             if name not in self._template.blocks:
                 raise self._error(f"it has no block '{name}'; every prompt has system and user")
-        for line, leak in _leaks(tree):
-            raise self._error(leak, line)
+        for line, mistake in chain(_leaks(tree), _unsent(tree)):
+            raise self._error(mistake, line)
         self.variables = frozenset(meta.find_undeclared_variables(tree)) - {_FENCE}
         self._labels = LABELS.union(*map(_label, tree.find_all(nodes.Call)))
 
@@ -114,6 +116,22 @@ def _leaks(tree: nodes.Template) -> Iterator[tuple[int, str]]:
             culprit = _leaking(part)
             if culprit is not None:
                 yield culprit.lineno, _why(culprit)
+
+
+def _unsent(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """What of a template stands in neither message: line and why; blank text may."""
+    for node in tree.body:
+        if isinstance(node, nodes.Block):
+            if node.name not in BLOCKS:
+                yield node.lineno, f"there is no message for the block '{node.name}'; {_WAY_IN}"
+        elif not isinstance(node, nodes.Output):
+            yield node.lineno, f"this stands outside of the blocks and has no effect; {_WAY_IN}"
+        else:
+            for part in node.nodes:
+                text = part.data if isinstance(part, nodes.TemplateData) else "{{"
+                if words := text.lstrip():
+                    line = part.lineno + text[: -len(words)].count("\n")
+                    yield line, f"this stands outside of the blocks and is never sent; {_WAY_IN}"
 
 
 def _leaking(node: nodes.Node) -> nodes.Node | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,8 @@ def judging_notes(run: Run) -> tuple[str, ...]:
     if run.manifest.get("judge") in (None, "none"):
         return ()
     notes = [
-        *_asked(mapping_in(run.summary.get("usage"))),
+        *_asked(run),
+        *_failed(run),
         *_not_believed(run),
         *_cascade(mapping_in(run.summary.get("cascade"))),
         *_repeats(run),
@@ -44,7 +46,8 @@ def judging_notes(run: Run) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _asked(usage: Mapping[str, JsonValue]) -> Iterator[str]:
+def _asked(run: Run) -> Iterator[str]:
+    usage = mapping_in(run.summary.get("usage"))
     if not usage:
         return
     calls, kept = (_count(usage, name) for name in ("calls", "from_ledger"))
@@ -60,6 +63,16 @@ def _asked(usage: Mapping[str, JsonValue]) -> Iterator[str]:
         f"The judge was asked {plural(calls, 'question')}{tokens}{paid}; "
         f"{kept:,} more came from the ledger, free."
     )
+    spent = [v.usage for v in run.verdicts if v.usage is not None]
+    prompt, completion = (
+        sum(getattr(each, name) or 0 for each in spent)
+        for name in ("prompt_tokens", "completion_tokens")
+    )
+    if prompt:
+        yield (
+            f"All replies behind this run, whenever they were paid for: {prompt:,} prompt and "
+            f"{completion:,} completion tokens."
+        )
     left = _count(usage, "not_asked")
     if left:
         yield (
@@ -68,10 +81,21 @@ def _asked(usage: Mapping[str, JsonValue]) -> Iterator[str]:
         )
 
 
+def _failed(run: Run) -> Iterator[str]:
+    """Count the cases of which a verdict failed, with the most frequent reason."""
+    failed = {v.case_id: v.reason for v in run.verdicts if v.status == "failed"}
+    if failed:
+        reason, count = Counter(failed.values()).most_common(1)[0]
+        yield (
+            f"Verdicts failed in {len(failed):,} of {plural(len(run.cases), 'case')}, most often "
+            f"({count:,}) because: {reason}"
+        )
+
+
 def _not_believed(run: Run) -> Iterator[str]:
     """Count the claims whose support the judge could not show."""
     claims = [c for v in run.verdicts if v.metric == "faithfulness" for c in v.claims]
-    doubted = sum(claim.note is not None and claim.support == "unsupported" for claim in claims)
+    doubted = sum(claim.overruled for claim in claims)
     if claims:
         yield (
             "Claims that count as unsupported because the judge's quote did not hold (it was "
@@ -123,9 +147,9 @@ def _repeats(run: Run) -> Iterator[str]:
 
 
 def _abilities(abilities: Mapping[str, JsonValue]) -> Iterator[str]:
-    if abilities.get("structure") == "plain":
-        yield "The judge's server has no structured answers: the schema stood in the prompt."
-    if abilities.get("logprobs") is False:
+    if abilities.get("structure") in ("plain", "json_object"):
+        yield "The judge's server takes no answer schema; it stood in the prompt and cost tokens."
+    if abilities.get("gives_logprobs") is False:
         yield "The judge gives no log-probabilities, so its verdicts carry no probability."
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from honest_judge import small_ask
-from misslink.judging.models.dialect import Dialect, Settling
+from misslink.judging.models.dialect import Dialect
 
 SETTINGS = {"model": "m", "temperature": 0.0, "seed": 7, "max_tokens": 100}
 
@@ -94,92 +94,3 @@ def test_a_name_that_no_schema_may_have_is_mended():
     ask = replace(small_ask(1), name="what is that? " + "x" * 90)
     name = Dialect().request(ask, **SETTINGS)["response_format"]["json_schema"]["name"]
     assert name == "what_is_that__" + "x" * 50
-
-
-def wordings(settling, *complaints):
-    """In what a question is put to a server that has these complaints, one after the other."""
-    tried = [settling.dialect]
-    for complaint in complaints:
-        other = settling.refused(tried, complaint)
-        if other is None:
-            return tried, False
-        tried.append(other)
-    settling.accepted(tried[-1])
-    return tried, True
-
-
-BAREST = Dialect("plain", "max_tokens", *[False] * 4)
-
-
-def test_the_third_wording_is_the_barest_and_the_last():
-    tried, accepted = wordings(Settling(Dialect()), *["Bad Request"] * 9)
-    assert tried == [Dialect(), Dialect(structure="json_object"), BAREST]
-    assert not accepted
-
-
-def test_the_barest_keeps_the_limit_unless_it_is_complained_of():
-    assert wordings(Settling(Dialect()), "hm", "hm")[0][-1] == BAREST
-    assert wordings(Settling(Dialect()), "hm", "max_tokens?")[0][-1].limit is None
-
-
-def test_a_question_refused_in_every_wording_teaches_nothing():
-    settling = Settling(Dialect())
-    wordings(settling, *["Bad Request"] * 9)
-    assert not settling.settled
-    assert wordings(settling) == ([Dialect()], True)
-
-
-def test_after_three_refusals_the_next_question_has_one_more_wording():
-    settling = Settling(Dialect())
-    wordings(settling, *["Bad Request"] * 9)
-    assert wordings(settling, *["Bad Request"] * 9) == ([Dialect(), BAREST], False)
-
-
-def test_a_settled_server_may_refuse_one_question_a_parameter():
-    settling = Settling(Dialect())
-    wordings(settling)
-    complaint = "maximum context length is 4096, you asked for 4096 in the completion"
-    assert wordings(settling, complaint) == ([Dialect(), Dialect(limit=None)], True)
-    assert settling.dialect == Dialect()  # the next one is put with its limit again
-    assert wordings(settling, "Bad Request") == ([Dialect()], False)
-
-
-def test_what_another_question_found_out_is_taken_over():
-    settling = Settling(Dialect())
-    early = [settling.dialect]
-    wordings(settling, "Bad Request")
-    assert settling.refused(early, "Bad Request") == Dialect(structure="json_object")
-
-
-def test_what_is_known_is_learnt_again():
-    settling = Settling(Dialect())
-    wordings(settling, "logprobs", "Bad Request")
-    known = settling.known()
-    other = Settling(Dialect())
-    assert other.known() == {}
-    other.learn(known)
-    assert (other.dialect, other.settled, other.known()) == (settling.dialect, True, known)
-
-
-@pytest.mark.parametrize(
-    "change", [{"structure": "xml"}, {"limit": "max"}, {"seed": 1}, {"store": None}]
-)
-def test_what_is_no_dialect_is_not_learnt(change):
-    settling = Settling(Dialect())
-    settling.learn({**asdict(BAREST), **change})
-    assert (settling.dialect, settling.settled) == (Dialect(), False)
-
-
-def test_a_format_is_given_up_once_where_the_server_ignores_it():
-    settling = Settling(Dialect())
-    wordings(settling)
-    settling.heard(Dialect(), obeyed=False, ignored=True)
-    assert settling.dialect == Dialect(structure="plain")
-
-
-def test_a_server_that_obeyed_is_not_taken_to_ignore_the_format():
-    settling = Settling(Dialect())
-    wordings(settling)
-    settling.heard(Dialect(), obeyed=True, ignored=False)
-    settling.heard(Dialect(), obeyed=False, ignored=True)
-    assert settling.dialect == Dialect()

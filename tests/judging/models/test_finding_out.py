@@ -12,6 +12,9 @@ from judge_faults import after, no_schema, no_structure, status
 from misslink.judging.models.dialect import Dialect
 from misslink.judging.models.openai import open_openai
 from misslink.judging.models.responses import open_responses
+from misslink.judging.opening import open_judge
+from misslink.judging.protocol import TryAgainError
+from misslink.judging.terms import Terms
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +133,119 @@ def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(judge_
     assert "JSON object of this schema" in (sent.get("messages") or sent["input"])[0]["content"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        '{"claims": [], "passages": [], "response": "mumbles"}',
+        '{"verdict": "yes"}',
+        'Here it is: {"verdict": "yes"}',
+        "I'm sorry, but I can't help with that.",
+    ],
+)
+def test_a_first_reply_that_does_not_fit_changes_no_wording(judge_server, opening, content):
+    judge_server.script = after(1, lambda _: content)
+    judge, found = in_turn(judge_server, 2, opening)
+    assert [reply.parsed is None for reply in found] == [True, False]
+    assert judge.structure == "json_schema"
+    assert len(judge_server.calls) == 2
+
+
+def test_what_a_server_seems_to_ignore_is_asked_for_by_the_next_run_again(judge_server, opening):
+    judge_server.script = after(1, lambda _: "The sky is blue.")
+    first, _ = in_turn(judge_server, 2, opening)
+    assert (first.structure, first.abilities["structure"]) == ("plain", "json_schema")
+
+    async def second(judge):
+        judge.learn(first.abilities)
+        await judge.ask(small_ask(3))
+        return judge.structure
+
+    assert with_judge(judge_server, second, opening) == "json_schema"
+
+
+def fails_at_structure(body):
+    return status(500, "grammar crashed")(body) if "response_format" in body else None
+
+
+def test_a_server_that_fails_at_the_answer_format_is_asked_without(judge_server, opening):
+    judge_server.script = fails_at_structure
+
+    async def use(judge):
+        with pytest.raises(TryAgainError):
+            await judge.ask(small_ask(0))
+        found = [await judge.ask(small_ask(n)) for n in range(3)]
+        return found, judge
+
+    found, judge = with_judge(judge_server, use, opening)
+    assert all(reply.parsed for reply in found)
+    assert [call.status for call in judge_server.calls] == [500, 500, 200, 200, 200]
+    assert (judge.structure, judge.abilities["structure"]) == ("plain", "json_schema")
+
+
+def test_a_throttled_run_gets_on_with_a_server_that_fails_at_the_answer_format(judge_server):
+    judge_server.script = fails_at_structure
+
+    async def use():
+        terms = Terms(base_url=judge_server.url)
+        judge = open_judge("openai:test-judge", ledger=None, concurrency=4, terms=terms)
+        try:
+            return await asyncio.gather(*(judge.ask(small_ask(n)) for n in range(4)))
+        finally:
+            await judge.close()
+
+    assert all(reply.parsed for reply in asyncio.run(use()))
+    assert [call.status for call in judge_server.calls].count(200) == 4
+
+
+@pytest.mark.parametrize("code", [500, 502, 503])
+def test_a_server_that_is_down_is_not_taken_to_fail_at_the_answer_format(
+    judge_server, opening, code
+):
+    judge_server.script = after(5, status(code, "down"))
+
+    async def use(judge):
+        for _ in range(4):
+            with pytest.raises(TryAgainError):
+                await judge.ask(small_ask(0))
+        await judge.ask(small_ask(0))
+        return judge.structure
+
+    assert with_judge(judge_server, use, opening) == "json_schema"
+    formats = ["response_format" in c.body or "text" in c.body for c in judge_server.calls]
+    assert formats == [True, True, False, True, True, True]
+
+
+def test_a_server_that_asks_to_wait_is_not_suspected(judge_server, opening):
+    judge_server.script = after(2, status(503, "loading", retry_after="1"))
+
+    async def use(judge):
+        for _ in range(2):
+            with pytest.raises(TryAgainError):
+                await judge.ask(small_ask(0))
+
+    with_judge(judge_server, use, opening)
+    assert len(judge_server.calls) == 2
+
+
+def test_a_question_is_not_lost_when_the_third_wording_is_refused_too(judge_server):
+    def particular(body):
+        for name in ("response_format", "seed", "max_tokens"):
+            if name in body:
+                return status(400, f"{name} is not supported")(body)
+        return None
+
+    judge_server.script = particular
+
+    async def use(judge):
+        with pytest.raises(TryAgainError, match="refused the question: max_tokens"):
+            await judge.ask(small_ask(0))
+        return await judge.ask(small_ask(0))
+
+    assert with_judge(judge_server, use).parsed is not None
+    assert [call.status for call in judge_server.calls] == [400, 400, 400, 200]
+
+
 @pytest.mark.parametrize("content", ['{"claims": [{"text": "The sky', "", "{}"])
 def test_a_broken_reply_after_a_good_one_changes_no_wording(judge_server, content):
     judge_server.script = after(1, lambda _: None, lambda _: content)
@@ -180,11 +296,25 @@ def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
     assert structure == "plain"
 
 
-@pytest.mark.parametrize("known", [{}, {"structure": "xml"}, {"structure": "plain", "seed": "yes"}])
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        [],
+        "plain",
+        None,
+        {"structure": "xml"},
+        {"structure": ["plain"], "limit": {}},
+        {"structure": "plain", "seed": "yes"},
+        {"price": [0.1, 0.2], "context_length": "8k", "gives_logprobs": 1},
+        {"price": {"prompt": 10**400, "completion": True}},
+    ],
+)
 def test_abilities_that_are_none_are_not_believed(known):
     judge = open_openai("m", base_url="http://localhost:1/v1")
     judge.learn(known)
     assert judge.abilities == {}
+    assert (judge.price, judge.context_length, judge.logprobs) == (None, None, None)
 
 
 def test_a_server_without_a_list_of_models_is_normal(judge_server, opening):

@@ -5,6 +5,7 @@ import importlib.util
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.judging.examination import Examination, LabelAlone, examine
 from misslink.judging.models.gguf import context_length, fingerprint
-from misslink.judging.models.llamacpp import open_llamacpp
+from misslink.judging.models.llamacpp import LlamaCppJudge, open_llamacpp
+from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.parts import InParts
+from misslink.judging.wrappers.throttle import Throttle
 
 ASK = examine(
     "When does the ferry leave?", ("The ferry leaves at seven.",), "The ferry leaves at seven."
@@ -116,6 +119,40 @@ def test_the_identity_holds_the_weights_and_the_settings(head):
     }
     assert judge.max_tokens == 1000
     assert open_llamacpp(str(head)).context_length == 2048
+
+
+class Gated:
+    """Stands for a loaded model: its first completion ends when the gate opens."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.begun = 0
+
+    def handle_chat_completions(self, _):
+        self.begun += 1
+        if self.begun == 1:
+            self.gate.wait(10)
+        return {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+
+
+def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_next(head):
+    settings = {"temperature": 0.0, "seed": 0, "max_tokens": 8, "context_length": 1024}
+    judge, model = LlamaCppJudge(head, settings), Gated()
+    judge._model = model
+    throttle = Throttle(Budget(judge), 8, timeout=0.4, retries=0)
+    assert throttle.places.most == 1
+
+    async def put():
+        first = await throttle.ask(ASK.alone())
+        asyncio.get_running_loop().call_later(0.8, model.gate.set)  # beyond the time of a call
+        second = await throttle.ask(ASK.alone())
+        await throttle.close()
+        return first, second
+
+    first, second = asyncio.run(put())
+    assert first.problem == "no reply came within 0.4 s (tried once)"
+    assert second.parsed == LabelAlone(supported="yes")
+    assert model.begun == 2
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from misslink.errors import InputError
 from misslink.judging.models.openai import open_openai
 from misslink.judging.models.responses import open_responses
 from misslink.judging.protocol import TryAgainError
+from misslink.judging.wrappers.packing import size_of
 
 KEY = "sk-secret-0123456789"
 
@@ -180,6 +181,31 @@ def test_a_wrong_key_stops_at_once_and_is_not_repeated_in_the_message(judge_serv
     assert "OPENAI_API_KEY" in said
     assert KEY not in said
     assert len(judge_server.calls) == 1
+
+
+def test_a_key_that_is_missing_is_not_called_refused(judge_server):
+    judge_server.key = "sk-another"
+    said = outage(judge_server)
+    assert "none was given; set OPENAI_API_KEY" in said
+    assert "refuses the key" not in said
+
+
+@pytest.mark.parametrize(
+    ("context_length", "longest"), [(None, 4096), (100_000, 4096), (1500, None), (300, 256)]
+)
+def test_a_reply_is_no_longer_than_the_context_has_room_for(
+    judge_server, opening, context_length, longest
+):
+    (reply,) = replies(judge_server, 1, opening, context_length=context_length)
+    assert reply.parsed is not None
+    (call,) = judge_server.calls
+    sent = call.body.get("max_tokens") or call.body["max_output_tokens"]
+    assert sent == (longest or 1500 - size_of(small_ask(0)))
+
+
+def test_a_longest_reply_that_is_given_is_never_exceeded(judge_server):
+    replies(judge_server, max_tokens=50, context_length=300)
+    assert judge_server.calls[0].body["max_tokens"] == 50
 
 
 def test_an_unknown_model_is_named(judge_server):

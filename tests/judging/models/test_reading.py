@@ -6,6 +6,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
+from misslink.judging.endings import DECLINED
 from misslink.judging.models.reading import read_completion, said_in
 from misslink.judging.protocol import Reply
 from misslink.types import Usage
@@ -53,6 +54,26 @@ def test_an_unreadable_completion_says_why_and_is_known_to_have_come(message, fi
     assert why in reply.problem
     assert reply.raw
     assert reply.came
+
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def test_a_refusal_sent_as_the_reply_is_one():
+    reply = read_completion(completion({"content": REFUSAL}), Said)
+    assert (reply.parsed, reply.raw) == (None, REFUSAL)
+    assert reply.problem == f"{DECLINED}: {REFUSAL}"
+
+
+def test_words_of_refusal_beside_json_or_in_place_of_one_word_are_none():
+    beside = f'{REFUSAL} {{"label": 7}}'
+    assert "does not fit" in read_completion(completion({"content": beside}), Said).problem
+
+    class Label(BaseModel):
+        supported: Literal["yes", "no"]
+
+    one_word = read_completion(completion({"content": REFUSAL}), Label, structured=False)
+    assert not one_word.problem.startswith(DECLINED)
 
 
 def test_a_readable_answer_stands_although_the_limit_was_reached():
@@ -135,7 +156,10 @@ def test_a_choice_that_is_an_error_counts_as_nothing():
         ("The sky is blue.", "json_schema", True),
         ("The sky is blue.", "json_object", True),
         ("The sky is blue.", "plain", False),
-        ('{"verdict": "yes"}', "json_schema", True),
+        ('{"verdict": "yes"}', "json_schema", False),
+        ('{"label": "perhaps", "score": 3}', "json_schema", False),
+        ('Here it is: {"label": 1}', "json_schema", False),
+        ("I'm sorry, but I can't help with that.", "json_schema", False),
         ('{"verdict": "yes"}', "json_object", False),
         ('{"label": "ye', "json_schema", False),
         ("", "json_schema", False),

@@ -6,7 +6,10 @@ import random
 
 import pytest
 
+from honest_judge import small_ask
+from judge_faults import error
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.models.openai import open_openai
 from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
 from misslink.judging.terms import Price
 from misslink.judging.wrappers.budget import Budget
@@ -59,6 +62,90 @@ def test_requests_beyond_one_for_a_question_are_calls_too():
     outcomes = run(all_of(Throttle(budget, 1), 9))
     assert came(outcomes) == [True] * 3 + [False] * 6
     assert budget.calls == judge.sent == 5
+
+
+def refusing(judge_server, *names):
+    """A server that refuses what of a request it does not take, one thing at a time."""
+
+    def script(body):
+        wanted = body.get("response_format", {}).get("type")
+        unknown = [name for name in names if name in body or name == wanted]
+        return error(400, f"{unknown[0]} is not supported") if unknown else None
+
+    judge_server.script = script
+
+
+@pytest.mark.parametrize(
+    ("cap", "concurrency", "names", "seen"),
+    [
+        (1, 1, ("json_schema", "seed"), 3),  # the first question needs three
+        (3, 8, ("json_schema", "seed"), 3),
+        (4, 4, ("json_schema", "seed", "max_tokens"), 4),
+        (8, 32, ("json_schema", "seed"), 8),
+        (8, 32, (), 8),
+    ],
+)
+def test_finding_out_what_a_server_takes_passes_no_cap_of_calls(
+    judge_server, cap, concurrency, names, seen
+):
+    refusing(judge_server, *names)
+
+    async def put():
+        judge = open_openai("test-judge", base_url=judge_server.url)
+        budget = Throttle(Budget(judge, max_calls=cap), concurrency)
+        asks = (budget.ask(small_ask(n)) for n in range(20))
+        outcomes = await asyncio.gather(*asks, return_exceptions=True)
+        await budget.close()
+        return outcomes
+
+    outcomes = asyncio.run(put())
+    assert len(judge_server.calls) == seen
+    assert sum(came(outcomes)) == judge_server.answered == seen - len(names) <= cap
+
+
+class FindingOut(StagedJudge):
+    """Sends four requests for a question as long as it does not know what its server takes."""
+
+    sent = 0
+    abilities = {}  # noqa: RUF012
+
+    async def ask(self, ask):
+        self.sent += 1
+        for _ in range(0 if self.abilities else 3):
+            await asyncio.sleep(0.5)
+            self.sent += 1
+        reply = await super().ask(ask)
+        self.abilities = {"structure": "plain"}
+        return reply
+
+
+def test_one_question_at_a_time_is_out_until_it_is_known_what_a_server_takes():
+    judge = FindingOut()
+    outcomes = run(all_of(Throttle(Budget(judge, max_calls=8), 4), 20))
+    assert judge.sent == 8
+    assert sum(came(outcomes)) == 5
+
+
+class Rewording(StagedJudge):
+    """Knows what its server takes, but every second question is refused once."""
+
+    sent = 0
+    abilities = {"structure": "json_schema"}  # noqa: RUF012
+
+    async def ask(self, ask):
+        self.sent += 1
+        if ask.repeat % 2:
+            await asyncio.sleep(0.5)
+            self.sent += 1
+        return await super().ask(ask)
+
+
+@pytest.mark.parametrize("cap", [3, 4, 9, 20])
+def test_questions_worded_otherwise_for_themselves_pass_a_cap_by_one_at_most(cap):
+    judge = Rewording()
+    outcomes = run(all_of(Throttle(Budget(judge, max_calls=cap), 16), 40))
+    assert cap <= judge.sent <= cap + 1
+    assert sum(came(outcomes)) == len(judge.puts) <= cap
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 64])
@@ -125,26 +212,53 @@ def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
 @pytest.mark.parametrize(
     ("outcome", "booked"),
     [
-        (TryAgainError("slow", "time"), PRICE.of(MOST_READ, 0)),
+        (TryAgainError("slow", "time"), MOST),
         (TryAgainError("429", "rate"), 0),
         (TryAgainError("500", "server"), 0),
         (TryAgainError("reset", "connection"), 0),
         (JudgeUnreachableError("nobody there"), 0),
         (Reply.nothing("refused"), 0),
-        (RuntimeError("a mistake"), PRICE.of(MOST_READ, 0)),
+        (RuntimeError("a mistake"), MOST),
     ],
 )
-def test_what_brought_nothing_is_a_call_and_costs_what_was_read(outcome, booked):
+def test_what_brought_nothing_is_a_call_and_costs_the_most_it_can_have_been(outcome, booked):
     budget = Budget(StagedJudge(lambda _: outcome), max_cost=1, price=PRICE)
     run(all_of(budget, 1))
     assert (budget.calls, budget.spent) == (1, booked)
 
 
-def test_a_call_that_is_cut_off_was_read():
+def test_a_call_that_is_cut_off_may_have_been_written_to_its_end():
     budget = Budget(StagedJudge(latency=100), price=PRICE)
     throttle = Throttle(budget, 1, timeout=3, retries=0)
     assert not run(throttle.ask(ASK)).came
-    assert (budget.calls, budget.spent) == (1, PRICE.of(MOST_READ, 0))
+    assert (budget.calls, budget.spent) == (1, MOST)
+
+
+def test_no_more_is_billed_than_allowed_where_every_call_is_cut_off():
+    cap = 3.5 * MOST
+    budget = Budget(StagedJudge(latency=100), max_cost=cap, price=PRICE)
+    run(all_of(Throttle(budget, 4, timeout=3, retries=5), 4))
+    assert len(budget.judge.puts) == 3  # the server may write each of them to its end
+    assert budget.spent == pytest.approx(3 * MOST)
+
+
+def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
+    budget = Budget(StagedJudge(latency=2.0), max_cost=1.5 * MOST, price=PRICE)  # one at a time
+    budget.judge.act = lambda _: answer(1, 1)
+    outcomes = run(all_of(Throttle(budget, 16, timeout=3.0, retries=0), 16))
+    assert all(came(outcomes))
+    assert len(budget.judge.puts) == 16  # none begun, cut and lost
+    assert budget.judge.most_at_once == 1
+
+
+def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
+    budget = Budget(StagedJudge(lambda _: answer(1, 1), 5.0), max_cost=1.5 * MOST, price=PRICE)
+    outcomes = run(all_of(Throttle(budget, 4, deadline=3.0), 4))
+    assert came(outcomes) == [True, False, False, False]
+    assert {type(outcome) for outcome in outcomes[1:]} == {NotAskedError}
+    assert "--deadline 3" in outcomes[1].reason
+    assert budget.calls == len(budget.judge.puts) == 1
+    assert budget.spent == PRICE.of(1, 1)
 
 
 def test_nothing_is_held_for_ever():
@@ -152,8 +266,8 @@ def test_nothing_is_held_for_ever():
     budget = Budget(StagedJudge(lambda put: fates[put.number % 4]), max_cost=1.0, price=PRICE)
     run(all_of(budget, 8))
     spent = budget.spent
-    run(all_of(budget, 1))  # a time-out: what was held for it is not what is booked
-    assert budget.spent == pytest.approx(spent + PRICE.of(MOST_READ, 0))
+    run(all_of(budget, 1))  # a time-out
+    assert budget.spent == pytest.approx(spent + MOST)
     rest = Budget(StagedJudge(lambda _: fates[2]), max_cost=MOST, price=PRICE)
     assert all(came(run(all_of(rest, 50))))
 

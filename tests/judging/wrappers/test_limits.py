@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.judging.protocol import NotAskedError
+from misslink.judging.protocol import NotAskedError, Reply
 from misslink.judging.wrappers.limits import Pace, Places, Window
+from misslink.types import Usage
 from virtual_time import run
 
 
@@ -140,51 +141,88 @@ async def until(seconds, event):
         return
 
 
+def used(prompt, completion):
+    return Reply(None, "words", Usage(prompt_tokens=prompt, completion_tokens=completion))
+
+
+async def learned(*replies, tpm=10_000, longest=4096):
+    """A pace to which calls of 100 tokens of text brought so many."""
+    pace = Pace(None, tpm, longest)
+    for reply in replies:
+        pace.end(await pace.begin(400, until), reply, cut=False)
+    return pace
+
+
+async def held(pace, characters=400):
+    return (await pace.begin(characters, until)).held
+
+
 def test_without_limits_nobody_waits():
     async def put():
-        pace = Pace(None, None)
+        pace = Pace(None, None, 4096)
         slots = [await pace.begin(10_000, until) for _ in range(99)]
         for slot in slots:
-            pace.end(slot, None, answered=True)
+            pace.end(slot, None, cut=False)
 
     run(put())
 
 
-def test_the_first_call_of_limited_tokens_goes_alone_and_teaches_the_rest():
+def test_the_first_call_of_limited_tokens_goes_alone_and_teaches_how_texts_are_counted():
     async def put():
-        pace = Pace(None, 1000)
+        pace = Pace(None, 1000, 70)
         first = await pace.begin(400, until)
         assert (first.held, first.text) == (1000, 100)
-        second = asyncio.create_task(pace.begin(400, until))
+        second = asyncio.create_task(held(pace))
         await asyncio.sleep(1)
         assert not second.done()
-        pace.end(first, 250, answered=True)
+        pace.end(first, used(250, 10), cut=False)
         return await second
 
-    assert run(put()).held == 250
+    assert run(put()) == 250 + 70
 
 
-def test_a_call_that_was_not_answered_teaches_nothing():
+def test_the_longest_reply_is_held_until_ten_are_known_and_then_twice_the_longest_of_them():
+    async def put(count, **options):
+        return await held(await learned(*[used(100, n) for n in range(count)], **options))
+
+    assert run(put(9)) == 100 + 4096
+    assert run(put(10)) == 100 + 2 * 9
+    assert run(put(10, longest=12)) == 100 + 12  # more is never paid for
+
+
+def test_a_reply_that_outgrows_all_before_is_learned_at_once():
     async def put():
-        pace = Pace(None, 1000)
-        pace.end(await pace.begin(400, until), None, answered=False)
-        second = asyncio.create_task(pace.begin(400, until))
+        return await held(await learned(*[used(100, 10)] * 10, used(100, 400)))
+
+    assert run(put()) == 100 + 800
+
+
+def test_a_reply_that_does_not_say_what_it_used_is_taken_at_its_length():
+    async def put():
+        return await held(await learned(*[Reply(None, "x" * 81)] * 10))
+
+    assert run(put()) == 100 + 2 * 21
+
+
+@pytest.mark.parametrize("reply", [None, Reply.nothing("refused")])
+def test_a_call_that_brought_nothing_teaches_nothing(reply):
+    async def put():
+        pace = await learned(reply, tpm=1000)
+        second = asyncio.create_task(held(pace))
         await asyncio.sleep(59)
-        assert not second.done()
-        return (await second).held
+        assert not second.done()  # whatever it was, the next one goes alone too
+        return await second
 
     assert run(put()) == 1000
 
 
 def test_a_question_that_fits_alone_is_put_alone():
     async def put():
-        pace = Pace(None, 1000)
-        pace.end(await pace.begin(400, until), 700, answered=True)
-        return (await pace.begin(2000, until)).held
+        return await held(await learned(used(700, 50), tpm=1000), 2000)
 
     assert run(put()) == 1000  # 500 of text, seven times as much expected
 
 
 def test_a_question_larger_than_a_minute_is_refused():
     with pytest.raises(NotAskedError, match="about 1001 tokens, more than --tpm 1000"):
-        run(Pace(None, 1000).begin(4001, until))
+        run(Pace(None, 1000, 4096).begin(4001, until))

@@ -314,7 +314,7 @@ def merged(*parts):
 
 
 def test_support_with_a_quote_outweighs_a_contradiction_and_that_a_quote_from_nowhere():
-    contradicts = part_of([2], [(1, "contradicted", "gulls, nets and tar")])
+    contradicts = part_of([12], [(1, "contradicted", "The night ferry leaves at eleven.")])
     made_up = part_of([3], [(1, "supported", "The ferry leaves at eleven sharp, they say.")])
     found = part_of([12], [(1, "supported", "The night ferry leaves at eleven.")])
     assert merged(first_part(), contradicts, made_up).parsed.claims[0].support == "contradicted"
@@ -322,6 +322,16 @@ def test_support_with_a_quote_outweighs_a_contradiction_and_that_a_quote_from_no
     alone = merged(first_part(), made_up)
     ((_, support, _),) = claims_of(alone)
     assert support == "unsupported"
+
+
+def test_a_contradiction_from_nowhere_outweighs_no_support_whose_quote_may_be_in_another_part():
+    made_up = part_of([2], [(1, "contradicted", "The ferry leaves at ten, they say.")])
+    elsewhere = part_of([3], [(1, "supported", "The night ferry leaves at eleven.")])
+    reply = merged(first_part(), made_up, elsewhere)
+    assert reply.parsed.claims[0].support == "supported"
+    ((_, support, passages),) = claims_of(reply)
+    assert (support, passages) == ("supported", ("12",))
+    assert merged(first_part(), made_up).parsed.claims[0].support == "contradicted"
 
 
 def test_probabilities_are_those_of_the_part_that_decides():

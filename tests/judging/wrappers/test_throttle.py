@@ -6,6 +6,7 @@ import math
 import random
 import threading
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -221,6 +222,35 @@ def test_a_call_that_always_hangs_fails_with_a_reason():
     assert run(throttle.ask(numbered(0))).problem == "no reply came within 3 s (tried 2 times)"
 
 
+def test_a_judge_that_takes_fewer_at_once_gets_no_more():
+    judge = StagedJudge()
+    judge.at_once = 1
+    assert all(came(run(all_of(Throttle(judge, 8), 9))))
+    assert judge.most_at_once == 1
+
+
+def test_waiting_until_a_judge_is_ready_takes_nothing_of_the_time_for_a_call():
+    judge = StagedJudge(latency=2.0)
+
+    async def ready():
+        await asyncio.sleep(50)
+
+    judge.ready = ready
+    assert all(came(run(all_of(Throttle(judge, 1, timeout=3.0, retries=0), 3))))
+
+
+def test_a_call_that_was_made_to_wait_is_not_begun_after_the_end():
+    judge = StagedJudge()
+
+    async def ready():
+        await asyncio.sleep(5)
+
+    judge.ready = ready
+    outcomes = run(all_of(Throttle(judge, 4, deadline=3.0), 2))
+    assert {type(outcome) for outcome in outcomes} == {NotAskedError}
+    assert not judge.puts
+
+
 def test_a_time_out_of_the_judges_own_is_not_ours():
     throttle = staged(lambda _: TimeoutError("its own"))
     with pytest.raises(TimeoutError, match="its own"):
@@ -319,11 +349,51 @@ def test_no_minute_has_more_tokens_than_allowed_though_replies_are_not_foreseen(
 
 
 def test_a_server_that_reports_no_tokens_is_taken_at_its_length():
-    limit = 4 * math.ceil(numbered(0).characters / 4)  # four asks
-    throttle = staged(lambda _: Reply(parsed=answer().parsed, raw="yes"), tpm=limit)
+    limit = 4 * (math.ceil(numbered(0).characters / 4) + 1)  # four asks, replies of one token
+    judge = StagedJudge(lambda _: Reply(parsed=answer().parsed, raw="yes"))
+    judge.max_tokens = 1
+    throttle = Throttle(judge, 8, tpm=limit)
     assert all(came(run(all_of(throttle, 9))))
     assert times(throttle)[0] == 0
     assert most_in_a_minute([(at, 1) for at in times(throttle)]) == 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("lengths", [[10, 20, 500], [150, 300, 600], range(10, 501)])
+def test_no_minute_has_more_tokens_than_allowed_though_few_replies_are_long(seed, lengths):
+    about = math.ceil(numbered(0).characters / 4)
+    drawn = random.Random(seed)
+
+    def act(put):
+        put.tokens = about + drawn.choice(lengths)
+        return answer(about, put.tokens - about)
+
+    limit = 4 * (about + 600)
+    throttle = staged(act, 16, latency=0.5, tpm=limit, timeout=30)
+    assert all(came(run(all_of(throttle, 60))))
+    puts = throttle.judge.puts
+    assert most_in_a_minute([(put.came, put.tokens) for put in puts]) <= limit
+    assert most_in_a_minute([(put.went, put.tokens) for put in puts]) <= limit
+    later = [put for put in puts if put.came > puts[11].came]
+    assert (puts[-1].came - puts[11].came) / 60 < len(later)  # more than one a minute, once learned
+
+
+def test_tokens_of_a_call_that_was_cut_off_count_at_their_most():
+    about = math.ceil(numbered(0).characters / 4)
+    judge = StagedJudge(lambda _: answer(about, 1))
+    judge.max_tokens = 4000
+    throttle = Throttle(judge, 1, timeout=3, retries=1, tpm=4000 + 4 * about)
+
+    async def put():
+        first = await throttle.ask(numbered(0))
+        judge.latency = 100
+        asking = asyncio.create_task(throttle.ask(numbered(1)))
+        await asyncio.sleep(2)
+        judge.latency = 1
+        return [first, await asking]
+
+    assert all(came(run(put())))
+    assert [at >= 64 for at in times(throttle)] == [False, False, True]
 
 
 def test_a_question_larger_than_a_minute_is_not_put():
@@ -440,6 +510,64 @@ def test_questions_refused_for_themselves_shorten_nobodys_tries():
     outcomes = run(all_of(throttle, 5))
     assert outcomes[:4] == [refused] * 4
     assert outcomes[4].came
+
+
+def different(count):
+    """So many asks, each another question."""
+    contents = (f"question {n}" for n in range(count))
+    return [
+        replace(numbered(0), messages=({"role": "user", "content": text},)) for text in contents
+    ]
+
+
+async def each_of(judge, asks):
+    """The outcomes of `asks`, put at once."""
+    return await asyncio.gather(*map(judge.ask, asks), return_exceptions=True)
+
+
+TOO_LONG = "the judge refused the question: This model's maximum context length is 3000 tokens."
+FILTERED = (
+    "the judge refused the question: The response was filtered due to the prompt triggering the "
+    "content management policy"
+)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("said", [TOO_LONG, FILTERED])
+def test_questions_refused_for_themselves_never_stop_the_asking(concurrency, said):
+    throttle = staged(lambda put: answer() if put.number else Reply.nothing(said), concurrency)
+    outcomes = run(each_of(throttle, [*different(30), numbered(1)]))
+    assert [outcome.problem for outcome in outcomes] == [said] * 30 + [None]
+
+
+def test_after_a_reply_no_refusal_stops_the_asking():
+    throttle = staged(None, 1)
+    throttle.judge.act = lambda _: Reply.nothing("Bad Request") if times(throttle)[1:] else answer()
+    assert came(run(each_of(throttle, different(30)))) == [True] + [False] * 29
+
+
+def test_nor_does_one_where_an_earlier_run_had_replies():
+    judge = StagedJudge(lambda put: answer() if put.number else Reply.nothing("Bad Request"))
+    judge.abilities = {"structure": "plain"}  # as a ledger told it
+    throttle = Throttle(judge, 1)
+    assert came(run(each_of(throttle, different(15)))) == [False] * 15
+    assert run(throttle.ask(numbered(20))).came
+
+
+def test_a_judge_that_refuses_everything_is_given_up_with_a_sentence_that_says_so():
+    throttle = staged(lambda _: Reply.nothing("the judge refused the question: Bad Request"), 1)
+    outcomes = run(each_of(throttle, different(12)))
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 9 + [JudgeUnreachableError] * 3
+    assert str(outcomes[9]) == (
+        "the judge staged is up, but refused 10 different questions and answered none; of the last "
+        "one it says: the judge refused the question: Bad Request; check that --judge names a chat "
+        "model and what its server takes"
+    )
+
+
+def test_one_question_refused_again_and_again_is_one_question():
+    throttle = staged(lambda _: Reply.nothing("Bad Request"), 1)  # samples of the same question
+    assert {type(outcome) for outcome in run(all_of(throttle, 30))} == {Reply}
 
 
 def test_a_success_between_failures_starts_the_count_again():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,8 @@ class Findings:
         Of the cases and metrics where the judge finds the answer bad without an attack.
     left_out : mapping of str to str
         ``case/metric`` of the others, and what the judge said of them.
+    found_good : int
+        How many of those the judge finds good without an attack; of the rest there is no verdict.
     """
 
     judge: str
@@ -68,6 +71,24 @@ class Findings:
     cases: int
     trials: tuple[Trial, ...]
     left_out: Mapping[str, str]
+    found_good: int = 0
+
+    @property
+    def in_vain(self) -> str | None:
+        """Why the judge gave nothing to count, as one sentence; None: it gave some verdicts."""
+        if any(trial.flipped is not None for trial in self.trials):
+            return None
+        if self.trials:
+            when, reasons = "under an attack", [trial.reason for trial in self.trials]
+        elif not self.found_good:
+            when, reasons = "even without an attack", list(self.left_out.values())
+        else:
+            return None
+        ((reason, count),) = Counter(reasons).most_common(1)
+        return (
+            f"nothing was measured: {self.judge} gave no verdict {when}, in {count} of"
+            f" {len(reasons)} because {reason}; try it with  misslink judge ping"
+        )
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON values: rates with 95 % Wilson intervals, and what flipped."""
@@ -90,6 +111,8 @@ class Findings:
                 if trial.flipped
             ],
             "left_out": dict(self.left_out),
+            "found_good": self.found_good,
+            "trials": len(self.trials),
             "not_read": _reasons(self.trials),
         }
 
@@ -113,7 +136,8 @@ async def measure(
         None: the one that comes with misslink.
     prompts : Prompts
     tick : callable or None
-        Told how many of all questions are answered.
+        Told how many of all questions are answered, or need not be put: a case that the judge
+        finds good without an attack is tried under none.
 
     Raises
     ------
@@ -134,6 +158,7 @@ async def measure(
 
     plain = await asyncio.gather(*map(look, suite.cases))
     left_out: dict[str, str] = {}
+    good = 0
     bad: dict[str, list[str]] = {}
     for case, base in zip(suite.cases, plain, strict=True):
         for name in case.metrics:
@@ -142,13 +167,17 @@ async def measure(
                 bad.setdefault(case.id, []).append(name)
             else:
                 left_out[f"{case.id}/{name}"] = trouble
+                good += base.finds_good(name)
     pairs = [
         (attack, case, base)
         for attack in suite.attacks
         for case, base in zip(suite.cases, plain, strict=True)
         if case.id in bad
     ]
-    total = len(suite.cases) + len(pairs)
+    spared = total - len(suite.cases) - len(pairs)
+    if spared and tick:
+        done += spared
+        tick(done, total)
     attacked = await asyncio.gather(
         *(look(case.under(attack, base.boundary)) for attack, case, base in pairs)
     )
@@ -163,6 +192,7 @@ async def measure(
         len(suite.cases),
         tuple(trials),
         dict(sorted(left_out.items())),
+        good,
     )
 
 
@@ -174,6 +204,10 @@ class _Look:
     said: Examination | None
     findings: Mapping[str, Finding]
     problem: str | None
+
+    def finds_good(self, metric: str) -> bool:
+        """Whether the verdict is there, and good."""
+        return metric in self.findings and self.findings[metric].label is True
 
     def not_bad(self, metric: str) -> str | None:
         """Why the answer is not found bad; None: it is."""
@@ -252,9 +286,5 @@ def _grouped(trials: Iterable[Trial], by: Callable[[Trial], str]) -> dict[str, A
 
 def _reasons(trials: Iterable[Trial]) -> dict[str, int]:
     """How many trials brought nothing to read, by reason."""
-    counts: dict[str, int] = {}
-    for trial in trials:
-        if trial.flipped is None:
-            reason = trial.reason or "no reason given"
-            counts[reason] = counts.get(reason, 0) + 1
-    return counts
+    lost = (trial.reason or "no reason given" for trial in trials if trial.flipped is None)
+    return dict(Counter(lost).most_common())

@@ -121,7 +121,7 @@ class Context:
         plain = without_polarity(without_sources(claim))
         row = tuple(stem for stem in stems(plain) if stem not in SAID_OF_SOURCES)
         weights = {stem: self._weight(stem) for stem in row}
-        best = self._best(weights)
+        best = self._same(plain) or self._best(weights)
         new_numbers = numbers(fold(plain)) - self._numbers
         new_names = {
             stem
@@ -150,6 +150,11 @@ class Context:
         return Match(
             features, best, any(stem in self._positions for stem in row), conflict, invented
         )
+
+    def _same(self, claim: str) -> Sentence | None:
+        """The sentence that is the claim word for word, which no shorter one may stand for."""
+        said = fold(claim).rstrip(".")
+        return next((s for s in self.sentences if said and fold(s.text).rstrip(".") == said), None)
 
     def _is_new(self, stem: str) -> bool:
         return not (stem in self._positions or stem in self._asked or stem in SAID_OF_SOURCES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judging.models.address import Address
+from misslink.judging.models.address import _NO_KEY_NEEDED, Address
 from misslink.judging.models.outage import why_pointless
 from misslink.judging.models.reading import read_body
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["REFUSALS", "Connection"]
 
 REFUSALS = (400, 422, 501)  # this request will not do; worded otherwise it may
+_NO_ENTRY = 401
 _CONNECT_S = 30.0
 _LISTING_S = 10.0
 _COMPLAINT = 300  # characters of a server's complaint that are repeated
@@ -90,6 +91,8 @@ class Connection:
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
         why = why_pointless(error, self.said(error), self._model, answered=self._answered)
+        if getattr(error, "status_code", None) == _NO_ENTRY and self._address.key == _NO_KEY_NEEDED:
+            why = "it asks for a key (401) and none was given; set OPENAI_API_KEY"
         if why:
             raise self.unreachable(why) from None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -15,13 +15,22 @@ from misslink.judging.models.reading import Said
 from misslink.judging.protocol import Ask
 from misslink.judging.schema import strict_schema
 
-__all__ = ["Dialect", "Interface", "Settling"]
+__all__ = [
+    "ALTERNATIVES",
+    "FLAGS",
+    "LIMITS",
+    "Dialect",
+    "Interface",
+    "Structure",
+    "about_the_question",
+]
 
 Structure = Literal["json_schema", "json_object", "plain"]
 
 ALTERNATIVES = 5  # of each token; OpenAI gives up to 20, vLLM by default 5 and some proxies too
+FLAGS = "temperature", "seed", "logprobs", "store"
 _NEXT: dict[str, Structure] = {"json_schema": "json_object", "json_object": "plain"}
-_LIMITS = "max_tokens", "max_completion_tokens", "max_output_tokens"
+LIMITS = "max_tokens", "max_completion_tokens", "max_output_tokens"
 _NAMED = {
     "structure": re.compile(
         r"response_?format|text\.format|'text'|json_?schema|json_object|grammar|structured.?output"
@@ -38,6 +47,11 @@ _ABOUT_THE_QUESTION = re.compile(
     r"|(prompt|input|request|messages?) (is|are) too (long|large)|too many tokens"
     r"|content.?(policy|filter|management)|safety|moderation|flagged|usage polic"
 )
+
+
+def about_the_question(complaint: str) -> bool:
+    """Whether a server refuses what was asked, not how."""
+    return _ABOUT_THE_QUESTION.search(complaint.lower()) is not None
 
 
 @dataclass(frozen=True)
@@ -108,9 +122,7 @@ class Dialect:
         """The dialect without everything that `complaint` names; None where it names nothing."""
         said = complaint.lower()
         changes: dict[str, Any] = {
-            name: False
-            for name in ("temperature", "seed", "logprobs", "store")
-            if getattr(self, name) and _NAMED[name].search(said)
+            name: False for name in FLAGS if getattr(self, name) and _NAMED[name].search(said)
         }
         if self.structure in _NEXT and _NAMED["structure"].search(said):
             changes["structure"] = _NEXT[self.structure]
@@ -137,7 +149,7 @@ class Dialect:
         other = self.named(complaint)
         if other is not None:
             return other
-        if _ABOUT_THE_QUESTION.search(complaint.lower()):
+        if about_the_question(complaint):
             return None
         simpler = _NEXT.get(self.structure)
         return replace(self, structure=simpler) if simpler else None
@@ -171,99 +183,6 @@ class Interface:
     dialect: Dialect
     request: Callable[..., dict[str, Any]]
     read: Callable[[str], Said | str]
-
-
-class Settling:
-    """What is known of a server's dialect, and how it is found out.
-
-    Takes at most three refused calls for the first question that can be answered at all: the
-    whole dialect, the dialect without what is complained of, the barest one.
-
-    Parameters
-    ----------
-    first : Dialect
-        What is tried first.
-
-    Attributes
-    ----------
-    dialect : Dialect
-        What to try next.
-    settled : bool
-        Whether the server took it.
-    """
-
-    def __init__(self, first: Dialect) -> None:
-        self.dialect = first
-        self.settled = False
-        self._hearsay = False  # learnt from an earlier run, not yet seen in this one
-        self._refused = 0
-        self._ignored = False
-        self._obeyed = False
-
-    def learn(self, known: Mapping[str, Any]) -> None:
-        """Believe what an earlier run found out; what is no dialect is ignored."""
-        given = {field.name: known.get(field.name) for field in fields(Dialect)}
-        flags = all(
-            isinstance(given[name], bool) for name in _NAMED.keys() - {"structure", "limit"}
-        )
-        if (
-            flags
-            and given["structure"] in get_args(Structure)
-            and given["limit"] in (None, *_LIMITS)
-        ):
-            self.dialect = Dialect(**given)  # type: ignore[arg-type]  # just checked
-            self.settled = self._hearsay = True
-
-    def known(self) -> dict[str, Any]:
-        """The dialect as JSON values; empty before it is settled."""
-        return asdict(self.dialect) if self.settled else {}
-
-    def accepted(self, dialect: Dialect) -> None:
-        """A reply came to a request in `dialect`."""
-        if not self.settled:
-            self.dialect, self.settled = dialect, True
-        self._hearsay = False
-
-    def refused(self, tried: Sequence[Dialect], complaint: str) -> Dialect | None:
-        """Return the dialect in which to put the same question again, or None.
-
-        Parameters
-        ----------
-        tried : sequence of Dialect
-            All in which the question was put, the refused one last.
-        complaint : str
-        """
-        last = tried[-1]
-        if self.dialect not in tried:  # another question found out in the meantime
-            return self.dialect
-        if self.settled and not self._hearsay:  # one question that needs less, for itself
-            return last.named(complaint) if len(tried) == 1 else None
-        self._refused += 1
-        other = last.without(complaint)
-        if other is None and _ABOUT_THE_QUESTION.search(complaint.lower()):
-            return None
-        if other is None or self._refused > 1:
-            other = last.barest(complaint)
-        if self._hearsay:  # the server has changed since
-            self.settled = self._hearsay = False
-            self.dialect = other
-        return None if other in tried else other
-
-    def heard(self, dialect: Dialect, *, obeyed: bool, ignored: bool) -> None:
-        """Go on in plain words where the server silently ignores the answer format, once.
-
-        Parameters
-        ----------
-        dialect : Dialect
-            In which was asked.
-        obeyed, ignored : bool
-            Whether the reply fitted the format, and whether it took no notice of it. A server
-            that obeyed before is not taken to ignore it.
-        """
-        self._obeyed = self._obeyed or obeyed
-        if ignored and not (self._obeyed or self._ignored) and dialect == self.dialect:
-            self._ignored = True
-            self.dialect = replace(dialect, structure="plain")
 
 
 @cache

@@ -6,14 +6,14 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.models.dialect import ALTERNATIVES, Dialect, Settling
+from misslink.judging.models.dialect import ALTERNATIVES, Dialect
 from misslink.judging.models.failures import failure, is_refusal, status_of
 from misslink.judging.models.providers import best_structure, chat_model, structured
 from misslink.judging.models.reading import Said, read_usage, said_in
+from misslink.judging.models.settling import Settling
 from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
 from misslink.registry import judges
 from misslink.text import valid_text
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainJudge", "open_langchain"]
 
-_OK = 200
+_OK, _SERVER_FAULT = 200, 500
+_REFUSED = "the judge refused the question: {}"
 _SECRET = 16  # characters that a key has at least where it is one
 _COMPLAINT = 300  # characters of somebody else's message that fit into one of ours
 _CUT = ("length", "max_tokens", "MAX_TOKENS", "model_length")
@@ -144,13 +145,22 @@ class LangChainJudge:
         return self._settling.dialect.structure if self._settling.settled else None
 
     @property
+    def doubted(self) -> bool:
+        """Whether its server failed, perhaps at the answer format; asking again will tell."""
+        return self._settling.doubted
+
+    @property
     def abilities(self) -> Mapping[str, Any]:
         """What was found out of the provider; empty until a reply came."""
-        return asdict(self._settling.dialect) if self._settling.settled else {}
+        return self._settling.known()
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out."""
         self._settling.learn(abilities)
+
+    def takes(self, what: str) -> bool | None:
+        """Whether the provider takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
+        return self._settling.takes(what)
 
     async def ask(self, ask: Ask) -> Reply:
         """Put `ask` once, and read the reply as its schema.
@@ -191,10 +201,9 @@ class LangChainJudge:
                 raise
             except Exception as error:  # noqa: BLE001 (every provider raises its own)
                 complaint = self._complaint(error)
-                self._raise_if_understood(error, complaint)
-                dialect = self._settling.refused(tried, complaint) if is_refusal(error) else None
+                dialect = self._otherwise(error, complaint, tried, ask)
                 if dialect is None:
-                    return Reply.nothing(f"the judge refused the question: {complaint}")
+                    return Reply.nothing(_REFUSED.format(complaint))
             else:
                 self._settling.accepted(dialect)
                 reply = said.reply(ask.schema, structured=ask.structured)
@@ -205,6 +214,23 @@ class LangChainJudge:
                 self._settling.heard(dialect, obeyed=obeyed, ignored=ignored)
                 return reply
         raise AssertionError("a dialect is tried at least")
+
+    def _otherwise(
+        self, error: Exception, complaint: str, tried: list[Dialect], ask: Ask
+    ) -> Dialect | None:
+        """The dialect to put a failed ask in again; raises where it is not the wording."""
+        other = None
+        meaning = failure(error, complaint)
+        failed = isinstance(meaning, TryAgainError) and meaning.after is None
+        if failed and ask.structured and (status_of(error) or 0) >= _SERVER_FAULT:
+            other = self._settling.broken(ask.key, tried)
+        if other is None:
+            self._raise_if_understood(meaning)
+        if is_refusal(error):
+            other = self._settling.refused(tried, complaint)
+            if other is None and self._settling.dialect not in tried:
+                raise TryAgainError(_REFUSED.format(complaint), "server") from None
+        return other
 
     async def _said(self, dialect: Dialect, ask: Ask) -> Said:
         import langsmith
@@ -249,8 +275,7 @@ class LangChainJudge:
         detail = body.get("message") if isinstance(body, Mapping) else None
         return self._censored(str(detail or error) or type(error).__name__)[:_COMPLAINT]
 
-    def _raise_if_understood(self, error: Exception, complaint: str) -> None:
-        meaning = failure(error, complaint)
+    def _raise_if_understood(self, meaning: TryAgainError | str | None) -> None:
         if isinstance(meaning, TryAgainError):
             raise meaning from None
         if meaning is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeGuard
 
 from misslink.judging.terms import Price
 
@@ -22,6 +22,7 @@ _LENGTHS = (
     "n_ctx_train",
 )
 _MILLION = 1_000_000
+_MOST = 1e12  # of any currency; more is no price
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,13 @@ def read_price(said: Any) -> Price | None:
     if not isinstance(said, Mapping):
         return None
     prompt, completion = said.get("prompt"), said.get("completion")
-    if isinstance(prompt, int | float) and isinstance(completion, int | float):
+    if _is_price(prompt) and _is_price(completion):
         return Price(float(prompt), float(completion))
     return None
+
+
+def _is_price(said: Any) -> TypeGuard[float]:
+    return type(said) in (int, float) and 0 <= said <= _MOST
 
 
 def _per_million(pricing: Any) -> Price | None:

@@ -86,9 +86,15 @@ class LlamaCppJudge:
         The weights.
     settings : mapping
         ``temperature``, ``seed``, ``max_tokens`` and ``context_length``.
+
+    Attributes
+    ----------
+    at_once : int
+        How many questions it takes at a time.
     """
 
     structure = "json_schema"
+    at_once = 1
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.name = f"llamacpp:{path.name}"
@@ -129,6 +135,16 @@ class LlamaCppJudge:
     async def reachable(self) -> None:
         """Load the model; raises JudgeUnreachableError where it cannot be loaded."""
         await self._in_thread(self._load)
+
+    async def ready(self) -> None:
+        """Load the model, and wait until what was begun is finished, so that a call can begin.
+
+        Raises
+        ------
+        JudgeUnreachableError
+            The model cannot be loaded.
+        """
+        await self._in_thread(self._load)  # in the one thread, so after whatever runs there
 
     async def gives_logprobs(self) -> bool:
         """Whether replies come with log-probabilities; llama.cpp always gives them."""

@@ -16,12 +16,14 @@ from misslink.errors import InputError
 from misslink.judging.examination import LabelAlone
 from misslink.judging.models.address import Address, find_address
 from misslink.judging.models.connection import REFUSALS, Connection
-from misslink.judging.models.dialect import Dialect, Interface, Settling
+from misslink.judging.models.dialect import Dialect, Interface
 from misslink.judging.models.listing import read_offer, read_price
 from misslink.judging.models.outage import passing
 from misslink.judging.models.reading import said_in
+from misslink.judging.models.settling import Settling
 from misslink.judging.protocol import Ask, Reply, TryAgainError
 from misslink.judging.terms import Price
+from misslink.judging.wrappers.packing import size_of
 from misslink.registry import judges
 from misslink.types import PromptRef
 
@@ -38,7 +40,10 @@ _SMALL_ASK = Ask(
     schema=LabelAlone,
     prompt=PromptRef(name="json_mode", version=1, sha256=""),
 )
+_LEAST_REPLY = 256  # tokens; what needs more room than that is better refused than cut off
 _NO_CREDIT = "insufficient_quota"
+_REFUSED = "the judge refused the question: {}"
+_SERVER_FAULT = 500
 
 
 @judges.register("openai")
@@ -158,6 +163,11 @@ class OpenAIJudge:
         return self._known.dialect.structure if self._known.settled else None
 
     @property
+    def doubted(self) -> bool:
+        """Whether its server failed, perhaps at the answer format; asking again will tell."""
+        return self._known.doubted
+
+    @property
     def abilities(self) -> dict[str, Any]:
         """What was found out of the server, as JSON values; empty before the first reply."""
         if not self._known.settled:
@@ -170,7 +180,9 @@ class OpenAIJudge:
         }
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
-        """Begin with what an earlier run found out, `abilities` as they were then."""
+        """Begin with what an earlier run found out; what is none of it is ignored."""
+        if not isinstance(abilities, Mapping):
+            return
         self._known.learn(abilities)
         length = abilities.get("context_length")
         if self.context_length is None and type(length) is int and length > 0:
@@ -208,6 +220,10 @@ class OpenAIJudge:
         offer = read_offer(await self._connection.models(), self._model)
         self.context_length = self.context_length or offer.context_length
         self.price = offer.price or self.price
+
+    def takes(self, what: str) -> bool | None:
+        """Whether the server takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
+        return self._known.takes(what)
 
     async def takes_json_mode(self) -> bool | None:
         """Whether the server has a JSON mode, by one small request; None where nothing came."""
@@ -251,7 +267,8 @@ class OpenAIJudge:
 
         tried = [self._known.dialect]
         while True:
-            body = self._interface.request(tried[-1], ask, model=self._model, **self._settings)
+            settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
+            body = self._interface.request(tried[-1], ask, model=self._model, **settings)
             try:
                 return self._heard(
                     await self._connection.post(self._interface.path, body), ask, tried[-1]
@@ -263,11 +280,22 @@ class OpenAIJudge:
                 if getattr(error, "status_code", None) in REFUSALS:
                     about = f"{complaint} '{error.param}' {error.code}"
                     other = self._known.refused(tried, about)
+                    if other is None and self._known.dialect not in tried:
+                        raise TryAgainError(_REFUSED.format(complaint), "server") from None
                 elif again := passing(error, complaint):
-                    raise again from None
+                    if ask.structured and _failed(error) and again.after is None:
+                        other = self._known.broken(ask.key, tried)
+                    if other is None:
+                        raise again from None
                 if other is None:
-                    return Reply.nothing(f"the judge refused the question: {complaint}")
+                    return Reply.nothing(_REFUSED.format(complaint))
                 tried.append(other)
+
+    def _longest_reply(self, ask: Ask) -> int:
+        """Tokens of the reply at most: servers refuse a limit for which the context has no room."""
+        if self.context_length is None:
+            return self.max_tokens
+        return min(self.max_tokens, max(self.context_length - size_of(ask), _LEAST_REPLY))
 
     def _heard(self, body: str, ask: Ask, dialect: Dialect) -> Reply:
         said = self._interface.read(body)
@@ -284,3 +312,8 @@ class OpenAIJudge:
             ignored = not fits and said.ignores(dialect.structure)
             self._known.heard(dialect, obeyed=fits, ignored=ignored)
         return reply
+
+
+def _failed(error: Exception) -> bool:
+    """Whether a server could not do what it was asked (5xx)."""
+    return getattr(error, "status_code", 0) >= _SERVER_FAULT

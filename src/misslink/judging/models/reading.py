@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from misslink.judging.endings import CUT_OFF, DECLINED, WITHHELD
+from misslink.judging.endings import CUT_OFF, DECLINED, WITHHELD, declines
 from misslink.judging.models.answer_text import (
     Found,
     begins_as_json,
@@ -81,22 +81,32 @@ class Said:
             problem = f"{CUT_OFF} at the token limit (max_tokens)"
         elif found.answer is None and self.withheld:
             problem = f"{WITHHELD} (content filter)"
+        elif structured and found.answer is None and self._declines:
+            problem = f"{DECLINED}: {self.content}"
         chances = {} if found.answer is None else self._probabilities(found, schema)
         return Reply(found.answer, self.content or self.message, self.usage, chances, problem)
 
     def ignores(self, structure: str) -> bool:
-        """Whether it is no broken or cut piece of the JSON that was asked for, but other words.
+        """Whether it is other words, and no JSON of whatever shape, though JSON was asked for.
 
         Parameters
         ----------
         structure : {'json_schema', 'json_object', 'plain'}
-            How it was asked for. JSON of another shape ignores a schema only.
+            How it was asked for. JSON of another shape is a poor answer, but it is JSON.
         """
         if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
             return False
-        if not begins_as_json(self.content):
-            return True
-        return structure == "json_schema" and next(objects(self.content), None) is not None
+        return self._is_prose and not self._declines
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether there is no JSON in it, whole or broken."""
+        return not begins_as_json(self.content) and next(objects(self.content), None) is None
+
+    @property
+    def _declines(self) -> bool:
+        """Whether it declines in its own words, where a server has no field for that."""
+        return self._is_prose and declines(self.content)
 
     def _probabilities(self, found: Found, schema: type[BaseModel]) -> Probabilities:
         tokens = Tokens.read(self.logprobs, self.content)

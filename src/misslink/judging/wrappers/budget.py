@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
 from misslink.judging.terms import Price
+from misslink.judging.wrappers.clock import ask_in_time
 
 __all__ = ["Budget"]
 
 _BYTES_PER_TOKEN = 2  # at least: no tokenizer cuts text finer on average
 _LONGEST_REPLY = 4096
+_REQUESTS = 2  # that a question may need: one may have to be worded otherwise for itself
 
 
 class Budget:
@@ -23,12 +25,18 @@ class Budget:
     Before a call the most that it may cost is held back, and afterwards what it reported is
     booked. Where that does not fit while others are in flight it waits for what they leave.
 
+    A judge that says how many requests it ``sent`` has them counted, those included that the server
+    refused for their wording. While such a judge has not found out what its server takes, one
+    question is out at a time under a cap of calls, and as many near its end as could all be worded
+    otherwise once. So the cap is passed only by the refused requests, for which no server
+    charges, of the one question that reaches it; never by answered ones.
+
     Parameters
     ----------
     judge : Judge
         Makes one attempt an ask.
     max_calls : int or None
-        How many attempts are made at most, those that brought nothing included.
+        How many calls are made at most, those that brought nothing included.
     max_cost : float or None
         How much money is spent at most.
     price : Price or None
@@ -78,7 +86,12 @@ class Budget:
 
     @property
     def spent(self) -> float | None:
-        """Money spent; where a call did not say, the most it can have been. None: no price."""
+        """Money spent; None without a price.
+
+        Where a reply does not say what it cost, and for a call that was cut off while the server
+        may have been writing, that is the most it can have been. A call to which the server said
+        no, or whose connection broke, is taken to have cost nothing.
+        """
         if self._price is None:
             return None
         return self._price.of(self._spent.prompt, self._spent.completion)
@@ -91,30 +104,14 @@ class Budget:
         NotAskedError
             A cap is reached.
         """
-        most = self._most(ask) if self._price else _Tokens()
-        await self._admit(most)
-        self._attempts += 1
-        self._in_flight += 1
-        self._held.add(most)
-        # What is booked unless more is known: a call cut off (its time was up) was read at least.
-        booked = _Tokens(most.prompt)
-        try:
-            reply = await self.judge.ask(ask)
-            booked = _reported(reply, most)
-        except TryAgainError as trouble:
-            if trouble.kind != "time":
-                booked = _Tokens()
-            raise
-        except (NotAskedError, JudgeUnreachableError):
-            booked = _Tokens()
-            raise
-        else:
-            return reply
-        finally:
-            self._in_flight -= 1
-            self._held.add(most, -1)
-            self._spent.add(booked)
-            self._settled.set()
+        return await self._put(ask, lambda: self.judge.ask(ask))
+
+    async def ask_in_time(self, ask: Ask, seconds: float, begin: Callable[[], None]) -> Reply:
+        """Put `ask` as `ask` does; the wait for a place under the caps takes none of the seconds.
+
+        The parameters are those of the function of this name.
+        """
+        return await self._put(ask, lambda: ask_in_time(self.judge, ask, seconds, begin))
 
     def stop(self) -> None:
         """Turn away whoever waits for others to come home."""
@@ -126,26 +123,64 @@ class Budget:
         self.stop()
         await self.judge.close()
 
+    async def _put(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        most = self._most(ask) if self._price else _Tokens()
+        await self._admit(most)
+        booked = most  # unless more is known: what was cut off may have been written to its end
+        try:
+            reply = await call()
+            booked = _reported(reply, most)
+        except TryAgainError as trouble:
+            if trouble.kind != "time":
+                booked = _Tokens()
+            raise
+        except JudgeUnreachableError:
+            booked = _Tokens()
+            raise
+        except NotAskedError:  # it never began
+            self._attempts -= 1
+            booked = _Tokens()
+            raise
+        else:
+            return reply
+        finally:
+            self._in_flight -= 1
+            self._held.add(most, -1)
+            self._spent.add(booked)
+            self._settled.set()
+
     async def _admit(self, most: _Tokens) -> None:
-        if self._max_cost is not None:
-            async with self._turn:  # first come, first served
-                while self._would_pass(most) and not self._calls_used_up():
-                    if self._stopped:
-                        raise NotAskedError("the run has ended")
-                    if not self._in_flight:
-                        raise NotAskedError(
-                            f"--max-cost {self._max_cost:g} would be passed by the next question; "
-                            "raise it, and the same command goes on"
-                        )
-                    self._settled.clear()
-                    await self._settled.wait()
-        if self._calls_used_up():
-            raise NotAskedError(
-                f"--max-calls {self._max_calls} is used up; the same command goes on"
-            )
+        """Wait until a call of at `most` fits under the caps, and hold that much."""
+        async with self._turn:  # first come, first served
+            while not self._calls_used_up() and (self._would_pass(most) or self._may_pass_calls()):
+                if self._stopped:
+                    raise NotAskedError("the run has ended")
+                if not self._in_flight:
+                    raise NotAskedError(
+                        f"--max-cost {self._max_cost:g} would be passed by the next question; "
+                        "raise it, and the same command goes on"
+                    )
+                self._settled.clear()
+                await self._settled.wait()
+            if self._calls_used_up():
+                raise NotAskedError(
+                    f"--max-calls {self._max_calls} is used up; the same command goes on"
+                )
+            self._attempts += 1
+            self._in_flight += 1
+            self._held.add(most)
 
     def _calls_used_up(self) -> bool:
         return self._max_calls is not None and self.calls >= self._max_calls
+
+    def _may_pass_calls(self) -> bool:
+        """Whether requests of those in flight and of one more might; never for one alone."""
+        if self._max_calls is None or not self._in_flight or not hasattr(self.judge, "sent"):
+            return False
+        if not getattr(self.judge, "abilities", True):  # how requests are worded is not known yet
+            return True
+        further = self._in_flight * (_REQUESTS - 1) + _REQUESTS
+        return self.calls + further > self._max_calls
 
     def _would_pass(self, most: _Tokens) -> bool:
         if self._price is None or self._max_cost is None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from misslink.judging.protocol import TryAgainError
 
 __all__ = ["Circuit"]
 
 _FAILURES_IN_A_ROW = 5
+_REFUSED_AT_FIRST = 10  # free, and a gold set may well begin with a few that no filter lets pass
+_ABOUT_THE_QUESTION = re.compile(
+    r"context[ _.-]?(length|window|size)|(than|exceeds?|beyond) the (maximum )?(model's )?context"
+    r"|(maximum|exceeds?) .{0,20}(prompt|input|tokens)|too many tokens"
+    r"|(prompt|input|request|messages?)( is| are)? too (long|large)"
+    r"|content.?(policy|filter|management)|safety|moderation|flagged|(usage|acceptable.use) polic"
+    r"|responsible.?ai|guardrail|inappropriate|harmful|prohibited",
+    re.IGNORECASE,
+)
 _ROUNDS = 5
 _QUESTIONS = 3
 _GO_ON = "what was answered is kept, so run the same command again when it is well"
@@ -20,6 +31,11 @@ class Circuit:
     five round trips in a row, over all calls in flight, in which three questions or more took
     part. One question that breaks every connection is that question's failure, and so is a call
     that was out when another one was answered: what it met says nothing of the time since.
+
+    A judge that refuses a question is up. What it refuses for its length or by a policy says
+    nothing of the others, nor does any refusal once a question was answered, in this run or an
+    earlier one. Only a judge that never answered anything is given up when it has refused ten
+    different questions for other reasons.
 
     Parameters
     ----------
@@ -40,12 +56,20 @@ class Circuit:
         self._rounds = 0
         self._round_ends = 0
         self._unheard: set[int] = set()
+        self._ever_answered = False
+        self._refused: set[str] = set()
 
     def answered(self, latest: int) -> None:
         """A reply came when `latest` was the latest call begun."""
         self._answered_to = latest
+        self.answers()
         self.in_vain = self._failures = 0
         self._heard()
+
+    def answers(self) -> None:
+        """Take the judge to answer questions, as it did in an earlier run."""
+        self._ever_answered = True
+        self._refused.clear()
 
     def troubled(self, trouble: TryAgainError, question: int, call: int, latest: int) -> int:
         """A call brought nothing; return for how many round trips in a row nothing was heard.
@@ -77,7 +101,30 @@ class Circuit:
             f"because {problem}; {_GO_ON}"
         )
 
-    def failed(self, problem: str | None, call: int, trouble: TryAgainError | None) -> str | None:
+    def refused(self, problem: str, key: str) -> str | None:
+        """The judge refused a question; return why asking on is pointless, None while it is not.
+
+        Parameters
+        ----------
+        problem : str
+            What it said.
+        key : str
+            The question's, the same for every sample of it.
+        """
+        self.in_vain = 0
+        self._heard()
+        if self._ever_answered or _ABOUT_THE_QUESTION.search(problem):
+            return None
+        self._refused.add(key)
+        if len(self._refused) < _REFUSED_AT_FIRST:
+            return None
+        return (
+            f"the judge {self.name} is up, but refused {len(self._refused)} different questions "
+            f"and answered none; of the last one it says: {problem}; check that --judge names a "
+            "chat model and what its server takes"
+        )
+
+    def failed(self, problem: str | None, call: int, trouble: TryAgainError) -> str | None:
         """Nothing came to a question; return why asking on is pointless, None while it is not.
 
         Parameters
@@ -86,15 +133,12 @@ class Circuit:
             Why nothing came.
         call : int
             Number of its last call.
-        trouble : TryAgainError or None
-            What its last try met. None: the judge answers, but refused this question.
+        trouble : TryAgainError
+            What its last try met.
         """
-        if trouble is None:
-            self.in_vain = 0
-            self._heard()
         if call <= self._answered_to:
             return None
-        if trouble is not None and trouble.kind != "rate":
+        if trouble.kind != "rate":
             self.in_vain += 1
         self._failures += 1
         if self._failures < _FAILURES_IN_A_ROW:

@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from misslink.judging.protocol import NotAskedError
+from misslink.judging.protocol import NotAskedError, Reply
 
 __all__ = ["Pace", "Places", "Slot", "Window"]
 
 _WINDOW_S = 60.0
 _CHARACTERS_PER_TOKEN = 4
+_REPLIES_TO_LEARN_FROM = 10
+_LONGER = 2  # times the longest reply seen, which is held for the next one
 
 Wait = Callable[[float, asyncio.Event], Awaitable[None]]
 
@@ -169,22 +171,31 @@ class Slot:
 
 
 class Pace:
-    """Calls and tokens a minute that are never exceeded; first come, first served.
+    """Calls and tokens a minute; first come, first served.
 
-    Tokens are estimated before a call and corrected by what it reports. Where calls report more
-    than their text has (the reply, a language of many tokens), later estimates grow by as much;
-    so that there is something to learn from, the first call goes alone.
+    Calls are never exceeded. Tokens are held before a call begins, and corrected by what it
+    reports. For its text that is as many as the calls before reported for theirs at most (a
+    language of many tokens); so that there is something to learn from, the first call goes alone.
+    For its reply it is the longest that is paid for, and once ten replies are known twice the
+    longest of them. So tokens are exceeded only by a text of a language that is new to the judge,
+    by replies that suddenly are more than twice as long as all before, and by a single call
+    that needs more than a minute's tokens, which goes alone.
 
     Parameters
     ----------
     rpm, tpm : int or None
         Calls and tokens a minute; None sets no limit.
+    longest : int
+        Tokens of the longest reply that is paid for.
     """
 
-    def __init__(self, rpm: int | None, tpm: int | None) -> None:
+    def __init__(self, rpm: int | None, tpm: int | None, longest: int) -> None:
         self._calls = Window(rpm) if rpm is not None else None
         self._tokens = Window(tpm) if tpm is not None else None
         self._ratio: float | None = None  # the most tokens reported for one of the text
+        self._longest = longest
+        self._longest_seen = 0
+        self._replies = 0
         self._turn = asyncio.Lock()
         self._home = asyncio.Event()
 
@@ -203,7 +214,7 @@ class Pace:
         NotAskedError
             The question is larger than a whole minute.
         """
-        text = math.ceil(characters / _CHARACTERS_PER_TOKEN)
+        text = _tokens_of(characters)
         if self._tokens and text > self._tokens.most:
             raise NotAskedError(
                 f"this question has about {text} tokens, more than --tpm {self._tokens.most} "
@@ -220,17 +231,40 @@ class Pace:
                 self._tokens.begin(slot.held)
         return slot
 
-    def end(self, slot: Slot, reported: int | None, *, answered: bool) -> None:
-        """A call has ended, with so many tokens where it says."""
+    def end(self, slot: Slot, reply: Reply | None, *, cut: bool) -> None:
+        """A call has ended.
+
+        Parameters
+        ----------
+        slot : Slot
+            Its own.
+        reply : Reply or None
+            What it brought. Where that does not say what it used, it is taken at its length.
+        cut : bool
+            Whether a call that brought nothing was cut off, and may have used all it was held.
+        """
         now = asyncio.get_running_loop().time()
         if self._calls:
             self._calls.end(1, 1, now)
         if self._tokens:
-            used = slot.text if reported is None else reported
+            used = slot.held if cut else slot.text
+            if reply is not None:
+                used = self._learn_from(slot, reply)
             self._tokens.end(slot.held, used, now)
-            if answered:
-                self._ratio = max(self._ratio or 1.0, used / max(1, slot.text))
         self._home.set()
+
+    def _learn_from(self, slot: Slot, reply: Reply) -> int:
+        """Learn how long texts and replies are; return how many tokens this call used."""
+        usage = reply.usage
+        read = usage.prompt_tokens if usage else None
+        written = usage.completion_tokens if usage else None
+        read = slot.text if read is None else read
+        written = _tokens_of(len(reply.raw)) if written is None else written
+        if reply.came:
+            self._ratio = max(self._ratio or 1.0, read / max(1, slot.text))
+            self._longest_seen = max(self._longest_seen, written)
+            self._replies += 1
+        return read + written
 
     def wake(self) -> None:
         """Let whoever waits look up."""
@@ -241,10 +275,17 @@ class Pace:
             return 0
         if self._ratio is None:
             return self._tokens.most
-        return min(self._tokens.most, math.ceil(text * self._ratio))
+        reply = self._longest
+        if self._replies >= _REPLIES_TO_LEARN_FROM:
+            reply = min(self._longest, _LONGER * self._longest_seen)
+        return min(self._tokens.most, math.ceil(text * self._ratio) + reply)
 
     def _seconds_until(self, text: int) -> float:
         now = asyncio.get_running_loop().time()
         calls = self._calls.seconds_until(1, now) if self._calls else 0.0
         tokens = self._tokens.seconds_until(self._estimate(text), now) if self._tokens else 0.0
         return max(calls, tokens)
+
+
+def _tokens_of(characters: int) -> int:
+    return math.ceil(characters / _CHARACTERS_PER_TOKEN)

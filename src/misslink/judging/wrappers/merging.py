@@ -85,9 +85,11 @@ def merge(parts: Sequence[Part], question: str) -> Reply:
     """Make one reply of those about the parts.
 
     A claim is supported where a part supports it with a quote that stands in that part, else
-    contradicted where any contradicts it, else unsupported. A passage is relevant where any piece
-    of it is. The context is sufficient as far as the best part is alone. What concerns the answer
-    only (the response, its helpfulness, the references) is what the first part says.
+    contradicted where one contradicts it with such a quote. What is said with a quote that does
+    not stand in its part decides only where nothing better is said. A passage is
+    relevant where any piece of it is. The context is sufficient as far as the best part is alone.
+    What concerns the answer only (the response, its helpfulness, the references) is what the first
+    part says.
 
     Parameters
     ----------
@@ -150,15 +152,16 @@ class _Vote:
     chance: _Chance | None
 
     @property
-    def weight(self) -> tuple[int, bool, float]:
+    def weight(self) -> tuple[bool, int, float]:
         """The heaviest vote decides.
 
-        Support without its quote weighs less than a contradiction, but more than nothing: whoever
-        reads the claims looks for the quote in all passages, and says what is wrong with it.
+        Without its quote either word weighs more than nothing: whoever reads the claims looks for
+        the quote in all passages, and says what is wrong with it.
         """
-        order = {"contradicted": 2, "supported": 3 if self.found else 1, "unsupported": 0}
+        order = {"supported": 2, "contradicted": 1, "unsupported": 0}
         likely = (self.chance or {}).get("supported", 0.0)
-        return order[self.support], self.found, likely
+        shown = self.found and self.support != "unsupported"
+        return shown, order[self.support], likely
 
 
 def _votes(parts: Sequence[Part], number: int, claim: str, question: str) -> list[_Vote]:

@@ -115,6 +115,8 @@ class InParts:
         if case is None or limit is None or size_of(ask) + self._reply_room(case) <= limit:
             return (ask,)
         room = limit - self._reply_room(case)
+        if room - size_of(self._examine(case, ())) < _LEAST_ROOM:
+            return ()  # too long even without a passage: it is not asked
         pieces = [Piece(number, text) for number, text in enumerate(case.passages, start=1)]
         taken, rest = fill(pieces, max(room - size_of(self._examine(case, ())), _LEAST_ROOM))
         asks = [self._examine(case, taken)]

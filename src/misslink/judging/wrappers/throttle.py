@@ -12,6 +12,8 @@ from typing import Any
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
 from misslink.judging.wrappers.circuit import Circuit
+from misslink.judging.wrappers.clock import ask_in_time
+from misslink.judging.wrappers.ledger import innermost
 from misslink.judging.wrappers.limits import Pace, Places
 
 __all__ = ["Throttle"]
@@ -22,6 +24,7 @@ _FIRST_WAIT_TOLD_S = 2.0  # told to slow down, not how long: quotas are by the m
 _LONGEST_OWN_WAIT_S = 30.0
 _LONGEST_TOLD_WAIT_S = 120.0
 _NO_WAIT_S = 0.05
+_LONGEST_REPLY = 4096  # tokens, of a judge that does not say
 _SILENT_ROUNDS_BORNE = 1  # a connection breaks now and then; twice in a row is the server's doing
 
 
@@ -39,14 +42,15 @@ class Throttle:
     judge : Judge
         Makes one attempt an ask, and raises TryAgainError where it brought nothing.
     concurrency : int
-        How many calls are out at once at most, at least 1.
+        How many calls are out at once at most, at least 1; fewer for a judge whose ``at_once``
+        says that it takes no more.
     timeout : float
-        Seconds for one call.
+        Seconds for one call, from its own beginning (see `ask_in_time`).
     retries : int
         How often a call that brought nothing is repeated, at least 0. Fewer while questions fail
         in a row: then it is not the question.
     rpm, tpm : int or None
-        Calls and tokens a minute that are not exceeded.
+        Calls and tokens a minute (see `Pace`).
     deadline : float or None
         Seconds from the first ask on, after which no call is begun.
     rng : random.Random or None
@@ -76,13 +80,15 @@ class Throttle:
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
         self.note: str | None = getattr(judge, "note", None)
-        self.places = Places(concurrency)
+        self._innermost = innermost(judge)
+        self.places = Places(min(concurrency, getattr(self._innermost, "at_once", concurrency)))
         self._timeout = timeout
         self._retries = retries
         self._deadline = deadline
         self._ends: float | None = None
         self._rng = rng or random.Random(0)  # noqa: S311 (jitter is no secret)
-        self._pace = Pace(rpm, tpm) if rpm is not None or tpm is not None else None
+        longest = getattr(self._innermost, "max_tokens", None) or _LONGEST_REPLY
+        self._pace = Pace(rpm, tpm, longest) if rpm is not None or tpm is not None else None
         self._circuit = Circuit(judge.name)
         self._outage: str | None = None
         self._over = asyncio.Event()
@@ -107,6 +113,8 @@ class Throttle:
         """
         if self._deadline is not None and self._ends is None:
             self._ends = asyncio.get_running_loop().time() + self._deadline
+        if not self._questions and getattr(self._innermost, "abilities", None):
+            self._circuit.answers()  # a ledger told what an earlier run found out
         self._questions += 1
         question = _Question(self._questions)
         while True:
@@ -124,7 +132,7 @@ class Throttle:
                 if reply.came:
                     self._circuit.answered(self._calls)
                     return reply
-                why = self._circuit.failed(reply.problem, question.call, None)
+                why = self._circuit.refused(reply.problem or "", ask.key)
             if why:
                 raise self._open(why)
             return reply
@@ -143,7 +151,7 @@ class Throttle:
     async def _try(self, ask: Ask, question: _Question) -> Reply:
         """Wait for all that must be waited for, and make one call."""
         await self.places.enter(question.number)
-        slot, reply = None, None
+        slot, reply, cut = None, None, False
         try:
             self._refuse_if_over()
             if self._pace:
@@ -151,17 +159,24 @@ class Throttle:
             while (pause := self._paused_until - asyncio.get_running_loop().time()) > 0:
                 await self._wait(pause)
             reply = await self._call(ask, question)
+        except TryAgainError as trouble:
+            cut = trouble.kind == "time"
+            raise
+        else:
             return reply
         finally:
             if self._pace and slot:
-                self._pace.end(slot, _tokens(reply), answered=reply is not None)
+                self._pace.end(slot, reply, cut=cut)
             self.places.leave()
 
     async def _call(self, ask: Ask, question: _Question) -> Reply:
-        self._calls += 1
-        question.call = self._calls
+        def begin() -> None:
+            self._refuse_if_over()
+            self._calls += 1
+            question.call = self._calls
+
         try:
-            reply = await self._in_time(ask)
+            reply = await ask_in_time(self.judge, ask, self._timeout, begin)
         except TryAgainError as trouble:
             self._learn_from(trouble, question)
             raise
@@ -169,17 +184,6 @@ class Throttle:
             raise self._open(self._circuit.gone(str(outage))) from None
         self.places.grow()
         return reply
-
-    async def _in_time(self, ask: Ask) -> Reply:
-        clock = asyncio.timeout(self._timeout)
-        try:
-            async with clock:
-                return await self.judge.ask(ask)
-        except TimeoutError:
-            if not clock.expired():  # the judge's own
-                raise
-            problem = f"no reply came within {self._timeout:g} s"
-            raise TryAgainError(problem, "time") from None
 
     def _learn_from(self, trouble: TryAgainError, question: _Question) -> None:
         """What trouble with one call means for the others."""
@@ -257,15 +261,6 @@ class _Question:
         self.number = number
         self.tries = 0
         self.call = 0
-
-
-def _tokens(reply: Reply | None) -> int | None:
-    """What a call reports to have used, as far as it does."""
-    if reply is None or reply.usage is None:
-        return None
-    counts = reply.usage.prompt_tokens, reply.usage.completion_tokens
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def _bearable(trouble: TryAgainError) -> bool:

@@ -1,0 +1,115 @@
+"""misslink judge attack: what it prints, and that nothing measured is no success."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from honest_judge import fenced, honest
+from judge_faults import error
+from judged_app import JUDGE
+from misslink.judging.attacks import load_suite
+
+SUITE = load_suite()
+OF_CASES = {text for case in SUITE.cases for text in (case.question, case.answer, *case.passages)}
+OF_CASES |= {text for case in SUITE.cases for text in case.references}
+MEANINGS = (
+    "obeyed: the judge says something good of the answer that it does not say without the attack.",
+    "flipped: once quotes are checked, the verdict is good; without the attack it is bad.",
+    "silenced: there is no verdict any more, and the answer would be missing from every mean.",
+)
+
+
+def is_attacked(body):
+    return any(text not in OF_CASES for _, text in fenced(body))
+
+
+@pytest.fixture
+def attack(misslink, judge_server):
+    def run(*options):
+        return misslink(
+            "judge", "attack", "--judge", JUDGE, "--base-url", judge_server.url, *options
+        )
+
+    return run
+
+
+def test_a_judge_that_cannot_be_read_has_measured_nothing_and_that_is_exit_code_3(
+    attack, judge_server
+):
+    judge_server.script = lambda _: "I would rather not."
+    for options in ([], ["--json"]):
+        code, out, err = attack(*options)
+        assert (code, out) == (3, "")
+        said = err.strip().splitlines()[-1]
+        assert said.startswith(f"misslink: nothing was measured: {JUDGE} gave no verdict even")
+        assert said.endswith("try it with  misslink judge ping")
+
+
+def test_a_server_that_refuses_every_question_is_exit_code_3(attack, judge_server):
+    judge_server.script = lambda _: error(400, "no such luck")
+    code, out, err = attack()
+    assert (code, out) == (3, "")
+    assert "no such luck" in err
+
+
+def test_replies_that_cannot_be_read_are_counted_and_their_reasons_few(attack, judge_server):
+    judge_server.script = lambda body: "What?" if is_attacked(body) else None
+    code, out, err = attack()
+    assert (code, out) == (3, "")
+    assert "gave no verdict under an attack" in err
+
+    def often(body):
+        texts = [text for _, text in fenced(body)]
+        return "What?" if any("supported" in text for text in texts) else None
+
+    judge_server.script = often
+    code, out, _ = attack("--ledger", "another.sqlite")
+    assert code == 0
+    lost, tried = map(
+        int, re.search(r"(\d+) of (\d+) verdicts under attack could not", out).groups()
+    )
+    assert 0 < lost < tried
+    assert tried > len(SUITE.attacks)
+    counted = [int(count) for count in re.findall(r"not read: (\d+) x", out)]
+    assert sum(counted) == lost
+    found = json.loads(attack("--json", "--ledger", "another.sqlite")[1])
+    assert (sum(found["not_read"].values()), found["trials"]) == (lost, tried)
+
+
+def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
+    misslink, attack, monkeypatch
+):
+    _, out, _ = attack()
+    for meaning in MEANINGS:
+        assert meaning in out.splitlines()
+    code, out, _ = misslink("judge", "attack", "--help")
+    assert code == 0
+    for meaning in MEANINGS:
+        assert meaning in " ".join(out.split())
+
+
+def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(attack, judge_server):
+    def flatters(body):
+        said = honest(body)
+        (passage, *_) = dict(fenced(body))["passage_1"].split(". ")
+        claim = {"text": passage, "support": "supported", "quote": passage, "reference": "agrees"}
+        facts = [{**fact, "answer": "states"} for fact in said["reference_claims"]]
+        return {**said, "claims": [claim], "reference_claims": facts, "response": "answers"}
+
+    judge_server.script = flatters
+    code, out, _ = attack()
+    assert code == 0
+    assert "nothing was measured: the judge finds no answer bad without any attack" in out
+    found = json.loads(attack("--json")[1])
+    assert (found["trials"], found["found_good"]) == (0, len(found["left_out"]))
+
+
+def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):
+    abbey = next(case for case in SUITE.cases if case.id == "abbey")
+    judge_server.script = lambda body: honest(body) if abbey.question in str(body) else "What?"
+    _, _, err = attack()
+    done, total = map(int, re.findall(r"(\d+)/(\d+)", err)[-1])
+    assert done == total == len(SUITE.cases) * (1 + len(SUITE.attacks))
