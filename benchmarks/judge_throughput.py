@@ -45,6 +45,7 @@ PEERS = {
     "phoenix": "arize-phoenix-evals",
 }
 SYLLABLES = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "zo"]
+NAMES = {"bare": "openai client alone"}
 QUIET = {  # nothing phones home, and nothing asks to be talked to
     "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
     "DEEPEVAL_NO_INSPECT_PROMPT": "1",
@@ -95,9 +96,9 @@ class Row:
             f"{self.prompt_tokens / self.cases:,.0f}",
             f"{self.wall:.1f}",
             f"{self.ideal:.1f}",
-            f"{self.wall / self.ideal:.2f}",
+            f"{self.wall / self.ideal:.2f}" if both else "",
             f"{1000 * self.cpu / self.cases:.1f}",
-            f"{1000 * self.cpu / both:.2f}",
+            f"{1000 * self.cpu / both:.2f}" if both else "",
             f"{self.memory_mb:.0f}",
             str(self.failures),
         ]
@@ -139,6 +140,7 @@ def _ours(url: str, folder: Path, options: argparse.Namespace) -> list[Row]:
         ("bare", cases, 128),
         ("misslink", cases, 128),
         ("misslink", many, 128),
+        ("misslink", many, 128),  # again: now the ledger is full
     ):
         rows += _measure(sys.executable, tool, url, file, concurrency)
     return rows
@@ -174,7 +176,12 @@ def _measure(python: str, tool: str, url: str, cases: Path, concurrency: int) ->
     command = [python, CLIENTS, tool, f"{url}/v1", cases, str(concurrency)]
     done = subprocess.run(  # noqa: S603
         list(map(str, command)),
-        env={**os.environ, **QUIET, "OPENAI_BASE_URL": f"{url}/v1"},
+        env={
+            **os.environ,
+            **QUIET,
+            "OPENAI_BASE_URL": f"{url}/v1",
+            "BENCHMARK_LEDGER": str(cases.with_name(f"{cases.stem}-{concurrency}.sqlite")),
+        },
         cwd=cases.parent,  # some leave files where they run
         capture_output=True,
         text=True,
@@ -187,7 +194,7 @@ def _measure(python: str, tool: str, url: str, cases: Path, concurrency: int) ->
     with urllib.request.urlopen(f"{url}/stats") as answer:  # noqa: S310
         stats = json.load(answer)
     row = Row(
-        tool="openai client alone" if tool == "bare" else tool,
+        tool=NAMES.get(tool, tool) if stats["chat"] else f"{tool}, ledger full",
         cases=sum(1 for _ in cases.open(encoding="utf-8")),
         concurrency=concurrency,
         calls=stats["chat"],
@@ -231,7 +238,8 @@ def _case(chance: random.Random, name: str) -> dict[str, Any]:
 def _text(rows: list[Row], options: argparse.Namespace) -> str:
     lines = [HEAD, ["---"] + ["--:"] * (len(HEAD) - 1), *(row.cells() for row in rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    server = max((1000 * row.server_cpu / (row.calls + row.embeddings) for row in rows), default=0)
+    asked = [row for row in rows if row.calls + row.embeddings]
+    server = max((1000 * row.server_cpu / (row.calls + row.embeddings) for row in asked), default=0)
     command = shlex.join(["benchmarks/judge_throughput.py", *sys.argv[1:]])
     machine = (
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
@@ -274,6 +282,12 @@ def _against_targets(rows: list[Row]) -> str:
             f"At 128 at once {wide.calls / wide.wall:.0f} calls a second are made with one core "
             f"{busy:.0%} busy; the latency alone would allow {128 / LATENCY:.0f}."
         )
+    full = [row for row in rows if row.tool == "misslink, ledger full"]
+    said += [
+        f"With a full ledger {row.cases:,} cases take {row.wall:.1f} s, {row.cpu:.1f} s of CPU "
+        "(target: under 5 s)."
+        for row in full
+    ]
     large = found.get(("misslink", 128, many))
     if wide is not None and large is not None and many > few:
         said.append(

@@ -15,7 +15,6 @@ import math
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
@@ -67,7 +66,7 @@ def bare(url: str, concurrency: int) -> Judging:
 
 def misslink(url: str, concurrency: int) -> Judging:
     """Every default metric of misslink, with its ledger on disk, throttle and budget."""
-    from misslink.engines.local import each
+    from misslink.engines.local import each, seldom_collecting
     from misslink.judging.asking import judge_case
     from misslink.judging.metric import Subject
     from misslink.judging.opening import open_judge
@@ -76,10 +75,9 @@ def misslink(url: str, concurrency: int) -> Judging:
     from misslink.types import Case, Trace
 
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
-    folder = tempfile.TemporaryDirectory()
     judge = open_judge(
         f"openai:{MODEL}",
-        ledger=Path(folder.name) / "ledger.sqlite",
+        ledger=Path(os.environ["BENCHMARK_LEDGER"]),
         concurrency=concurrency,
         terms=Terms(base_url=url),
     )
@@ -102,9 +100,11 @@ def misslink(url: str, concurrency: int) -> Judging:
 
     async def judging(path: Path, many: int | None) -> int:
         total = many or sum(1 for _ in rows(path, None))
-        return sum(
-            await each(subjects(path, many), work, concurrency, lambda *_: None, total=total)
-        )
+        with seldom_collecting():
+            found = await each(
+                subjects(path, many), work, concurrency, lambda *_: None, total=total
+            )
+        return sum(found)
 
     return judging
 

@@ -98,7 +98,9 @@ def evaluate(
     tpm: int | None = asking("--tpm", "Tokens a minute, held before each call."),
     price_in: float | None = asking("--price-in", "Of a million prompt tokens."),
     price_out: float | None = asking("--price-out", "Of a million completion tokens."),
-    max_calls: int | None = asking("--max-calls", "Stop before the judge is called more often, tries in vain included."),
+    max_calls: int | None = asking(
+        "--max-calls", "Stop before the judge is called more often, tries in vain included."
+    ),
     max_cost: float | None = asking("--max-cost", "Stop before more is spent; needs prices."),
     as_json: bool = AS_JSON,
 ) -> None:

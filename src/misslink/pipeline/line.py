@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
-import gc
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from misslink.engines.local import seldom_collecting
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
 from misslink.linking import summarise
@@ -133,7 +132,7 @@ async def evaluate_async(
         overwrite=overwrite,
     )
     tick = progress or (lambda *_: None)
-    with _seldom_collecting():
+    with seldom_collecting():
         return await _walk(options, tick, command)
 
 
@@ -187,17 +186,6 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
 
 setattr(evaluate, "__signature__", inspect.signature(evaluate_async))  # noqa: B010 (mypy)
 evaluate.__doc__ = (evaluate.__doc__ or "") + (evaluate_async.__doc__ or "").partition("\n")[2]
-
-
-@contextlib.contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """Look for garbage less often: what a run makes stays, and looking took a third of its time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(max(usual[0], 50_000), *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def in_a_loop(line: Callable[[], Coroutine[Any, Any, Result]], threads: Any) -> Result:
