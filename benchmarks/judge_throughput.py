@@ -240,7 +240,8 @@ def _text(rows: list[Row], options: argparse.Namespace) -> str:
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     asked = [row for row in rows if row.calls + row.embeddings]
     server = max((1000 * row.server_cpu / (row.calls + row.embeddings) for row in asked), default=0)
-    command = shlex.join(["benchmarks/judge_throughput.py", *sys.argv[1:]])
+    given = ["PEERS/bin/python" if part == options.peers_python else part for part in sys.argv[1:]]
+    command = shlex.join(["benchmarks/judge_throughput.py", *given])
     machine = (
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
         f"{_versions(options)}"
