@@ -190,7 +190,7 @@ class Ledger:
             task.exception()  # looked at here, so that asyncio does not report it as forgotten
 
     def _key(self, ask: Ask) -> str:
-        content = json.dumps([self._identity, ask.key, ask.repeat])
+        content = f"{ask.key}:{ask.repeat}:{self._identity}"
         return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from misslink.judging.protocol import Ask
+from misslink.judging.schema import schema_json
 from misslink.text import sentences
 
 __all__ = ["Piece", "cut", "fill", "size_of", "tokens"]
@@ -52,7 +52,7 @@ def size_of(ask: Ask) -> int:
     """How many tokens an ask has at most, as a rule: its messages and its JSON schema."""
     texts = [message["content"] for message in ask.messages]
     if ask.structured:
-        texts.append(json.dumps(ask.json_schema, separators=(",", ":")))
+        texts.append(schema_json(ask.schema))
     return sum(map(tokens, texts))
 
 

@@ -88,13 +88,12 @@ class InParts:
         if case is None:
             return await self.judge.ask(ask)
         limit = self._limit()
-        needed = size_of(ask) + self._reply_room(case)
-        if limit is None or needed <= limit or self._kept(ask):
+        if limit is None or self._needed(ask, case) <= limit or self._kept(ask):
             reply = await self.judge.ask(ask)
             refused = _refusal(reply)
             if refused is None:
                 return reply
-            limit = self._shorter(refused, needed)
+            limit = self._shorter(refused, self._needed(ask, case))
         reply = await self._in_parts(case, limit)
         for _ in range(_HALVINGS):
             refused = _refusal(reply)
@@ -130,6 +129,9 @@ class InParts:
     async def close(self) -> None:
         """Close the judge."""
         await self.judge.close()
+
+    def _needed(self, ask: Ask, case: _Case) -> int:
+        return size_of(ask) + self._reply_room(case)
 
     def _limit(self) -> int | None:
         said = self._given or getattr(self._innermost(), "context_length", None)

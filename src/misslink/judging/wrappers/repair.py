@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from misslink.judging.endings import CUT_OFF, DECLINED, WITHHELD
 from misslink.judging.labels import read_label
 from misslink.judging.protocol import Ask, Judge, Reply, total_usage
+from misslink.judging.schema import schema_json
 from misslink.prompting.fence import LABELS, Fence
 
 __all__ = ["Repair", "asked_again"]
@@ -118,7 +118,7 @@ def _instruction(ask: Ask, reply: Reply) -> str:
             "Leave nothing out that was asked for, but be brief: no reasoning, no line breaks, "
             "no blanks between fields, quotes of at most ten words."
         )
-    schema = json.dumps(ask.json_schema, separators=(",", ":"), ensure_ascii=False)
+    schema = schema_json(ask.schema)
     lines.append(f"Reply with one JSON object of this schema and nothing else:\n{schema}")
     return "\n".join(lines)
 
