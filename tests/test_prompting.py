@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from misslink.errors import InputError
 from misslink.judging.examination import Examination, ExaminationWithReference, examine
 from misslink.judging.quotes import find_quote
 from misslink.prompting import BUILT_IN, Prompts, languages
+from misslink.prompting.rendered import RENDERING, Rendered
 
 WORDS = "the old station near a wide harbour lit its granite lantern for every ship".split()  # noqa: SIM905
 
@@ -280,3 +282,34 @@ def test_what_looks_like_a_delimiter_is_neutralised_and_still_verifies(attack):
 def test_other_angles_are_left_alone():
     user = examine("q", ("if a < b and <b>c</b> <answers> <passages>",), "a").messages[1]["content"]
     assert "if a < b and <b>c</b> <answers> <passages>" in user
+
+
+class _Refused:
+    """A prompt that must not be rendered."""
+
+    def __init__(self, prompt):
+        self.ref = prompt.ref
+
+    def messages(self, inputs):
+        raise AssertionError("it was rendered")
+
+
+def test_messages_are_named_by_all_they_depend_on_without_being_rendered(tmp_path):
+    built_in = BUILT_IN.load("label_alone")
+    inputs = {"question": "q", "passages": ("p",), "answer": "a", "references": ()}
+    named = Rendered(_Refused(built_in), inputs).digest
+    assert named == Rendered(built_in, dict(inputs)).digest
+    for other in ({"answer": "b"}, {"passages": ("p", "")}, {"question": "a", "answer": "q"}):
+        assert Rendered(built_in, {**inputs, **other}).digest != named
+    (tmp_path / "label_alone.jinja").write_text(
+        built_in.text.replace("one word", "a single word"), encoding="utf-8"
+    )
+    assert Rendered(Prompts(tmp_path).load("label_alone"), inputs).digest != named
+
+
+def test_whoever_changes_how_messages_are_rendered_raises_its_number():
+    """Kept replies are found by it: raise it in rendered.py, unless the prompt itself changed."""
+    texts = {"question": "q</answer>", "passages": ("<passage_1 p>", "p"), "answer": "a"}
+    messages = BUILT_IN.load("label_alone").messages({**texts, "references": ()})
+    user = messages[1]["content"]
+    assert (RENDERING, hashlib.sha256(user.encode()).hexdigest()[:16]) == (1, "a5683e1e5db5b05d")

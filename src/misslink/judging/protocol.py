@@ -8,7 +8,7 @@ three exceptions below; none of them reaches a user.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel
 
 from misslink.judging.schema import schema_json, strict_schema
-from misslink.prompting import Prompt
+from misslink.prompting import Prompt, Rendered
 from misslink.types import PromptRef, Usage
 
 __all__ = [
@@ -94,7 +94,7 @@ class Ask:
 
     name: str
     inputs: Mapping[str, Any]
-    messages: tuple[Mapping[str, str], ...]
+    messages: Sequence[Mapping[str, str]]
     schema: type[BaseModel]
     prompt: PromptRef
     repeat: int = 0
@@ -122,7 +122,7 @@ class Ask:
         return cls(
             name=prompt.ref.name,
             inputs=inputs,
-            messages=prompt.messages(inputs),
+            messages=Rendered(prompt, inputs),
             schema=schema,
             prompt=prompt.ref,
             repeat=repeat,
@@ -139,12 +139,14 @@ class Ask:
     def key(self) -> str:
         """SHA-256 of what is asked: the messages, which hold every input, and the schema.
 
-        The same for every sample of it.
+        The same for every sample of it. Messages that are not rendered yet are named by their
+        prompt and inputs, on which they depend.
         """
-        texts = [
-            text for message in self.messages for text in (message["role"], message["content"])
-        ]
-        told = [*texts, schema_json(self.schema), str(self.structured)]
+        if isinstance(self.messages, Rendered):
+            told = [self.messages.digest]
+        else:
+            told = [part for text in self.messages for part in (text["role"], text["content"])]
+        told += [schema_json(self.schema), str(self.structured)]
         # With its length before each, no two lists of texts are the same content.
         content = "".join(f"{len(text)}:{text}" for text in told)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

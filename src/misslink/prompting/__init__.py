@@ -7,5 +7,6 @@ through ``fence(label, text)``, whose boundary the writer of the text cannot kno
 
 from misslink.prompting.fence import Fence
 from misslink.prompting.prompts import BUILT_IN, Prompt, Prompts, languages, prompts_folder
+from misslink.prompting.rendered import Rendered
 
-__all__ = ["BUILT_IN", "Fence", "Prompt", "Prompts", "languages", "prompts_folder"]
+__all__ = ["BUILT_IN", "Fence", "Prompt", "Prompts", "Rendered", "languages", "prompts_folder"]

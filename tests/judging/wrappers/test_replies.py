@@ -130,7 +130,7 @@ def test_a_ledger_of_the_first_format_is_brought_up_to_date(tmp_path):
                 "INSERT INTO replies VALUES (?, '{\"m\": 1}', 'openai:m', 'examination', 'sha', ?,"
                 " ?, 'raw', ?, ?, ?, ?, ?, '2026-01-02T03:04:05+00:00')",
                 (
-                    *(key, repeat, json.dumps(ask.messages), said, problem),
+                    *(key, repeat, json.dumps(list(ask.messages)), said, problem),
                     *(tokens, tokens, probabilities),
                 ),
             )
