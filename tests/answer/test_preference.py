@@ -30,7 +30,7 @@ from misslink.judging.wrappers.repair import Repair
 from misslink.stats import proportion
 from misslink.types import Case, Run, Trace
 
-PAIRS = Path("/work/shared/data/judges/ragchecker_pairs_dev.jsonl")
+PAIRS = Path(__file__).parents[3] / "shared" / "data" / "judges" / "ragchecker_pairs_dev.jsonl"
 GOOD, BAD = "It leaves at seven.", "Ships are big."
 
 
