@@ -73,7 +73,7 @@ def test_a_mistake_costs_one_sentence_and_nothing_else(evaluate, judge_server, o
         (["ping"], "Missing option '--judge'"),
         (["ping", "--judge", "opanai:x"], "did you mean 'openai'"),
         (["ping", "--judge", "none"], "none"),
-        (["attack", "--judge", "none"], "there is no judge to attack"),
+        (["attack", "--judge", "none"], "--judge none asks nobody"),
         (["attack", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
         (["attack", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
         (["attack", "--judge", JUDGE, "--ledger", "."], "this is a folder"),

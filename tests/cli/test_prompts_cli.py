@@ -112,5 +112,5 @@ def test_an_attack_on_the_embedded_judge_is_one_document(tmp_path, monkeypatch):
     assert again["usage"]["calls"] == 0
     assert again["by_kind"] == found["by_kind"]
     assert "judge embedded" in run("--judge", "embedded", of=program)[1]
-    with pytest.raises(InputError, match="no judge to attack"):
+    with pytest.raises(InputError, match="--judge none asks nobody"):
         run("--judge", "none", of=program)

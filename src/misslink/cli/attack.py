@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
-from misslink.cli.output import print_json, progress_bars, shown
-from misslink.errors import InputError, JudgeUnreachableError
+from misslink.cli.output import interruptible, print_json, progress_bars, shown
+from misslink.errors import JudgeUnreachableError
 
 __all__ = ["attack"]
 
@@ -39,7 +39,8 @@ def attack(
     """
     import asyncio
 
-    document = asyncio.run(_measured(judge, base_url, prompts, ledger, concurrency))
+    with interruptible("the same command goes on"):
+        document = asyncio.run(_measured(judge, base_url, prompts, ledger, concurrency))
     if as_json:
         print_json(document)
     else:
@@ -50,7 +51,7 @@ async def _measured(
     spec: str, base_url: str | None, prompts: str | None, ledger: Path | None, concurrency: int
 ) -> dict[str, Any]:
     from misslink.judging.attacks import load_suite, measure
-    from misslink.judging.opening import open_judge
+    from misslink.judging.opening import ready_judge
     from misslink.judging.terms import Terms
     from misslink.prompting import Prompts
     from misslink.registry import judged_metrics
@@ -59,18 +60,9 @@ async def _measured(
     asked = Prompts.of(prompts)
     names = {name for case in suite.cases for name in case.metrics}
     metrics = {name: judged_metrics.get(name) for name in names}
-    judge = open_judge(
-        spec,
-        ledger=ledger or Path(".misslink/ledger.sqlite"),
-        concurrency=concurrency,
-        terms=Terms(base_url=base_url, prompts=prompts),
-    )
-    if judge is None:
-        raise InputError(
-            "there is no judge to attack; say --judge embedded or --judge openai:MODEL"
-        )
-    try:
-        await judge.reachable()
+    terms = Terms(base_url=base_url, prompts=prompts)
+    opened = ready_judge(spec, ledger=ledger, concurrency=concurrency, terms=terms)
+    async with opened as judge:
         with progress_bars() as tick:
             found = await measure(
                 judge,
@@ -82,8 +74,6 @@ async def _measured(
         if found.in_vain:
             raise JudgeUnreachableError(found.in_vain)
         return {**found.document(), "usage": judge.usage()}
-    finally:
-        await judge.close()
 
 
 def _print(document: Mapping[str, Any]) -> None:

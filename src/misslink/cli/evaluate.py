@@ -15,6 +15,7 @@ import typer
 
 from misslink.cli.options import AS_JSON, ASKING, BASE_URL, LEDGER, PROMPTS, asking
 from misslink.cli.output import (
+    interruptible,
     own_stdout,
     print_forecast,
     print_json,
@@ -29,7 +30,6 @@ __all__ = ["evaluate", "run_and_print"]
 
 Result = TypeVar("Result")
 
-_INTERRUPTED = 130  # what shells report for Ctrl-C
 _SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
 
 
@@ -178,13 +178,6 @@ def _shown(
     """Run the line with progress on stderr; interrupted, say how to go on."""
     from misslink.pipeline import in_a_loop
 
-    try:
-        with own_stdout(), progress_bars() as progress:
-            return in_a_loop(lambda: line(progress), options["concurrency"])
-    except KeyboardInterrupt:
-        print(
-            "misslink: interrupted; what was done is kept, "
-            f"and the same command with  --out {options['out']}  goes on",
-            file=sys.stderr,
-        )
-        raise typer.Exit(_INTERRUPTED) from None
+    way_on = f"the same command with  --out {options['out']}  goes on"
+    with interruptible(way_on), own_stdout(), progress_bars() as progress:
+        return in_a_loop(lambda: line(progress), options["concurrency"])

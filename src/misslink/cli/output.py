@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from misslink.judging.forecast import Forecast
     from misslink.pipeline import Progress
 
 __all__ = [
+    "interruptible",
     "own_stdout",
     "print_forecast",
     "print_json",
@@ -22,6 +25,7 @@ __all__ = [
     "shown",
 ]
 
+_INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {"app": "asking the app", "judge": "asking the judge"}
 
 
@@ -44,6 +48,16 @@ def own_stdout() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(saved, 1)
         os.close(saved)
+
+
+@contextmanager
+def interruptible(way_on: str) -> Iterator[None]:
+    """Say on Ctrl-C that nothing is lost, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"misslink: interrupted; what was done is kept, and {way_on}", file=sys.stderr)
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
-from misslink.cli.output import print_json, progress_bars, shown
+from misslink.cli.output import interruptible, print_json, progress_bars, shown
 
 if TYPE_CHECKING:
     from misslink.judging.terms import Terms
 
 __all__ = ["prefer"]
-
-_INTERRUPTED = 130  # what shells report for Ctrl-C
 
 
 def prefer(
@@ -36,15 +33,8 @@ def prefer(
     from misslink.judging.terms import Terms
 
     terms = Terms(base_url=base_url, prompts=prompts)
-    line = _prefer(run_a, run_b, judge, ledger, concurrency, terms)
-    try:
-        found = asyncio.run(line)
-    except KeyboardInterrupt:
-        print(
-            "misslink: interrupted; what was judged is kept, and the same command goes on",
-            file=sys.stderr,
-        )
-        raise typer.Exit(_INTERRUPTED) from None
+    with interruptible("the same command goes on"):
+        found = asyncio.run(_prefer(run_a, run_b, judge, ledger, concurrency, terms))
     if as_json:
         print_json(found)
     else:
@@ -56,21 +46,16 @@ async def _prefer(
 ) -> dict[str, Any]:
     from misslink.answer.preference import pair_up, preference
     from misslink.answer.preference import prefer as judge_pairs
-    from misslink.errors import InputError
     from misslink.files import read_run
-    from misslink.judging.opening import open_judge
-    from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+    from misslink.judging.opening import ready_judge
     from misslink.manifest import shown_path
     from misslink.prompting import Prompts
 
     names = shown_path(run_a), shown_path(run_b)
     pairs = pair_up(read_run(run_a), read_run(run_b), names=names)
     prompts = Prompts.of(terms.prompts)
-    judge = open_judge(spec, ledger=ledger or DEFAULT_LEDGER, concurrency=concurrency, terms=terms)
-    if judge is None:
-        raise InputError("--judge none asks nobody; name a model, such as --judge openai:MODEL")
-    try:
-        await judge.reachable()
+    opened = ready_judge(spec, ledger=ledger, concurrency=concurrency, terms=terms)
+    async with opened as judge:
         with progress_bars() as progress:
             outcomes = await judge_pairs(
                 pairs,
@@ -86,8 +71,6 @@ async def _prefer(
             **preference(outcomes),
             "usage": judge.usage(),
         }
-    finally:
-        await judge.close()
 
 
 def _print(found: Mapping[str, Any]) -> None:

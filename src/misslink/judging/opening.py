@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from misslink.judging.terms import Price, Terms
 from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.cascade import Cascade, band_of, split
 from misslink.judging.wrappers.ledger import Ledger, innermost
+from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
 from misslink.judging.wrappers.parts import InParts
 from misslink.judging.wrappers.repair import Repair
 from misslink.judging.wrappers.throttle import Throttle
@@ -23,7 +25,7 @@ from misslink.prompting import Prompts
 from misslink.registry import judges
 from misslink.types import Estimate
 
-__all__ = ["Opened", "open_judge"]
+__all__ = ["Opened", "open_judge", "ready_judge"]
 
 _LACKING = "name", "identity", "ask", "close"
 _OPTIONS = "base_url", "api_key", "temperature"
@@ -176,6 +178,34 @@ def open_judge(
     around, kept = _wrapped(dear_spec, ledger, concurrency, terms, prompts)
     cascade = Cascade(cheap, around, band=band_of(cheap.name), audit=terms.audit)
     return Opened(cascade, kept, terms)
+
+
+@asynccontextmanager
+async def ready_judge(
+    spec: str, *, ledger: Path | None, concurrency: int, terms: Terms
+) -> AsyncIterator[Opened]:
+    """Open a judge that is needed, see that it can be asked, and close it in the end.
+
+    Parameters
+    ----------
+    spec, ledger, concurrency, terms
+        As of `open_judge`, but that no `ledger` means the default one, as in commands.
+
+    Raises
+    ------
+    InputError
+        As `open_judge`; or `spec` is ``none``.
+    JudgeUnreachableError
+        Nobody answers, or the key is refused.
+    """
+    judge = open_judge(spec, ledger=ledger or DEFAULT_LEDGER, concurrency=concurrency, terms=terms)
+    if judge is None:
+        raise InputError("--judge none asks nobody; name one, such as --judge openai:MODEL")
+    try:
+        await judge.reachable()
+        yield judge
+    finally:
+        await judge.close()
 
 
 def _wrapped(
