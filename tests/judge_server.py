@@ -14,7 +14,6 @@ import socket
 import struct
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,9 +29,8 @@ MODEL = "test-judge"
 
 @dataclass
 class Call:
-    """One request: when it came (monotonic seconds), its body and the status it got."""
+    """One request: its body, the key it came with and the status it got."""
 
-    at: float
     body: Body
     key: str | None
     status: int = 0
@@ -147,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._send(*error(400, "the request is not JSON"))
             return
-        call = Call(time.monotonic(), body, self.headers.get("authorization"), path=self.path)
+        call = Call(body, self.headers.get("authorization"), path=self.path)
         with judge._received(call):
             try:
                 status, headers, answer = self._answer(body)

@@ -130,7 +130,9 @@ def test_german_prompts_are_asked_in_german_and_told_apart(evaluate, judge_serve
     short_cases(2)
     evaluate()
     english = {v["prompt"]["sha256"] for v in faithfulness()}
-    with pytest.raises(InputError, match="a run of other inputs; choose another --out"):
+    with pytest.raises(
+        InputError, match=r"\(prompts\.citations was \w{16}, is \w{16}; .* more\); choose another"
+    ):
         evaluate(prompts="de")
     evaluate(prompts="de", overwrite=True)
     german = {v["prompt"]["sha256"] for v in faithfulness()}
@@ -241,21 +243,22 @@ PROGRAM = "from misslink.cli import main; main()"
 def test_a_disk_that_fills_up_in_the_middle_loses_only_what_is_in_flight(evaluate, judge_server):
     short_cases(40)
     evaluate(max_calls=1)  # the ledger is there, and the app's answers are kept
-    size = Path(".misslink/ledger.sqlite").stat().st_size
 
-    def nearly_full():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 60_000, size + 60_000))
+    def fills_up(_):
+        if len(judge_server.calls) == 10:
+            resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (0, 0))  # no file may grow
 
-    done = subprocess.run(
+    judge_server.script = fills_up
+    running = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *COMMAND, "--concurrency", "4"],
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        preexec_fn=nearly_full,
     )
-    assert done.returncode == 2, done.stderr
-    assert "ledger.sqlite: the ledger cannot be written, the disk" in done.stderr
-    assert "Traceback" not in done.stderr
+    _, told = running.communicate()
+    judge_server.script = None
+    assert running.returncode == 2, told
+    assert "ledger.sqlite: the ledger cannot be written, the disk" in told
+    assert "Traceback" not in told
     asked = len(judge_server.calls)
     assert 2 < asked < 40
     usage = evaluate().summary["usage"]

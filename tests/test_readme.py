@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from misslink.judging.attacks import load_suite
 from misslink.judging.embedded import figures
+from misslink.judging.wrappers import cascade
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(python|sh)\n(.*?)```", re.DOTALL)
 
 
@@ -55,3 +59,30 @@ def test_the_figures_of_the_embedded_judge_are_those_that_were_measured():
     for name, measured in figures().items():
         shown = (f"{measured[figure]:.2f}" for figure in ("auroc", "f1", "begin_auroc"))
         assert f"| `{name}` | {' | '.join(shown)} |" in text
+
+
+def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measured():
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    attacks = load_suite().attacks
+    texts = {(attack.kind, attack.payload) for attack in attacks}
+    assert f"tries {len(attacks)} injections ({len(texts)} texts" in text
+    kept = Path(cascade.__file__).with_suffix(".json").read_text(encoding="utf-8")
+    band = json.loads(kept)["judges"]["embedded"]
+    measured = band["figures"]
+    assert f"people agree with {measured['wanted']:.0%}".replace("%", " %") in text
+    assert f"it decides {measured['share_decided']:.0%}".replace("%", " %") in text
+    assert band["band"]["low"] is None, "the README says that it never convicts"
+
+
+def test_the_figures_of_speed_are_those_that_were_measured():
+    text = README.read_text(encoding="utf-8")
+    measured = (ROOT / "benchmarks" / "judge_throughput.md").read_text(encoding="utf-8")
+    table = text.partition("### How fast")[2].partition("### ")[0]
+    shown = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| ")]
+    found = [row.strip("| ").split(" | ") for row in measured.splitlines() if row.startswith("| ")]
+    names, *rows = found
+    wanted = [names.index(name) for name in shown[0]]
+    at_32 = [row for row in rows if row[names.index("at once")] == "32"]
+    assert shown[1:] == [[row[column] for column in wanted] for row in at_32]
+    (seconds,) = re.findall(r"A full ledger answers 10,000 cases in ([\d.]+) s", table)
+    assert f"With a full ledger 10,000 cases take {seconds} s" in measured

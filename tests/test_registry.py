@@ -22,6 +22,11 @@ def test_an_unknown_name_gives_the_nearest_known_one():
         judges.get("opanai")
 
 
+def test_an_unknown_judge_is_told_also_what_is_no_name():
+    with pytest.raises(InputError, match=r"openai-responses, cascade, FILE\.py:NAME, none$"):
+        judges.get("mine")
+
+
 def test_two_things_of_one_name_are_refused():
     shelf = Registry("thing", (), "misslink.nothing")
     shelf.register("a")(Registry)

@@ -56,6 +56,8 @@ def test_a_word_hyphenated_at_the_end_of_a_line_is_joined():
     [
         ("One is. Two is.", ["One is.", "Two is."]),
         ("Dr. Who met e.g. Rose. They left.", ["Dr. Who met e.g. Rose.", "They left."]),
+        ("It is on p. 4. See pp. 7-9.", ["It is on p. 4.", "See pp. 7-9."]),
+        ("It opens at 7 p.m. The gate is shut.", ["It opens at 7 p.m.", "The gate is shut."]),
         ("Version 3.11 is out. Get it.", ["Version 3.11 is out.", "Get it."]),
         (
             "Steps:\n1. Open the lid.\n2. Close it.",
@@ -78,12 +80,12 @@ def test_sentences_and_list_items(text, expected):
 
 
 def test_content_words_are_folded_and_without_stopwords():
-    assert content_words("The Caf\u00e9 is in the U.S. and it isn't open") == [
+    assert content_words("The Caf\u00e9 is in the U.S. and it isn't open") == (
         "cafe",
         "u.s",
         "isn't",
         "open",
-    ]
+    )
 
 
 def test_a_struck_out_sign_is_not_the_sign():

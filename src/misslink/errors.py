@@ -9,12 +9,17 @@ MisslinkError                 a person can put it right; the message says how
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable
+
 __all__ = [
     "AppUnreachableError",
     "InputError",
     "JudgeUnreachableError",
     "MissingExtraError",
     "MisslinkError",
+    "did_you_mean",
+    "known_names",
 ]
 
 
@@ -77,3 +82,37 @@ class AppUnreachableError(MisslinkError):
     """The app under test answers no question at all."""
 
     exit_code = 3
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], *, most: int = 1, written: Callable[[str], str] = str
+) -> str:
+    """Return the question whether the nearest of the known names was meant, or nothing.
+
+    Parameters
+    ----------
+    name : str
+        What somebody wrote.
+    known : iterable of str
+        What could have been meant; none is fine.
+    most : int
+        How many names are offered, at least 1.
+    written : callable
+        How a known name is written out.
+
+    >>> did_you_mean("opanai", ["embedded", "openai"])
+    "did you mean 'openai'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=most)
+    return f"did you mean {' or '.join(repr(written(each)) for each in near)}?" if near else ""
+
+
+def known_names(name: str, known: Iterable[str], noun: str = "") -> str:
+    """Return `did_you_mean` and all known names, for the end of a message.
+
+    >>> known_names("opanai", ["embedded", "openai"])
+    "did you mean 'openai'? Known: embedded, openai"
+    """
+    names = list(known)
+    hint = did_you_mean(name, names)
+    return f"{f'{hint} Known' if hint else 'known'}{noun}: {', '.join(names)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from misslink.errors import InputError
+from misslink.errors import InputError, did_you_mean
 
 __all__ = ["attribute_of", "import_target", "place_of", "with_article"]
 
@@ -118,8 +117,8 @@ def _is_own(filename: str) -> bool:
 def _from_file(target: str, folder: Path) -> ModuleType:
     path = (folder / Path(target).expanduser()).resolve()
     if not path.is_file():
-        near = _nearest(path.name, [found.name for found in path.parent.glob("*.py")])
-        raise InputError(f"there is no file {target} in {folder}{near}")
+        hint = did_you_mean(path.name, [found.name for found in path.parent.glob("*.py")])
+        raise InputError(f"there is no file {target} in {folder}{hint and f'; {hint}'}")
     _make_importable(folder)
     _make_importable(path.parent)
     # A file called json.py must not become everybody's json.
@@ -148,9 +147,10 @@ def _from_module(target: str, folder: Path) -> ModuleType:
         if target == missing or target.startswith(f"{missing}."):
             beside = [file.stem for file in folder.glob("*.py")]
             beside += [package.parent.name for package in folder.glob("*/__init__.py")]
+            hint = did_you_mean(missing, beside)
             raise InputError(
                 f"there is no module '{missing}' in {folder} or among the installed packages"
-                f"{_nearest(missing, beside)}"
+                f"{hint and f'; {hint}'}"
             ) from error
         raise _broken_import(target, error) from error
     except (Exception, SystemExit) as error:
@@ -172,13 +172,7 @@ def _make_importable(folder: Path) -> None:
 
 def _alternatives(name: str, owner: Any) -> str:
     public = [known for known in dir(owner) if not known.startswith("_")]
-    near = difflib.get_close_matches(name, public, n=3)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
+    if hint := did_you_mean(name, public, most=3):
+        return hint
     objects = [known for known in public if not inspect.ismodule(getattr(owner, known, None))]
     return f"it has {', '.join(objects[:_SHOWN])}" if objects else "it is empty"
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,4 +1,4 @@
-"""What a run was made of: its inputs as a hash, its versions, the command to repeat it."""
+"""What a run was made of: its inputs by name, its versions, the command to repeat it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from misslink.types import Verdict
 
-__all__ = ["code_hash", "content_hash", "manifest", "shown_path"]
+__all__ = ["by_name", "code_hash", "content_hash", "manifest", "shown_path"]
 
 _PACKAGE_OF = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
@@ -27,6 +27,25 @@ def content_hash(content: Any) -> str:
     """SHA-256 of anything made of JSON values and pydantic models."""
     text = json.dumps(content, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def by_name(inputs: Mapping[str, Any], of: str = "") -> dict[str, str]:
+    """Write each of nested values as one line of text, under a name with dots.
+
+    What is not given (None) is left out. Two values are the same where their lines are, also read
+    back from a file.
+
+    >>> by_name({"k": 5, "id_key": None, "prompts": {"examination": "3f2a"}})
+    {'k': '5', 'prompts.examination': '3f2a'}
+    """
+    lines: dict[str, str] = {}
+    for name, value in inputs.items():
+        if isinstance(value, Mapping):
+            lines |= by_name(value, f"{of}{name}.")
+        elif value is not None:
+            text = json.dumps(value)
+            lines[f"{of}{name}"] = text[1:-1] if isinstance(value, str) else text
+    return lines
 
 
 def code_hash(spec: str) -> str:
@@ -66,7 +85,10 @@ def shown_path(path: str | Path) -> str:
 
 
 def manifest(
-    about: Mapping[str, Any], inputs: str, verdicts: Sequence[Verdict], command: str | None
+    about: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    verdicts: Sequence[Verdict],
+    command: str | None,
 ) -> dict[str, Any]:
     """Return the manifest of a run.
 
@@ -74,8 +96,8 @@ def manifest(
     ----------
     about : mapping
         App, traces, gold set, judge and settings.
-    inputs : str
-        Hash of what was evaluated.
+    inputs : mapping
+        What was evaluated, as `by_name` writes it.
     verdicts : sequence of Verdict
         Whose prompts are listed.
     command : str or None
@@ -96,7 +118,7 @@ def manifest(
         "prompts": [prompts[name].model_dump() for name in sorted(prompts)],
         "command": command,
         "versions": versions,
-        "inputs": inputs,
+        "inputs": dict(inputs),
     }
 
 

@@ -6,14 +6,13 @@ the first time somebody asks, or in anybody else's package, found by its entry p
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
-from misslink.errors import InputError
+from misslink.errors import InputError, known_names
 
 __all__ = ["Registry", "exporters", "judged_metrics", "judges", "rank_metrics"]
 
@@ -31,10 +30,15 @@ class Registry:
         Packages whose modules register the built-in ones.
     group : str
         Entry-point group through which other packages add theirs.
+    also : sequence of str
+        What may stand in a name's place and is told beside the names, but never looked up here.
     """
 
-    def __init__(self, kind: str, rooms: tuple[str, ...], group: str) -> None:
+    def __init__(
+        self, kind: str, rooms: tuple[str, ...], group: str, also: tuple[str, ...] = ()
+    ) -> None:
         self.kind = kind
+        self.also = also
         self.group = group
         self._rooms = rooms
         self._entries: dict[str, Any] = {}
@@ -71,9 +75,8 @@ class Registry:
         self._load()
         if name in self._entries:
             return self._entries[name]
-        near = difflib.get_close_matches(name, self._entries, n=1)
-        hint = f"did you mean '{near[0]}'? Known" if near else "known"
-        raise InputError(f"unknown {self.kind} '{name}'; {hint}: {', '.join(self.names())}")
+        known = known_names(name, [*self.names(), *self.also])
+        raise InputError(f"unknown {self.kind} '{name}'; {known}")
 
     def _load(self) -> None:
         if self._loaded:
@@ -101,5 +104,7 @@ rank_metrics = Registry("rank metric", ("misslink.retrieval",), "misslink.metric
 judged_metrics = Registry(
     "judged metric", ("misslink.generation", "misslink.answer"), "misslink.metrics"
 )
-judges = Registry("judge", ("misslink.judging",), "misslink.judges")
+judges = Registry(
+    "judge", ("misslink.judging",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
+)
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")

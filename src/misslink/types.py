@@ -36,8 +36,10 @@ __all__ = [
     "PromptRef",
     "Repeats",
     "RetrieverCall",
+    "Rival",
     "Run",
     "Status",
+    "Subtype",
     "Support",
     "Trace",
     "Usage",
@@ -48,6 +50,16 @@ Grade = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Support = Literal["supported", "contradicted", "unsupported"]
 Status = Literal["scored", "skipped", "failed"]
+Subtype = Literal[
+    "not_indexed",
+    "dropped_before_prompt",
+    "below_cutoff",
+    "ranking",
+    "vocabulary_mismatch",
+    "domain_mismatch",
+    "split_evidence",
+    "duplicate_crowding",
+]
 Cause = Literal[
     "retrieval_miss",
     "should_have_abstained",
@@ -334,54 +346,99 @@ class Verdict(Noun):
         return self
 
 
+class Rival(Noun):
+    """A passage that stood above a missed one.
+
+    ``score`` is the retriever's own; ``cosine`` that of the question and the passage;
+    ``duplicate_of`` the passage above it that says nearly the same.
+    """
+
+    passage_id: str
+    rank: int = Field(ge=1)
+    score: float | None = None
+    cosine: float | None = Field(default=None, ge=-1, le=1)
+    duplicate_of: str | None = None
+
+
 class Missed(Noun):
     """A needed passage that did not reach the prompt.
 
-    ``true_rank`` is its rank when the retriever is asked deeper; None: not within ``depth`` (or
-    not asked, then ``depth`` is None too). Where relevance was given as evidence and no passage
-    that carries it is known, ``passage_id`` is 'evidence-N', N counting from 1.
+    Parameters
+    ----------
+    passage_id : str
+        Where relevance was given as evidence and no passage that carries it is known: 'evidence-N',
+        N counting from 1.
+    grade : int
+    true_rank : int or None
+        Its rank when the retriever is asked deeper. None: not within ``depth``, or not asked.
+    subtype : str or None
+        Why it was missed, as far as it was measured; ``also`` are others that fit, ``reason`` the
+        measurement behind it in one sentence.
+    depth : int or None
+        How deep the retriever was asked. None: it was not.
+    distance : int or None
+        Ranks between it and the last that counts; None without a rank.
+    score : float or None
+        The retriever's own.
+    evidence, text : str or None
+    measured : mapping of str to float
+        What was measured of it, by name; see `misslink.linking.measuring`.
+    above : sequence of Rival
+        What stood above it, best first.
     """
 
     passage_id: str
     grade: Grade = 1
     true_rank: int | None = None
-    subtype: (
-        Literal[
-            "not_indexed",
-            "dropped_before_prompt",
-            "below_cutoff",
-            "ranking",
-            "vocabulary_mismatch",
-            "domain_mismatch",
-            "split_evidence",
-        ]
-        | None
-    ) = None
+    subtype: Subtype | None = None
+    also: tuple[Subtype, ...] = ()
+    reason: str | None = None
     depth: int | None = None
+    distance: int | None = None
     score: float | None = None
     evidence: str | None = None
     text: str | None = None
+    measured: dict[str, float] = {}
+    above: tuple[Rival, ...] = ()
 
 
 class ClaimLink(Noun):
     """An unfaithful claim held against the missed passage it needed.
 
-    ``index`` is the claim's place in the faithfulness verdict, from 0; ``quote`` the sentence of
-    the missed passage nearest to it; ``by`` the judge that said so.
+    Parameters
+    ----------
+    index : int
+        The claim's place in the faithfulness verdict, from 0.
+    passage_id : str
+    relation : {'would_support', 'would_contradict', 'unrelated'}
+        What the passage would have said of the claim.
+    true_rank, distance, score
+        Of the passage, as `Missed` has them.
+    quote : str or None
+        The sentence of the passage that says so.
+    probability : float or None
+        P(the passage supports the claim), where the judge gives one.
+    by : str
+        The judge that said so.
     """
 
     index: int
     passage_id: str
     relation: Literal["would_support", "would_contradict", "unrelated"]
     true_rank: int | None = None
+    distance: int | None = None
+    score: float | None = None
     quote: str | None = None
+    probability: Share | None = None
     by: str = "embedded"
 
 
 class Link(Noun):
     """Why a case failed: the retrieval outcome, the answer outcome, and the cause.
 
-    ``retrieval`` is 'unknown' where what was retrieved was not seen.
+    ``retrieval`` is 'unknown' where what was retrieved was not seen. ``reasons`` holds the
+    evidence for the primary cause and for every contributing one; ``basis`` is 'replayed' where
+    a replay has confirmed the cause.
     """
 
     case_id: str
@@ -391,6 +448,7 @@ class Link(Noun):
     cause: Cause
     contributing: tuple[Cause, ...] = ()
     reason: str
+    reasons: dict[Cause, str] = {}
     missed: tuple[Missed, ...] = ()
     claims: tuple[ClaimLink, ...] = ()
     basis: Literal["observed", "replayed"] = "observed"
@@ -423,7 +481,10 @@ class Estimate(Noun):
 
 
 class Run(Noun):
-    """Everything one evaluation found; it round-trips through its folder without loss."""
+    """Everything one evaluation found; it round-trips through its folder without loss.
+
+    ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None.
+    """
 
     manifest: dict[str, JsonValue]
     cases: tuple[Case, ...]
@@ -431,6 +492,9 @@ class Run(Noun):
     verdicts: tuple[Verdict, ...]
     links: tuple[Link, ...]
     summary: dict[str, JsonValue]
+    replay: dict[str, JsonValue] | None = None
+    whatif: dict[str, JsonValue] | None = None
+    map: dict[str, JsonValue] | None = None
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

@@ -1,4 +1,4 @@
-"""Two runs against each other: both orders, ties, what is missing, and the statistics by hand."""
+"""Two runs against each other: both orders, ties, and what is missing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binom
+from compared import BAD, GOOD, Own, honest, judge_pairs, pair, run, said, shows, with_own
 
 from honest_judge import fenced
 from misslink.answer.preference import (
-    Outcome,
     Pair,
-    Preference,
     pair_up,
     prefer,
     preference,
@@ -24,85 +20,12 @@ from misslink.answer.preference import (
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.models.openai import open_openai
 from misslink.judging.opening import open_judge
-from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
-from misslink.judging.terms import Terms
+from misslink.judging.protocol import NotAskedError, TryAgainError
 from misslink.judging.wrappers.repair import Repair
 from misslink.stats import proportion
-from misslink.types import Case, Run, Trace
+from misslink.types import Case, Trace
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "judges" / "ragchecker_pairs_dev.jsonl"
-GOOD, BAD = "It leaves at seven.", "Ships are big."
-
-
-def shows(body):
-    """What a request shows: its fenced texts by label."""
-    return dict(fenced(body))
-
-
-def honest(body):
-    """Prefer the answer that names the hour, wherever it stands."""
-    texts = shows(body)
-    right = ["seven" in texts[place] for place in ("first", "second")]
-    better = "tie" if right[0] == right[1] else "first" if right[0] else "second"
-    return {"better": better}
-
-
-def judge_pairs(server, pairs, tmp_path=None, **terms):
-    async def line():
-        judge = open_judge(
-            "openai:test-judge",
-            ledger=tmp_path and tmp_path / "ledger.sqlite",
-            concurrency=4,
-            terms=Terms(base_url=server.url, **terms),
-        )
-        try:
-            return await prefer(pairs, judge), judge.usage()
-        finally:
-            await judge.close()
-
-    return asyncio.run(line())
-
-
-def with_own(judge, *pairs):
-    return asyncio.run(prefer(pairs, judge))
-
-
-class Own:
-    """A judge of somebody's own: `answer` makes a reply, or raises."""
-
-    name = "own"
-    identity = {"judge": "own"}  # noqa: RUF012 (the protocol's attribute)
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.asked = []
-
-    async def ask(self, ask):
-        self.asked.append(ask)
-        return self.answer(ask)
-
-    async def close(self):
-        pass
-
-
-def said(better, **chances):
-    places = {"better": chances} if chances else {}
-    return Reply(Preference(better=better), "raw", probabilities=places)
-
-
-def pair(a=GOOD, b=BAD, case="1"):
-    return Pair(case, f"When does ferry {case} leave?", a, b)
-
-
-def run(**answers):
-    return Run(
-        manifest={},
-        cases=tuple(Case(id=case, question=f"Question {case}?") for case in answers),
-        traces=tuple(Trace(case_id=case, answer=text) for case, text in answers.items()),
-        verdicts=(),
-        links=(),
-        summary={},
-    )
 
 
 def test_the_better_answer_wins_wherever_it_stands(judge_server):
@@ -318,67 +241,6 @@ def test_runs_of_other_questions_are_refused():
     other = run(a="x").model_copy(update={"cases": (Case(id="a", question="Else?"),)})
     with pytest.raises(InputError, match=r"'a' asks something else in A than in B"):
         pair_up(run(a="x"), other)
-
-
-def test_the_numbers_by_hand():
-    outcomes = [Outcome(str(n), "b", ("b", "b")) for n in range(8)]
-    outcomes += [Outcome(str(n), "a", ("a", "a")) for n in range(8, 10)]
-    outcomes += [Outcome("10", "tie", ("b", "a")), Outcome("11", "tie", ("tie", "tie"))]
-    outcomes += [Outcome("12", "tie", reason="the answers are identical")]
-    outcomes += [Outcome("13", None, ("a", None), reason="cut off")]
-    found = preference(outcomes)
-    assert (found["cases"], found["paired"], found["identical"]) == (14, 13, 1)
-    assert found["wins"] == {"a": 2, "b": 8, "tie": 3}
-    assert found["preference"] == proportion(8, 10).model_dump()
-    assert found["p"] == pytest.approx(2 * (1 + 10 + 45) / 2**10)  # 2 or fewer of 10, both tails
-    assert found["position_flips"] == proportion(1, 12).model_dump()
-    assert found["positions"] == {"first": 0, "second": 1}
-    assert found["left_out"] == {"cut off": 1}
-    assert found["per_case"]["10"] == {
-        "winner": "tie",
-        "orders": ["b", "a"],
-        "probability": None,
-        "reason": None,
-    }
-    json.dumps(found, allow_nan=False)
-
-
-def test_no_outcome_is_no_number():
-    found = preference([])
-    assert (found["cases"], found["p"], found["per_case"]) == (0, None, {})
-    assert found["preference"]["value"] is None
-
-
-sides = st.sampled_from(["a", "b", "tie", None])
-
-
-@given(st.lists(st.tuples(sides, sides), max_size=12))
-def test_swapping_the_runs_mirrors_everything(orders):
-    def outcomes(of):
-        found = []
-        for n, (ab, ba) in enumerate(of):
-            winner = None if None in (ab, ba) else ab if ab == ba else "tie"
-            found.append(Outcome(str(n), winner, (ab, ba), reason=None if winner else "lost"))
-        return found
-
-    other = {"a": "b", "b": "a", "tie": "tie", None: None}
-    found = preference(outcomes(orders))
-    # With the runs swapped, what was the second order becomes the first.
-    mirrored = preference(outcomes([(other[ba], other[ab]) for ab, ba in orders]))
-    assert mirrored["wins"] == {
-        "a": found["wins"]["b"],
-        "b": found["wins"]["a"],
-        "tie": found["wins"]["tie"],
-    }
-    assert mirrored["position_flips"] == found["position_flips"]
-    assert mirrored["positions"] == found["positions"]
-    assert mirrored["p"] == pytest.approx(found["p"]) if found["p"] else mirrored["p"] is None
-    if found["preference"]["value"] is not None:
-        share = mirrored["preference"]["value"]
-        assert share == pytest.approx(1 - found["preference"]["value"])
-        decided = found["preference"]["n"]
-        fewer = min(found["wins"]["a"], found["wins"]["b"])
-        assert found["p"] == pytest.approx(min(1.0, 2 * binom.cdf(fewer, decided, 0.5)))
 
 
 @pytest.mark.skipif(not PAIRS.exists(), reason="needs the pairs of RAGChecker")

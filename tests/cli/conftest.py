@@ -11,7 +11,7 @@ from judged_app import COMMAND
 from misslink.cli import main
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -20,7 +20,7 @@ def own_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def misslink(own_folder, monkeypatch, capsys):
+def misslink(monkeypatch, capsys):
     """Run the program; returns exit code, stdout and stderr."""
 
     def run(*arguments):

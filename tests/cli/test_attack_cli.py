@@ -113,3 +113,41 @@ def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):
     _, _, err = attack()
     done, total = map(int, re.findall(r"(\d+)/(\d+)", err)[-1])
     assert done == total == len(SUITE.cases) * (1 + len(SUITE.attacks))
+
+
+def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_server):
+    everything = len(SUITE.cases) * (1 + len(SUITE.attacks))
+    first = len(SUITE.cases) + 20
+    prices = ("--price-in", "2", "--price-out", "8")
+    code, out, _ = attack("--json", "--max-calls", str(first), *prices)
+    found = json.loads(out)
+    assert code == 0
+    assert len(judge_server.calls) == found["usage"]["calls"] == first
+    assert found["usage"]["not_asked"] > 0
+    tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]
+    assert found["usage"]["cost"] == pytest.approx((2 * tokens[0] + 8 * tokens[1]) / 1e6)
+    reason = f"--max-calls {first} is used up; the same command goes on"
+    assert 0 < found["not_read"][reason] < found["trials"]
+    assert found["flipped"]["n"] == found["trials"] - found["not_read"][reason]
+
+    whole = json.loads(attack("--json")[1])  # the same ledger: nothing is asked twice
+    assert whole["usage"]["not_asked"] == 0
+    assert whole["not_read"] == {}
+    assert len(judge_server.calls) <= everything
+
+
+def test_a_cap_that_leaves_nothing_to_count_is_named(attack, judge_server):
+    code, out, err = attack("--max-calls", "0")
+    assert (code, out) == (3, "")
+    assert err.strip().endswith("because --max-calls 0 is used up; the same command goes on")
+    assert judge_server.calls == []
+
+
+def test_on_what_terms_it_asks_is_said_to_the_server(attack, judge_server):
+    code, _, _ = attack("--max-calls", "1", "--temperature", "0.5", "--max-tokens", "700")
+    assert code == 3  # one reply is nothing to count
+    (call,) = judge_server.calls
+    assert (call.body["temperature"], call.body["max_tokens"]) == (0.5, 700)
+    code, _, err = attack("--max-cost", "1")
+    assert code == 2
+    assert "--max-cost needs prices: add --price-in and --price-out" in err

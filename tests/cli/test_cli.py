@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from misslink.cli import main
 from misslink.types import Estimate
 
 HERE = Path(__file__).parents[1]
 APP = f"{HERE.parent / 'examples' / 'harbour' / 'app.py'}:chain"
 GOLD = str(HERE / "apps" / "gold.jsonl")
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MISSLINK_JUDGE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def misslink(monkeypatch, capsys):
-    """Run the program in this process; returns exit code, stdout and stderr."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["misslink", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        code = ended.value.code
-        return (0 if code is None else code), printed.out, printed.err
-
-    return run
 
 
 def write(name, *items):
@@ -187,8 +165,17 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     assert misslink(*common)[0] == 0
     code, _, err = misslink(*common, "--k", "3")
     assert code == 2
-    assert "run: this folder holds a run of other inputs; choose another --out" in err
+    assert (
+        "run: this folder holds a run of other inputs (k was 5, is 3); choose another --out" in err
+    )
     assert misslink(*common, "--k", "3", "--overwrite")[0] == 0
+    write("gold.jsonl", {"id": "a", "question": "Why?"})
+    write("traces.jsonl", {"case_id": "a", "answer": "So."})
+    code, _, err = misslink(*common, "--k", "3", "--judge", "none")
+    assert code == 2
+    hashes = "was [0-9a-f]{16}, is [0-9a-f]{16}"
+    told = f"judge was embedded, is none; goldset {hashes}; traces {hashes}; and [0-9]+ more"
+    assert re.search(f"\\({told}\\)", err), err
 
 
 LOUD = """

@@ -135,3 +135,28 @@ def test_a_ledger_that_cannot_be_written_is_told_before_anything_is_asked(
     assert f"kept/ledger.sqlite: {told}" in done.stderr
     assert "Traceback" not in done.stderr
     assert (len(judge_server.calls), app_was_asked()) == spent
+
+
+def files_stay_small():
+    """As on a disk with room for the ledger of a few replies, but for no run of 50 cases."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**19, 2**19))
+
+
+@pytest.mark.parametrize(
+    ("mode", "within"), [(0o755, files_stay_small), (0o555, without_rights)], ids=["full", "mode"]
+)
+def test_a_run_folder_that_cannot_be_written_is_told_before_anything_is_asked(
+    misslink, judge_server, monkeypatch, mode, within
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    short_cases(50)
+    Path("run").mkdir()
+    Path("run/note.txt").write_text("mine", encoding="utf-8")
+    Path("run").chmod(mode)
+    done = program(*COMMAND, "--overwrite", preexec_fn=within)
+    Path("run").chmod(0o755)
+    assert done.returncode == 2, done.stderr
+    assert "run: this folder cannot be written" in done.stderr
+    assert "choose another --out" in done.stderr
+    assert (judge_server.calls, app_was_asked()) == ([], 0)
+    assert list(Path().glob(".run*")) == [], "nothing half made stays"

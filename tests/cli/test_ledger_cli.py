@@ -10,41 +10,19 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from honest_judge import small_ask
 from judge_faults import after
 from judge_server import JudgeServer
-from misslink.cli import ledger as ledger_commands
-from misslink.errors import MisslinkError
 from misslink.judging.models.openai import open_openai
 from misslink.judging.wrappers.ledger import Ledger
 from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
 from misslink.judging.wrappers.throttle import Throttle
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
-def misslink(capsys):
-    """Run a ledger command in this process; returns exit code, stdout and stderr."""
-    command = typer.main.get_command(ledger_commands.app)
-
-    def run(*arguments):
-        try:
-            code = command.main([*map(str, arguments)], standalone_mode=False)
-        except MisslinkError as mistake:
-            sys.stderr.write(str(mistake))
-            code = mistake.exit_code
-        printed = capsys.readouterr()
-        return code or 0, printed.out, printed.err
-
-    return run
+def ledger(misslink):
+    return lambda *arguments: misslink("ledger", *arguments)
 
 
 @pytest.fixture
@@ -64,9 +42,9 @@ def kept():
 
 
 @pytest.mark.usefixtures("kept")
-def test_stats_prints_lines_for_people_or_one_document(misslink):
-    found = json.loads(misslink("stats", "--json")[1])
-    code, out, err = misslink("stats")
+def test_stats_prints_lines_for_people_or_one_document(ledger):
+    found = json.loads(ledger("stats", "--json")[1])
+    code, out, err = ledger("stats")
     assert (code, err) == (0, "")
     whole, name, counts = out.splitlines()
     assert whole.startswith(".misslink/ledger.sqlite: 3 replies, ")
@@ -80,64 +58,64 @@ def test_stats_prints_lines_for_people_or_one_document(misslink):
     assert found["by_judge_and_prompt"][0]["judge"] == "openai:test-judge"
 
 
-def test_tokens_that_nobody_reported_are_unknown_and_not_none(misslink, kept):
+def test_tokens_that_nobody_reported_are_unknown_and_not_none(ledger, kept):
     with sqlite3.connect(kept) as file:
         file.execute("UPDATE replies SET prompt_tokens = NULL, completion_tokens = NULL")
     file.close()
-    assert "an unknown number of prompt tokens" in misslink("stats")[1]
-    assert json.loads(misslink("stats", "--json")[1])["prompt_tokens"] is None
+    assert "an unknown number of prompt tokens" in ledger("stats")[1]
+    assert json.loads(ledger("stats", "--json")[1])["prompt_tokens"] is None
 
 
 @pytest.mark.usefixtures("kept")
-def test_with_prices_stats_says_what_was_paid(misslink):
-    (without,) = json.loads(misslink("stats", "--json")[1])["by_judge_and_prompt"]
+def test_with_prices_stats_says_what_was_paid(ledger):
+    (without,) = json.loads(ledger("stats", "--json")[1])["by_judge_and_prompt"]
     assert without["cost"] is None
-    assert "cost" not in misslink("stats")[1]
+    assert "cost" not in ledger("stats")[1]
     prices = ("--price-in", "1000", "--price-out", "5000")
-    (found,) = json.loads(misslink("stats", *prices, "--json")[1])["by_judge_and_prompt"]
+    (found,) = json.loads(ledger("stats", *prices, "--json")[1])["by_judge_and_prompt"]
     assert found["cost"] == pytest.approx(
         found["prompt_tokens"] / 1000 + found["completion_tokens"] / 200
     )
-    assert f"; cost {found['cost']:.4g};" in misslink("stats", *prices)[1]
-    code, out, err = misslink("stats", "--price-in", "1")
+    assert f"; cost {found['cost']:.4g};" in ledger("stats", *prices)[1]
+    code, out, err = ledger("stats", "--price-in", "1")
     assert (code, out) == (2, "")
     assert "give both prices" in err
 
 
-def test_tokens_that_nobody_reported_cost_nobody_knows_what(misslink, kept):
+def test_tokens_that_nobody_reported_cost_nobody_knows_what(ledger, kept):
     with sqlite3.connect(kept) as file:
         file.execute("UPDATE replies SET completion_tokens = NULL")
     file.close()
-    found = json.loads(misslink("stats", "--price-in", "1", "--price-out", "1", "--json")[1])
+    found = json.loads(ledger("stats", "--price-in", "1", "--price-out", "1", "--json")[1])
     assert found["by_judge_and_prompt"][0]["cost"] is None
 
 
 @pytest.mark.usefixtures("kept")
-def test_export_writes_json_lines_to_stdout(misslink):
-    code, out, err = misslink("export")
+def test_export_writes_json_lines_to_stdout(ledger):
+    code, out, err = ledger("export")
     rows = [json.loads(line) for line in out.splitlines()]
     assert (code, err, len(rows)) == (0, "", 3)
     assert rows[2]["raw"] == '{"claims": [caf\u00e9'
-    assert misslink("export", "--judge", "openai:test-judge")[1] == out
+    assert ledger("export", "--judge", "openai:test-judge")[1] == out
 
 
 @pytest.mark.usefixtures("kept")
-def test_export_to_a_file_leaves_stdout_alone(misslink):
-    _, lines, _ = misslink("export")
-    code, out, err = misslink("export", "--out", "new/kept.jsonl")
+def test_export_to_a_file_leaves_stdout_alone(ledger):
+    _, lines, _ = ledger("export")
+    code, out, err = ledger("export", "--out", "new/kept.jsonl")
     assert (code, out) == (0, "")
     assert "3 replies written to new/kept.jsonl" in err
     assert Path("new/kept.jsonl").read_text(encoding="utf-8") == lines
     assert [file.name for file in Path("new").iterdir()] == ["kept.jsonl"]
 
 
-def test_export_over_the_ledger_or_into_nowhere_is_refused(misslink, kept):
+def test_export_over_the_ledger_or_into_nowhere_is_refused(ledger, kept):
     before = kept.read_bytes()
-    code, _, err = misslink("export", "--out", kept)
+    code, _, err = ledger("export", "--out", kept)
     assert (code, kept.read_bytes()) == (2, before)
     assert "--out is the ledger itself" in err
     Path("file").touch()
-    code, _, err = misslink("export", "--out", "file/kept.jsonl")
+    code, _, err = ledger("export", "--out", "file/kept.jsonl")
     assert code == 2
     assert "cannot be written there" in err
     assert "choose another --out" in err
@@ -155,21 +133,21 @@ def test_a_reader_that_has_enough_is_no_mistake(kept):
 
 
 @pytest.mark.usefixtures("kept")
-def test_prune_says_what_would_go_and_goes_only_when_told(misslink):
+def test_prune_says_what_would_go_and_goes_only_when_told(ledger):
     for more in ([], ["--dry-run"]):
-        code, out, _ = misslink("prune", "--unreadable", *more)
+        code, out, _ = ledger("prune", "--unreadable", *more)
         assert (code, out) == (0, "would remove 1 reply and leave 2; add --yes to do it\n")
-    assert json.loads(misslink("stats", "--json")[1])["replies"] == 3
-    code, out, _ = misslink("prune", "--unreadable", "--yes")
+    assert json.loads(ledger("stats", "--json")[1])["replies"] == 3
+    code, out, _ = ledger("prune", "--unreadable", "--yes")
     assert code == 0
     assert out.startswith("removed 1 reply, left 2; ")
-    assert json.loads(misslink("stats", "--json")[1])["unreadable"] == 0
-    assert misslink("prune", "--unreadable")[1] == "would remove 0 replies and leave 2\n"
+    assert json.loads(ledger("stats", "--json")[1])["unreadable"] == 0
+    assert ledger("prune", "--unreadable")[1] == "would remove 0 replies and leave 2\n"
 
 
 @pytest.mark.usefixtures("kept")
-def test_prune_prints_one_document_too(misslink):
-    code, out, _ = misslink("prune", "--older-than", "30d", "--json")
+def test_prune_prints_one_document_too(ledger):
+    code, out, _ = ledger("prune", "--older-than", "30d", "--json")
     assert code == 0
     assert (json.loads(out)["replies"], json.loads(out)["removed"]) == (0, False)
 
@@ -190,8 +168,8 @@ def test_prune_prints_one_document_too(misslink):
         (["prune", "--ledger", "nowhere"], "nowhere: there is no ledger here"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_makes_no_file(misslink, arguments, said):
-    code, out, err = misslink(*arguments)
+def test_a_mistake_is_one_sentence_and_makes_no_file(ledger, arguments, said):
+    code, out, err = ledger(*arguments)
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1

@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from honest_judge import fenced
-from misslink.cli.prefer import prefer
-from misslink.errors import MisslinkError
 from misslink.prompting import prompts_folder
 
 RIGHT, WRONG = "It leaves at seven.", "It leaves at nine."
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MISSLINK_JUDGE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command in this process; returns exit code, stdout and stderr."""
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(prefer)
-
-    def run(*arguments):
-        try:
-            app([str(argument) for argument in arguments], standalone_mode=False)
-            code = 0
-        except MisslinkError as error:
-            sys.stderr.write(f"misslink: {error}\n")
-            code = error.exit_code
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+def command(misslink):
+    return lambda *arguments: misslink("judge", "prefer", *arguments)
 
 
 def write_run(name, answers, question="When does {} leave?"):
@@ -166,3 +140,48 @@ def test_a_judge_that_is_not_there_is_exit_code_3(command, runs, judge_server):
     )  # fmt: skip
     assert (code, out) == (3, "")
     assert "cannot be asked" in err
+
+
+def test_the_cap_is_never_passed_and_the_next_run_goes_on(command, runs, judge_server):
+    judge_server.script = knows_the_hour
+    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
+    prices = ["--price-in", "2", "--price-out", "8"]
+    code, out, _ = command(*runs, *asked, "--concurrency", "1", "--max-calls", "3", *prices)
+    found = json.loads(out)
+    assert code == 0
+    assert len(judge_server.calls) == found["usage"]["calls"] == 3
+    assert found["usage"]["not_asked"] == 3
+    tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]
+    assert found["usage"]["cost"] == pytest.approx((2 * tokens[0] + 8 * tokens[1]) / 1e6)
+    assert found["left_out"] == {
+        "--max-calls 3 is used up; the same command goes on": 2,
+        "one has no answer": 1,
+    }
+    found = json.loads(command(*runs, *asked)[1])
+    assert (found["usage"]["calls"], found["usage"]["not_asked"]) == (3, 0)
+    assert found["paired"] == 4
+
+
+def test_no_more_is_spent_than_allowed(command, runs, judge_server):
+    judge_server.script = knows_the_hour
+    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
+    few = ["--max-cost", "0.01", "--price-in", "2", "--price-out", "8"]
+    found = json.loads(command(*runs, *asked, *few)[1])
+    assert judge_server.calls == []  # a reply of 4,096 tokens alone might cost more
+    (reason, *_) = found["left_out"]
+    assert reason.startswith("--max-cost 0.01 would be passed by the next question")
+    found = json.loads(command(*runs, *asked, *few, "--max-tokens", "100")[1])
+    assert found["paired"] == 4
+    assert 0 < found["usage"]["cost"] <= 0.01
+
+
+def test_how_long_and_how_often_it_asks_is_for_the_user_to_say(command, runs, judge_server):
+    judge_server.script = lambda _: (500, {}, '{"error": {"message": "out of memory"}}')
+    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url]
+    code, _, err = command(*runs, *asked, "--retries", "0", "--concurrency", "1")
+    assert code == 3
+    assert "out of memory (tried once)" in err
+    for option in ("--timeout", "--rpm", "--tpm", "--deadline"):
+        code, _, err = command(*runs, *asked, option, "0")
+        assert code == 2
+        assert f"{option} is 0" in err

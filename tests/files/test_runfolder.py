@@ -19,7 +19,7 @@ def example(inputs="i1"):
         evidence=(Evidence(passage_id="p", quote="A", start=0, end=1),),
     )
     return Run(
-        manifest={"misslink": "0", "inputs": inputs, "k": 5},
+        manifest={"misslink": "0", "inputs": {"k": inputs}, "k": 5},
         cases=(Case(id="a", question="A?", relevant={"p": 2}, evidence={"x": 1}),),
         traces=(Trace(case_id="a", retrieved=(Passage(id="p", text="A", rank=1, score=0.1),)),),
         verdicts=(
@@ -35,12 +35,12 @@ def example(inputs="i1"):
 
 
 def publish(out, inputs="i1", **options):
-    with Staging(out, inputs, "w", **options) as staging:
+    with Staging(out, {"k": inputs}, "w", **options) as staging:
         staging.publish(example(inputs), lambda path: path.write_text("page", encoding="utf-8"))
 
 
 def kept_by(out, work):
-    with Staging(out, "i1", work) as staging:
+    with Staging(out, {"k": "i1"}, work) as staging:
         return staging.kept
 
 
@@ -54,10 +54,12 @@ def test_a_run_of_the_same_inputs_is_replaced_and_one_of_others_is_refused(tmp_p
     out = tmp_path / "run"
     publish(out)
     publish(out)
-    with pytest.raises(InputError, match="holds a run of other inputs; choose another --out"):
-        Staging(out, "i2", "w")
+    with pytest.raises(
+        InputError, match=r"holds a run of other inputs \(k was i1, is i2\); choose another --out"
+    ):
+        Staging(out, {"k": "i2"}, "w")
     publish(out, "i2", overwrite=True)
-    assert read_run(out).manifest["inputs"] == "i2"
+    assert read_run(out).manifest["inputs"] == {"k": "i2"}
 
 
 def test_a_folder_with_something_else_is_refused_and_with_overwrite_its_files_stay(tmp_path):
@@ -65,7 +67,7 @@ def test_a_folder_with_something_else_is_refused_and_with_overwrite_its_files_st
     out.mkdir()
     (out / "thesis.txt").write_text("years of work", encoding="utf-8")
     with pytest.raises(InputError, match="holds something that is not a run"):
-        Staging(out, "i1", "w")
+        Staging(out, {"k": "i1"}, "w")
     publish(out, overwrite=True)
     assert (out / "thesis.txt").read_text(encoding="utf-8") == "years of work"
     assert read_run(out) == example()
@@ -87,12 +89,12 @@ def test_a_swap_cut_between_its_renames_is_finished_by_the_next_start(tmp_path):
 
 def test_traces_of_an_interrupted_run_are_kept_up_to_the_last_whole_line(tmp_path):
     out = tmp_path / "run"
-    with Staging(out, "i1", "w1") as first:
+    with Staging(out, {"k": "i1"}, "w1") as first:
         first.keep(Trace(case_id="a", answer="A\u2028B"))
         first.keep(Trace(case_id="b"))
     with (tmp_path / ".run.misslink-partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"case_id": "of another version"}\n{"case_id": "c", "ret')
-    with Staging(out, "i2", "w1") as again:
+    with Staging(out, {"k": "i2"}, "w1") as again:
         assert set(again.kept) == {"a", "b", "of another version"}
         assert again.kept["a"] == Trace(case_id="a", answer="A\u2028B")
         again.keep(Trace(case_id="c"))
@@ -101,7 +103,7 @@ def test_traces_of_an_interrupted_run_are_kept_up_to_the_last_whole_line(tmp_pat
 
 
 def test_a_line_of_another_version_is_asked_again(tmp_path):
-    with Staging(tmp_path / "run", "i1", "w") as staging:
+    with Staging(tmp_path / "run", {"k": "i1"}, "w") as staging:
         staging.keep(Trace(case_id="a"))
     with (tmp_path / ".run.misslink-partial" / "kept.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"case": "b"}\n')
@@ -110,10 +112,10 @@ def test_a_line_of_another_version_is_asked_again(tmp_path):
 
 def test_two_processes_do_not_write_one_run(tmp_path):
     with (
-        Staging(tmp_path / "run", "i1", "w"),
+        Staging(tmp_path / "run", {"k": "i1"}, "w"),
         pytest.raises(InputError, match="another misslink is writing this run"),
     ):
-        Staging(tmp_path / "run", "i1", "w")
+        Staging(tmp_path / "run", {"k": "i1"}, "w")
     kept_by(tmp_path / "run", "w")
 
 
@@ -138,10 +140,10 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path):
 
 
 def test_a_run_that_kept_nothing_leaves_nothing(tmp_path):
-    with Staging(tmp_path / "run", "i1", "w"):
+    with Staging(tmp_path / "run", {"k": "i1"}, "w"):
         pass
     assert list(tmp_path.iterdir()) == []
-    with Staging(tmp_path / "run", "i1", "w") as staging:
+    with Staging(tmp_path / "run", {"k": "i1"}, "w") as staging:
         staging.keep(Trace(case_id="a"))
     assert set(kept_by(tmp_path / "run", "w")) == {"a"}
 
@@ -150,21 +152,21 @@ def test_a_run_that_kept_nothing_leaves_nothing(tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="cannot be written"):
-        Staging(tmp_path / "run", "i1", "w")
+        Staging(tmp_path / "run", {"k": "i1"}, "w")
 
 
 def test_a_file_where_a_folder_should_be_is_told(tmp_path):
     (tmp_path / "run").write_text("x", encoding="utf-8")
     with pytest.raises(InputError, match="this is a file; name a folder"):
-        Staging(tmp_path / "run", "i1", "w")
+        Staging(tmp_path / "run", {"k": "i1"}, "w")
     with pytest.raises(InputError, match="cannot be written"):
-        Staging(tmp_path / "run" / "deep", "i1", "w")
+        Staging(tmp_path / "run" / "deep", {"k": "i1"}, "w")
 
 
 def test_the_working_folder_itself_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="needs a folder of its own"):
-        Staging(tmp_path, "i1", "w")
+        Staging(tmp_path, {"k": "i1"}, "w")
 
 
 def test_what_is_no_run_folder_or_damaged_is_told(tmp_path):

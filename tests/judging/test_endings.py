@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.judging.endings import declines
+from misslink.judging.endings import about_the_question, declines, too_long
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,52 @@ def test_a_refusal_in_plain_words_is_recognised(words):
 )
 def test_an_attempt_at_an_answer_is_no_refusal(words):
     assert not declines(words)
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "This model's maximum context length is 3000 tokens. However, you requested 5120 tokens",
+        "the request exceeds the available context size (1024 tokens), try increasing it",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Requested tokens exceed context window of 2048",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096: too many tokens",
+        "Input is too long for requested model.",
+        "The input token count (40000) exceeds the maximum number of tokens allowed (32768).",
+        "exceed_context_size_error",
+    ],
+)
+def test_a_question_that_is_refused_for_its_length_is_known(complaint):
+    assert too_long(complaint)
+    assert about_the_question(complaint)
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "The response was filtered due to the prompt triggering Azure's content management policy",
+        "Your request was rejected as a result of our safety system.",
+        "Invalid prompt: your prompt was flagged as potentially violating our usage policy",
+        "Content violates usage guidelines: moderation",
+        "PROHIBITED_CONTENT",
+    ],
+)
+def test_a_question_that_is_refused_by_a_policy_is_not_too_long(complaint):
+    assert about_the_question(complaint)
+    assert not too_long(complaint)
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "",
+        "Bad Request",
+        "messages: Field required",
+        "this is an embedding model",
+        "Unsupported parameter: 'max_tokens'",
+        "additional properties are prohibited",
+        "the judge takes 162 (--context-length); use a judge that takes more",
+    ],
+)
+def test_other_complaints_are_not_about_the_question(complaint):
+    assert not about_the_question(complaint)

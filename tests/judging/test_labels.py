@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
-from misslink.judging.examination import Examination, LabelAlone
-from misslink.judging.labels import label_in, read_label
-
-
-class Relevant(BaseModel):
-    relevant: bool
-
-
-class Grade(BaseModel):
-    grade: Literal[1, 2, 3]
+from misslink.judging.labels import label_in
 
 
 @pytest.mark.parametrize(
@@ -44,7 +32,6 @@ class Grade(BaseModel):
         ("Everything the answer states is in passage 1: yes", "yes"),
         ('{"supported": "yes"}', "yes"),
         ('```json\n{"supported": "no"}\n```', "no"),
-        ("<think>Is it yes? Then no. Or not?</think>\n\nno", "no"),
         ("yes yes", "yes"),
         ("I would say yes.", "yes"),
         ("In short, no.", "no"),
@@ -58,7 +45,7 @@ class Grade(BaseModel):
     ],
 )
 def test_a_label_given_as_an_answer_is_read(text, label):
-    assert read_label(text, LabelAlone) == (LabelAlone(supported=label), None)
+    assert label_in(text, ["yes", "no"])[0] == label
 
 
 @pytest.mark.parametrize(
@@ -66,7 +53,6 @@ def test_a_label_given_as_an_answer_is_read(text, label):
     [
         ("", "the reply is empty"),
         (" \n", "the reply is empty"),
-        ("<think>yes, it is", "the reply is empty"),
         ("Yes and no.", "more than one of the labels yes, no"),
         ("yes/no", "more than one"),
         ("Yes, there is no doubt.", "more than one"),
@@ -102,20 +88,9 @@ def test_a_label_given_as_an_answer_is_read(text, label):
     ],
 )
 def test_whatever_else_is_said_is_no_label(text, problem):
-    answer, why = read_label(text, LabelAlone)
-    assert answer is None
+    why = label_in(text, ["yes", "no"])
+    assert isinstance(why, str)
     assert problem in why
-
-
-def test_a_truth_value_is_said_as_yes_or_no():
-    assert read_label("Yes.", Relevant) == (Relevant(relevant=True), None)
-    assert read_label("no", Relevant) == (Relevant(relevant=False), None)
-
-
-def test_a_grade_is_read_as_the_number_it_is():
-    assert read_label("Grade: 2", Grade) == (Grade(grade=2), None)
-    assert read_label("2 or 3", Grade)[0] is None
-    assert read_label("12", Grade)[0] is None
 
 
 @pytest.mark.parametrize(
@@ -133,17 +108,6 @@ def test_a_grade_is_read_as_the_number_it_is():
 def test_a_label_of_several_words_is_read_as_a_whole(text, label):
     found = label_in(text, ["sure", "not sure", "partly_so"])
     assert (found[0] if isinstance(found, tuple) else None) == label
-
-
-def test_a_schema_that_one_word_cannot_answer_is_refused():
-    with pytest.raises(ValueError, match="one word answers one"):
-        read_label("yes", Examination)
-
-    class Free(BaseModel):
-        text: str
-
-    with pytest.raises(ValueError, match="lists no labels"):
-        read_label("yes", Free)
 
 
 def test_it_says_where_the_label_stands():

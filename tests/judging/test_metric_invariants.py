@@ -183,6 +183,13 @@ def test_without_claims_no_metric_of_claims_has_a_value(case):
         assert bare["completeness"].value is None
 
 
+@pytest.mark.parametrize("name", judged_metrics.names())
+def test_the_docstring_says_what_is_good_when_there_is_no_value_and_where_it_is_from(name):
+    said = " ".join(type(judged_metrics.get(name)).__doc__.split())
+    for wanted in ("label is good", "Skipped ", "Source: "):
+        assert wanted in said, wanted
+
+
 @given(drawn(), st.sampled_from(["yes", "no"]))
 @settings(deadline=None)
 def test_of_one_word_only_faithfulness_is_read(case, word):

@@ -97,6 +97,14 @@ def test_a_server_that_fails_at_the_answer_format_is_found_out(judge_server):
     assert len(judge_server.calls) == 3
 
 
+@pytest.mark.parametrize("content", ["The sky is blue.", '{"colour": "blue"}'])
+def test_a_server_that_ignores_the_answer_format_answers_all_the_same(judge_server, content):
+    judge_server.script = lambda body: content if "response_format" in body else None
+    said = found(judge_server)
+    assert (said["ok"], said["structure"], said["json_schema"]) == (True, "plain", False)
+    assert len(judge_server.calls) <= 3
+
+
 def test_a_server_with_schemas_alone_has_no_json_mode(judge_server):
     def schema_only(body):
         kind = body.get("response_format", {}).get("type")

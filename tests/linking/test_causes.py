@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,6 +15,10 @@ TEXTS = {
     "noise": "The bus to Holm leaves at nine in the evening.",
     "other": "Tickets are sold on board.",
 }
+
+
+def run_link(*args, **options):
+    return asyncio.run(link_case(*args, **options))
 
 
 @dataclass
@@ -43,7 +48,7 @@ class World:
         trace = Trace(
             case_id="1", retrieved=passages, prompted=self.retrieved, answer="a", **self.more
         )
-        return link_case(case, trace, {v.metric: v for v in self._verdicts()}, k=5)
+        return run_link(case, trace, {v.metric: v for v in self._verdicts()}, k=5)
 
     def _verdicts(self):
         common = {"case_id": "1", "judge": self.judge}
@@ -146,7 +151,7 @@ def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():
         ),
         "correctness": Verdict(metric="correctness", status="failed", reason="no JSON", **common),
     }
-    link = link_case(case, trace, verdicts, k=5)
+    link = run_link(case, trace, verdicts, k=5)
     assert (link.cause, link.reason) == ("undecided", "correctness failed: no JSON")
 
 
@@ -172,7 +177,7 @@ def test_a_passage_that_was_retrieved_and_not_prompted_was_dropped():
     case = Case(id="1", question="q", relevant=["gold"])
     passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
     trace = Trace(case_id="1", retrieved=passages, prompted=("noise",), answer="a")
-    (missed,) = link_case(case, trace, {}, k=5).missed
+    (missed,) = run_link(case, trace, {}, k=5).missed
     assert (missed.subtype, missed.true_rank) == ("dropped_before_prompt", 1)
 
 

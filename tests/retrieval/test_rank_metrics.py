@@ -69,7 +69,7 @@ def test_a_metric_is_a_value_that_prints_as_its_name(name):
         ("recall@05", "k counts from 1"),
         ("recall@", "k counts from 1"),
         ("mrr@0", "k counts from 1"),
-        ("zzz", "Known: hit@k, mrr, mrr@k, ndcg@k, precision@k, recall@k"),
+        ("zzz", "known: hit@k, mrr, mrr@k, ndcg@k, precision@k, recall@k"),
         ("", "unknown rank metric ''"),
     ],
 )

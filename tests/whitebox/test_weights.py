@@ -144,6 +144,28 @@ def test_what_is_no_model_is_one_sentence(characters, tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.safetensors", b"a page that says 404"),
+        ("config.json", b"[]"),
+        ("config.json", b'{"model_type": "llama", "hidden_size": "wide"}'),
+        ("config.json", b'{"model_type": "vit"}'),
+        ("tokenizer.json", b"{}"),
+        ("half.gguf", b"GGUF\x03\x00"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence_too(characters, tmp_path, file, content):
+    pytest.importorskip("gguf", reason="needs the extra 'whitebox'")
+    tiny("Llama").save_pretrained(tmp_path)
+    characters.save_pretrained(tmp_path)
+    load(tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match="no causal language model can be read here") as problem:
+        load(tmp_path / file if file.endswith(".gguf") else tmp_path)
+    assert len(str(problem.value).splitlines()) == 1
+
+
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"misslink\[whitebox\]"):

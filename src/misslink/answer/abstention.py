@@ -14,12 +14,16 @@ __all__ = ["Abstention"]
 class Abstention:
     """1 where the app answered an answerable question or declined an unanswerable one, else 0.
 
-    A case that lists relevant passages counts as answerable unless it says otherwise. The reason
-    names the outcome: right, over-refused, or should have abstained. ``parts`` holds
+    A case that lists relevant passages counts as answerable unless it says otherwise. The label is
+    good at 1, its probability that of having declined, or not, as is right. The reason names
+    the outcome: right, over-refused, or should have abstained. ``parts`` holds
     ``over_refused`` for answerable questions and ``should_have_abstained`` for unanswerable ones,
-    1 or 0, so that their means are the rates of the two mistakes; the other one is None. Whether
-    the answer declines stands in ``parts['declined']``, also where the gold set does not say which
-    was right and the verdict has no value.
+    1 or 0, so that their means are the rates of the two mistakes; the other one is None. Skipped
+    where the gold set does not say which was right; whether the answer declines stands in
+    ``parts['declined']`` all the same.
+
+    Source: Rajpurkar et al., Know What You Don't Know (SQuAD 2.0), ACL 2018 (questions without an
+    answer, where to decline is right).
     """
 
     name = "abstention"

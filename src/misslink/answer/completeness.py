@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from misslink.answer.reference_claims import (
-    ask_with_references,
     by_reference,
     recall,
     stated_claims,
 )
 from misslink.judging.metric import Finding, Subject
 from misslink.judging.protocol import Ask, Reply
+from misslink.judging.references import lacks_references
 from misslink.registry import judged_metrics
 
 __all__ = ["Completeness"]
@@ -24,6 +24,7 @@ class Completeness:
     its probability is that of the claim it states least probably, where the judge gives
     probabilities. An answer that declines states none. What the answer says beside, right or
     wrong, does not matter here: see correctness. ``claims`` of the verdict are the reference's.
+    Skipped without a reference answer, and where the question has no answer.
 
     Source: Ru et al., RAGChecker, NeurIPS 2024 (claim recall).
     """
@@ -33,7 +34,7 @@ class Completeness:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, with the references."""
-        return ask_with_references(subject)
+        return lacks_references(subject) or subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the best reference's claims that are stated."""

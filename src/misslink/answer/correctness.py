@@ -7,13 +7,13 @@ from typing import Literal
 
 from misslink.answer.reference_claims import (
     Numbered,
-    ask_with_references,
     by_reference,
     recall,
     stated_claims,
 )
 from misslink.judging.metric import Finding, Subject
 from misslink.judging.protocol import Ask, Reply
+from misslink.judging.references import lacks_references
 from misslink.registry import judged_metrics
 
 __all__ = ["Correctness"]
@@ -31,7 +31,8 @@ class Correctness:
     the answer is right, and among equals the one of which it states most. An answer that declines
     is wrong. An answer without a claim ("Yes.") has no precision, and its recall is its value.
     ``claims`` of the verdict are the reference's, held against the answer: stated (supported),
-    contradicted, or omitted (unsupported).
+    contradicted, or omitted (unsupported). Skipped without a reference answer, and where the
+    question has no answer.
 
     Source: Ru et al., RAGChecker, NeurIPS 2024 (overall precision, recall and F1 over claims).
     """
@@ -41,7 +42,7 @@ class Correctness:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, with the references."""
-        return ask_with_references(subject)
+        return lacks_references(subject) or subject.examination
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Compute precision, recall and F1 over claims."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from misslink.judging.examination import ExaminationWithReference, ReferenceSaid
 from misslink.judging.metric import Finding, Subject, failed, skipped
-from misslink.judging.protocol import Ask, Reply
+from misslink.judging.protocol import Reply
 from misslink.types import Claim, Support
 
-__all__ = ["Numbered", "ask_with_references", "by_reference", "recall", "stated_claims"]
+__all__ = ["Numbered", "by_reference", "recall", "stated_claims"]
 
 Numbered = tuple[int, ReferenceSaid]  # a reference's claim, and its place in the reply
 
@@ -18,15 +18,6 @@ _SUPPORT: Mapping[str, Support] = {
     "contradicts": "contradicted",
     "omits": "unsupported",
 }
-
-
-def ask_with_references(subject: Subject) -> Ask | str:
-    """The shared examination where the case has a reference answer, or why it has none."""
-    if subject.case.expects_answer is False:
-        return "the question has no answer; abstention judges it"
-    if not subject.case.references:
-        return "the case has no reference answer"
-    return subject.examination
 
 
 def by_reference(

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from misslink.cli.options import AS_JSON, BASE_URL, CONCURRENCY, JUDGE, LEDGER, PROMPTS
+from misslink.cli.options import (
+    AS_JSON,
+    BASE_URL,
+    CONCURRENCY,
+    DEADLINE,
+    JUDGE,
+    LEDGER,
+    MAX_CALLS,
+    MAX_COST,
+    MAX_TOKENS,
+    PRICE_IN,
+    PRICE_OUT,
+    PROMPTS,
+    RETRIES,
+    RPM,
+    TEMPERATURE,
+    TIMEOUT,
+    TPM,
+)
 from misslink.cli.output import interruptible, print_json, progress_bars, shown
 from misslink.errors import JudgeUnreachableError
+
+if TYPE_CHECKING:
+    from misslink.judging.terms import Terms
 
 __all__ = ["attack"]
 
@@ -27,6 +48,17 @@ def attack(
     prompts: str | None = PROMPTS,
     ledger: Path | None = LEDGER,
     concurrency: int = CONCURRENCY,
+    temperature: float | None = TEMPERATURE,
+    max_tokens: int | None = MAX_TOKENS,
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    deadline: float | None = DEADLINE,
+    rpm: int | None = RPM,
+    tpm: int | None = TPM,
+    price_in: float | None = PRICE_IN,
+    price_out: float | None = PRICE_OUT,
+    max_calls: int | None = MAX_CALLS,
+    max_cost: float | None = MAX_COST,
     as_json: bool = AS_JSON,
 ) -> None:
     """Judge small cases whose answers are bad, with and without texts that say they are good.
@@ -39,8 +71,25 @@ def attack(
     """
     import asyncio
 
+    from misslink.judging.terms import Terms
+
+    terms = Terms(
+        base_url=base_url,
+        prompts=prompts,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout=timeout,
+        retries=retries,
+        deadline=deadline,
+        rpm=rpm,
+        tpm=tpm,
+        price_in=price_in,
+        price_out=price_out,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
     with interruptible("the same command goes on"):
-        document = asyncio.run(_measured(judge, base_url, prompts, ledger, concurrency))
+        document = asyncio.run(_measured(judge, ledger, concurrency, terms))
     if as_json:
         print_json(document)
     else:
@@ -48,19 +97,17 @@ def attack(
 
 
 async def _measured(
-    spec: str, base_url: str | None, prompts: str | None, ledger: Path | None, concurrency: int
+    spec: str, ledger: Path | None, concurrency: int, terms: Terms
 ) -> dict[str, Any]:
     from misslink.judging.attacks import load_suite, measure
     from misslink.judging.opening import ready_judge
-    from misslink.judging.terms import Terms
     from misslink.prompting import Prompts
     from misslink.registry import judged_metrics
 
     suite = load_suite()
-    asked = Prompts.of(prompts)
+    prompts = Prompts.of(terms.prompts)
     names = {name for case in suite.cases for name in case.metrics}
     metrics = {name: judged_metrics.get(name) for name in names}
-    terms = Terms(base_url=base_url, prompts=prompts)
     opened = ready_judge(spec, ledger=ledger, concurrency=concurrency, terms=terms)
     async with opened as judge:
         with progress_bars() as tick:
@@ -68,11 +115,12 @@ async def _measured(
                 judge,
                 metrics,
                 suite=suite,
-                prompts=asked,
+                prompts=prompts,
                 tick=lambda done, total: tick("judge", done, total),
             )
         if found.in_vain:
-            raise JudgeUnreachableError(found.in_vain)
+            way_on = "" if judge.not_asked else "; try it with  misslink judge ping"
+            raise JudgeUnreachableError(found.in_vain + way_on)
         return {**found.document(), "usage": judge.usage()}
 
 
@@ -112,7 +160,10 @@ def _print_unread(console: Any, document: Mapping[str, Any]) -> None:
     if not reasons:
         return
     lost, tried = sum(reasons.values()), document["trials"]
-    _say(console, f"{lost} of {tried} verdicts under attack could not be read; no rate has them")
+    _say(
+        console,
+        f"{lost} of {tried} verdicts under attack could not be had or read; no rate has them",
+    )
     for reason, count in list(reasons.items())[:_SHOWN_REASONS]:
         _say(console, f"not read: {count} x {reason}")
     if len(reasons) > _SHOWN_REASONS:

@@ -13,7 +13,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from misslink.cli.options import AS_JSON, ASKING, BASE_URL, LEDGER, PROMPTS, asking
+from misslink.cli.options import (
+    AS_JSON,
+    ASKING,
+    BASE_URL,
+    DEADLINE,
+    LEDGER,
+    MAX_CALLS,
+    MAX_COST,
+    MAX_TOKENS,
+    PRICE_IN,
+    PRICE_OUT,
+    PROMPTS,
+    RETRIES,
+    RPM,
+    TEMPERATURE,
+    TIMEOUT,
+    TPM,
+    asking,
+)
 from misslink.cli.output import (
     interruptible,
     own_stdout,
@@ -69,8 +87,8 @@ def evaluate(
         False, "--dry-run", help="Say what the judge would be asked and cost; ask it nothing."
     ),
     base_url: str | None = BASE_URL,
-    temperature: float | None = asking("--temperature", "Of the judge.", show_default="0"),
-    max_tokens: int | None = asking("--max-tokens", "Longest reply.", show_default="4096"),
+    temperature: float | None = TEMPERATURE,
+    max_tokens: int | None = MAX_TOKENS,
     context_length: int | None = asking(
         "--context-length", "Tokens of prompt and reply.", show_default="what the server says"
     ),
@@ -84,24 +102,15 @@ def evaluate(
         help="Of a cascade: share of what the cheap judge decided that both are asked.",
         rich_help_panel=ASKING,
     ),
-    timeout: float = typer.Option(
-        300.0, "--timeout", help="Seconds for one call.", rich_help_panel=ASKING
-    ),
-    retries: int = typer.Option(
-        5,
-        "--retries",
-        help="How often a call that brought nothing is repeated.",
-        rich_help_panel=ASKING,
-    ),
-    deadline: float | None = asking("--deadline", "Seconds for all judging; the rest is skipped."),
-    rpm: int | None = asking("--rpm", "Requests a minute, never exceeded."),
-    tpm: int | None = asking("--tpm", "Tokens a minute, held before each call."),
-    price_in: float | None = asking("--price-in", "Of a million prompt tokens."),
-    price_out: float | None = asking("--price-out", "Of a million completion tokens."),
-    max_calls: int | None = asking(
-        "--max-calls", "Stop before the judge is called more often, tries in vain included."
-    ),
-    max_cost: float | None = asking("--max-cost", "Stop before more is spent; needs prices."),
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    deadline: float | None = DEADLINE,
+    rpm: int | None = RPM,
+    tpm: int | None = TPM,
+    price_in: float | None = PRICE_IN,
+    price_out: float | None = PRICE_OUT,
+    max_calls: int | None = MAX_CALLS,
+    max_cost: float | None = MAX_COST,
     as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""

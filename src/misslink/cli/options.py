@@ -6,7 +6,27 @@ from typing import Any
 
 import typer
 
-__all__ = ["ASKING", "AS_JSON", "BASE_URL", "CONCURRENCY", "JUDGE", "LEDGER", "PROMPTS", "asking"]
+__all__ = [
+    "ASKING",
+    "AS_JSON",
+    "BASE_URL",
+    "CONCURRENCY",
+    "DEADLINE",
+    "JUDGE",
+    "LEDGER",
+    "MAX_CALLS",
+    "MAX_COST",
+    "MAX_TOKENS",
+    "PRICE_IN",
+    "PRICE_OUT",
+    "PROMPTS",
+    "RETRIES",
+    "RPM",
+    "TEMPERATURE",
+    "TIMEOUT",
+    "TPM",
+    "asking",
+]
 
 ASKING = "How the judge is asked"  # a panel of its own in the help
 
@@ -32,3 +52,23 @@ BASE_URL: Any = asking("--base-url", "Of a judge behind a server.", show_default
 PROMPTS: Any = asking(
     "--prompts", "Folder of prompts that go before the built-in ones, or a language: de."
 )
+TEMPERATURE: Any = asking("--temperature", "Of the judge.", show_default="0")
+MAX_TOKENS: Any = asking("--max-tokens", "Longest reply.", show_default="4096")
+TIMEOUT: Any = typer.Option(
+    300.0, "--timeout", help="Seconds for one call.", rich_help_panel=ASKING
+)
+RETRIES: Any = typer.Option(
+    5,
+    "--retries",
+    help="How often a call that brought nothing is repeated.",
+    rich_help_panel=ASKING,
+)
+DEADLINE: Any = asking("--deadline", "Seconds for all judging; the rest is skipped.")
+RPM: Any = asking("--rpm", "Requests a minute, never exceeded.")
+TPM: Any = asking("--tpm", "Tokens a minute, held before each call.")
+PRICE_IN: Any = asking("--price-in", "Of a million prompt tokens.")
+PRICE_OUT: Any = asking("--price-out", "Of a million completion tokens.")
+MAX_CALLS: Any = asking(
+    "--max-calls", "Stop before the judge is called more often, tries in vain included."
+)
+MAX_COST: Any = asking("--max-cost", "Stop before more is spent; needs prices.")

@@ -78,7 +78,7 @@ def progress_bars() -> Iterator[Progress]:
         def tick(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
-            bars.update(tasks[stage], completed=done)
+            bars.update(tasks[stage], completed=done, total=total)
 
         yield tick
 

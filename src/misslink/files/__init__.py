@@ -1,5 +1,6 @@
 """Files in and out: gold sets, traces, run folders."""
 
+from misslink.files.documents import add_to_run
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.runfolder import Staging, holds_run, read_run
 from misslink.files.traces import match_traces, read_traces
@@ -7,6 +8,7 @@ from misslink.files.traces import match_traces, read_traces
 __all__ = [
     "GoldSet",
     "Staging",
+    "add_to_run",
     "holds_run",
     "match_traces",
     "read_goldset",

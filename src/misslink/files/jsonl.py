@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 
-from misslink.errors import InputError
+from misslink.errors import InputError, known_names
 from misslink.text import valid_text
 
 __all__ = ["as_items", "parse", "read_objects", "read_text", "write_lines"]
@@ -123,10 +122,8 @@ def _unknown_field(model: type[BaseModel], name: str, path: object, line: int | 
     if name in known:
         problem = "another name of this field is given too; keep one of the two"
         return InputError(problem, path=path, line=line, field=name)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'? Known" if near else "known"
     return InputError(
-        f"there is no such field; {hint} fields: {', '.join(known)}",
+        f"there is no such field; {known_names(name, known, ' fields')}",
         path=path,
         line=line,
         field=name,

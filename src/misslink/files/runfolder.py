@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -15,7 +17,7 @@ from misslink.errors import InputError
 from misslink.files.jsonl import parse, read_objects, read_text, write_lines
 from misslink.types import Case, Link, Run, Trace, Verdict
 
-__all__ = ["Staging", "holds_run", "read_run"]
+__all__ = ["DOCUMENTS", "Staging", "holds_run", "read_run", "told", "write_json"]
 
 _PARTS: dict[str, type[BaseModel]] = {
     "cases": Case,
@@ -23,9 +25,16 @@ _PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
+DOCUMENTS = ("replay", "whatif", "map")  # what a run folder may hold beside its parts
 _OURS = frozenset(
-    {"manifest.json", "summary.json", "report.html", *(f"{part}.jsonl" for part in _PARTS)}
+    {
+        *("manifest.json", "summary.json", "report.html"),
+        *(f"{part}.jsonl" for part in _PARTS),
+        *(f"{name}.json" for name in DOCUMENTS),
+    }
 )
+_CASE_BYTES = 16_000  # what a case takes of a run folder: 15 kB in examples/harbour, 17 in the demo
+_TOLD_DIFFERENCES = 3
 
 
 class Staging:
@@ -35,11 +44,14 @@ class Staging:
     ----------
     out : Path
         The run folder.
-    inputs : str
-        Hash of what was evaluated; a folder with a run of the same inputs may be replaced.
+    inputs : mapping
+        What was evaluated, as `misslink.manifest.by_name` writes it; a folder with a run of the
+        same inputs may be replaced.
     work : str
         Hash of what a trace depends on beside its case; traces of an interrupted run with the same
         one are used again, and those of a run in `out` whose judging was left unfinished.
+    cases : int
+        How many cases the run has, 0 or more: for so many there must be room on the disk.
     overwrite : bool
         Replace a run of other inputs, or write into a folder that holds something else; files
         that are not misslink's stay, under another name where it is needed.
@@ -47,10 +59,19 @@ class Staging:
     Raises
     ------
     InputError
-        The folder cannot be written, holds something else, or is being written by another process.
+        The folder cannot be written, has no room for the run, holds something else, or is being
+        written by another process.
     """
 
-    def __init__(self, out: Path, inputs: str, work: str, *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        out: Path,
+        inputs: Mapping[str, str],
+        work: str,
+        *,
+        cases: int = 0,
+        overwrite: bool = False,
+    ) -> None:
         self.out = out.resolve()  # a link to a folder stays, and what it points to is replaced
         self.folder = self.out.parent / f".{self.out.name}.misslink-partial"
         self._retired = self.out.parent / f".{self.out.name}.misslink-old"
@@ -58,21 +79,23 @@ class Staging:
             raise InputError(
                 "a run needs a folder of its own; name a new one, such as reports/today", path=out
             )
-        with _told(out):
+        with told(out):
             self._recover()
             if not overwrite:
                 _refuse_other(out, self.out, inputs)
+            if self.out.exists() and not os.access(self.out, os.W_OK | os.X_OK):
+                # It could be moved away for the new run, but not emptied.
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.folder / "lock", out)
-            marker = self.folder / "work"
-            self.kept: dict[str, Trace] = {}
-            if marker.exists() and marker.read_text(encoding="utf-8") == work:
-                self.kept = _whole_lines(self.folder / "kept.jsonl")
-            else:
-                (self.folder / "kept.jsonl").unlink(missing_ok=True)
-                marker.write_text(work, encoding="utf-8")
-            if not self.kept and not overwrite:
-                self.kept = _unfinished(self.out, work)
+            try:
+                _try_room(self.folder / "room", cases)
+                self.kept = self._kept_by(work)
+                if not self.kept and not overwrite:
+                    self.kept = _unfinished(self.out, work)
+            except BaseException:
+                self.__exit__()
+                raise
 
     def keep(self, trace: Trace) -> None:
         """Put a trace on disk at once, so that an interrupted run need not ask the app again."""
@@ -84,27 +107,40 @@ class Staging:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Give the folder free."""
         if self.folder.is_dir() and not (self.folder / "kept.jsonl").exists():
             shutil.rmtree(self.folder)
         self._lock.close()
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
         """Write the whole run aside, then swap it in."""
-        with _told(self.out):
+        with told(self.out):
             fresh = self.folder / "run"
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
             for part in _PARTS:
                 write_lines(fresh / f"{part}.jsonl", getattr(run, part))
-            _write_json(fresh / "summary.json", run.summary)
+            write_json(fresh / "summary.json", run.summary)
+            for name in DOCUMENTS:
+                if (document := getattr(run, name)) is not None:
+                    write_json(fresh / f"{name}.json", document)
             write_report(fresh / "report.html")
-            _write_json(fresh / "manifest.json", run.manifest)
+            write_json(fresh / "manifest.json", run.manifest)
             if self.out.exists():
                 self.out.rename(self._retired)
             fresh.rename(self.out)
             self._recover()
             shutil.rmtree(self.folder, ignore_errors=True)
         return self.out
+
+    def _kept_by(self, work: str) -> dict[str, Trace]:
+        """The traces of an interrupted run of the same work; those of another are dropped."""
+        marker = self.folder / "work"
+        if marker.exists() and marker.read_text(encoding="utf-8") == work:
+            return _whole_lines(self.folder / "kept.jsonl")
+        (self.folder / "kept.jsonl").unlink(missing_ok=True)
+        marker.write_text(work, encoding="utf-8")
+        return {}
 
     def _recover(self) -> None:
         """Finish a swap, also one that an earlier process was killed in."""
@@ -113,7 +149,7 @@ class Staging:
         if not self.out.exists():
             self._retired.rename(self.out)
             return
-        ours = _OURS if _run_inputs(self._retired) else frozenset()
+        ours = _OURS if holds_run(self._retired) else frozenset()
         for other in self._retired.iterdir():
             if other.name not in ours:
                 taken = (self.out / other.name).exists()
@@ -137,9 +173,10 @@ def read_run(folder: str | Path) -> Run:
             path=folder,
         )
     parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in _PARTS.items()}
-    manifest, summary = (_read_json(folder / f"{name}.json") for name in ("manifest", "summary"))
+    names = ("manifest", "summary", *(n for n in DOCUMENTS if (folder / f"{n}.json").exists()))
+    documents = {name: _read_json(folder / f"{name}.json") for name in names}
     try:
-        return Run.model_validate({"manifest": manifest, "summary": summary, **parts})
+        return Run.model_validate({**documents, **parts})
     except ValidationError as invalid:
         error = invalid.errors()[0]
         place = ".".join(map(str, error["loc"]))
@@ -151,7 +188,19 @@ def holds_run(folder: Path) -> bool:
     return _run_inputs(folder) is not None
 
 
-def _refuse_other(shown: Path, out: Path, inputs: str) -> None:
+def _try_room(path: Path, cases: int) -> None:
+    """Take the room that a run will need and give it back, so that a full disk shows at once."""
+    try:
+        with path.open("wb") as file:
+            file.write(b"\0")
+            file.flush()
+            if cases and hasattr(os, "posix_fallocate"):  # not on Windows
+                os.posix_fallocate(file.fileno(), 0, cases * _CASE_BYTES)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _refuse_other(shown: Path, out: Path, inputs: Mapping[str, str]) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -160,18 +209,34 @@ def _refuse_other(shown: Path, out: Path, inputs: str) -> None:
     if not names:
         return
     held = _run_inputs(out)
-    if held == inputs:
-        return
-    what = "holds a run of other inputs" if held else "holds something that is not a run"
+    what = "holds something that is not a run"
+    if held is not None:
+        different = _differences(held, inputs)
+        if not different:
+            return
+        told = "; ".join(different[:_TOLD_DIFFERENCES])
+        if more := len(different[_TOLD_DIFFERENCES:]):
+            told += f"; and {more} more"
+        what = f"holds a run of other inputs ({told})"
     raise InputError(f"this folder {what}; choose another --out, or add --overwrite", path=shown)
 
 
-def _run_inputs(folder: Path) -> str | None:
-    """The hash of the inputs of the run that a folder holds; None where it holds none."""
+def _differences(held: Mapping[str, str], inputs: Mapping[str, str]) -> list[str]:
+    """What differs between the inputs of two runs, each with its old and its new value."""
+    return [
+        f"{name} was {held.get(name, 'not given')}, is {inputs.get(name, 'not given')}"
+        for name in dict.fromkeys([*inputs, *held])
+        if held.get(name) != inputs.get(name)
+    ]
+
+
+def _run_inputs(folder: Path) -> Mapping[str, str] | None:
+    """The inputs of the run that a folder holds; None where it holds none."""
     with contextlib.suppress(InputError):  # no manifest, or a broken one: not a run of ours
         held = _read_json(folder / "manifest.json")
-        if "misslink" in held and isinstance(held.get("inputs"), str):
-            return str(held["inputs"])
+        if "misslink" in held and "inputs" in held:
+            inputs = held["inputs"]
+            return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
     return None
 
 
@@ -188,7 +253,7 @@ def _unfinished(out: Path, work: str) -> dict[str, Trace]:
 
 
 @contextlib.contextmanager
-def _told(out: Path) -> Iterator[None]:
+def told(out: Path) -> Iterator[None]:
     """Tell a full disk or a lacking right as a sentence."""
     try:
         yield
@@ -246,6 +311,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _write_json(path: Path, data: dict[str, Any]) -> None:
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a JSON document as the run folder's files are written."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from misslink.judging.examination import ExaminationWithReference
 from misslink.judging.metric import Finding, Subject, skipped
-from misslink.judging.protocol import Ask, Reply
+from misslink.judging.protocol import Reply
 from misslink.types import Claim
 
-__all__ = ["ask_with_references", "compared_claims"]
-
-
-def ask_with_references(subject: Subject) -> Ask | str:
-    """The shared examination where the case has a reference answer, or why it has none."""
-    if subject.case.expects_answer is False:
-        return "the question has no answer; abstention judges it"
-    if not subject.case.references:
-        return "the case has no reference answer"
-    return subject.grounded
+__all__ = ["compared_claims"]
 
 
 def compared_claims(subject: Subject, reply: Reply) -> tuple[Claim, ...] | Finding:

@@ -16,7 +16,11 @@ _VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
 class AnswerRelevance:
     """1 where the answer addresses the question, 0.5 in part, 0 where it evades it.
 
-    It says nothing of truth. An answer that declines has no value: abstention judges it.
+    The label is good at 1, its probability P(answers). It says nothing of truth. Skipped for an
+    answer that declines: abstention judges it.
+
+    Source: Es et al., RAGAS, EACL 2024 (answer relevance; there by the likeness of questions made
+    from the answer, here the judge says it outright).
     """
 
     name = "answer_relevance"

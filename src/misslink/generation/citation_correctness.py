@@ -50,6 +50,9 @@ class _Held:
     overruled: bool = False
 
 
+_Said = tuple[CitationSaid, float | None]  # what is said of a pair, and P(supported)
+
+
 class CitationCorrectness:
     """Share of the pairs of a statement and a passage it cites in which the passage supports it.
 
@@ -77,16 +80,17 @@ class CitationCorrectness:
         shared = subject.grounded
         if isinstance(shared, str):
             return shared
-        statements = cited_statements(subject.answer, _numbered(subject))
+        passages = _numbered(subject)
+        statements = cited_statements(subject.answer, passages)
         if not statements:
             return "the answer cites no passage"
-        number_of = _numbers(subject)
+        number_of = _numbers(passages)
         cited = sorted({number_of[name] for each in statements for name in each.cited})
         if not cited:
             return shared  # which is asked anyhow: what is cited does not exist, whatever it says
         inputs = {
             "question": subject.case.question,
-            "cited": {number: _numbered(subject)[number - 1].text for number in cited},
+            "cited": {number: passages[number - 1].text for number in cited},
             "statements": [
                 {"text": each.text, "passages": [number_of[name] for name in each.cited]}
                 for each in statements
@@ -126,52 +130,48 @@ def _numbered(subject: Subject) -> Sequence[Passage]:
     return subject.trace.retrieved if subject.trace.prompted is None else subject.context
 
 
-def _numbers(subject: Subject) -> Mapping[str, int]:
-    return {passage.id: number for number, passage in enumerate(_numbered(subject), start=1)}
+def _numbers(passages: Sequence[Passage]) -> Mapping[str, int]:
+    return {passage.id: number for number, passage in enumerate(passages, start=1)}
 
 
 def _hold(
     subject: Subject, statements: Sequence[Statement], reply: Reply
 ) -> list[tuple[_Held, ...]]:
     """For each statement what was said of each passage it cites, the quotes looked up."""
-    said: dict[tuple[int, int], list[tuple[int, CitationSaid]]] = {}
+    said: dict[tuple[int, int], list[_Said]] = {}
     if isinstance(reply.parsed, Citations):
         for place, item in enumerate(reply.parsed.citations):
-            said.setdefault((item.statement, item.passage), []).append((place, item))
-    number_of = _numbers(subject)
-    asked = 0
+            chance = reply.chance(f"citations.{place}.supported", "yes")
+            said.setdefault((item.statement, item.passage), []).append((item, chance))
+    passages = _numbered(subject)
+    number_of, texts = _numbers(passages), {passage.id: passage.text for passage in passages}
+    question, asked = subject.case.question, 0
     found = []
     for statement in statements:
         asked += bool(statement.cited)
         pairs = ((name, said.get((asked, number_of[name]), [])) for name in statement.cited)
-        found.append(tuple(_pair(subject, statement, *pair, reply) for pair in pairs))
+        found.append(tuple(_pair(question, texts, statement, *pair) for pair in pairs))
     return found
 
 
 def _pair(
-    subject: Subject,
-    statement: Statement,
-    name: str,
-    said: Sequence[tuple[int, CitationSaid]],
-    reply: Reply,
+    question: str, texts: Mapping[str, str], statement: Statement, name: str, said: Sequence[_Said]
 ) -> _Held:
     if not said:
         return _Held(supported=None)
-    text = _numbered(subject)[_numbers(subject)[name] - 1].text
-    context = [passage.text for passage in _numbered(subject)]
+    text, context = texts[name], list(texts.values())
     quotes = [
-        verified(item.quote, text, statement.text, subject.case.question, context=context)
+        verified(item.quote, text, statement.text, question, context=context)
         if item.supported == "yes" and item.quote
         else None
-        for _, item in said
+        for item, _ in said
     ]
-    chances = [reply.chance(f"citations.{place}.supported", "yes") for place, _ in said]
-    first = quotes[0]
+    (_, chance), first = said[0], quotes[0]
     if first is None or None in quotes:  # of a pair said twice, both must hold
         # A probability of support without a quote is worth nothing.
-        no = all(item.supported == "no" for _, item in said)
-        held_against = any(item.supported == "no" for _, item in said)
-        return _Held(supported=False, chance=chances[0] if no else None, overruled=not held_against)
+        no = all(item.supported == "no" for item, _ in said)
+        held_against = any(item.supported == "no" for item, _ in said)
+        return _Held(supported=False, chance=chance if no else None, overruled=not held_against)
     evidence = Evidence(
         passage_id=name,
         quote=text[first.start : first.end],
@@ -179,7 +179,7 @@ def _pair(
         end=first.end,
         edits=first.edits,
     )
-    return _Held(supported=True, evidence=evidence, chance=chances[0])
+    return _Held(supported=True, evidence=evidence, chance=chance)
 
 
 def _any_supports(pairs: Sequence[_Held]) -> bool | None:

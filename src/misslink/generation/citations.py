@@ -56,8 +56,7 @@ _BEFORE_RAISED = re.compile(
     r"(?:[.,;:!?'\"\]\u2019\u201d]|[^\W\d_]{4})[^\S\n]*\Z"
     r"|(?<!\w)(?!(?:km|cm|mm|dm|ft|in|yd|mi)\b)(?:[^\W\d_]{2,3}|[12]\d{3})[^\S\n]+\Z"
 )
-# No sentence ends at a full stop inside of a bracket, or at that of "p. 3".
-_INNER_STOP = re.compile(r"\[[^\[\]\n]{1,80}\]|\b[Pp]{1,2}\.(?=\s*\d)")
+_BRACKET = re.compile(r"\[[^\[\]\n]{1,80}\]")  # no sentence ends inside of one
 _SAYS_NOTHING = frozenset(("source", "sources", "reference", "references", "see", "cf"))
 _BEFORE_STOP = re.compile(r"\s+(?=[.,;:!?)](?:[\s.,;:!?)]|\Z))")
 
@@ -122,7 +121,7 @@ def cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Statemen
         pieces += [body[since:start], " " * (end - start)]
         since = end
     plain = "".join((*pieces, body[since:]))
-    spans = sentences(_INNER_STOP.sub(lambda found: _without_stops(found[0]), plain))
+    spans = sentences(_BRACKET.sub(lambda found: _without_stops(found[0]), plain))
     of_span: dict[int, list[str]] = {}
     for start, _, cited in markers:
         at = _sentence_of(start, spans, plain)

@@ -19,7 +19,10 @@ class ContextRelevance:
 
     ``passages`` of the verdict holds 1, 0 or None (the judge left it out) for each; one left out
     is unknown and not in the share. The label is good when any passage is relevant; its
-    probability takes the passages as independent.
+    probability takes the passages as independent. Skipped where no passage reached the context,
+    failed where the judge speaks of none.
+
+    Source: Es et al., RAGAS, EACL 2024 (context relevance; there a share of sentences).
     """
 
     name = "context_relevance"

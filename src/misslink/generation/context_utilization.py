@@ -19,7 +19,11 @@ class ContextUtilization:
     Relevant is what the gold set lists; where it lists nothing, what the judge calls relevant.
     Of several sets that each suffice the one that is used best counts, of equals the one with most
     in the context. Several passages that carry the same evidence count once, used if any of them
-    is. A passage counts as used when a supported claim's quote stands in it.
+    is. A passage counts as used when a supported claim's quote stands in it. The label is good when
+    any is used. Skipped where no relevant passage reached the context.
+
+    Source: Ru et al., RAGChecker, NeurIPS 2024 (context utilization; there over the claims of the
+    reference that the passages hold, here over passages).
     """
 
     name = "context_utilization"

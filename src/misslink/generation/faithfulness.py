@@ -18,8 +18,7 @@ class Faithfulness:
 
     The label is good when no claim is unsupported or contradicted; its probability is that of the
     least probable claim, where the judge gives them and no quote of its failed: a probability of a
-    word that is not believed is none. An answer that declines, or claims
-    nothing, has no value.
+    word that is not believed is none. Skipped for an answer that declines or claims nothing.
 
     Of a judge that can give one word only, "no" has the value P(yes) where it gives that and 0
     where not, without claims. Its "yes" names no quote, so it is believed only where the embedded

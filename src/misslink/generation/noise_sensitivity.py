@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.generation.against_references import ask_with_references, compared_claims
+from misslink.generation.against_references import compared_claims
 from misslink.generation.relevance import passage_relevance
 from misslink.judging.metric import Finding, Subject, skipped
 from misslink.judging.protocol import Ask, Reply
+from misslink.judging.references import lacks_references
 from misslink.registry import judged_metrics
 
 __all__ = ["NoiseSensitivity"]
@@ -40,7 +41,7 @@ class NoiseSensitivity:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, with the references."""
-        return ask_with_references(subject)
+        return lacks_references(subject) or subject.grounded
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the incorrect claims that rest on a passage."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from misslink.generation.against_references import ask_with_references, compared_claims
+from misslink.generation.against_references import compared_claims
 from misslink.judging.metric import Finding, Subject
 from misslink.judging.protocol import Ask, Reply
+from misslink.judging.references import lacks_references
 from misslink.registry import judged_metrics
 
 __all__ = ["SelfKnowledge"]
@@ -32,7 +33,7 @@ class SelfKnowledge:
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask for the shared examination, with the references."""
-        return ask_with_references(subject)
+        return lacks_references(subject) or subject.grounded
 
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the correct claims that rest on no passage."""

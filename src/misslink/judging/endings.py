@@ -1,15 +1,24 @@
-"""How the problem of a reply begins that ended otherwise than by its own words.
+"""How a question ends that brings no answer: cut off, declined, withheld, refused by the server.
 
-Whoever reads a server's reply writes these, and who decides whether to ask again looks for them;
-a judge of your own may use them too. Many servers have no field for a refusal and send it as the
-reply itself: `declines` recognises that.
+The constants are how the problem of such a reply begins. Whoever reads a server's reply writes
+them, and who decides whether to ask again looks for them; a judge of your own may use them too.
+Many servers have no field for a refusal and send it as the reply itself: `declines` recognises
+that. A server that refuses a request says why in words of its own: `too_long` and
+`about_the_question` recognise the reasons that lie in what was asked.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["CUT_OFF", "DECLINED", "WITHHELD", "declines"]
+__all__ = [
+    "CUT_OFF",
+    "DECLINED",
+    "WITHHELD",
+    "about_the_question",
+    "declines",
+    "too_long",
+]
 
 CUT_OFF = "the reply was cut off"
 DECLINED = "the judge declined to answer"
@@ -70,6 +79,19 @@ _REFUSALS = (
     ),
 )
 _REFUSAL = re.compile("|".join(_REFUSALS))
+# "--context-length" is the option that our own messages name.
+_TOO_LONG = re.compile(
+    r"(?<!--)context[ _.-]?(length|window|size)|maximum context"
+    r"|(than|exceeds?|beyond) the (maximum )?(model's )?context"
+    r"|(maximum|exceeds?) .{0,20}(prompt|input|tokens)|too many tokens"
+    r"|(prompt|input|request|messages?)( is| are)? too (long|large)",
+    re.IGNORECASE,
+)
+_AGAINST_A_POLICY = re.compile(
+    r"content.?(policy|filter|management)|safety|moderation|flagged|(usage|acceptable.use) polic"
+    r"|responsible.?ai|guardrail|inappropriate|harmful|prohibited.(content|use)",
+    re.IGNORECASE,
+)
 _PLAIN = str.maketrans({"\u2019": "'", "\u02bc": "'", "`": "'", "\u2013": "-", "\u2014": "-"})
 
 
@@ -90,3 +112,13 @@ def declines(words: str) -> bool:
     said = words.rpartition(_THOUGHT)[2].strip()
     plain = " ".join(said.lower().translate(_PLAIN).split()).lstrip("\"'*_ ")
     return len(said) <= _SHORT and _REFUSAL.match(plain) is not None
+
+
+def too_long(complaint: str) -> bool:
+    """Whether a server refuses a question for its length, by what it says; never by nothing."""
+    return _TOO_LONG.search(complaint) is not None
+
+
+def about_the_question(complaint: str) -> bool:
+    """Whether a server refuses what was asked, for its length or by a policy, and not how."""
+    return too_long(complaint) or _AGAINST_A_POLICY.search(complaint) is not None

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any
 
-from pydantic import BaseModel
+__all__ = ["label_in"]
 
-from misslink.judging.schema import strict_schema
-
-__all__ = ["label_in", "read_label"]
-
-_THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 _WORD = re.compile(r"[^\W_]+(?:['\u2019_-][^\W_]+)*")
 _CLOSES = r"[\s\"'*_`)\]}]*"
 _ENDS_A_THOUGHT = re.compile(
@@ -97,55 +91,6 @@ def label_in(text: str, labels: Collection[str], start: int = 0) -> tuple[str, i
         if _answers(word, words, text):
             return by_word[named.pop()], word.start(), word.end()
     return f"the reply is none of the labels {', '.join(labels)}"
-
-
-def read_label(text: str, schema: type[BaseModel]) -> tuple[BaseModel | None, str | None]:
-    """Find the one label that a model was asked for in what it wrote.
-
-    Parameters
-    ----------
-    text : str
-        A ``<think>`` part at its beginning is no part of the reply.
-    schema : type of BaseModel
-        With one field whose values are listed, or are true and false (said as yes and no).
-
-    Returns
-    -------
-    answer : BaseModel or None
-    problem : str or None
-        Why there is no answer, as part of a sentence.
-
-    Raises
-    ------
-    ValueError
-        The schema has another form.
-
-    Examples
-    --------
-    >>> from misslink.judging.examination import LabelAlone
-    >>> read_label("Yes.", LabelAlone)
-    (LabelAlone(supported='yes'), None)
-    """
-    name, labels = _labels(schema)
-    thought = _THOUGHT.match(text)
-    found = label_in(text, list(labels), thought.end() if thought else 0)
-    if isinstance(found, str):
-        return None, found
-    return schema.model_validate({name: labels[found[0]]}), None
-
-
-def _labels(schema: type[BaseModel]) -> tuple[str, dict[str, Any]]:
-    """The only field of a schema, and its values by the word that says them."""
-    fields = strict_schema(schema).get("properties", {})
-    if len(fields) != 1:
-        raise ValueError(f"{schema.__name__} has {len(fields)} fields; one word answers one")
-    ((name, spec),) = fields.items()
-    if spec.get("type") == "boolean":
-        return name, {"yes": True, "no": False}
-    labels = {str(value): value for value in spec.get("enum", ()) if value is not None}
-    if not labels:
-        raise ValueError(f"the field '{name}' of {schema.__name__} lists no labels")
-    return name, labels
 
 
 def _words(labels: Collection[str]) -> re.Pattern[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from misslink.errors import InputError, MisslinkError
 from misslink.judging.examination import LabelAlone, examine
+from misslink.judging.models.reading import EXCERPT
 from misslink.judging.opening import open_judge
 from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
 from misslink.judging.terms import Price, Terms
@@ -19,7 +20,6 @@ from misslink.judging.wrappers.ledger import innermost
 __all__ = ["Ping", "ping", "ping_spec"]
 
 _CALLS = 3  # questions that a ping may cost, refused ones included
-_EXCERPT = 300  # characters of somebody else's message that fit into one of ours
 _JSON_MODE_S = 60.0  # for a few tokens
 
 
@@ -77,8 +77,8 @@ async def ping(judge: Judge) -> Ping:
 
     At most three questions are put, refused ones included: what a judge takes is seen from the
     one that it answers, and another asks for JSON mode where that is still open. A server that
-    fails is asked the same question again, so that it is seen whether it is only the answer
-    format at which it fails.
+    fails, or ignores the answer format, is asked the same question again, so that it is seen
+    whether that is all that it lacks.
 
     Returns
     -------
@@ -153,19 +153,12 @@ async def ping_spec(spec: str, terms: Terms | None = None) -> dict[str, Any]:
 
 async def _put(asked: Judge, question: Ask, patience: float) -> Reply:
     """Ask; the reply of `Reply.nothing`, with the reason, where none came."""
-    before = getattr(asked, "sent", 0)
     try:
         check = getattr(asked, "reachable", None)
         if check is not None:
             await check()  # lists the models, which may say more than a question can find out
         async with asyncio.timeout(patience):
-            try:
-                reply = await asked.ask(question)
-            except TryAgainError:
-                first = getattr(asked, "sent", 0) - before <= 1
-                if not (first and getattr(asked, "doubted", False)):
-                    raise
-                reply = await asked.ask(question)
+            reply = await _answer(asked, question)
     except TimeoutError:
         return Reply.nothing(f"no reply came within {patience:g} s")
     except TryAgainError as trouble:
@@ -188,8 +181,26 @@ async def _put(asked: Judge, question: Ask, patience: float) -> Reply:
     return reply
 
 
+async def _answer(asked: Judge, question: Ask) -> Reply:
+    """Ask, and once more where the answer format alone may be what the judge cannot do."""
+    before = getattr(asked, "sent", 0)
+    try:
+        reply = await asked.ask(question)
+    except TryAgainError:
+        first = getattr(asked, "sent", 0) - before <= 1
+        if not (first and getattr(asked, "doubted", False)):
+            raise
+        return await asked.ask(question)
+    left = getattr(asked, "sent", 0) - before < _CALLS
+    known: Mapping[str, Any] = getattr(asked, "abilities", None) or {}
+    taken = known.get("structure")
+    # It took the schema by parameter and no notice of it: the next one has it in the prompt.
+    otherwise = taken not in (None, getattr(asked, "structure", None))
+    return await asked.ask(question) if left and otherwise and reply.parsed is None else reply
+
+
 def _raised(error: Exception) -> str:
-    said = " ".join(str(error).split())[:_EXCERPT]
+    said = " ".join(str(error).split())[:EXCERPT]
     return f"the judge raised {type(error).__name__}" + (f": {said}" if said else "")
 
 
@@ -198,9 +209,9 @@ async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool |
     if structure == "json_object":
         return True
     takes = getattr(asked, "takes", None)
-    refused = takes is not None and takes("json_object") is False
-    if refused:
-        return False
+    known: bool | None = takes("json_object") if takes is not None else None
+    if known is not None:
+        return known
     find_out = getattr(asked, "takes_json_mode", None)  # such a judge counts what it sent
     if find_out is None or getattr(asked, "sent", 0) - before >= _CALLS:
         return None

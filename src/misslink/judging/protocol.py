@@ -26,10 +26,12 @@ __all__ = [
     "Probabilities",
     "Reply",
     "TryAgainError",
+    "longest_reply",
     "total_usage",
 ]
 
 Probabilities = Mapping[str, Mapping[str, float]]  # place in the reply -> label -> probability
+_LONGEST_REPLY = 4096  # tokens; what the judges that come with misslink ask for by default
 
 
 class TryAgainError(Exception):
@@ -39,8 +41,9 @@ class TryAgainError(Exception):
     ----------
     problem : str
         Why, as part of a sentence.
-    kind : {'rate', 'server', 'connection', 'time'}
-        Told to slow down; the server failed; the connection broke; no reply came in time.
+    kind : {'rate', 'server', 'connection', 'absent', 'time'}
+        Told to slow down; the server failed; the connection broke; nobody took the connection, so
+        nothing was sent; no reply came in time.
     after : float or None
         Seconds that the server asks to wait.
     """
@@ -48,7 +51,7 @@ class TryAgainError(Exception):
     def __init__(
         self,
         problem: str,
-        kind: Literal["rate", "server", "connection", "time"],
+        kind: Literal["rate", "server", "connection", "absent", "time"],
         after: float | None = None,
     ) -> None:
         super().__init__(problem)
@@ -284,3 +287,9 @@ class Judge(Protocol):
     async def close(self) -> None:
         """Let go of connections and files."""
         ...
+
+
+def longest_reply(judge: Judge) -> int:
+    """Return how many tokens a reply of `judge`, a bare one, may have; 4096 unless it says so."""
+    said: int | None = getattr(judge, "max_tokens", None)
+    return said or _LONGEST_REPLY

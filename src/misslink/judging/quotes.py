@@ -34,9 +34,9 @@ _OF_JUDGING = frozenset(
 )
 
 _ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:\.{3,}|\u2026)\s*[\])]|\.{3,}|\u2026)\s*")
-_EDGE = re.compile(
-    r"^[\s\"'*_\u2018-\u201f\u00ab\u00bb`]+|[\s\"'*_\u2018-\u201f\u00ab\u00bb`,;:.]+$"
-)
+# What surrounds a quote and is not of it.
+_BEFORE = " \t\n\r\f\v\u00a0\"'*_`\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb"
+_BEHIND = _BEFORE + ",;:."
 _SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
 
 
@@ -93,7 +93,7 @@ def find_quote(quote: str, text: str, claim: str = "") -> Found | None:
     """
     if not content_words(quote):
         return None
-    bare = _EDGE.sub("", quote)
+    bare = _bare(quote)
     return near(bare, text, claim) or _with_gaps(bare, text, claim)
 
 
@@ -141,6 +141,10 @@ def _shares_a_word(claim: str, quote: str) -> bool:
     return any(_tellings(word) - _OF_JUDGING for word in shared)
 
 
+def _bare(quote: str) -> str:
+    return quote.lstrip(_BEFORE).rstrip(_BEHIND)
+
+
 @lru_cache(maxsize=4096)
 def _tellings(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - SAID_OF_SOURCES
@@ -162,7 +166,7 @@ def _with_gaps(quote: str, text: str, claim: str) -> Found | None:
     if len(parts) < 2:  # noqa: PLR2004 (an ellipsis has two sides)
         # One that opens or closes a quote leaves nothing out of it.
         whole = bool(parts) and parts[0] != quote
-        return near(_EDGE.sub("", parts[0]), text, claim) if whole else None
+        return near(_bare(parts[0]), text, claim) if whole else None
     if any(len(WORD.findall(part)) < _PART_WORDS or not content_words(part) for part in parts):
         return None
     for start, end in _sentences(text):
@@ -176,7 +180,7 @@ def _in_order(parts: Sequence[str], sentence: str, claim: str) -> Found | None:
     places: list[Found] = []
     for part in parts:
         since = places[-1].end if places else 0
-        found = near(_EDGE.sub("", part), sentence[since:], claim)
+        found = near(_bare(part), sentence[since:], claim)
         if found is None:
             return None
         place = Found(since + found.start, since + found.end, found.edits)

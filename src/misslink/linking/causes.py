@@ -117,21 +117,25 @@ RULES: tuple[tuple[Cause, Callable[[Facts], str | None]], ...] = (
 )
 
 
-def causes_of(facts: Facts) -> tuple[Cause, tuple[Cause, ...], str]:
-    """Return the primary cause, those that contribute, and the evidence for the primary one."""
-    fitting = [(cause, reason) for cause, rule in RULES if (reason := rule(facts))]
+def causes_of(facts: Facts) -> tuple[Cause, dict[Cause, str]]:
+    """Return the primary cause, and the evidence for it and then for each that contributes."""
+    fitting = {cause: reason for cause, rule in RULES if (reason := rule(facts))}
     if fitting:
-        primary, reason = fitting[0]
-        return primary, tuple(cause for cause, _ in fitting[1:]), reason
+        return next(iter(fitting)), fitting
+    cause, reason = _without_rule(facts)
+    return cause, {cause: reason}
+
+
+def _without_rule(facts: Facts) -> tuple[Cause, str]:
     if facts.missing and ("failed" in facts.missing or facts.correct is None):
-        return "undecided", (), facts.missing
+        return "undecided", facts.missing
     if facts.found.retrieval == "unknown":
-        return "undecided", (), f"what was retrieved is not known: {facts.found.note}"
+        return "undecided", f"what was retrieved is not known: {facts.found.note}"
     if facts.correct is False:
-        return "undecided", (), "the answer is wrong, and the gold set lists no passage to say why"
+        return "undecided", "the answer is wrong, and the gold set lists no passage to say why"
     if facts.answer == "abstained" and facts.correct is None:
-        return "undecided", (), "the app declined, and the gold set does not say if it should"
-    return "fine", (), _fine(facts)
+        return "undecided", "the app declined, and the gold set does not say if it should"
+    return "fine", _fine(facts)
 
 
 def _how_bad(facts: Facts) -> str:

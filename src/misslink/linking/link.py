@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from misslink.judging.protocol import Judge
 from misslink.linking.causes import causes_of
-from misslink.linking.claims import link_claims
+from misslink.linking.claims import hold_claims
 from misslink.linking.facts import Facts, gather
+from misslink.prompting import Prompts
+from misslink.prompting.prompts import BUILT_IN
 from misslink.types import Case, Link, Missed, Trace, Verdict
 
 __all__ = ["link_case"]
 
 
-def link_case(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) -> Link:
+async def link_case(
+    case: Case,
+    trace: Trace,
+    verdicts: Mapping[str, Verdict],
+    k: int,
+    *,
+    missed: Sequence[Missed] | None = None,
+    judge: Judge | None = None,
+    prompts: Prompts = BUILT_IN,
+) -> Link:
     """Name the cause of a case, its missed passages, and what each unfaithful claim needed.
 
     Parameters
@@ -23,20 +35,29 @@ def link_case(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int)
         By metric.
     k : int
         How many retrieved passages count as context where the prompt was not seen.
+    missed : sequence of Missed or None
+        The case's missed passages as they were measured. None: what their ranks alone tell.
+    judge : Judge or None
+        Who is asked what the missed passages say of the claims; None: the embedded judge.
+    prompts : Prompts
+        What the judge reads.
     """
     facts = gather(case, trace, verdicts, k)
-    cause, contributing, reason = causes_of(facts)
-    missed = _missed(facts, k)
+    cause, reasons = causes_of(facts)
+    lost = _missed(facts, k) if missed is None else tuple(missed)
     return Link(
         case_id=case.id,
         retrieval=facts.found.retrieval,
         answer=facts.answer,
         correct=facts.correct,
         cause=cause,
-        contributing=contributing,
-        reason=reason,
-        missed=missed,
-        claims=link_claims(facts.unfaithful, missed),
+        contributing=tuple(other for other in reasons if other != cause),
+        reason=reasons[cause],
+        reasons=reasons,
+        missed=lost,
+        claims=await hold_claims(
+            facts.unfaithful, lost, question=case.question, judge=judge, prompts=prompts
+        ),
     )
 
 

@@ -145,7 +145,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
         verdicts = await stages.judge(line, seen, tick)
-        links = stages.link(line, seen, verdicts)
+        links = await stages.link(line, seen, verdicts)
         level_of = {metric.name: metric.level for metric in line.metrics}
         about = {
             "goldset": shown_path(line.gold.name),

@@ -18,7 +18,7 @@ from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
 from misslink.linking import link_case
-from misslink.manifest import code_hash, content_hash, shown_path
+from misslink.manifest import by_name, code_hash, content_hash, shown_path
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
 from misslink.registry import judged_metrics
@@ -28,6 +28,7 @@ from misslink.types import Case, Link, Trace, Verdict
 __all__ = ["Given", "capture", "given", "judge", "link"]
 
 _log = logging.getLogger(__name__)
+_DIGITS = 16  # of a hash: enough to tell two apart, and to read
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Given:
     metrics: tuple[JudgedMetric, ...]
     prompts: Prompts
     settings: Mapping[str, Any]
-    inputs: str
+    inputs: Mapping[str, str]
     work: str
     staging: Staging | None
 
@@ -79,17 +80,32 @@ async def given(options: Options) -> AsyncIterator[Given]:
         settings = _settings(options, judge)
         # Whether two app objects are the same app nobody can tell: each call is a run of its own.
         which = uuid.uuid4().hex if brought is None and options.spec is None else None
-        identity = judge and dict(judge.identity)
-        asked = [prompts.load(name).ref for name in prompts.names()]
-        told = [settings, which, options.terms.repeats, options.terms.context_length, asked]
-        inputs = content_hash([gold.cases, brought, identity, told])
+        refs = [prompts.load(name).ref for name in prompts.names()]
+        inputs = by_name(
+            {
+                **settings,
+                "app object (new at each call)": which,
+                "goldset": content_hash(gold.cases)[:_DIGITS],
+                "traces": None if brought is None else content_hash(brought)[:_DIGITS],
+                "repeats": options.terms.repeats,
+                "context_length": options.terms.context_length,
+                "judge_identity": judge and judge.identity,
+                "prompts": {ref.name: ref.sha256[:_DIGITS] for ref in refs},
+            }
+        )
         code = code_hash(options.spec) if options.spec else which
         app_settings = [settings[name] for name in ("app", "k", "depth", "id_key", "input_key")]
         work = content_hash([gold.cases, app_settings, code])
         staging = None
         if options.out:
             staging = held.enter_context(
-                Staging(Path(options.out), inputs, work, overwrite=options.overwrite)
+                Staging(
+                    Path(options.out),
+                    inputs,
+                    work,
+                    cases=len(gold.cases),
+                    overwrite=options.overwrite,
+                )
             )
         yield Given(
             options=options,
@@ -131,15 +147,18 @@ async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> lis
     return [verdict for verdicts in found for verdict in verdicts]
 
 
-def link(line: Given, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]) -> list[Link]:
+async def link(
+    line: Given, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]
+) -> list[Link]:
     """Say of every case why it failed, or that it did not."""
     by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in line.gold.cases}
     for verdict in verdicts:
         by_case[verdict.case_id][verdict.metric] = verdict
-    return [
-        link_case(case, traces[case.id], by_case[case.id], line.options.k)
-        for case in line.gold.cases
-    ]
+
+    async def link_one(case: Case) -> Link:
+        return await link_case(case, traces[case.id], by_case[case.id], line.options.k)
+
+    return await each(line.gold.cases, link_one, line.options.concurrency, lambda *_: None)
 
 
 async def _watched(line: Given, tick: Progress) -> dict[str, Trace]:

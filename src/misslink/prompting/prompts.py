@@ -59,8 +59,7 @@ class Prompt:
         InputError
             The template reads something else, or does what it must not.
         """
-        system, user = self.template.render(texts)
-        return system, user
+        return self.template.render(texts)
 
     def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the rendered prompt as chat messages, the stable part first."""
@@ -129,7 +128,7 @@ class Prompts:
             There is none, or it is damaged, or lets untrusted text past the fence.
         """
         if name not in self._read:
-            self._read[name] = _find(name, self.folder)
+            self._read[name] = self._find(name)
         return self._read[name]
 
     def holds(self, name: str) -> bool:
@@ -140,6 +139,14 @@ class Prompts:
         """Names of all prompts, sorted: the built-in ones and those of the folder."""
         folders = [prompts_folder(), *([self.folder] if self.folder else [])]
         return sorted({path.stem for folder in folders for path in folder.glob("*.jinja")})
+
+    def _find(self, name: str) -> Prompt:
+        if self.folder is None or not self.holds(name):
+            return _read(name, prompts_folder())
+        prompt = _read(name, self.folder)
+        if name in BUILT_IN.names():
+            _fits(prompt, BUILT_IN.load(name))
+        return prompt
 
 
 BUILT_IN = Prompts()
@@ -162,15 +169,6 @@ def languages() -> list[str]:
 
 def _list(names: list[str]) -> str:
     return ", ".join(names)
-
-
-def _find(name: str, folder: Path | None) -> Prompt:
-    built_in = prompts_folder()
-    own = folder is not None and (folder / f"{name}.jinja").exists()
-    prompt = _read(name, folder if own and folder is not None else built_in)
-    if own and (built_in / f"{name}.jinja").exists():
-        _fits(prompt, _read(name, built_in))
-    return prompt
 
 
 def _fits(prompt: Prompt, built_in: Prompt) -> None:

@@ -71,8 +71,8 @@ class Template:
         self.variables = frozenset(meta.find_undeclared_variables(tree)) - {_FENCE}
         self._labels = LABELS.union(*map(_label, tree.find_all(nodes.Call)))
 
-    def render(self, texts: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the blocks, in the order of `BLOCKS`, with `texts` in them.
+    def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the blocks system and user, with `texts` in them.
 
         Raises
         ------
@@ -81,11 +81,14 @@ class Template:
         """
         context = self._template.new_context({**texts, _FENCE: Fence(texts, self._labels)})
         try:
-            return tuple("".join(self._template.blocks[name](context)).strip() for name in BLOCKS)
+            system, user = (
+                "".join(self._template.blocks[name](context)).strip() for name in BLOCKS
+            )
         except Exception as problem:  # noqa: BLE001 (whatever somebody's template raises)
             said = getattr(problem, "message", None) or str(problem) or type(problem).__name__
             line = self._line(problem)
             raise self._error(f"it cannot be rendered: {said}", line) from None
+        return system, user
 
     def _error(self, problem: str, line: int | None = None) -> InputError:
         at = None if line is None else line + self._first - 1

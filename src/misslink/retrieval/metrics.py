@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Protocol
 
-from misslink.errors import InputError
+from misslink.errors import InputError, did_you_mean
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
 
@@ -71,12 +70,12 @@ def parse(name: str) -> RankMetric:
     if at and base in known:
         raise InputError(f"rank metric '{asked}' takes no cut-off: write {base}")
     readable = [entry.replace("{k}", "k") for entry in known]
-    near = difflib.get_close_matches(
-        base.lower(), sorted({entry.partition("@")[0] for entry in known}), n=1
-    )
-    hint = ""
-    if near:
-        takes_k = f"{near[0]}@{{k}}" in known and (at or near[0] not in known)
-        suffix = f"@{cut_off if _CUT_OFF.fullmatch(cut_off) else 5}" if takes_k else ""
-        hint = f"did you mean '{near[0]}{suffix}'? "
-    raise InputError(f"unknown rank metric '{asked}'; {hint}Known: {', '.join(readable)}")
+
+    def written(near: str) -> str:
+        takes_k = f"{near}@{{k}}" in known and (at or near not in known)
+        return f"{near}@{cut_off if _CUT_OFF.fullmatch(cut_off) else 5}" if takes_k else near
+
+    bases = sorted({entry.partition("@")[0] for entry in known})
+    hint = did_you_mean(base.lower(), bases, written=written)
+    listed = f"{hint} Known" if hint else "known"
+    raise InputError(f"unknown rank metric '{asked}'; {listed}: {', '.join(readable)}")

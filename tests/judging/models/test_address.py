@@ -50,3 +50,10 @@ def test_a_key_is_taken_out_of_a_text_and_a_dummy_is_not():
     url = "http://localhost:1/v1"
     assert find_address("m", url, KEY).censored(f"my {KEY}") == "my [key]"
     assert find_address("m", url, "text").censored("a text") == "a text"
+    assert find_address("m", url, None).censored("no-key-needed") == "no-key-needed"
+
+
+def test_a_server_of_ones_own_is_sent_a_key_that_is_none():
+    without = find_address("m", "http://localhost:1/v1", None)
+    assert (without.keyless, bool(without.key)) == (True, True)
+    assert not find_address("m", "http://localhost:1/v1", KEY).keyless

@@ -62,6 +62,21 @@ def test_what_is_no_answer_is_none_with_a_reason(text, why):
     assert why in found.problem
 
 
+@pytest.mark.parametrize(
+    ("text", "misshapen"),
+    [
+        ('{"verdict": "yes"}', True),
+        ('Here it is: {"label": "yes"}', True),
+        ('{"label": "yes", "score": "many"}', False),
+        ('{"label": "yes", "sco', False),
+        ("supported", False),
+        (f'The format is {{"label": "no"}}. {PLAIN}', False),
+    ],
+)
+def test_json_that_lacks_a_field_is_known_from_a_value_that_does_not_fit(text, misshapen):
+    assert find_answer(text, Said).misshapen is misshapen
+
+
 def test_braces_inside_a_quote_do_not_end_the_answer():
     said = Said(label='a "quote} with { braces', score=None)
     assert find_answer(f"Here: {said.model_dump_json()} Done.", Said).answer == said
@@ -81,6 +96,7 @@ class Label(BaseModel):
         ("The answer is yes.", "yes"),
         ("not sure", "not sure"),
         ("<think>yes? no?</think>no", "no"),
+        ("<think>Is it yes? Then no. Or not?</think>\n\nno", "no"),
         ("yes? no?</think>no", "no"),
         ('{"supported": "yes"}', "yes"),
         ('```json\n{"supported": "no"}\n```', "no"),
@@ -103,9 +119,25 @@ def test_one_word_is_read_as_the_label(text, label):
     assert bool(found.problem) == (label is None)
 
 
-def test_a_truth_value_in_json_is_not_taken_for_a_word_that_stands_in_it():
-    class Relevant(BaseModel):
-        relevant: bool
+class Relevant(BaseModel):
+    relevant: bool
 
+
+class Grade(BaseModel):
+    grade: Literal[1, 2, 3]
+
+
+def test_a_truth_value_is_said_as_yes_or_no():
+    assert find_label("Yes.", Relevant).answer == Relevant(relevant=True)
+    assert find_label("no", Relevant).answer == Relevant(relevant=False)
+
+
+def test_a_grade_is_read_as_the_number_it_is():
+    assert find_label("Grade: 2", Grade).answer == Grade(grade=2)
+    assert find_label("2 or 3", Grade).answer is None
+    assert find_label("12", Grade).answer is None
+
+
+def test_a_truth_value_in_json_is_not_taken_for_a_word_that_stands_in_it():
     content = '{"quote": "Answer: yes", "relevant": false}'
     assert find_label(content, Relevant).answer == Relevant(relevant=False)

@@ -124,11 +124,23 @@ def test_at_most_three_calls_are_refused_until_a_server_that_takes_nothing_is_me
     assert len(judge_server.calls) == 8
 
 
-def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(judge_server, opening):
-    judge_server.script = lambda body: "The sky is blue." if "response_format" in body else None
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The sky is blue.",
+        '{"verdict": "yes"}',
+        'Here it is: {"verdict": "yes"}',
+        '{"claims": ["The sky is blue."], "passages": [], "response": "answers"}',
+    ],
+)
+def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(
+    judge_server, opening, content
+):
+    judge_server.script = lambda body: content if "response_format" in body else None
     judge, found = in_turn(judge_server, 3, opening)
     assert [reply.parsed is None for reply in found] == [True, False, False]
     assert judge.structure == "plain"
+    assert judge.abilities["structure"] == "json_schema"  # an inference, so for this run only
     sent = judge_server.calls[1].body
     assert "JSON object of this schema" in (sent.get("messages") or sent["input"])[0]["content"]
 
@@ -136,10 +148,8 @@ def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(judge_
 @pytest.mark.parametrize(
     "content",
     [
-        "{}",
         '{"claims": [], "passages": [], "response": "mumbles"}',
-        '{"verdict": "yes"}',
-        'Here it is: {"verdict": "yes"}',
+        '{"claims": [], "passages": [], "resp',
         "I'm sorry, but I can't help with that.",
     ],
 )

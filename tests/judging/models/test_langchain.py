@@ -155,6 +155,23 @@ def test_no_credit_a_wrong_key_and_an_unknown_model_end_the_asking(judge_server)
         ask_once(judge_server, api_key=KEY)
 
 
+def test_a_server_that_goes_away_for_a_moment_is_trouble_that_may_pass(judge_server):
+    judge_server.script = lambda body: (200, {"connection": "close"}, completion(body, "yes"))
+
+    async def act():
+        judge = open_langchain(SPEC, base_url=judge_server.url)
+        await judge.ask(small_ask(1).alone())
+        judge_server.stop()
+        try:
+            await judge.ask(small_ask(2).alone())
+        finally:
+            await judge.close()
+
+    with pytest.raises(TryAgainError) as caught:
+        asyncio.run(act())
+    assert caught.value.kind == "absent"
+
+
 def test_nobody_at_the_address_is_said(judge_server):
     judge_server.stop()
     with pytest.raises(JudgeUnreachableError, match="nobody answers there"):
@@ -230,6 +247,34 @@ def test_a_class_without_structured_answers_is_asked_in_words_at_once():
     assert judge.abilities["temperature"] is True
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("create() got an unexpected keyword argument 'seed'", 2), ("'NoneType'", 1)],
+)
+def test_only_an_argument_that_a_package_does_not_know_is_left_out(said, asked):
+    """Any other such error may come after a reply, for which asking again would pay twice."""
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+    calls = []
+
+    class Particular(FakeListChatModel):
+        seed: int | None = None
+
+        def _call(self, *args, **options):
+            calls.append(self.seed)
+            if self.seed is not None:
+                raise TypeError(said)
+            return super()._call(*args, **options)
+
+    model = Particular(responses=["yes"])
+    settings = {"temperature": 0.0, "seed": 7, "max_tokens": 9}
+    judge = LangChainJudge(model, "langchain:fake:one", settings, secrets=[])
+    reply = asyncio.run(judge.ask(small_ask(1).alone()))
+    assert calls == [7, None][:asked]
+    assert reply.came is (asked == 2)
+    assert reply.came or said in reply.problem
+
+
 def test_the_server_of_the_environment_is_part_of_the_identity(judge_server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
     judge = open_langchain(SPEC)
@@ -256,6 +301,12 @@ def test_the_identity_holds_what_a_reply_depends_on(judge_server):
 def test_a_provider_and_a_model_are_needed(argument):
     with pytest.raises(InputError, match="langchain:PROVIDER:MODEL"):
         open_langchain(argument)
+
+
+def test_a_base_url_that_is_no_address_is_refused():
+    """The ledger would take the replies of two such servers for those of one."""
+    with pytest.raises(InputError, match="is no address"):
+        open_langchain(SPEC, base_url="localhost:8000")
 
 
 def test_an_unknown_provider_is_named_with_the_nearest():
@@ -306,6 +357,7 @@ class OtherError(Exception):
 def test_failures_of_any_providers_package_are_understood_by_their_status():
     found = failure(OtherError(429, **{"retry-after-ms": "250"}), "slow")
     assert (found.kind, found.after) == ("rate", 0.25)
+    assert failure(OtherError(429, **{"retry-after": "nan"}), "slow").after is None
     assert failure(OtherError(529), "overloaded").kind == "server"
     assert "no credit" in failure(OtherError(402), "pay")
     assert "key" in failure(OtherError(401), "who")

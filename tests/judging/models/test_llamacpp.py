@@ -105,6 +105,14 @@ needs_xllamacpp = pytest.mark.skipif(
 
 
 @needs_xllamacpp
+def test_what_llama_cpp_can_do_is_known_without_asking(head):
+    judge = open_llamacpp(str(head))
+    taken = [judge.takes(what) for what in ("seed", "logprobs", "json_object", "price")]
+    assert taken == [True, True, True, None]
+    assert judge.structure == "json_schema"
+
+
+@needs_xllamacpp
 def test_the_identity_holds_the_weights_and_the_settings(head):
     judge = open_llamacpp(str(head), max_tokens=4000, context_length=1000)
     assert judge.name == "llamacpp:small.gguf"

@@ -156,20 +156,23 @@ def test_a_choice_that_is_an_error_counts_as_nothing():
         ("The sky is blue.", "json_schema", True),
         ("The sky is blue.", "json_object", True),
         ("The sky is blue.", "plain", False),
-        ('{"verdict": "yes"}', "json_schema", False),
-        ('{"label": "perhaps", "score": 3}', "json_schema", False),
-        ('Here it is: {"label": 1}', "json_schema", False),
+        ('{"verdict": "yes"}', "json_schema", True),
+        ("{}", "json_schema", True),
+        ("[1, 2]", "json_schema", True),
+        ('Here it is: {"label": "yes"}', "json_schema", True),
+        ('{"label": "yes", "score": "many"}', "json_schema", False),
         ("I'm sorry, but I can't help with that.", "json_schema", False),
         ('{"verdict": "yes"}', "json_object", False),
         ('{"label": "ye', "json_schema", False),
         ("", "json_schema", False),
     ],
 )
-def test_other_words_ignore_the_format_and_broken_json_does_not(content, structure, ignores):
-    assert said_in(completion({"content": content})).ignores(structure) is ignores
+def test_other_words_and_json_of_another_shape_ignore_the_format(content, structure, ignores):
+    """A value that does not fit does not, and neither does broken JSON or a refusal."""
+    assert said_in(completion({"content": content})).ignores(structure, Said) is ignores
 
 
 def test_a_cut_or_declined_reply_ignores_nothing():
-    assert not said_in(completion({"content": "The sky"}, "length")).ignores("json_schema")
+    assert not said_in(completion({"content": "The sky"}, "length")).ignores("json_schema", Said)
     declined = said_in(completion({"content": "No.", "refusal": "I must not."}))
-    assert not declined.ignores("json_schema")
+    assert not declined.ignores("json_schema", Said)

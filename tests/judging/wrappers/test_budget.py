@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 
 import pytest
@@ -11,6 +10,7 @@ from judge_faults import error
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.models.openai import open_openai
 from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
+from misslink.judging.schema import schema_json
 from misslink.judging.terms import Price
 from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.throttle import Throttle
@@ -20,7 +20,7 @@ from virtual_time import run
 
 PRICE = Price(1.0, 4.0)  # of a million tokens
 ASK = numbered(0)
-TEXTS = [*(message["content"] for message in ASK.messages), json.dumps(ASK.json_schema)]
+TEXTS = [*(message["content"] for message in ASK.messages), schema_json(ASK.schema)]
 MOST_READ = -(-sum(len(text.encode()) for text in TEXTS) // 2)
 MOST = PRICE.of(MOST_READ, 4096)  # what one call costs at worst
 

@@ -16,15 +16,7 @@ def refused(circuit, said, count=30):
     "said",
     [
         "This model's maximum context length is 3000 tokens. However, you requested 5120 tokens",
-        "the request exceeds the available context size (1024 tokens), try increasing it",
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "Requested tokens exceed context window of 2048",
-        "`inputs` tokens + `max_new_tokens` must be <= 4096: too many tokens",
-        "Input is too long for requested model.",
-        "The response was filtered due to the prompt triggering Azure's content management policy",
         "Your request was rejected as a result of our safety system.",
-        "Invalid prompt: your prompt was flagged as potentially violating our usage policy",
-        "Content violates usage guidelines: moderation",
     ],
 )
 def test_what_is_refused_for_its_length_or_by_a_policy_says_nothing_of_the_judge(said):

@@ -87,7 +87,7 @@ class Findings:
         ((reason, count),) = Counter(reasons).most_common(1)
         return (
             f"nothing was measured: {self.judge} gave no verdict {when}, in {count} of"
-            f" {len(reasons)} because {reason}; try it with  misslink judge ping"
+            f" {len(reasons)} because {reason}"
         )
 
     def document(self) -> dict[str, Any]:

@@ -106,8 +106,7 @@ class EmbeddedJudge:
     ) -> Reply:
         spans = [] if declines(answer) else claim_spans(answer)
         texts = [answer[start:end] for start, end in spans]
-        bare = [_CITATION.sub("", text) for text in texts]
-        held = self._hold(bare, Context(passages, question))
+        held = self._hold(texts, Context(passages, question))
         said = [self._said(text, *each) for text, each in zip(texts, held, strict=True)]
         relevance = [passage_relevance(question, passage) for passage in passages]
         quotes = [claim.quote for claim in said if claim.quote and claim.support == "supported"]
@@ -219,15 +218,17 @@ def hold(
     Parameters
     ----------
     claims : sequence of str
+        Numbers in brackets, as citations are written, are not held.
     context : Context
     fit : Fit
     similarity : SentenceSimilarity or None
         Needed by a fit that has the feature ``distance``, 1 minus the nearest sentence's cosine.
     """
-    matches = [context.match(claim) for claim in claims]
-    more: list[tuple[float, ...]] = [()] * len(claims)
+    bare = [_CITATION.sub("", claim) for claim in claims]
+    matches = [context.match(claim) for claim in bare]
+    more: list[tuple[float, ...]] = [()] * len(bare)
     if similarity is not None:
-        nearest = similarity.nearest(claims, [sentence.text for sentence in context.sentences])
+        nearest = similarity.nearest(bare, [sentence.text for sentence in context.sentences])
         more = [(1 - cosine,) for cosine in nearest]
     return [(m, fit.probability(m, extra)) for m, extra in zip(matches, more, strict=True)]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from misslink.errors import InputError
 
-__all__ = ["Address", "find_address"]
+__all__ = ["NO_KEY_NEEDED", "Address", "censored", "find_address", "without_secrets"]
 
 _OFFICIAL = "https://api.openai.com/v1"
-_NO_KEY_NEEDED = "no-key-needed"
+NO_KEY_NEEDED = "no-key-needed"  # what a server of one's own is sent: clients insist on a key
 _SECRET = 16  # characters that a key has at least where it is one
 
 
@@ -33,14 +34,30 @@ class Address:
     shown: str
     key: str = field(repr=False)
 
-    def censored(self, text: str) -> str:
-        """Return `text` without the key: a server could repeat it, and replies go into a file.
+    @property
+    def keyless(self) -> bool:
+        """Whether no key was given."""
+        return self.key == NO_KEY_NEEDED
 
-        A short key is a dummy for a server of one's own, and may be a word of the reply.
-        """
-        if self.key == _NO_KEY_NEEDED or len(self.key) < _SECRET:
-            return text
-        return text.replace(self.key, "[key]")
+    def censored(self, text: str) -> str:
+        """Return `text` without the key."""
+        return censored(text, [self.key])
+
+
+def censored(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` without keys: a server could repeat one, and replies go into a file.
+
+    Parameters
+    ----------
+    text : str
+    secrets : iterable of str
+        One of fewer than 16 characters stays: it is a dummy for a server of one's own, and may be
+        a word of the reply.
+    """
+    for secret in secrets:
+        if len(secret) >= _SECRET:
+            text = text.replace(secret, "[key]")
+    return text
 
 
 def find_address(judge: str, base_url: str | None, api_key: str | None) -> Address:
@@ -62,7 +79,7 @@ def find_address(judge: str, base_url: str | None, api_key: str | None) -> Addre
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OFFICIAL).strip()
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    shown = _without_secrets(url)
+    shown = without_secrets(url)
     if not key and urlsplit(url).hostname == "api.openai.com":
         raise InputError(
             f"the judge {judge} has no key: set OPENAI_API_KEY, or for a server of your own "
@@ -72,11 +89,11 @@ def find_address(judge: str, base_url: str | None, api_key: str | None) -> Addre
         raise InputError(
             "the judge's key (OPENAI_API_KEY) holds characters that no key has; copy it again"
         )
-    return Address(url, shown, key or _NO_KEY_NEEDED)
+    return Address(url, shown, key or NO_KEY_NEEDED)
 
 
-def _without_secrets(url: str) -> str:
-    """The address without user, password, query and trailing slash.
+def without_secrets(url: str) -> str:
+    """Return an address without user, password, query and trailing slash.
 
     Raises
     ------

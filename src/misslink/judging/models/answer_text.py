@@ -17,17 +17,22 @@ __all__ = ["Found", "begins_as_json", "find_answer", "find_label", "objects"]
 
 _THINKING = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>|\[(THINK)\])")
 _THOUGHT_UNOPENED = "</think>"  # where the prompt's template opens it for the model
+_LACKING = "missing", "model_type"  # a field, or an object where one should be
 _JSON_BEGINS = re.compile(r"\s*(?:```(?:json)?\s*)?[{\[]")
 
 
 class Found(NamedTuple):
-    """An answer, or why there is none; the words it was read from, and where they begin."""
+    """An answer, or why there is none; the words it was read from, and where they begin.
+
+    It is ``misshapen`` where there is none, but JSON that lacks required fields.
+    """
 
     answer: BaseModel | None
     problem: str | None
     words: str = ""
     start: int = 0
     place: Place | None = None
+    misshapen: bool = False
 
 
 def begins_as_json(text: str) -> bool:
@@ -56,12 +61,14 @@ def find_answer(text: str, schema: type[BaseModel]) -> Found:
     """
     if not text.strip():
         return Found(None, "the reply is empty")
-    problem = "the reply holds no JSON object"
+    problem, misshapen = "the reply holds no JSON object", False
     for start, words in _candidates(text):
         try:
             return Found(schema.model_validate_json(words), None, words, start)
         except ValidationError as mismatch:
-            first = mismatch.errors(include_url=False, include_input=False)[0]
+            errors = mismatch.errors(include_url=False, include_input=False)
+            misshapen = misshapen or any(error["type"] in _LACKING for error in errors)
+            first = errors[0]
             place = ".".join(map(str, first["loc"])) or "the whole"
             if first["type"] != "json_invalid":
                 problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
@@ -69,7 +76,7 @@ def find_answer(text: str, schema: type[BaseModel]) -> Found:
                 problem = f"the reply is not JSON: {first['msg']}"
     if _after_thought(text) is None:
         problem = "the reply ends before the judge is done thinking"
-    return Found(None, problem)
+    return Found(None, problem, misshapen=misshapen)
 
 
 def find_label(text: str, schema: type[BaseModel]) -> Found:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judging.models.address import _NO_KEY_NEEDED, Address
+from misslink.judging.models.address import Address
 from misslink.judging.models.outage import why_pointless
-from misslink.judging.models.reading import read_body
+from misslink.judging.models.reading import EXCERPT, read_body
 
 if TYPE_CHECKING:
     import openai
@@ -19,7 +19,6 @@ REFUSALS = (400, 422, 501)  # this request will not do; worded otherwise it may
 _NO_ENTRY = 401
 _CONNECT_S = 30.0
 _LISTING_S = 10.0
-_COMPLAINT = 300  # characters of a server's complaint that are repeated
 _RAW = {"X-Stainless-Raw-Response": "true"}  # how the client is asked not to parse what it gets
 
 
@@ -91,7 +90,7 @@ class Connection:
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
         why = why_pointless(error, self.said(error), self._model, answered=self._answered)
-        if getattr(error, "status_code", None) == _NO_ENTRY and self._address.key == _NO_KEY_NEEDED:
+        if getattr(error, "status_code", None) == _NO_ENTRY and self._address.keyless:
             why = "it asks for a key (401) and none was given; set OPENAI_API_KEY"
         if why:
             raise self.unreachable(why) from None
@@ -105,7 +104,7 @@ class Connection:
     def said(self, error: openai.APIError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
         detail = error.body.get("message") if isinstance(error.body, dict) else None
-        return self.censored(str(detail or error.message))[:_COMPLAINT]
+        return self.censored(str(detail or error.message))[:EXCERPT]
 
     def censored(self, text: str) -> str:
         """Return `text` without the key."""

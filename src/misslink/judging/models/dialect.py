@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
+from misslink.judging.endings import about_the_question
 from misslink.judging.models.reading import Said
 from misslink.judging.protocol import Ask
-from misslink.judging.schema import strict_schema
+from misslink.judging.schema import schema_json
 
 __all__ = [
     "ALTERNATIVES",
@@ -22,7 +19,6 @@ __all__ = [
     "Dialect",
     "Interface",
     "Structure",
-    "about_the_question",
 ]
 
 Structure = Literal["json_schema", "json_object", "plain"]
@@ -41,17 +37,8 @@ _NAMED = {
     "logprobs": re.compile(r"log_?probs?\b|log.probabilit|\binclude\b"),
     "store": re.compile(r"\bstore\b|'store'"),
 }
+_IN_WORDS = "Reply with one JSON object of this schema and nothing else:\n"
 _RENAMED = re.compile(r"use '?max_completion_tokens|max_completion_tokens'? instead")
-_ABOUT_THE_QUESTION = re.compile(
-    r"context.?(length|window|size)|(than|exceeds?|beyond) the (maximum )?(model's )?context"
-    r"|(prompt|input|request|messages?) (is|are) too (long|large)|too many tokens"
-    r"|content.?(policy|filter|management)|safety|moderation|flagged|usage polic"
-)
-
-
-def about_the_question(complaint: str) -> bool:
-    """Whether a server refuses what was asked, not how."""
-    return _ABOUT_THE_QUESTION.search(complaint.lower()) is not None
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,7 @@ class Dialect:
         messages = [dict(message) for message in ask.messages]
         if not ask.structured or self.structure == "json_schema":
             return messages
-        text = _written(ask.schema)
+        text = _IN_WORDS + schema_json(ask.schema)
         if messages and messages[0]["role"] == "system":  # the stable part
             messages[0]["content"] += f"\n\n{text}"
             return messages
@@ -183,11 +170,3 @@ class Interface:
     dialect: Dialect
     request: Callable[..., dict[str, Any]]
     read: Callable[[str], Said | str]
-
-
-@cache
-def _written(schema: type[BaseModel]) -> str:
-    """The schema in words; worked out once, for it costs as much as a whole request."""
-    return "Reply with one JSON object of this schema and nothing else:\n" + json.dumps(
-        strict_schema(schema), separators=(",", ":"), ensure_ascii=False
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from misslink.judging.models.outage import seconds_to_wait
 from misslink.judging.protocol import TryAgainError
 
 __all__ = ["failure", "is_refusal", "status_of"]
@@ -27,7 +28,7 @@ _BROKEN = re.compile(
 )
 
 
-def failure(error: Exception, said: str) -> TryAgainError | str | None:
+def failure(error: Exception, said: str, *, answered: bool = False) -> TryAgainError | str | None:
     """What a failed call means for later ones.
 
     Parameters
@@ -37,6 +38,9 @@ def failure(error: Exception, said: str) -> TryAgainError | str | None:
         shares classes with another.
     said : str
         Its message, fit to be shown.
+    answered : bool
+        Whether the server has answered before: then a connection that it does not take is
+        trouble that may pass.
 
     Returns
     -------
@@ -46,7 +50,7 @@ def failure(error: Exception, said: str) -> TryAgainError | str | None:
     """
     status = status_of(error)
     if status is None:
-        return _unheard(error, said)
+        return _unheard(error, said, answered)
     codes = [said, *(str(getattr(each, "code", "")) for each in _chain(error))]
     if status == _PAYMENT or (status == _RATE and _NO_CREDIT.search(" ".join(codes))):
         return "its account has no credit left"
@@ -60,8 +64,10 @@ def failure(error: Exception, said: str) -> TryAgainError | str | None:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the server understood the request and refuses it as it stands."""
-    return status_of(error) in _REFUSED or isinstance(error, (TypeError, NotImplementedError))
+    """Whether the server, or its package before it, refuses the request as it is worded."""
+    if isinstance(error, TypeError):  # others come after a reply, which asking again would waste
+        return "unexpected keyword argument" in str(error)
+    return status_of(error) in _REFUSED or isinstance(error, NotImplementedError)
 
 
 def status_of(error: Exception) -> int | None:
@@ -91,9 +97,11 @@ def _pointless(status: int, said: str) -> str | None:
     return why
 
 
-def _unheard(error: Exception, said: str) -> TryAgainError | str | None:
+def _unheard(error: Exception, said: str, answered: bool) -> TryAgainError | str | None:
     names = [type(each).__name__ for each in _chain(error)]
     if any(name in _NOBODY_THERE for name in names):
+        if answered:
+            return TryAgainError("nobody takes the connection any more", "absent")
         return "nobody answers there; check that the server runs and that the address is right"
     if any(_IN_TIME.search(name) for name in names):
         return TryAgainError("no reply came in time", "time")
@@ -106,14 +114,8 @@ def _wait(error: Exception) -> float | None:
     """Seconds that the server asks to wait."""
     for each in _chain(error):
         headers = getattr(getattr(each, "response", None), "headers", None)
-        if headers is None:
-            continue
-        for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-            try:
-                seconds = float(headers.get(name)) * unit
-            except (TypeError, ValueError):
-                continue
-            return max(seconds, 0.0)
+        if headers is not None:
+            return seconds_to_wait(headers)
     return None
 
 

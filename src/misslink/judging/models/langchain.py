@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.models.address import NO_KEY_NEEDED, censored, without_secrets
 from misslink.judging.models.dialect import ALTERNATIVES, Dialect
 from misslink.judging.models.failures import failure, is_refusal, status_of
 from misslink.judging.models.providers import best_structure, chat_model, structured
-from misslink.judging.models.reading import Said, read_usage, said_in
+from misslink.judging.models.reading import EXCERPT, Said, read_usage, said_in
 from misslink.judging.models.settling import Settling
 from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
 from misslink.registry import judges
@@ -27,8 +27,6 @@ __all__ = ["LangChainJudge", "open_langchain"]
 
 _OK, _SERVER_FAULT = 200, 500
 _REFUSED = "the judge refused the question: {}"
-_SECRET = 16  # characters that a key has at least where it is one
-_COMPLAINT = 300  # characters of somebody else's message that fit into one of ours
 _CUT = ("length", "max_tokens", "MAX_TOKENS", "model_length")
 _WITHHELD = ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "guardrail_intervened")
 
@@ -75,20 +73,20 @@ def open_langchain(
         base_url = base_url or os.environ.get("OPENAI_BASE_URL")
     connection = {"base_url": base_url, "api_key": api_key}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
-        connection["api_key"] = "no-key-needed"  # a server of one's own; the class insists on one
+        connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}
-    model, connections = chat_model(provider, name, options)
-    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
     identity = {"judge": "langchain", "provider": provider, "model": name, **settings}
     if base_url:
-        identity["base_url"] = base_url.partition("://")[2].rpartition("@")[2].partition("?")[0]
+        identity["base_url"] = without_secrets(base_url).partition("://")[2]
+    model, connections = chat_model(provider, name, options)
+    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
     return LangChainJudge(
         model,
         f"langchain:{provider}:{name}",
         identity,
-        secrets=[secret for secret in secrets if len(secret) >= _SECRET],
+        secrets=secrets,
         context_length=context_length,
         connections=connections,
     )
@@ -107,7 +105,7 @@ class LangChainJudge:
     identity : mapping
         With ``seed`` and ``max_tokens``.
     secrets : sequence of str
-        What must not be in a reply that is kept or a message that is shown.
+        What must not be in a reply that is kept or a message that is shown; see `censored`.
     context_length : int or None
     connections : openai.DefaultAsyncHttpxClient or None
         Closed with the judge.
@@ -137,7 +135,7 @@ class LangChainJudge:
             logprobs={"logprobs", "top_logprobs"} <= set(fields),
         )
         self._settling = Settling(first)
-        self._lock = asyncio.Lock()
+        self._answered = False
 
     @property
     def structure(self) -> str | None:
@@ -178,12 +176,8 @@ class LangChainJudge:
         JudgeUnreachableError
             The provider refuses the key or the model, or nobody answers.
         """
-        if self._settling.settled:
+        async with self._settling.turn():
             return await self._put(ask)
-        async with self._lock:  # one ask finds out what the provider takes, the others wait
-            if not self._settling.settled:
-                return await self._put(ask)
-        return await self._put(ask)
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
@@ -205,14 +199,8 @@ class LangChainJudge:
                 if dialect is None:
                     return Reply.nothing(_REFUSED.format(complaint))
             else:
-                self._settling.accepted(dialect)
-                reply = said.reply(ask.schema, structured=ask.structured)
-                ignored = (
-                    ask.structured and reply.parsed is None and said.ignores(dialect.structure)
-                )
-                obeyed = ask.structured and reply.parsed is not None
-                self._settling.heard(dialect, obeyed=obeyed, ignored=ignored)
-                return reply
+                self._answered = True
+                return self._settling.read(said, ask, dialect)
         raise AssertionError("a dialect is tried at least")
 
     def _otherwise(
@@ -220,7 +208,7 @@ class LangChainJudge:
     ) -> Dialect | None:
         """The dialect to put a failed ask in again; raises where it is not the wording."""
         other = None
-        meaning = failure(error, complaint)
+        meaning = failure(error, complaint, answered=self._answered)
         failed = isinstance(meaning, TryAgainError) and meaning.after is None
         if failed and ask.structured and (status_of(error) or 0) >= _SERVER_FAULT:
             other = self._settling.broken(ask.key, tried)
@@ -273,7 +261,7 @@ class LangChainJudge:
     def _complaint(self, error: Exception) -> str:
         body = getattr(error, "body", None)
         detail = body.get("message") if isinstance(body, Mapping) else None
-        return self._censored(str(detail or error) or type(error).__name__)[:_COMPLAINT]
+        return self._censored(str(detail or error) or type(error).__name__)[:EXCERPT]
 
     def _raise_if_understood(self, meaning: TryAgainError | str | None) -> None:
         if isinstance(meaning, TryAgainError):
@@ -284,25 +272,23 @@ class LangChainJudge:
             ) from None
 
     def _censored(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "[key]")
-        return text
+        return censored(text, self._secrets)
 
 
-def _read(message: AIMessage, censored: Any) -> Said:
+def _read(message: AIMessage, clean: Any) -> Said:
     """What a chat model said; the arguments of a tool call stand for its words."""
     about = message.response_metadata
     content = str(message.text)
     if message.tool_calls:
-        content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False)
+        content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False, default=str)
     reason = str(about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason"))
     logprobs = about.get("logprobs")
     refusal = message.additional_kwargs.get("refusal")
     return Said(
-        content=censored(valid_text(str(content))),
-        message=censored(json.dumps(message.content, default=str)),
+        content=clean(valid_text(str(content))),
+        message=clean(json.dumps(message.content, default=str)),
         usage=read_usage(message.usage_metadata, "input_tokens", "output_tokens"),
-        refusal=censored(valid_text(str(refusal))) if refusal else None,
+        refusal=clean(valid_text(str(refusal))) if refusal else None,
         cut=reason in _CUT,
         withheld=reason in _WITHHELD,
         logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
-from misslink.judging.models.dialect import ALTERNATIVES, Dialect
+from misslink.judging.models.dialect import Dialect
 from misslink.judging.models.gguf import context_length as trained_length
 from misslink.judging.models.gguf import fingerprint
 from misslink.judging.models.reading import said_in
@@ -146,9 +146,9 @@ class LlamaCppJudge:
         """
         await self._in_thread(self._load)  # in the one thread, so after whatever runs there
 
-    async def gives_logprobs(self) -> bool:
-        """Whether replies come with log-probabilities; llama.cpp always gives them."""
-        return True
+    def takes(self, what: str) -> bool | None:
+        """Whether llama.cpp takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
+        return True if what in ("seed", "logprobs", "json_object") else None
 
     async def close(self) -> None:
         """Let go of the model; a question under way is finished, none is begun."""
@@ -166,7 +166,7 @@ class LlamaCppJudge:
             seed=self._settings["seed"],
             max_tokens=self.max_tokens,
         )
-        return request | {"cache_prompt": False, "logprobs": True, "top_logprobs": ALTERNATIVES}
+        return request | {"cache_prompt": False}
 
     def _complete(self, request: dict[str, Any]) -> Any:
         self._load()

@@ -6,9 +6,7 @@ whoever asks (`TryAgainError`), and so is how long the server asks to wait.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -31,7 +29,6 @@ __all__ = ["CHAT", "OpenAIJudge", "open_interface", "open_openai"]
 
 CHAT = Interface("openai", "/chat/completions", Dialect(), Dialect.request, said_in)
 
-_PATIENCE_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
 _SMALL = 64  # tokens of a reply that is only looked at for its shape
 _SMALL_ASK = Ask(
     name="json_mode",
@@ -150,7 +147,6 @@ class OpenAIJudge:
         self._settings = settings
         self._interface = interface
         self._known = Settling(interface.dialect)
-        self._finding_out = asyncio.Lock()
 
     @property
     def sent(self) -> int:
@@ -207,9 +203,7 @@ class OpenAIJudge:
         JudgeUnreachableError
             Nobody listens at the address, or the server refuses the key or the model.
         """
-        if self._known.settled:
-            return await self._put(ask)
-        async with self._turn():
+        async with self._known.turn():
             return await self._put(ask)
 
     async def reachable(self) -> None:
@@ -238,29 +232,11 @@ class OpenAIJudge:
             return False if error.status_code in REFUSALS else None
         except openai.APIError:
             return None
-        return None if isinstance(said, str) else not said.ignores("json_object")
+        return None if isinstance(said, str) else not said.ignores("json_object", LabelAlone)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._connection.close()
-
-    @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """One ask finds out what the server takes; the others wait for that, but not for long."""
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._finding_out.acquire()
-        except TimeoutError:
-            yield
-            return
-        if self._known.settled:
-            self._finding_out.release()
-            yield
-            return
-        try:
-            yield
-        finally:
-            self._finding_out.release()
 
     async def _put(self, ask: Ask) -> Reply:
         import openai
@@ -304,14 +280,8 @@ class OpenAIJudge:
                 raise self._connection.unreachable("its account has no credit left")
             raise TryAgainError(said, "server")
         said = replace(said, content=self._connection.censored(said.content))
-        reply = said.reply(ask.schema, structured=ask.structured)
-        self._known.accepted(dialect)
         self.logprobs = self.logprobs or said.gives_logprobs
-        if ask.structured:
-            fits = reply.parsed is not None
-            ignored = not fits and said.ignores(dialect.structure)
-            self._known.heard(dialect, obeyed=fits, ignored=ignored)
-        return reply
+        return self._known.read(said, ask, dialect)
 
 
 def _failed(error: Exception) -> bool:

@@ -46,7 +46,7 @@ def why_pointless(
     import openai
 
     status = getattr(error, "status_code", None)
-    unheard = type(error.__cause__).__name__ in _NOBODY_THERE and not answered
+    unheard = _nobody_there(error) and not answered
     about_model = status in (400, 404) and "model" in said.lower() and _NO_SUCH.search(said)
     why = None
     if isinstance(error, openai.APIConnectionError) and unheard:
@@ -74,6 +74,8 @@ def passing(error: openai.APIError, said: str) -> TryAgainError | None:
     if isinstance(error, openai.APITimeoutError):
         return TryAgainError("no reply came in time", "time")
     if not isinstance(error, openai.APIStatusError):
+        if _nobody_there(error):
+            return TryAgainError("nobody takes the connection any more", "absent")
         return TryAgainError("the connection broke before a reply came", "connection")
     status = error.status_code
     if status not in _PASSING and status < _SERVER:
@@ -82,6 +84,11 @@ def passing(error: openai.APIError, said: str) -> TryAgainError | None:
     wait = "" if after is None else f" and asks to wait {after:g} s"
     problem = f"the server answers {status}{wait}: {said}"
     return TryAgainError(problem, "rate" if status == _TOO_MANY else "server", after)
+
+
+def _nobody_there(error: openai.APIError) -> bool:
+    """Whether no connection came about, so that nothing was sent."""
+    return type(error.__cause__).__name__ in _NOBODY_THERE
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from misslink.errors import InputError, MissingExtraError
+from misslink.errors import InputError, MissingExtraError, known_names
 from misslink.judging.models.dialect import Structure
+from misslink.judging.models.reading import EXCERPT
 
 if TYPE_CHECKING:
     import openai
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["best_structure", "chat_model", "structured"]
 
 _METHODS = {"json_schema": ("json_schema", "function_calling"), "json_object": ("json_mode",)}
-_LONGEST = 300  # characters of somebody else's message that fit into one of ours
 
 
 def chat_model(
@@ -73,12 +73,9 @@ def chat_model(
     except Exception as problem:  # noqa: BLE001 (every provider raises its own)
         known = _providers()
         if known and provider.replace("-", "_").lower() not in known:
-            near = difflib.get_close_matches(provider, known, n=1)
-            hint = f"did you mean '{near[0]}'? Known" if near else "known"
-            raise InputError(
-                f"langchain knows no provider '{provider}'; {hint}: {', '.join(known)}"
-            ) from None
-        first = str(problem).strip().partition("\n")[0][:_LONGEST]
+            told = known_names(provider, known)
+            raise InputError(f"langchain knows no provider '{provider}'; {told}") from None
+        first = str(problem).strip().partition("\n")[0][:EXCERPT]
         raise InputError(f"the judge {spec} cannot be opened: {first}") from None
 
 
@@ -88,17 +85,14 @@ def structured(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> 
     Raises
     ------
     NotImplementedError
-        Its class has none.
+        Its class has none; the message is one that `Dialect.named` understands.
     """
-    problem: Exception | None = None
     takes_strict = "strict" in inspect.signature(model.with_structured_output).parameters
     for method in _METHODS[structure]:
         strict = {"strict": True} if takes_strict and method != "json_mode" else {}
-        try:
+        with contextlib.suppress(NotImplementedError, TypeError, ValueError):
             return model.with_structured_output(schema, method=method, include_raw=True, **strict)
-        except (NotImplementedError, TypeError, ValueError) as error:
-            problem = error
-    raise NotImplementedError(f"no structured_output by {structure}: {problem}")
+    raise NotImplementedError(f"its class has no structured_output by {structure}")
 
 
 def best_structure(model: BaseChatModel) -> Structure:
@@ -106,11 +100,9 @@ def best_structure(model: BaseChatModel) -> Structure:
     empty = {"title": "answer", "description": "", "type": "object", "properties": {}}
     known: tuple[Structure, ...] = ("json_schema", "json_object")
     for structure in known:
-        try:
+        with contextlib.suppress(NotImplementedError):
             structured(model, structure, empty)
-        except NotImplementedError:
-            continue
-        return structure
+            return structure
     return "plain"
 
 

@@ -86,17 +86,21 @@ class Said:
         chances = {} if found.answer is None else self._probabilities(found, schema)
         return Reply(found.answer, self.content or self.message, self.usage, chances, problem)
 
-    def ignores(self, structure: str) -> bool:
-        """Whether it is other words, and no JSON of whatever shape, though JSON was asked for.
+    def ignores(self, structure: str, schema: type[BaseModel]) -> bool:
+        """Whether no notice was taken of the answer format, in a reply that does not fit.
 
         Parameters
         ----------
         structure : {'json_schema', 'json_object', 'plain'}
-            How it was asked for. JSON of another shape is a poor answer, but it is JSON.
+            What was asked for by parameter: the schema, JSON, or nothing. Where it was the
+            schema, JSON of another shape ignores it; a value that is none of its labels does not.
+        schema : type of BaseModel
         """
         if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
             return False
-        return self._is_prose and not self._declines
+        if self._is_prose:
+            return not self._declines
+        return structure == "json_schema" and find_answer(self.content, schema).misshapen
 
     @property
     def _is_prose(self) -> bool:

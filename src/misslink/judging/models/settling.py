@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, get_args
 
-from misslink.judging.models.dialect import (
-    FLAGS,
-    LIMITS,
-    Dialect,
-    Structure,
-    about_the_question,
-)
+from misslink.judging.endings import about_the_question
+from misslink.judging.models.dialect import FLAGS, LIMITS, Dialect, Structure
+from misslink.judging.models.reading import Said
+from misslink.judging.protocol import Ask, Reply
 
 __all__ = ["Settling"]
 
 _WORDINGS = 3  # of one question, until the server is known
+_PATIENCE_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
 
 
 class Settling:
@@ -55,6 +55,28 @@ class Settling:
         self._ignored = False
         self._obeyed = False
         self._inferred_from: Structure | None = None
+        self._finding_out = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """One ask finds out what the server takes; the others wait for that, but not for long."""
+        if self.settled:
+            yield
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._finding_out.acquire()
+        except TimeoutError:
+            yield
+            return
+        if self.settled:
+            self._finding_out.release()
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._finding_out.release()
 
     def learn(self, known: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out; what is no dialect is ignored."""
@@ -175,8 +197,18 @@ class Settling:
         self._bare = replace(last, structure="plain")
         return self._bare
 
+    def read(self, said: Said, ask: Ask, dialect: Dialect) -> Reply:
+        """Read what was said to `ask`, put in `dialect`, and learn from how it was said."""
+        self.accepted(dialect)
+        reply = said.reply(ask.schema, structured=ask.structured)
+        if ask.structured:
+            fits = reply.parsed is not None
+            ignored = not fits and said.ignores(dialect.structure, ask.schema)
+            self.heard(dialect, obeyed=fits, ignored=ignored)
+        return reply
+
     def heard(self, dialect: Dialect, *, obeyed: bool, ignored: bool) -> None:
-        """Go on in plain words where the server silently ignores the answer format, once.
+        """Write the schema into the prompt where the server silently ignores the format, once.
 
         That is an inference from one reply, and is not `known`.
 

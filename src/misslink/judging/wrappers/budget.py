@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.protocol import (
+    Ask,
+    Judge,
+    NotAskedError,
+    Reply,
+    TryAgainError,
+    longest_reply,
+)
+from misslink.judging.schema import schema_json
 from misslink.judging.terms import Price
 from misslink.judging.wrappers.clock import ask_in_time
 
 __all__ = ["Budget"]
 
 _BYTES_PER_TOKEN = 2  # at least: no tokenizer cuts text finer on average
-_LONGEST_REPLY = 4096
 _REQUESTS = 2  # that a question may need: one may have to be worded otherwise for itself
 
 
@@ -192,10 +198,9 @@ class Budget:
     def _most(self, ask: Ask) -> _Tokens:
         texts = [message["content"] for message in ask.messages]
         if ask.structured:
-            texts.append(json.dumps(ask.json_schema))
+            texts.append(schema_json(ask.schema))
         size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        longest: int = getattr(self.judge, "max_tokens", None) or _LONGEST_REPLY
-        return _Tokens(-(-size // _BYTES_PER_TOKEN), longest)
+        return _Tokens(-(-size // _BYTES_PER_TOKEN), longest_reply(self.judge))
 
 
 class _Tokens:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from misslink.judging.endings import about_the_question
 from misslink.judging.protocol import TryAgainError
 
 __all__ = ["Circuit"]
 
+# If each question failed for itself once in ten, of 1,000 five in a row would in one run of 110.
 _FAILURES_IN_A_ROW = 5
 _REFUSED_AT_FIRST = 10  # free, and a gold set may well begin with a few that no filter lets pass
-_ABOUT_THE_QUESTION = re.compile(
-    r"context[ _.-]?(length|window|size)|(than|exceeds?|beyond) the (maximum )?(model's )?context"
-    r"|(maximum|exceeds?) .{0,20}(prompt|input|tokens)|too many tokens"
-    r"|(prompt|input|request|messages?)( is| are)? too (long|large)"
-    r"|content.?(policy|filter|management)|safety|moderation|flagged|(usage|acceptable.use) polic"
-    r"|responsible.?ai|guardrail|inappropriate|harmful|prohibited",
-    re.IGNORECASE,
-)
-_ROUNDS = 5
-_QUESTIONS = 3
+_ROUNDS = 5  # with the waits between them some seconds, so that a server may restart
+_QUESTIONS = 3  # two may both be such that a server breaks off, three hardly
 _GO_ON = "what was answered is kept, so run the same command again when it is well"
 
 
@@ -29,8 +21,9 @@ class Circuit:
     Five questions in a row to which nothing came after all their tries are enough. A judge of
     which nothing at all is heard (broken connections, no reply in time) is given up sooner: after
     five round trips in a row, over all calls in flight, in which three questions or more took
-    part. One question that breaks every connection is that question's failure, and so is a call
-    that was out when another one was answered: what it met says nothing of the time since.
+    part; one is enough where nobody takes the connection. One question that breaks every
+    connection is that question's failure, and so is a call that was out when another one was
+    answered: what it met says nothing of the time since.
 
     A judge that refuses a question is up. What it refuses for its length or by a policy says
     nothing of the others, nor does any refusal once a question was answered, in this run or an
@@ -92,13 +85,14 @@ class Circuit:
             self._round_ends = latest
         return self._rounds
 
-    def why_silent(self, problem: str) -> str | None:
+    def why_silent(self, trouble: TryAgainError) -> str | None:
         """Why asking on is pointless after trouble; None while it is not."""
-        if self._rounds < _ROUNDS or len(self._unheard) < _QUESTIONS:
+        about_a_question = trouble.kind != "absent" and len(self._unheard) < _QUESTIONS
+        if self._rounds < _ROUNDS or about_a_question:
             return None
         return (
             f"the judge {self.name} was not heard {self._rounds} times in a row, the last time "
-            f"because {problem}; {_GO_ON}"
+            f"because {trouble.problem}; {_GO_ON}"
         )
 
     def refused(self, problem: str, key: str) -> str | None:
@@ -113,7 +107,7 @@ class Circuit:
         """
         self.in_vain = 0
         self._heard()
-        if self._ever_answered or _ABOUT_THE_QUESTION.search(problem):
+        if self._ever_answered or about_the_question(problem):
             return None
         self._refused.add(key)
         if len(self._refused) < _REFUSED_AT_FIRST:

@@ -15,8 +15,11 @@ __all__ = ["Pace", "Places", "Slot", "Window"]
 
 _WINDOW_S = 60.0
 _CHARACTERS_PER_TOKEN = 4
+# Among n replies and the next one each is as likely to be the longest, so the next is longer than
+# all seen once in n + 1 times. With ten that is rare enough to let calls begin, and twice the
+# longest leaves room for it.
 _REPLIES_TO_LEARN_FROM = 10
-_LONGER = 2  # times the longest reply seen, which is held for the next one
+_LONGER = 2
 
 Wait = Callable[[float, asyncio.Event], Awaitable[None]]
 

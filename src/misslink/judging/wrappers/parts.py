@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from misslink.judging.endings import too_long
 from misslink.judging.examination import Examination, LabelAlone, examine
-from misslink.judging.protocol import Ask, Judge, Reply, total_usage
+from misslink.judging.protocol import Ask, Judge, Reply, longest_reply, total_usage
+from misslink.judging.wrappers.ledger import innermost
 from misslink.judging.wrappers.merging import (
     ExaminationPart,
     Part,
@@ -23,15 +25,9 @@ from misslink.text import sentences
 
 __all__ = ["InParts"]
 
-_MAX_TOKENS = 4096  # of a judge that does not say
 _LEAST_ROOM = 64  # tokens for passages; a smaller part says nothing
-_HALVINGS = 4
+_HALVINGS = 4  # down to a sixteenth; who refuses that as well refuses for another reason
 _REFUSED_PART = "not answered"
-_TOO_LONG = re.compile(
-    r"context[ _](length|size|window)|(prompt|input|request)( is)? too (long|large)"
-    r"|maximum (context|prompt|input)|exceed_context",
-    re.IGNORECASE,
-)
 _STATED = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
 
 
@@ -44,6 +40,11 @@ class _Case:
     answer: str
     references: tuple[str, ...]
     repeat: int
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The passages, each in one piece."""
+        return [Piece(number, text) for number, text in enumerate(self.passages, start=1)]
 
 
 class InParts:
@@ -88,7 +89,7 @@ class InParts:
         if case is None:
             return await self.judge.ask(ask)
         limit = self._limit()
-        if limit is None or self._needed(ask, case) <= limit or self._kept(ask):
+        if limit is None or self._put_whole(ask, case, limit):
             reply = await self.judge.ask(ask)
             refused = _refusal(reply)
             if refused is None:
@@ -111,13 +112,13 @@ class InParts:
         What a judge would teach by refusing is not foreseen.
         """
         case, limit = _case_of(ask), self._limit()
-        if case is None or limit is None or size_of(ask) + self._reply_room(case) <= limit:
+        if case is None or limit is None or self._put_whole(ask, case, limit):
             return (ask,)
         room = limit - self._reply_room(case)
-        if room - size_of(self._examine(case, ())) < _LEAST_ROOM:
+        for_passages = room - size_of(self._examine(case, ()))
+        if for_passages < _LEAST_ROOM:
             return ()  # too long even without a passage: it is not asked
-        pieces = [Piece(number, text) for number, text in enumerate(case.passages, start=1)]
-        taken, rest = fill(pieces, max(room - size_of(self._examine(case, ())), _LEAST_ROOM))
+        taken, rest = fill(case.pieces, for_passages)
         asks = [self._examine(case, taken)]
         claims = [case.answer[start:end] for start, end in sentences(case.answer)]
         alone = size_of(self._hold(case, claims, ()))
@@ -134,19 +135,21 @@ class InParts:
         return size_of(ask) + self._reply_room(case)
 
     def _limit(self) -> int | None:
-        said = self._given or getattr(self._innermost(), "context_length", None)
+        said = self._given or getattr(innermost(self.judge), "context_length", None)
         known = [length for length in (said, self._learned) if length]
         return min(known, default=None)
 
-    def _innermost(self) -> Judge:
-        judge = self.judge
-        while (inner := getattr(judge, "judge", None)) is not None:
-            judge = inner
-        return judge
+    def _put_whole(self, ask: Ask, case: _Case, limit: int) -> bool:
+        """Whether a question fits, or was answered whole before its judge's length was known."""
+        return self._needed(ask, case) <= limit or self._kept(ask)
 
     def _reply_room(self, case: _Case) -> int:
-        """Tokens that the reply may need: claims with quotes, passages, reference claims."""
-        most = getattr(self._innermost(), "max_tokens", None) or _MAX_TOKENS
+        """Tokens that the reply may need: claims with quotes, passages, reference claims.
+
+        The claims are about as long as the answer, so are their quotes, and as much is for the
+        fields around them; of a reference the claims and their fields.
+        """
+        most = longest_reply(innermost(self.judge))
         written = 3 * tokens(case.answer) + 2 * sum(map(tokens, case.references))
         return min(most, 256 + written + 16 * len(case.passages))
 
@@ -160,12 +163,12 @@ class InParts:
     def _learn(self, limit: int) -> None:
         """Remember a length that the judge takes, also for a later run with the same ledger."""
         self._learned = min(limit, self._learned or limit)
-        innermost = self._innermost()
-        if getattr(innermost, "context_length", 0) is None:
-            innermost.context_length = self._learned  # type: ignore[attr-defined]
+        bare = innermost(self.judge)
+        if getattr(bare, "context_length", 0) is None:
+            bare.context_length = self._learned  # type: ignore[attr-defined]
 
     def _kept(self, ask: Ask) -> bool:
-        """Whether the whole question was answered before its judge's length was known."""
+        """Whether a ledger holds the reply to the whole question."""
         judge: Judge | None = self.judge
         while judge is not None:
             holds = getattr(judge, "holds", None)
@@ -179,8 +182,7 @@ class InParts:
         if limit - alone < _LEAST_ROOM:
             what = "the question, the answer and the references"
             return Reply.nothing(_no_room(what, alone, limit))
-        pieces = [Piece(number, text) for number, text in enumerate(case.passages, start=1)]
-        taken, rest = fill(pieces, limit - alone)
+        taken, rest = fill(case.pieces, limit - alone)
         first = await self.judge.ask(self._examine(case, taken))
         if not isinstance(first.parsed, Examination):
             return await self._one_word(case, first, rest, limit - alone)
@@ -262,7 +264,7 @@ def _refusal(reply: Reply) -> str | None:
     problem = reply.problem or ""
     about_a_part = problem.startswith(_REFUSED_PART)  # the parts before it came
     refused = about_a_part or not reply.came
-    return problem if refused and _TOO_LONG.search(problem) else None
+    return problem if refused and too_long(problem) else None
 
 
 def _no_room(what: str, needed: int, limit: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from misslink.judging.endings import CUT_OFF, DECLINED, WITHHELD
-from misslink.judging.labels import read_label
+from misslink.judging.models.answer_text import find_label
 from misslink.judging.protocol import Ask, Judge, Reply, total_usage
 from misslink.judging.schema import schema_json
 from misslink.prompting.fence import LABELS, Fence
@@ -80,8 +80,8 @@ class Repair:
         if reply.parsed is not None or ask.structured or not (reply.came and _has_words(reply)):
             return reply
         # A judge of somebody's own may look for JSON here as everywhere.
-        parsed, problem = read_label(reply.raw, ask.schema)
-        return replace(reply, parsed=parsed, problem=problem)
+        found = find_label(reply.raw, ask.schema)
+        return replace(reply, parsed=found.answer, problem=found.problem)
 
     async def close(self) -> None:
         """Close the judge."""

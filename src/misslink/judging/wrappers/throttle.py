@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, TryAgainError
+from misslink.judging.protocol import (
+    Ask,
+    Judge,
+    NotAskedError,
+    Reply,
+    TryAgainError,
+    longest_reply,
+)
 from misslink.judging.wrappers.circuit import Circuit
 from misslink.judging.wrappers.clock import ask_in_time
 from misslink.judging.wrappers.ledger import innermost
@@ -18,13 +25,12 @@ from misslink.judging.wrappers.limits import Pace, Places
 
 __all__ = ["Throttle"]
 
-_GRACE_S = 20.0
+_GRACE_S = 20.0  # who pressed Ctrl-C waits no longer
 _FIRST_WAIT_S = 0.5
 _FIRST_WAIT_TOLD_S = 2.0  # told to slow down, not how long: quotas are by the minute
-_LONGEST_OWN_WAIT_S = 30.0
-_LONGEST_TOLD_WAIT_S = 120.0
-_NO_WAIT_S = 0.05
-_LONGEST_REPLY = 4096  # tokens, of a judge that does not say
+_LONGEST_OWN_WAIT_S = 30.0  # longer, a server that is back would go unnoticed
+_LONGEST_TOLD_WAIT_S = 120.0  # two windows of a quota by the minute; more is a quota by the day
+_NO_WAIT_S = 0.05  # told to wait less than that, it would be asked again at once, and in a loop
 _SILENT_ROUNDS_BORNE = 1  # a connection breaks now and then; twice in a row is the server's doing
 
 
@@ -87,8 +93,8 @@ class Throttle:
         self._deadline = deadline
         self._ends: float | None = None
         self._rng = rng or random.Random(0)  # noqa: S311 (jitter is no secret)
-        longest = getattr(self._innermost, "max_tokens", None) or _LONGEST_REPLY
-        self._pace = Pace(rpm, tpm, longest) if rpm is not None or tpm is not None else None
+        limited = rpm is not None or tpm is not None
+        self._pace = Pace(rpm, tpm, longest_reply(self._innermost)) if limited else None
         self._circuit = Circuit(judge.name)
         self._outage: str | None = None
         self._over = asyncio.Event()
@@ -193,9 +199,9 @@ class Throttle:
         if trouble.after is not None and told:
             self._pause(trouble.after)
         rounds = self._circuit.troubled(trouble, question.number, question.call, self._calls)
-        if why := self._circuit.why_silent(trouble.problem):
+        if why := self._circuit.why_silent(trouble):
             raise self._open(why)
-        if trouble.kind == "connection" and rounds > _SILENT_ROUNDS_BORNE:
+        if trouble.kind in ("connection", "absent") and rounds > _SILENT_ROUNDS_BORNE:
             self._pause(self._jittered(rounds - _SILENT_ROUNDS_BORNE, _FIRST_WAIT_S))
 
     async def _back_off(self, trouble: TryAgainError, tries: int) -> None:

@@ -1,0 +1,65 @@
+"""What later commands add to a run folder, each file replaced whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from misslink.errors import InputError
+from misslink.files.jsonl import write_lines
+from misslink.files.runfolder import holds_run, told, write_json
+from misslink.types import Run
+
+__all__ = ["add_to_run"]
+
+
+def add_to_run(
+    folder: str | Path,
+    run: Run,
+    name: Literal["replay", "whatif"],
+    document: Mapping[str, Any],
+    write_report: Callable[[Run, Path], object],
+) -> Run:
+    """Put a document into a run folder, with the run's links and a page that shows both.
+
+    Parameters
+    ----------
+    folder : str or Path
+    run : Run
+        As it is now; its links are written too, for a replay changes what they rest on.
+    name : {'replay', 'whatif'}
+    document : mapping
+    write_report : callable
+        Takes the run and a path.
+
+    Returns
+    -------
+    Run
+        With the document.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, or it cannot be written.
+    """
+    folder = Path(folder)
+    if not holds_run(folder):
+        raise InputError("this is no run folder", path=folder)
+    fresh = run.model_copy(update={name: dict(document)})
+    with told(folder):
+        _replaced(folder / f"{name}.json", lambda path: write_json(path, document))
+        _replaced(folder / "links.jsonl", lambda path: write_lines(path, fresh.links))
+        _replaced(folder / "report.html", lambda path: write_report(fresh, path))
+    return fresh
+
+
+def _replaced(path: Path, write: Callable[[Path], object]) -> None:
+    """Write aside, then put in place, so that nobody sees half a file."""
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        write(aside)
+        os.replace(aside, path)  # noqa: PTH105 (it says what it does)
+    finally:
+        aside.unlink(missing_ok=True)

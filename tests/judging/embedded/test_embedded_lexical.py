@@ -1,0 +1,30 @@
+"""The features of a claim, worked out by hand."""
+
+import pytest
+from examined import TOWER
+
+from misslink.judging.embedded.lexical import Context
+
+
+def test_features_of_a_verbatim_copy_are_all_zero():
+    match = Context([TOWER]).match("The Eiffel Tower is 330 metres tall.")
+    assert match.features == (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["She became Chief Officer.News at ten.", "They run in East, Middle and West.The end is near."],
+)
+def test_words_that_a_page_has_run_together_are_no_new_names(sentence):
+    match = Context([sentence]).match(sentence)
+    assert (match.invented, match.features[-1]) == ((), 0.0)
+
+
+def test_features_worked_out_by_hand():
+    # Content words: eiffel, tower, opened, 1890, lyon; opened, 1890 and lyon are new.
+    match = Context([TOWER]).match("The Eiffel Tower opened 1890 in Lyon.")
+    novel, uncovered, reordered, number, names = match.features
+    assert novel == 3 / (5 + 4)
+    assert 0.5 < uncovered < 0.9
+    assert reordered == 3 / 4  # only (eiffel, tower) stands together in the passage
+    assert (number, names) == (1.0, 1.0)
