@@ -43,6 +43,8 @@ def honest(body: Body) -> Body | str:
         return _citations(body["messages"][-1]["content"], by_label)
     if {"first", "second"} <= set(by_label):
         return _preference(body, by_label)
+    if "claim_1" in by_label and "answer" not in by_label:
+        return _needs(texts)
     if "answer" not in by_label:
         return "yes"
     question, answer = by_label["question"], by_label["answer"]
@@ -123,6 +125,28 @@ def _citations(user: str, texts: dict[str, str]) -> Body:
                 }
             )
     return {"citations": said}
+
+
+def _needs(texts: list[tuple[str, str]]) -> Body:
+    """A passage supports a claim it contains; a sentence that differs in one word denies it."""
+    passages = [text for label, text in texts if label.startswith("passage_")]
+    claims = [text for label, text in texts if label.startswith("claim_")]
+    return {"claims": [_need(n, claim, passages) for n, claim in enumerate(claims, 1)]}
+
+
+def _need(number: int, claim: str, passages: list[str]) -> Body:
+    bare, words = fold(claim).rstrip("."), set(content_words(claim))
+    entry: Body = {"claim": number, "relation": "unrelated", "passage": None, "quote": None}
+    for place, text in enumerate(passages, 1):
+        if bare in fold(text):
+            quote = claim.rstrip(".")
+            return {**entry, "relation": "would_support", "passage": place, "quote": quote}
+        for sentence in _cut(text):
+            others = set(content_words(sentence))
+            if len(words - others) == len(others - words) == 1 and words & others:
+                denied = {"relation": "would_contradict", "passage": place, "quote": sentence}
+                entry = {**entry, **denied}
+    return entry
 
 
 def _claim(said: str, passages: list[str], references: list[str]) -> Body:

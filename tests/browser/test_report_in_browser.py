@@ -24,8 +24,11 @@ pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is no
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    example = runpy.run_path(str(Path(__file__).parents[1] / "report" / "example_run.py"))
-    return write(example["example_run"](), tmp_path_factory.mktemp("report") / "report.html")
+    folder = Path(__file__).parents[1] / "report"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)  # it builds on the example beside it
+        example = runpy.run_path(str(folder / "proven_run.py"))
+    return write(example["proven_run"](), tmp_path_factory.mktemp("report") / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +164,48 @@ def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, 
     assert page.get_by_text("topic 19", exact=True).is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.close()
+
+
+def test_a_mark_on_the_map_opens_its_case(opened):
+    mark = opened.locator("svg.map a[href='#case-14'] path")
+    assert "Retrieval miss: What does a with" in mark.locator("title").text_content()
+
+    mark.click()
+
+    assert opened.locator("#case-14").evaluate("e => e.open")
+    assert opened.locator("#case-14 .measured").first.is_visible()
+
+
+def test_the_keyboard_passes_the_map_s_marks_by(opened):
+    assert opened.evaluate(
+        "[...document.querySelectorAll('svg.map a')].every(a => a.tabIndex === -1)"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_of_the_map_stand_out_from_its_ground(browser, report, scheme):
+    # WCAG 1.4.11: 3 to 1 for what a drawing says.
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(report.as_uri())
+    weak = page.evaluate("""() => {
+      const light = (rgb) => {
+        const [r, g, b] = rgb.match(/[\\d.]+/g).slice(0, 3).map((v) => {
+          const c = v / 255;
+          return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+      };
+      const paper = light(getComputedStyle(document.body).backgroundColor);
+      const ratio = (at) => {
+        const [x, y] = [light(getComputedStyle(at).fill), paper].sort((p, q) => q - p);
+        return x / y;
+      };
+      const keys = [...document.querySelectorAll(".keys .mark")];
+      return [keys.length, keys.filter((at) => ratio(at) < 3).map((at) => at.classList.value)];
+    }""")
+    page.close()
+
+    assert weak == [11, []]
 
 
 def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):

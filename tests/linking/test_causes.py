@@ -36,12 +36,15 @@ class World:
     judge: str = "openai:m"
     judged_relevant: tuple = ()
     faithfulness: str = "scored"
+    sufficient: bool | None = None
+    gold: dict = field(default_factory=dict)
     more: dict = field(default_factory=dict)
 
     def link(self, **changes):
         for name, value in changes.items():
             setattr(self, name, value)
-        case = Case(id="1", question="q", relevant=self.relevant, answerable=self.answerable)
+        gold = self.gold or {"relevant": self.relevant}
+        case = Case(id="1", question="q", answerable=self.answerable, **gold)
         passages = tuple(
             Passage(id=i, text=TEXTS[i], rank=rank) for rank, i in enumerate(self.retrieved, 1)
         )
@@ -84,6 +87,11 @@ class World:
             value = float(self.correct)
             yield Verdict(
                 metric="correctness", status="scored", value=value, label=self.correct, **common
+            )
+        if self.sufficient is not None:
+            value, label = float(self.sufficient), self.sufficient
+            yield Verdict(
+                metric="context_sufficiency", status="scored", value=value, label=label, **common
             )
         if self.judged_relevant:
             said = dict.fromkeys(self.judged_relevant, 1.0)
@@ -130,6 +138,90 @@ def test_a_case_gets_the_cause_its_evidence_shows(world, cause):
     link = world.link()
     assert link.cause == cause, link.reason
     assert link.reason
+
+
+PART = {"retrieved": ("gold", "noise"), "relevant": ("gold", "other")}
+EITHER = {"relevant_any": [["gold"], ["other"]]}
+BOTH = {"relevant_any": [["gold", "other"]]}
+BY_TEXT = {"evidence": [TEXTS["gold"]]}
+
+
+@pytest.mark.parametrize(
+    ("world", "causes"),
+    [
+        # Part of the gold was there.
+        (World(**PART, rests_on="gold", support="unsupported"), "retrieval_miss ignored_context"),
+        (World(**PART, rests_on="gold", correct=False), "retrieval_miss"),
+        (World(**PART, correct=False), "retrieval_miss distracted ignored_context"),
+        (World(**PART, rests_on="gold", correct=True), "fine"),
+        (World(**PART, declined=True), "retrieval_miss"),
+        (World(**PART, declined=True, sufficient=True), "retrieval_miss over_refused"),
+        (
+            World(**PART, support="unsupported", sufficient=True),
+            "retrieval_miss fabricated ignored_context",
+        ),
+        (World(**PART, support="unsupported", sufficient=False), "retrieval_miss ignored_context"),
+        (World(**PART, correct=True, judged_relevant=("noise",)), "gold_hole"),
+        # Of alternatives each suffices, and each is relevant.
+        (World(retrieved=("other", "noise"), gold=EITHER, rests_on="other", correct=True), "fine"),
+        (World(retrieved=("other", "noise"), gold=EITHER, declined=True), "over_refused"),
+        (World(retrieved=("other", "noise"), gold=EITHER, correct=False, rests_on="other"),
+         "ignored_context"),
+        (World(retrieved=("other", "noise"), gold=EITHER, correct=False),
+         "distracted ignored_context"),
+        (World(retrieved=("noise",), gold=EITHER, correct=False),
+         "retrieval_miss should_have_abstained distracted"),
+        (World(retrieved=("other", "noise"), gold=BOTH, rests_on="other", correct=False),
+         "retrieval_miss"),
+        # Evidence is relevant wherever it stands.
+        (World(retrieved=("gold", "noise"), gold=BY_TEXT, rests_on="gold", correct=True), "fine"),
+        (World(retrieved=("gold", "noise"), gold=BY_TEXT, correct=False),
+         "distracted ignored_context"),
+        (World(retrieved=("noise",), gold=BY_TEXT, support="unsupported"),
+         "retrieval_miss should_have_abstained"),
+        (World(correct=True, judged_relevant=("noise",)), "gold_hole"),
+        # A person has judged the passage and found it irrelevant: the gold set has no hole there.
+        (World(gold={"relevant": {"gold": 1, "noise": 0}}, correct=True,
+               judged_relevant=("noise",)), "right_by_memory"),
+        (World(correct=True, support="unsupported"),
+         "retrieval_miss should_have_abstained right_by_memory"),
+        # Whether an answer that was refused was right nobody can say without a reference.
+        (World(retrieved=("gold",), declined=True, correct=False), "over_refused"),
+    ],
+)  # fmt: skip
+def test_every_cause_that_fits_is_named_in_order(world, causes):
+    link = world.link()
+    assert (link.cause, *link.contributing) == tuple(causes.split())
+    assert tuple(link.reasons) == (link.cause, *link.contributing)
+    assert all(link.reasons.values())
+
+
+def test_an_answer_without_a_claim_is_wrong_because_it_ignores_the_context():
+    world = World(retrieved=("gold",), support=None, correct=False)
+    common = {"case_id": "1", "judge": "j"}
+    verdicts = tuple(world._verdicts())
+    skipped = Verdict(
+        metric="faithfulness", status="skipped", reason="the answer makes no claim", **common
+    )
+    case = Case(id="1", question="q", relevant=["gold"])
+    passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
+    trace = Trace(case_id="1", retrieved=passages, answer="It depends.")
+    by_metric = {v.metric: v for v in (*verdicts, skipped)}
+    assert run_link(case, trace, by_metric, k=5).cause == "ignored_context"
+    # Without that verdict the answer may as well be invented.
+    del by_metric["faithfulness"]
+    assert run_link(case, trace, by_metric, k=5).cause == "undecided"
+
+
+def test_the_retrieval_note_explains_a_gold_set_whose_evidence_could_not_be_looked_for():
+    case = Case(id="1", question="q", evidence=[TEXTS["gold"]])
+    trace = Trace(case_id="1", retrieved=(Passage(id="x", rank=1),), prompted=("x",), answer="a")
+    verdict = Verdict(
+        case_id="1", metric="faithfulness", status="scored", value=0.0, label=False, judge="j"
+    )
+    link = run_link(case, trace, {"faithfulness": verdict}, k=5)
+    assert link.cause == "fabricated"
+    assert "no retrieved passage has a text" in link.reason
 
 
 def test_contributing_causes_are_kept_beside_the_primary_one():

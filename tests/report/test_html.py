@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from example_run import HOSTILE, example_run
+from proven_run import LONG_WORD, proven_run
 
 from misslink.errors import InputError
 from misslink.report.html import render, write
@@ -57,7 +58,7 @@ class _Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html():
-    return render(build(example_run()))
+    return render(build(proven_run()))
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,29 @@ def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else(read
         (source,) = read.inline[kind]
         digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
         assert allowed[f"{kind}-src"] == f"'sha256-{digest}'"
+
+
+def test_a_run_of_before_renders_without_the_sections_it_has_nothing_for(html):
+    sections = ("within", "misses", "checklist", "holes", "replay", "whatif", "map")
+    old, new = _Reader(render(build(example_run()))), _Reader(html)
+    links = [value for tag, name, value in old.attributes if (tag, name) == ("a", "href")]
+
+    assert set(sections) <= set(new.ids)
+    assert {one for one in sections if one in old.ids} == {"misses"}  # subtypes are older
+    assert {target[1:] for target in links} <= set(old.ids)
+    assert "confirmed" not in "".join(old.text).replace("confirmed by replay", "")
+
+
+def test_long_words_and_map_titles_are_whole(read):
+    assert "".join(read.text).count(LONG_WORD) >= 5  # group, example, finding, gap, option
+    assert read.tags.count("circle") > 150
+
+
+@pytest.mark.parametrize("part", ["replay", "whatif", "map"])
+def test_each_document_alone_gives_its_section_alone(part):
+    run = example_run().model_copy(update={part: getattr(proven_run(), part)})
+    found = _Reader(render(build(run)))
+    assert {"replay", "whatif", "map"} & set(found.ids) == {part}
 
 
 def test_hostile_text_makes_no_element_and_no_attribute(read):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.report.wording import decimal, estimate_in, percent, plural, shown
+from misslink.report.documents import estimate_in
+from misslink.report.wording import decimal, percent, plural, shown
 from misslink.types import Estimate
 
 MINUS = "\N{MINUS SIGN}"

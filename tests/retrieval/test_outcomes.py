@@ -26,7 +26,7 @@ def test_hit_when_everything_needed_is_in_the_first_k():
 def test_partial_tells_the_rank_of_what_was_cut_off():
     found = outcome(case(relevant={"a": 1, "d": 2}), traced("abcd"), 2)
     assert found.retrieval == "partial"
-    assert found.missed == (Missed(passage_id="d", grade=2, true_rank=4),)
+    assert found.missed == (Missed(passage_id="d", grade=2, true_rank=4, distance=2),)
 
 
 def test_miss_tells_the_rank_found_by_asking_deeper_and_how_deep():
@@ -34,7 +34,7 @@ def test_miss_tells_the_rank_found_by_asking_deeper_and_how_deep():
     found = outcome(case(relevant=["r", "s"]), traced("ab", deeper=deeper, depth=100), 5)
     assert found.retrieval == "miss"
     assert found.missed == (
-        Missed(passage_id="r", true_rank=17, depth=100, score=0.4, text="of r"),
+        Missed(passage_id="r", true_rank=17, depth=100, distance=12, score=0.4, text="of r"),
         Missed(passage_id="s", true_rank=None, depth=100),
     )
 
@@ -74,6 +74,7 @@ def test_missed_evidence_takes_the_id_of_the_passage_that_carries_it():
             grade=2,
             true_rank=2,
             depth=50,
+            distance=1,
             evidence="the needle",
             text="So: the needle.",
         ),

@@ -13,7 +13,7 @@ from misslink.types import Passage
 if TYPE_CHECKING:
     from misslink.capture.recorder import Call
 
-__all__ = ["ask_deeper", "corpora", "corpus_of", "held"]
+__all__ = ["ask_deeper", "corpora", "corpus_of", "held", "run_as_asked"]
 
 
 async def ask_deeper(call: Call, depth: int) -> tuple[list[Any], str | None]:
@@ -63,17 +63,17 @@ async def _ask_again(source: Any, call: Call, depth: int) -> list[Any]:
         at = names.index("k")
         arguments = (*arguments[:at], depth, *arguments[at + 1 :])
         keywords.pop("k")
-    return _documents(await _run(method, *arguments, **keywords))
+    return _documents(await run_as_asked(method, *arguments, **keywords))
 
 
 async def _ask_copy(call: Call, changes: dict[str, Any], drop: str = "") -> list[Any]:
     """Ask a copy, so that the app's own retriever stays as it is while other cases use it."""
     copy = call.source.model_copy(update=changes)
     keywords = {key: value for key, value in call.keywords.items() if key not in ("k", drop)}
-    return _documents(await _run(getattr(copy, call.method), *call.arguments, **keywords))
+    return _documents(await run_as_asked(getattr(copy, call.method), *call.arguments, **keywords))
 
 
-async def _run(method: Any, *arguments: Any, **keywords: Any) -> Any:
+async def run_as_asked(method: Any, *arguments: Any, **keywords: Any) -> Any:
     """Ask the way the app asked: some stores can only be asked one way."""
     if inspect.iscoroutinefunction(method):
         return await method(*arguments, **keywords)
@@ -131,7 +131,7 @@ async def held(source: Any, ids: Sequence[str], id_key: str | None) -> dict[str,
     if type(source).__module__.startswith("langchain_chroma"):
         # Its own way: it looks metadata up, and its get_by_ids fails on a passage without any.
         by = {"ids": list(ids)} if id_key is None else {"where": {id_key: {"$in": list(ids)}}}
-        found = await _run(source.get, **by)
+        found = await run_as_asked(source.get, **by)
         rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
         documents: Any = [
             {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
@@ -140,7 +140,7 @@ async def held(source: Any, ids: Sequence[str], id_key: str | None) -> dict[str,
         return None  # LangChain has no way to look metadata up
     else:
         try:
-            documents = await _run(ask, list(ids))
+            documents = await run_as_asked(ask, list(ids))
         except NotImplementedError:
             return None
     passages = tuple(passage_from(document, id_key=id_key) for document in documents)

@@ -19,7 +19,7 @@ from langchain_core.retrievers import BaseRetriever
 from misslink.capture.models import ModelCall, added, outputs, texts, tokens
 from misslink.types import Usage
 
-__all__ = ["CURRENT", "Call", "Recorder", "install_hook"]
+__all__ = ["CURRENT", "Call", "Recorder", "for_examples", "install_hook"]
 
 CURRENT: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
 _INSIDE: ContextVar[Call | None] = ContextVar("misslink_inside", default=None)
@@ -153,8 +153,7 @@ class Recorder(BaseCallbackHandler):
             arguments=arguments,
             keywords=dict(keywords),
         )
-        for_examples = frame.f_globals.get("__name__", "").startswith(_NO_PASSAGES)
-        self._begin(call, frame, is_listed=not for_examples)
+        self._begin(call, frame, is_listed=not for_examples(frame))
         return call
 
     def end_store_search(self, call: Call | None, found: Any) -> None:
@@ -260,6 +259,11 @@ def install_hook() -> None:
     from langchain_core.tracers.context import register_configure_hook
 
     register_configure_hook(CURRENT, inheritable=True)
+
+
+def for_examples(frame: FrameType) -> bool:
+    """Whether a search called from `frame` looks few-shot examples up."""
+    return str(frame.f_globals.get("__name__", "")).startswith(_NO_PASSAGES)
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:

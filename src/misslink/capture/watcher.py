@@ -192,6 +192,37 @@ class Watcher:
         found = await self.fetch(ids)
         return None if found is None else set(found)
 
+    async def corpus(self, limit: int) -> tuple[Passage, ...] | None:
+        """Everything that the sources the app has searched hold, with the ids retrieval gives.
+
+        Parameters
+        ----------
+        limit : int
+            How many passages are worth having.
+
+        Returns
+        -------
+        tuple of Passage or None
+            Source after source, ``rank`` being the place; of two passages under one id the first.
+            None where it cannot be told: no search was seen, one of the sources cannot be listed
+            or does not list what it gave, or there are more than `limit`.
+        """
+        from misslink.capture.listing import all_listed
+
+        if not self._every_source_known:
+            return None
+        pairs = [(source, self._seen[key].keys()) for key, source in self._sources.items()]
+        return await all_listed(pairs, limit, self.id_key)
+
+    def embeddings(self) -> Any:
+        """The embedding model of the vector stores that the app has searched.
+
+        None where there is none, or several different ones.
+        """
+        from misslink.capture.listing import embeddings_of
+
+        return embeddings_of(self._sources.values())
+
     async def _asked(self, question: str) -> _Outcome:
         began = time.perf_counter()
         try:

@@ -81,6 +81,19 @@ def evaluate(
     input_key: str | None = typer.Option(
         None, "--input-key", help="Key under which the app takes its question."
     ),
+    embedding: str = typer.Option(
+        "app",
+        "--embedding",
+        help="By which misses are measured: app (the app's own), minilm, PROVIDER:MODEL, "
+        "FILE.py:NAME, or none.",
+    ),
+    calibration: Path | None = typer.Option(
+        None,
+        "--calibration",
+        help="What  misslink calibrate --json  found of this judge: the risks are corrected for "
+        "its errors.",
+        show_default=False,
+    ),
     seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a run of other inputs."),
     dry_run: bool = typer.Option(
@@ -131,6 +144,8 @@ def evaluate(
         ledger=ledger,
         id_key=id_key,
         input_key=input_key,
+        embedding=embedding,
+        calibration=calibration,
         terms=Terms(
             base_url=base_url,
             temperature=temperature,

@@ -8,7 +8,17 @@ import sys
 import typer
 
 from misslink import __version__
-from misslink.cli import demo, evaluate, judge, ledger, prompts, report
+from misslink.cli import (
+    demo,
+    diagnose,
+    evaluate,
+    judge,
+    ledger,
+    prompts,
+    replay,
+    report,
+    whatif,
+)
 from misslink.errors import MisslinkError
 
 __all__ = ["main"]
@@ -21,6 +31,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate")(evaluate.evaluate)
+app.command("diagnose")(diagnose.diagnose)
+app.command("replay")(replay.replay)
+app.command("whatif")(whatif.whatif)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.add_typer(judge.app, name="judge")

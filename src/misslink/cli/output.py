@@ -26,7 +26,12 @@ __all__ = [
 ]
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
-_STAGES = {"app": "asking the app", "judge": "asking the judge"}
+_STAGES = {
+    "app": "asking the app",
+    "judge": "asking the judge",
+    "link": "linking",
+    "replaying": "replaying the app",
+}
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -9,6 +9,8 @@ from misslink.types import Cause
 
 __all__ = ["RULES", "causes_of"]
 
+SUFFICIENT = "the judge finds that the passages that were there hold a full answer"
+
 
 def retrieval_miss(facts: Facts) -> str | None:
     """A needed passage never reached the prompt, and the answer is unfaithful or wrong."""
@@ -38,6 +40,8 @@ def over_refused(facts: Facts) -> str | None:
         return "every needed passage reached the prompt, and the app declined to answer"
     if facts.found.retrieval == "none_needed":
         return "the gold set says that there is an answer, and the app declined to give one"
+    if facts.found.retrieval == "partial" and facts.sufficient:
+        return f"{SUFFICIENT}, and the app declined to answer"
     return None
 
 
@@ -56,13 +60,17 @@ def distracted(facts: Facts) -> str | None:
 
 def fabricated(facts: Facts) -> str | None:
     """A claim is not supported although the context was complete."""
-    if facts.found.retrieval not in {"hit", "none_needed"} or facts.answer != "unfaithful":
+    if facts.answer != "unfaithful" or (not facts.answerable and facts.declined is None):
+        return None  # it may as well have declined, and that was right
+    if facts.found.retrieval in {"partial", "miss"}:
+        return f"{SUFFICIENT}, and {_how_bad(facts)}" if facts.sufficient else None
+    if facts.found.retrieval == "unknown":
         return None
     if facts.needed:
         return f"every needed passage was there, and {_how_bad(facts)}"
     if not facts.answerable:
         return f"there was nothing to answer from, and {_how_bad(facts)}"
-    return f"the gold set lists no passage, and {_how_bad(facts)}"
+    return f"{facts.found.note or 'the gold set lists no passage'}, and {_how_bad(facts)}"
 
 
 def ignored_context(facts: Facts) -> str | None:
@@ -77,7 +85,11 @@ def ignored_context(facts: Facts) -> str | None:
     }
     if facts.claims and not used & facts.relevant:
         return "a needed passage reached the prompt, and no supported claim rests on it"
-    if facts.found.retrieval == "hit" and facts.correct is False and not facts.unfaithful:
+    if facts.found.retrieval != "hit" or facts.correct is not False or facts.missing:
+        return None
+    if facts.answer == "unknown":
+        return "every needed passage was there, and the answer is wrong and claims nothing of them"
+    if facts.answer == "faithful":
         return (
             "every needed passage was there, and the answer does not draw the right claim from it"
         )
@@ -90,8 +102,9 @@ def gold_hole(facts: Facts) -> str | None:
         return None
     if facts.found.retrieval not in {"miss", "partial"}:
         return None
+    listed = facts.relevant | facts.case.relevant.keys()  # a grade of 0 is a person's word too
     rests_on = {item.passage_id for claim in facts.claims for item in claim.evidence}
-    unlisted = rests_on & (facts.judged_relevant - facts.relevant)
+    unlisted = rests_on & (facts.judged_relevant - listed)
     if not unlisted:
         return None
     return f"the right answer rests on '{min(unlisted)}', which the gold set does not list"
@@ -99,9 +112,11 @@ def gold_hole(facts: Facts) -> str | None:
 
 def right_by_memory(facts: Facts) -> str | None:
     """The answer is correct although the passage was missing."""
-    if facts.found.retrieval == "miss" and facts.correct is True and facts.answerable:
-        return "the answer is right, and no needed passage reached the prompt"
-    return None
+    if facts.found.retrieval != "miss" or facts.correct is not True or not facts.answerable:
+        return None
+    if gold_hole(facts):
+        return None  # it has its answer from a passage
+    return "the answer is right, and no needed passage reached the prompt"
 
 
 # In the order in which the first that fits is the primary one.
@@ -118,7 +133,20 @@ RULES: tuple[tuple[Cause, Callable[[Facts], str | None]], ...] = (
 
 
 def causes_of(facts: Facts) -> tuple[Cause, dict[Cause, str]]:
-    """Return the primary cause, and the evidence for it and then for each that contributes."""
+    """Name every cause that fits a case.
+
+    Parameters
+    ----------
+    facts : Facts
+
+    Returns
+    -------
+    primary : str
+    reasons : dict of str to str
+        Cause to one sentence of evidence: the primary cause first, then those that contribute, in
+        the order of `RULES`. 'undecided' and 'fine' stand alone: a cause that what is known
+        already shows is named, however much else is missing.
+    """
     fitting = {cause: reason for cause, rule in RULES if (reason := rule(facts))}
     if fitting:
         return next(iter(fitting)), fitting
@@ -127,22 +155,32 @@ def causes_of(facts: Facts) -> tuple[Cause, dict[Cause, str]]:
 
 
 def _without_rule(facts: Facts) -> tuple[Cause, str]:
-    if facts.missing and ("failed" in facts.missing or facts.correct is None):
-        return "undecided", facts.missing
-    if facts.found.retrieval == "unknown":
-        return "undecided", f"what was retrieved is not known: {facts.found.note}"
-    if facts.correct is False:
-        return "undecided", "the answer is wrong, and the gold set lists no passage to say why"
-    if facts.answer == "abstained" and facts.correct is None:
-        return "undecided", "the app declined, and the gold set does not say if it should"
-    return "fine", _fine(facts)
+    doubt = _doubt(facts)
+    return ("undecided", doubt) if doubt else ("fine", _fine(facts))
+
+
+def _doubt(facts: Facts) -> str | None:
+    """What is not known of a case that no rule fits, if it could show a fault."""
+    unseen = facts.found.retrieval == "unknown"
+    retrieval = f"what was retrieved is not known: {facts.found.note}" if unseen else None
+    if facts.declined:
+        if facts.case.expects_answer is None:
+            return "the app declined, and the gold set does not say if it should"
+        return retrieval if facts.answerable else None
+    if facts.missing:
+        return facts.missing
+    if facts.declined is None and not facts.answerable:
+        return "there is no answer, and no verdict says whether the app declined"
+    if facts.correct is False and not unseen:
+        return "the answer is wrong, and the gold set lists no passage to say why"
+    return retrieval
 
 
 def _how_bad(facts: Facts) -> str:
     if facts.declined:
         return "the app declined to answer"
-    if facts.unfaithful:
-        count = len(facts.unfaithful)
+    count = sum(claim.support != "supported" for claim in facts.claims)
+    if count:
         claims = "claim is" if len(facts.claims) == 1 else "claims are"
         return f"{count} of {len(facts.claims)} {claims} not supported by what was there"
     if facts.answer == "unfaithful":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from misslink.linking.calibration import Calibration
 from misslink.retrieval import Outcome, outcome, relevant_ids
 from misslink.types import Case, Claim, Passage, Trace, Verdict
 
@@ -16,7 +17,36 @@ Answer = Literal["faithful", "unfaithful", "abstained", "unknown"]
 
 @dataclass(frozen=True)
 class Facts:
-    """The retrieval outcome, the answer outcome, and the claims between them."""
+    """The retrieval outcome, the answer outcome, and the claims between them.
+
+    Parameters
+    ----------
+    case, trace : Case, Trace
+    found : Outcome
+        What reached the context, and what was missed.
+    context : sequence of Passage
+        What the answer was written from.
+    relevant : frozenset of str
+        Ids of the passages in the context that satisfy a need of any alternative.
+    answer : {'faithful', 'unfaithful', 'abstained', 'unknown'}
+        Unknown where no verdict says so, or where the one that does is uncertain.
+    declined : bool or None
+        Whether the app declined to answer; a blank answer declines.
+    correct : bool or None
+        The label of the correctness verdict, so that a case counts as wrong here exactly where
+        the share of correct answers counts it as wrong. Whether it was right to decline is said
+        by ``declined`` and the gold set, not here.
+    said : sequence of Claim
+        Every claim of the faithfulness verdict, also of an uncertain one.
+    judged_relevant : frozenset of str
+        Passages of which the judge says that they help to answer.
+    sufficient : bool or None
+        Whether the judge finds that the passages hold a full answer. None: it does not say.
+    by_heuristic : bool
+        Whether no LLM and no person stands behind the verdicts.
+    missing : str or None
+        Which verdict is missing or uncertain, and why; None where all that is needed is known.
+    """
 
     case: Case
     trace: Trace
@@ -26,8 +56,9 @@ class Facts:
     answer: Answer
     declined: bool | None
     correct: bool | None
-    claims: tuple[Claim, ...]
+    said: tuple[Claim, ...]
     judged_relevant: frozenset[str]
+    sufficient: bool | None
     by_heuristic: bool
     missing: str | None
 
@@ -43,20 +74,30 @@ class Facts:
 
     @property
     def bad(self) -> bool:
-        """The answer is unfaithful or wrong."""
-        return self.answer == "unfaithful" or self.correct is False
+        """The answer is unfaithful or wrong, or there is none where there should be one."""
+        refused = bool(self.declined) and self.case.expects_answer is True
+        return self.answer == "unfaithful" or self.correct is False or refused
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that a cause may rest on; none of an uncertain verdict."""
+        return self.said if self.answer in {"faithful", "unfaithful"} else ()
 
     @property
     def unfaithful(self) -> tuple[tuple[int, Claim], ...]:
-        """The claims that the context does not support, with their places."""
+        """The claims that the context does not support, with their places in the verdict."""
         return tuple(
-            (index, claim)
-            for index, claim in enumerate(self.claims)
-            if claim.support != "supported"
+            (index, claim) for index, claim in enumerate(self.said) if claim.support != "supported"
         )
 
 
-def gather(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) -> Facts:
+def gather(
+    case: Case,
+    trace: Trace,
+    verdicts: Mapping[str, Verdict],
+    k: int,
+    calibration: Calibration | None = None,
+) -> Facts:
     """Gather the facts of one case.
 
     Parameters
@@ -67,23 +108,15 @@ def gather(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) ->
         By metric; any may be missing.
     k : int
         How many retrieved passages count as context where the prompt was not seen.
+    calibration : Calibration or None
+        The judge held against human labels, on faithfulness or correctness: of that metric, what
+        lies in its uncertain band decides nothing. None: not calibrated, every label is taken.
     """
-    faithfulness = verdicts.get("faithfulness")
-    relevance = verdicts.get("context_relevance")
-    declined = _declined(trace, verdicts.get("abstention"))
-    answer: Answer = "unknown"
-    missing = None
-    if declined:
-        answer = "abstained"
-    elif faithfulness is not None and faithfulness.label is not None:
-        answer = "faithful" if faithfulness.label else "unfaithful"
-    elif faithfulness is None:
-        missing = "no judge was asked"
-    else:
-        missing = f"faithfulness {faithfulness.status}: {faithfulness.reason}"
-    correctness = verdicts.get("correctness")
-    if missing is None and correctness is not None and correctness.status == "failed":
-        missing = f"correctness failed: {correctness.reason}"
+    faithfulness, correctness = verdicts.get("faithfulness"), verdicts.get("correctness")
+    relevance, sufficiency = verdicts.get("context_relevance"), verdicts.get("context_sufficiency")
+    declined = _declined(trace, faithfulness, verdicts.get("abstention"))
+    correct, doubt = _label(correctness, calibration)
+    answer, missing = _answer(trace, faithfulness, declined, correct, calibration)
     context = trace.context(k)
     return Facts(
         case=case,
@@ -93,27 +126,66 @@ def gather(case: Case, trace: Trace, verdicts: Mapping[str, Verdict], k: int) ->
         relevant=frozenset(relevant_ids(case, context)),
         answer=answer,
         declined=declined,
-        correct=_correct(case, declined, verdicts),
-        claims=faithfulness.claims if faithfulness and not declined else (),
+        correct=correct,
+        said=faithfulness.claims if faithfulness and not declined else (),
         judged_relevant=frozenset(
             passage for passage, said in (relevance.passages if relevance else {}).items() if said
         ),
-        by_heuristic=faithfulness is None or faithfulness.judge.startswith("embedded"),
-        missing=missing,
+        sufficient=sufficiency.label if sufficiency else None,
+        by_heuristic=faithfulness is None
+        or any(v.judge.startswith("embedded") for v in (faithfulness, relevance) if v),
+        missing=missing or doubt,
     )
 
 
-def _declined(trace: Trace, abstention: Verdict | None) -> bool | None:
+def _declined(
+    trace: Trace, faithfulness: Verdict | None, abstention: Verdict | None
+) -> bool | None:
     if trace.answer is not None and not trace.answer.strip():
         return True
     said = abstention.parts.get("declined") if abstention else None
+    if said is None and faithfulness and faithfulness.claims:
+        return False  # what only declines makes no claim
     return None if said is None else bool(said)
 
 
-def _correct(case: Case, declined: bool | None, verdicts: Mapping[str, Verdict]) -> bool | None:
-    """Right or wrong; to decline is right exactly where there is nothing to answer."""
-    expected = case.expects_answer
-    if declined is not None and (declined or expected is False):
-        return None if expected is None else declined != expected
-    correctness = verdicts.get("correctness")
-    return correctness.label if correctness else None
+def _answer(
+    trace: Trace,
+    faithfulness: Verdict | None,
+    declined: bool | None,
+    correct: bool | None,
+    calibration: Calibration | None,
+) -> tuple[Answer, str | None]:
+    """What the answer is, and why that is not known where it is not."""
+    if declined:
+        return "abstained", None
+    if faithfulness is None:
+        return "unknown", "no judge was asked whether the answer is faithful"
+    label, doubt = _label(faithfulness, calibration)
+    if label is not None:
+        return "faithful" if label else "unfaithful", None
+    if doubt:
+        return "unknown", doubt
+    # "Yes." claims nothing that could be unfaithful: there is no verdict, and none is missing.
+    claims_nothing = faithfulness.status == "skipped" and declined is False
+    if claims_nothing and correct is not None and trace.unmeasured is None:
+        return "unknown", None
+    return "unknown", f"faithfulness {faithfulness.status}: {faithfulness.reason}"
+
+
+def _label(
+    verdict: Verdict | None, calibration: Calibration | None
+) -> tuple[bool | None, str | None]:
+    """What a verdict says, and why it says nothing where it failed or lies in the band."""
+    if verdict is None:
+        return None, None
+    if verdict.status == "failed":
+        return None, f"{verdict.metric} failed: {verdict.reason}"
+    chance = verdict.probability if verdict.label is not None else None
+    asked = calibration if calibration and calibration.metric == verdict.metric else None
+    if asked and chance is not None and asked.uncertain(chance):
+        return None, (
+            f"{verdict.metric} is not certain: the judge gives it P = {chance:.2f}, where it is "
+            "not to be believed by its calibration"
+        )
+    return verdict.label, None

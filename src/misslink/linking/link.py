@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from misslink.judging.protocol import Judge
+from misslink.linking.calibration import Calibration
 from misslink.linking.causes import causes_of
 from misslink.linking.claims import hold_claims
 from misslink.linking.facts import Facts, gather
@@ -24,6 +25,7 @@ async def link_case(
     missed: Sequence[Missed] | None = None,
     judge: Judge | None = None,
     prompts: Prompts = BUILT_IN,
+    calibration: Calibration | None = None,
 ) -> Link:
     """Name the cause of a case, its missed passages, and what each unfaithful claim needed.
 
@@ -41,8 +43,10 @@ async def link_case(
         Who is asked what the missed passages say of the claims; None: the embedded judge.
     prompts : Prompts
         What the judge reads.
+    calibration : Calibration or None
+        Of the judge: verdicts within its uncertain band decide nothing.
     """
-    facts = gather(case, trace, verdicts, k)
+    facts = gather(case, trace, verdicts, k, calibration)
     cause, reasons = causes_of(facts)
     lost = _missed(facts, k) if missed is None else tuple(missed)
     return Link(

@@ -6,58 +6,76 @@ This is association: cases were not assigned to a miss. Replay is what turns it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
+from misslink.linking.calibration import Calibration
+from misslink.linking.strata import IsBad, adjusted, corrected_table, dose_response, table_of
 from misslink.stats import attributable_fraction, proportion, risk_difference, risk_ratio
-from misslink.types import Cause, Estimate, Link
+from misslink.types import Case, Cause, Estimate, Link
 
 __all__ = ["summarise"]
 
-Cell = Literal["miss_bad", "miss_good", "hit_bad", "hit_good", "left_out"]
+_UNFAITHFUL = {"faithful": False, "unfaithful": True}
 
 
-def summarise(links: Sequence[Link], *, seed: int = 0) -> dict[str, Any]:
+def summarise(
+    links: Sequence[Link],
+    *,
+    cases: Sequence[Case] = (),
+    seed: int = 0,
+    calibration: Calibration | None = None,
+) -> dict[str, Any]:
     """Return the 2 x 2 table, the risks and the causes, as ``summary.json`` holds them.
 
     A *miss* is a case with relevant passages of which none reached the prompt; a partial hit
-    counts as a hit. Cases that need no passage, whose retrieval was not seen, or whose answer has
-    no verdict are left out and counted. The same numbers for wrong answers stand under ``wrong``.
+    counts as a hit, and ``dose_response`` shows it apart. Cases that need no passage, whose
+    retrieval was not seen, or whose answer has no verdict are left out and counted. The same
+    numbers for wrong answers stand under ``wrong``.
 
     Parameters
     ----------
     links : sequence of Link
         May be empty; every estimate then says why it is missing.
+    cases : sequence of Case
+        The gold set, for its categories; a link of a case that is not in it has none.
     seed : int
         Of the intervals that are drawn.
+    calibration : Calibration or None
+        How often the judge errs; used where it is of faithfulness. None: it was not measured, and
+        ``corrected`` is None.
     """
-    unfaithful = {"faithful": False, "unfaithful": True}
+    category_of = {case.id: case.category for case in cases}
     causes = Counter(link.cause for link in links)
+    fits = calibration is not None and calibration.metric == "faithfulness"
+    table, _ = table_of(links, _unfaithful)
     return {
-        **_risks(links, lambda link: unfaithful.get(link.answer), "unfaithful", "faithful", seed),
+        **_risks(links, category_of, _unfaithful, ("unfaithful", "faithful"), seed),
+        "corrected": corrected_table(table, calibration, seed) if calibration and fits else None,
         "causes": {cause: causes[cause] for cause in get_args(Cause) if causes[cause]},
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
-        "wrong": _risks(
-            links,
-            lambda link: None if link.correct is None else not link.correct,
-            "wrong",
-            "right",
-            seed,
-        ),
+        "wrong": _risks(links, category_of, _wrong, ("wrong", "right"), seed),
     }
+
+
+def _unfaithful(link: Link) -> bool | None:
+    return _UNFAITHFUL.get(link.answer)
+
+
+def _wrong(link: Link) -> bool | None:
+    return None if link.correct is None else not link.correct
 
 
 def _risks(
     links: Sequence[Link],
-    is_bad: Callable[[Link], bool | None],
-    bad_name: str,
-    good_name: str,
+    category_of: Mapping[str, str | None],
+    is_bad: IsBad,
+    names: tuple[str, str],
     seed: int,
 ) -> dict[str, Any]:
-    cells = Counter(_cell(link, is_bad(link)) for link in links)
-    miss_bad, miss_good = cells["miss_bad"], cells["miss_good"]
-    hit_bad, hit_good = cells["hit_bad"], cells["hit_good"]
+    (miss_bad, miss_good, hit_bad, hit_good), left_out = table_of(links, is_bad)
+    bad_name, good_name = names
     misses, hits = miss_bad + miss_good, hit_bad + hit_good
     estimates: dict[str, Estimate] = {
         "risk_given_miss": proportion(miss_bad, misses),
@@ -77,15 +95,9 @@ def _risks(
             f"miss_{good_name}": miss_good,
             f"hit_{bad_name}": hit_bad,
             f"hit_{good_name}": hit_good,
-            "left_out": cells["left_out"],
+            "left_out": left_out,
         },
         **{name: estimate.model_dump() for name, estimate in estimates.items()},
+        "adjusted": adjusted(links, category_of, is_bad, names, seed),
+        "dose_response": dose_response(links, is_bad),
     }
-
-
-def _cell(link: Link, bad: bool | None) -> Cell:
-    if bad is None or link.retrieval in {"none_needed", "unknown"}:
-        return "left_out"
-    if link.retrieval == "miss":
-        return "miss_bad" if bad else "miss_good"
-    return "hit_bad" if bad else "hit_good"

@@ -16,6 +16,7 @@ from misslink.judging.terms import Terms
 from misslink.linking import summarise
 from misslink.manifest import manifest, shown_path
 from misslink.pipeline import stages
+from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
 from misslink.retrieval import score
@@ -60,6 +61,8 @@ async def evaluate_async(
     ledger: str | Path | None = LEDGER,
     id_key: str | None = None,
     input_key: str | None = None,
+    embedding: Any = "app",
+    calibration: str | Path | None = None,
     terms: Terms | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -93,6 +96,12 @@ async def evaluate_async(
         Metadata key that holds a passage's id; ``Document.id`` by default.
     input_key : str or None
         Key under which the app takes its question; found by itself in most apps.
+    embedding : str or Embeddings
+        By which misses are measured: 'app' (that of the app's own vector store, where it has one),
+        'minilm', 'PROVIDER:MODEL', 'file.py:name', a LangChain embedding, or 'none'.
+    calibration : path or None
+        What ``misslink calibrate --json`` found of this judge. The risks are then corrected for
+        its errors, and verdicts within its uncertain band decide nothing.
     terms : Terms or None
         On what terms the judge is asked: its address and key, how often, how fast, for how much.
     seed : int
@@ -127,6 +136,8 @@ async def evaluate_async(
         ledger=ledger,
         id_key=id_key,
         input_key=input_key,
+        embedding=embedding,
+        calibration=calibration,
         terms=terms or Terms(),
         seed=seed,
         overwrite=overwrite,
@@ -141,11 +152,15 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
     async with stages.given(options) as line:
         if line.judge:
             await line.judge.reachable()
-        seen = await stages.capture(line, tick)
+        caught = await stages.capture(line, tick)
+        seen = caught.traces
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
         verdicts = await stages.judge(line, seen, tick)
-        links = await stages.link(line, seen, verdicts)
+        async with surroundings(options, caught.watcher) as around:
+            measured = await around.measured(line.gold.cases, seen, options)
+            links = await stages.link(line, seen, verdicts, measured, tick)
+            shown = await around.map(line.gold.cases, seen, links, seed)
         level_of = {metric.name: metric.level for metric in line.metrics}
         about = {
             "goldset": shown_path(line.gold.name),
@@ -170,7 +185,12 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "judge_note": about["judge_note"],
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
-                "link": summarise(links, seed=seed),
+                "link": summarise(
+                    links, cases=line.gold.cases, seed=seed, calibration=line.calibration
+                ),
+                "diagnosis": diagnosis(
+                    line.gold.cases, seen, verdicts, links, measured, around, scores, options
+                ),
                 "lower_is_better": lower_is_better(line.metrics),
                 "coverage": coverage(verdicts, level_of),
                 "repeats": repetition(verdicts, level_of, seed=seed),
@@ -178,6 +198,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "usage": line.judge.usage() if line.judge else _NOTHING,
                 "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
             },
+            map=shown,
         )
         if line.staging:
             line.staging.publish(run, run.html)

@@ -41,6 +41,8 @@ class Options:
     ledger: str | Path | None = LEDGER
     id_key: str | None = None
     input_key: str | None = None
+    embedding: Any = "app"
+    calibration: str | Path | None = None
     terms: Terms = field(default_factory=Terms)
     seed: int = 0
     overwrite: bool = False
@@ -66,3 +68,10 @@ class Options:
             return self.spec
         named = self.app if hasattr(self.app, "__qualname__") else type(self.app)
         return f"{named.__module__}.{named.__qualname__}"
+
+    @property
+    def embedding_name(self) -> str:
+        """What the embedding that misses are measured by is called."""
+        if isinstance(self.embedding, str):
+            return self.embedding
+        return f"{type(self.embedding).__module__}.{type(self.embedding).__qualname__}"

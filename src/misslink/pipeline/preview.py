@@ -27,5 +27,5 @@ async def forecast_async(options: Options, progress: Progress | None = None) -> 
     from misslink.judging.forecast import forecast
 
     async with stages.given(options) as line:
-        traces = await stages.capture(line, progress or (lambda *_: None))
-        return await forecast(line.subjects(traces), line.metrics, line.judge)
+        caught = await stages.capture(line, progress or (lambda *_: None))
+        return await forecast(line.subjects(caught.traces), line.metrics, line.judge)

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_tr
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
-from misslink.linking import link_case
+from misslink.linking import Calibration, Measured, link_case
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
@@ -25,7 +25,7 @@ from misslink.registry import judged_metrics
 from misslink.retrieval import still_wanted
 from misslink.types import Case, Link, Trace, Verdict
 
-__all__ = ["Given", "capture", "given", "judge", "link"]
+__all__ = ["Caught", "Given", "capture", "given", "judge", "link"]
 
 _log = logging.getLogger(__name__)
 _DIGITS = 16  # of a hash: enough to tell two apart, and to read
@@ -40,6 +40,7 @@ class Given:
     app: Any
     brought: Mapping[str, Trace] | None
     judge: Opened | None
+    calibration: Calibration | None
     metrics: tuple[JudgedMetric, ...]
     prompts: Prompts
     settings: Mapping[str, Any]
@@ -51,6 +52,14 @@ class Given:
         """Each case with its trace, in the gold set's order."""
         for case in self.gold.cases:
             yield Subject(case, traces[case.id], self.options.k, self.prompts)
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A trace for every case, and who watched the app; None where the traces were brought."""
+
+    traces: dict[str, Trace]
+    watcher: Watcher | None = None
 
 
 @asynccontextmanager
@@ -67,6 +76,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
     if options.traces is not None:
         brought = match_traces(read_traces(options.traces), gold)
     prompts = Prompts.of(options.terms.prompts)
+    calibration = Calibration.read(options.calibration) if options.calibration else None
     app = load_app(options.spec) if options.spec else options.app
     async with AsyncExitStack() as held:
         judge = open_judge(
@@ -89,6 +99,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
                 "traces": None if brought is None else content_hash(brought)[:_DIGITS],
                 "repeats": options.terms.repeats,
                 "context_length": options.terms.context_length,
+                "calibration": None if calibration is None else content_hash(asdict(calibration)),
                 "judge_identity": judge and judge.identity,
                 "prompts": {ref.name: ref.sha256[:_DIGITS] for ref in refs},
             }
@@ -113,6 +124,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
             app=app,
             brought=brought,
             judge=judge,
+            calibration=calibration,
             metrics=_judged_metrics(),
             prompts=prompts,
             settings=settings,
@@ -122,10 +134,17 @@ async def given(options: Options) -> AsyncIterator[Given]:
         )
 
 
-async def capture(line: Given, tick: Progress) -> dict[str, Trace]:
+async def capture(line: Given, tick: Progress) -> Caught:
     """Return a trace for every case: brought, or of the app, whose retriever is asked deeper."""
-    seen = line.brought if line.brought is not None else await _watched(line, tick)
-    return {case.id: seen.get(case.id) or _no_trace(case) for case in line.gold.cases}
+    watcher = None
+    if line.brought is None:
+        options = line.options
+        watcher = Watcher(
+            line.app, id_key=options.id_key, depth=options.depth, input_key=options.input_key
+        )
+    seen = await _watched(line, watcher, tick) if watcher else line.brought or {}
+    traces = {case.id: seen.get(case.id) or _no_trace(case) for case in line.gold.cases}
+    return Caught(traces, watcher)
 
 
 async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> list[Verdict]:
@@ -148,7 +167,11 @@ async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> lis
 
 
 async def link(
-    line: Given, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]
+    line: Given,
+    traces: Mapping[str, Trace],
+    verdicts: Sequence[Verdict],
+    measured: Measured,
+    tick: Progress,
 ) -> list[Link]:
     """Say of every case why it failed, or that it did not."""
     by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in line.gold.cases}
@@ -156,17 +179,28 @@ async def link(
         by_case[verdict.case_id][verdict.metric] = verdict
 
     async def link_one(case: Case) -> Link:
-        return await link_case(case, traces[case.id], by_case[case.id], line.options.k)
+        return await link_case(
+            case,
+            traces[case.id],
+            by_case[case.id],
+            line.options.k,
+            missed=measured.missed.get(case.id),
+            judge=line.judge,
+            prompts=line.prompts,
+            calibration=line.calibration,
+        )
 
-    return await each(line.gold.cases, link_one, line.options.concurrency, lambda *_: None)
+    return await each(
+        line.gold.cases,
+        link_one,
+        line.options.concurrency,
+        lambda done, total: tick("link", done, total),
+    )
 
 
-async def _watched(line: Given, tick: Progress) -> dict[str, Trace]:
+async def _watched(line: Given, watcher: Watcher, tick: Progress) -> dict[str, Trace]:
     """Run the app for every case, and ask its retriever deeper for what it missed."""
     options, gold = line.options, line.gold
-    watcher = Watcher(
-        line.app, id_key=options.id_key, depth=options.depth, input_key=options.input_key
-    )
     staging = line.staging if options.spec else None
     kept = staging.kept if staging else {}
     if kept:
@@ -214,6 +248,7 @@ def _settings(options: Options, judge: Opened | None) -> dict[str, Any]:
         "depth": options.depth,
         "id_key": options.id_key,
         "input_key": options.input_key,
+        "embedding": options.embedding_name,
         "seed": options.seed,
     }
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from misslink.report.documents import estimate_in, mapping_in
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
-from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown
+from misslink.report.wording import Shown, plural, shown
 from misslink.types import Estimate, Run
 
 __all__ = ["CauseRow", "Cross", "Headline", "causes", "crosses", "headline"]

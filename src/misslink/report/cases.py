@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
+from misslink.report.replayed import case_replays
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
@@ -31,8 +32,22 @@ class VerdictRow:
 
 
 @dataclass(frozen=True)
+class CauseEvidence:
+    """A cause of one case with what put the case there."""
+
+    label: str
+    words: str
+    primary: bool
+    failure: bool
+
+
+@dataclass(frozen=True)
 class CaseEntry:
-    """One case of the run, by its place in the gold set (``number``, from 1)."""
+    """One case of the run, by its place in the gold set (``number``, from 1).
+
+    ``evidence`` holds all its causes, the primary one first; where the run gives none a cause
+    (older runs), ``contributing`` names the others.
+    """
 
     number: int
     anchor: str
@@ -42,7 +57,9 @@ class CaseEntry:
     cause_label: str
     contributing: tuple[str, ...]
     reason: str
+    evidence: tuple[CauseEvidence, ...]
     basis: str
+    replays: tuple[str, ...]
     failure: bool
     outcome: str
     category: str
@@ -72,11 +89,13 @@ def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in run.verdicts:
         verdicts.setdefault(verdict.case_id, []).append(verdict)
+    replays = case_replays(run)
     severity = {cause: place for place, cause in enumerate(CAUSES)}
     keyed = []
     for number, case in enumerate(run.cases, 1):
         link, said = links.get(case.id), verdicts.get(case.id, [])
-        entry = _entry(number, case, traces.get(case.id), link, said, k)
+        again = replays.get(case.id, ())
+        entry = _entry(number, case, traces.get(case.id), link, said, again, k)
         faithfulness = _of(said, "faithfulness")
         value = faithfulness.value if faithfulness is not None else None
         keyed.append(
@@ -92,6 +111,7 @@ def _entry(
     trace: Trace | None,
     link: Link | None,
     verdicts: Sequence[Verdict],
+    replays: tuple[str, ...],
     k: int,
 ) -> CaseEntry:
     from misslink.retrieval import outcome, relevant_ids  # brings numpy
@@ -111,9 +131,15 @@ def _entry(
         question=case.question,
         cause=link.cause if link else "",
         cause_label=CAUSES[link.cause].label if link else "Not linked",
-        contributing=tuple(CAUSES[cause].label for cause in link.contributing) if link else (),
+        contributing=(
+            tuple(CAUSES[cause].label for cause in link.contributing if cause not in link.reasons)
+            if link
+            else ()
+        ),
         reason=link.reason if link else "There is no link for this case: no judge was asked.",
+        evidence=_evidence(link),
         basis="confirmed by replay" if link and link.basis == "replayed" else "",
+        replays=replays,
         failure=link is not None and link.cause in FAILURES,
         outcome=_outcome(link),
         category=case.category or "",
@@ -130,6 +156,16 @@ def _entry(
         error=(trace.error or "") if trace else "",
         latency=f"{trace.latency_s:.1f} s" if trace and trace.latency_s is not None else "",
         raws=_raws(verdicts),
+    )
+
+
+def _evidence(link: Link | None) -> tuple[CauseEvidence, ...]:
+    """Every cause with its evidence, the primary one first, whatever order the run has."""
+    if link is None:
+        return ()
+    return tuple(
+        CauseEvidence(CAUSES[cause].label, words, cause == link.cause, cause in FAILURES)
+        for cause, words in sorted(link.reasons.items(), key=lambda item: item[0] != link.cause)
     )
 
 

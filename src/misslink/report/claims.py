@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from misslink.report.glossary import RELATIONS, SUBTYPES
+from misslink.report.missed import MissDetail, distance_words, miss_details
 from misslink.report.spans import Piece, Span, pieces, place
 from misslink.report.wording import decimal
 from misslink.types import Claim, ClaimLink, Link, Missed, Passage, Trace
@@ -41,7 +42,10 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class PassageRow:
-    """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest."""
+    """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest.
+
+    ``details`` are what was measured of a missed one.
+    """
 
     anchor: str
     id: str
@@ -52,6 +56,7 @@ class PassageRow:
     pieces: tuple[Piece, ...]
     preview: str
     open: bool
+    details: tuple[MissDetail, ...] = ()
 
 
 class Spots:
@@ -133,6 +138,7 @@ class Spots:
             pieces=pieces(text, spans + self._needed.get(name, [])),
             preview=_preview(text),
             open=True,
+            details=miss_details(ones),
         )
 
     def _quote(self, index: int, which: int, claim: Claim) -> Pointer:
@@ -151,7 +157,7 @@ class Spots:
 
     def _need(self, link: ClaimLink) -> Pointer:
         missed = self._missed.get(link.passage_id)
-        words = f"{RELATIONS[link.relation]}, says {link.by}"
+        words = _relation(link)
         if missed is None:
             return Pointer("", f"missed passage {link.passage_id}", words, link.quote or "")
         place_in_list = list(self._missed).index(link.passage_id) + 1
@@ -162,7 +168,9 @@ class Spots:
             target = f"{target}-quote-{len(spans) + 1}"
             back = f"{self._anchor}-claim-{link.index + 1}"
             spans.append(Span(*spot, "needed", target, back, link.index + 1))
-        return Pointer(target, self._rank(missed[0]), words, link.quote or "")
+        far = distance_words(link.distance if link.distance is not None else missed[0].distance)
+        where = f"{self._rank(missed[0])}, {far}" if far else self._rank(missed[0])
+        return Pointer(target, where, words, link.quote or "")
 
     def _rank(self, missed: Missed) -> str:
         passage = self._passages.get(missed.passage_id)
@@ -176,6 +184,16 @@ class Spots:
         if missed.depth:
             return f"not within the first {missed.depth}"
         return "rank not known, the retriever was not asked deeper"
+
+
+def _relation(link: ClaimLink) -> str:
+    """What the passage would have said of the claim, by whom, and how sure that is."""
+    said = RELATIONS[link.relation]
+    if link.by:
+        said += f", says {link.by}"
+    if link.probability is not None:
+        said += f", P(supports) {decimal(link.probability)}"
+    return said
 
 
 def _fits(claim: Claim, answer: str) -> bool:

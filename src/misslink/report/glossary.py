@@ -8,11 +8,14 @@ __all__ = [
     "ANSWERS",
     "CAUSES",
     "FAILURES",
+    "INTERVENTIONS",
+    "MEASURED",
     "RELATIONS",
     "RETRIEVALS",
     "SUBTYPES",
     "CauseWords",
     "metric_words",
+    "term_words",
 ]
 
 
@@ -113,6 +116,77 @@ SUBTYPES = {
     "vocabulary_mismatch": "worded differently from the question",
     "domain_mismatch": "from a domain the embeddings do not know",
     "split_evidence": "its evidence is split over two chunks",
+    "duplicate_crowding": "crowded out by near-duplicates",
+}
+# What replay changed, beside what the run had observed and an unchanged rerun.
+INTERVENTIONS = {
+    "observed": "as the run observed it",
+    "unchanged": "run again unchanged",
+    "first": "needed passage first",
+    "last": "needed passage last",
+    "alone": "needed passage alone",
+    "without_noise": "without the irrelevant passages",
+}
+# What was measured of a missed passage; see types.Missed.
+MEASURED = {
+    "cosine": "cosine to the question",
+    "cosine_kth": "cosine of the last passage given",
+    "cosine_percentile": "known pairs with a lower cosine",
+    "shared_stems": "question's words that it holds",
+    "shared_stems_percentile": "known pairs that share fewer words",
+    "dense_rank": "rank by embedding",
+    "bm25_rank": "rank by words (BM25)",
+    "pool": "passages ranked",
+    "duplicates_in_context": "near-duplicates in the context",
+}
+_TERMS: dict[str, dict[str, str]] = {
+    "adjusted": {
+        "adjusted": "Pooled over groups by the weights of Mantel and Haenszel: what is left of "
+        "the difference when only cases of the same group are compared.",
+        "Simpson's paradox": "The groups say one thing and all cases together another, because "
+        "the groups differ both in how often they are missed and in how often they are answered "
+        "badly.",
+    },
+    "doses": {
+        "by recall": "How often answers are bad when none, some or all of the needed passages "
+        "arrived. A link that is causal usually falls from step to step.",
+    },
+    "corrected": {
+        "corrected": "What the numbers would be with a judge that makes no mistake, by the "
+        "sensitivity and specificity that human labels gave. The intervals are wider because "
+        "those are estimates too.",
+        "sensitivity, specificity": "Share of faithful answers that the judge calls faithful, "
+        "and of unfaithful ones that it calls unfaithful.",
+    },
+    "misses": {
+        "true rank": "Where the retriever puts a missed passage when it is asked deeper, counted "
+        "from 1.",
+        "distance": "How many ranks lie between a missed passage and the last one that counts.",
+        "cosine": "Similarity of two texts by the embedding, 1 for the same direction, near 0 "
+        "for unrelated texts. Compare it within a run; it has no scale of its own.",
+        "BM25": "A search by words: rare words that question and passage share weigh most.",
+    },
+    "checks": {
+        "AUROC": "How well a score tells two groups apart: 1 always, 0.5 as a coin does.",
+    },
+    "replay": {
+        "confirmed": "Share of replayed cases whose answer turned from bad to good when only the "
+        "context was mended, and stayed bad when nothing was.",
+        "flaky": "Share of cases whose answer turns when it is written again from the same "
+        "passages.",
+        "causal attributable fraction": "Share of bad answers (unfaithful, or wrong by the "
+        "reference) that are avoided when missed passages are handed over: measured by doing it, "
+        "not read off a table.",
+    },
+    "whatif": {
+        "unfaithful answers avoided": "A forecast: cases that an option turns from miss to hit, "
+        "or back, times the risks of each. A count of this run's cases; below 0 means more "
+        "unfaithful answers.",
+        "p (Holm)": "How easily chance alone gives such a difference, corrected for the number "
+        "of options tried. Below 0.05 counts as a difference.",
+        "context tokens": "How long the prompt's passages become, at about four characters a "
+        "token.",
+    },
 }
 
 _METRICS = {
@@ -157,3 +231,14 @@ def metric_words(name: str) -> str:
     base, _, k = name.partition("@")
     words = _METRICS.get(base, "")
     return words.replace("first k", f"first {k}") if k else words
+
+
+def term_words(section: str) -> tuple[tuple[str, str], ...]:
+    """Words and their meaning that a reader of `section` needs; none where it has none of its own.
+
+    Examples
+    --------
+    >>> [term for term, _ in term_words("checks")]
+    ['AUROC']
+    """
+    return tuple(_TERMS.get(section, {}).items())

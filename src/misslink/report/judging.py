@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.wording import Shown, estimate_in, mapping_in, plural, shown
+from misslink.report.documents import count_in, estimate_in, mapping_in
+from misslink.report.wording import Shown, plural, shown
 from misslink.types import Run
 
 __all__ = ["RepeatRow", "judging_notes", "repeat_rows"]
@@ -50,12 +51,12 @@ def _asked(run: Run) -> Iterator[str]:
     usage = mapping_in(run.summary.get("usage"))
     if not usage:
         return
-    calls, kept = (_count(usage, name) for name in ("calls", "from_ledger"))
+    calls, kept = (count_in(usage, name) for name in ("calls", "from_ledger"))
     tokens = ""
     if usage.get("prompt_tokens") is not None and calls:
         tokens = (
-            f", {_count(usage, 'prompt_tokens'):,} prompt and"
-            f" {_count(usage, 'completion_tokens'):,} completion tokens"
+            f", {count_in(usage, 'prompt_tokens'):,} prompt and"
+            f" {count_in(usage, 'completion_tokens'):,} completion tokens"
         )
     cost = usage.get("cost")
     paid = f", cost {cost:.4g}" if isinstance(cost, int | float) and calls else ""
@@ -73,7 +74,7 @@ def _asked(run: Run) -> Iterator[str]:
             f"All replies behind this run, whenever they were paid for: {prompt:,} prompt and "
             f"{completion:,} completion tokens."
         )
-    left = _count(usage, "not_asked")
+    left = count_in(usage, "not_asked")
     if left:
         yield (
             f"Questions not put: {left:,}, because the budget or the time of the run "
@@ -141,7 +142,7 @@ def _repeats(run: Run) -> Iterator[str]:
     rows = {row.metric: row.flips.text for row in repeat_rows(run) if row.flips.measured}
     told = [f"{metric} {rows[metric]}" for metric in _TOLD if metric in rows]
     if rows:
-        put = _count(mapping_in(run.summary.get("repeats")), "samples")
+        put = count_in(mapping_in(run.summary.get("repeats")), "samples")
         which = f"; verdicts that were not unanimous: {'; '.join(told)}" if told else ""
         yield f"Each question was put {put} times{which}."
 
@@ -151,8 +152,3 @@ def _abilities(abilities: Mapping[str, JsonValue]) -> Iterator[str]:
         yield "The judge's server takes no answer schema; it stood in the prompt and cost tokens."
     if abilities.get("gives_logprobs") is False:
         yield "The judge gives no log-probabilities, so its verdicts carry no probability."
-
-
-def _count(mapping: Mapping[str, JsonValue], name: str) -> int:
-    value = mapping.get(name)
-    return value if isinstance(value, int) else 0

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.wording import Shown, estimate_in, mapping_in, shown
+from misslink.report.documents import estimate_in, mapping_in
+from misslink.report.wording import Shown, shown
 from misslink.types import Run
 
 __all__ = [

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePath
 
 from pydantic import JsonValue
 
+from misslink.report.adjusted import Adjusted, Corrected, Dose, adjusted, corrected, doses
 from misslink.report.association import (
     CauseRow,
     Cross,
@@ -21,11 +22,17 @@ from misslink.report.association import (
     headline,
 )
 from misslink.report.cases import CaseEntry, case_entries
-from misslink.report.glossary import metric_words
+from misslink.report.diagnosis import Checklist, Holes, checklist, holes
+from misslink.report.documents import mapping_in
+from misslink.report.glossary import metric_words, term_words
 from misslink.report.judging import RepeatRow, judging_notes, repeat_rows
+from misslink.report.missed import SubtypeRow, subtype_rows
 from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
+from misslink.report.replayed import Proof, Replayed, proof, replayed
 from misslink.report.sankey import Flow, flow
-from misslink.report.wording import mapping_in, plural
+from misslink.report.scatter import Scatter, scatter
+from misslink.report.whatif import WhatIf, whatif
+from misslink.report.wording import plural
 from misslink.types import Run
 
 __all__ = ["Badge", "Page", "build"]
@@ -43,6 +50,27 @@ class Badge:
 
 
 @dataclass(frozen=True)
+class Proven:
+    """What goes beyond the crude link; empty or None where the run does not hold it."""
+
+    adjusted: tuple[Adjusted, ...]
+    doses: tuple[Dose, ...]
+    corrected: Corrected | None
+    misses: tuple[SubtypeRow, ...]
+    checks: Checklist | None
+    holes: Holes | None
+    replay: Replayed | None
+    whatif: WhatIf | None
+    map: Scatter | None
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """The words that a reader of these sections needs, with their meaning."""
+        present = [field.name for field in fields(self) if getattr(self, field.name)]
+        return tuple(term for section in present for term in term_words(section))
+
+
+@dataclass(frozen=True)
 class Page:
     """All of the report; texts are as their writers left them, so escape them."""
 
@@ -50,10 +78,12 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     badge: Badge
     headline: Headline
+    proof: Proof | None
     numbers: tuple[Number, ...]
     flow: Flow | None
     crosses: tuple[Cross, ...]
     causes: tuple[CauseRow, ...]
+    proven: Proven
     levels: tuple[Level, ...]
     slices: tuple[Slices, ...]
     cases: tuple[CaseEntry, ...]
@@ -83,12 +113,14 @@ def build(run: Run) -> Page:
     return Page(
         title=_title(run.manifest),
         facts=_facts(run),
-        badge=_badge(run.manifest),
+        badge=_badge(run),
         headline=headline(run),
+        proof=proof(run),
         numbers=numbers(run, _k(run)),
         flow=flow(run.links),
         crosses=crosses(run),
         causes=causes(run),
+        proven=_proven(run),
         levels=found,
         slices=slices(run),
         cases=case_entries(run, _k(run)),
@@ -97,6 +129,20 @@ def build(run: Run) -> Page:
         metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
         manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),
+    )
+
+
+def _proven(run: Run) -> Proven:
+    return Proven(
+        adjusted=adjusted(run),
+        doses=doses(run),
+        corrected=corrected(run),
+        misses=subtype_rows(run),
+        checks=checklist(run),
+        holes=holes(run),
+        replay=replayed(run),
+        whatif=whatif(run),
+        map=scatter(run),
     )
 
 
@@ -120,13 +166,22 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _badge(manifest: Mapping[str, JsonValue]) -> Badge:
+def _badge(run: Run) -> Badge:
+    manifest = run.manifest
     judge = _text(manifest, "judge", "")
     note = _text(manifest, "judge_note", "")
     if not judge:
         return Badge("judge not recorded", note, warns=True)
     if judge == "none":
         return Badge("no judge", note or "Only retrieval was measured.", warns=False)
+    known = corrected(run)
+    if known is not None and known.sensitivity.measured and known.specificity.measured:
+        usual = (
+            "Held against human labels, it calls "
+            f"{known.sensitivity.brief} of faithful answers faithful and "
+            f"{known.specificity.brief} of unfaithful ones unfaithful."
+        )
+        return Badge("compared with human labels", f"{usual} {note}".rstrip(), warns=False)
     if judge.startswith("embedded"):
         usual = "It weighs shared words and numbers; it does not understand the text."
         return Badge("heuristic judge", note or usual, warns=True)

@@ -5,10 +5,8 @@ What could not be measured is written as "not measured" with its reason, never a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from pydantic import JsonValue, ValidationError
 
 from misslink.types import Estimate
 
@@ -17,27 +15,38 @@ __all__ = [
     "Bar",
     "Shown",
     "decimal",
-    "estimate_in",
-    "mapping_in",
+    "in_short",
+    "p_value",
     "percent",
+    "plain_number",
     "plural",
     "shown",
+    "shown_difference",
 ]
 
 MISSING = "not measured"
 _MINUS = "\u2212"
 # Ranking means are read as decimals by the people who use them; everything else is a share.
 _DECIMAL = ("mrr", "ndcg", "map", "bpref", "rbp")
-_UNITS = {"risk_difference": "points", "risk_ratio": "ratio"}
+_UNITS = {
+    "risk_difference": "points",
+    "risk_ratio": "ratio",
+    "unfaithful_avoided": "count",
+    "context_tokens": "count",
+}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval drawn on an axis from 0 to 100: ``x`` of its value and of its two ends."""
+    """An interval drawn on an axis from 0 to 100: ``x`` of its value and of its two ends.
+
+    ``signed``: the axis runs from -1 to 1, and its middle, 50, is no difference.
+    """
 
     value: float
     low: float
     high: float
+    signed: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,10 +104,25 @@ def shown(name: str, estimate: Estimate) -> Shown:
     >>> shown("recall@5", Estimate.missing("no case has a relevant passage")).text
     'not measured: no case has a relevant passage'
     """
+    return _written(name, estimate, _unit(name))
+
+
+def shown_difference(name: str, estimate: Estimate) -> Shown:
+    """Write the difference of two values of the metric `name`, with its sign.
+
+    Examples
+    --------
+    >>> found = Estimate(value=0.081, low=0.03, high=0.13, n=87, method="bootstrap")
+    >>> shown_difference("recall@5", found).brief, shown_difference("mrr", found).brief
+    ('+8 points [3, 13]', '+0.08 [0.03, 0.13]')
+    """
+    return _written(name, estimate, "gain" if _unit(name) == "decimal" else "points")
+
+
+def _written(name: str, estimate: Estimate, unit: str) -> Shown:
     reason = estimate.reason or ""
     if estimate.value is None:
         return Shown(name, MISSING, "", estimate.n, reason, estimate.method, None)
-    unit = _unit(name)
     value, bare = _WRITERS[unit]
     ends = [None if end is None else bare(end) for end in (estimate.low, estimate.high)]
     if ends == [None, None]:
@@ -112,7 +136,7 @@ def shown(name: str, estimate: Estimate) -> Shown:
         n=estimate.n,
         reason=reason,
         method=estimate.method,
-        bar=_bar(estimate) if unit in ("share", "decimal") else None,
+        bar=_bar(estimate, signed=unit in ("points", "gain")) if unit in _DRAWN else None,
     )
 
 
@@ -142,33 +166,44 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def estimate_in(summary: Mapping[str, JsonValue], *path: str, why: str = "") -> Estimate:
-    """Read the estimate at `path` of a run's summary; a missing one says why.
+def p_value(p: float | None) -> str:
+    """A p-value, small ones as a bound; "" where there is none.
 
-    Parameters
-    ----------
-    summary : mapping
-    path : str
-        Keys from the outside in.
-    why : str
-        The reason to give where nothing is found.
+    Examples
+    --------
+    >>> p_value(0.0132), p_value(0.00004), p_value(0.21), p_value(None)
+    ('p = 0.013', 'p < 0.001', 'p = 0.21', '')
     """
-    found: JsonValue = dict(summary)
-    for key in path:
-        found = mapping_in(found).get(key)
-    if not isinstance(found, Mapping):
-        return Estimate.missing(why or "this run did not compute it")
-    try:
-        return Estimate.model_validate(dict(found))
-    except ValidationError as problem:
-        where = problem.errors()[0]
-        place = ".".join(map(str, where["loc"])) or "the number"
-        return Estimate.missing(f"the summary's entry cannot be read ({place}: {where['msg']})")
+    if p is None:
+        return ""
+    if p < 0.001:  # noqa: PLR2004 -- the least that is written
+        return "p < 0.001"
+    return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"  # noqa: PLR2004 -- two digits that count
 
 
-def mapping_in(value: JsonValue) -> Mapping[str, JsonValue]:
-    """`value` where it is a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+def plain_number(value: float) -> str:
+    """A number of no known unit, to three digits that count, whole ones in full.
+
+    Examples
+    --------
+    >>> plain_number(812.0), plain_number(0.8149), plain_number(12345.6)
+    ('812', '0.815', '12,346')
+    """
+    if value == int(value) or abs(value) >= 1000:  # noqa: PLR2004 -- no decimals from there
+        return _signed(f"{value:,.0f}")
+    return _signed(f"{value:.3g}")
+
+
+def in_short(text: str, limit: int) -> str:
+    """`text` on one line, cut to `limit` characters.
+
+    Examples
+    --------
+    >>> in_short("one  two three", 9)
+    'one two …'
+    """
+    line = " ".join(text[: 4 * limit].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _unit(name: str) -> str:
@@ -176,13 +211,14 @@ def _unit(name: str) -> str:
     return _UNITS.get(base, "decimal" if base.startswith(_DECIMAL) else "share")
 
 
-def _bar(estimate: Estimate) -> Bar | None:
+def _bar(estimate: Estimate, *, signed: bool) -> Bar | None:
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None
-    value, low, high = (
-        round(100 * min(max(x, 0.0), 1.0), 1) for x in (estimate.value, estimate.low, estimate.high)
-    )
-    return Bar(value, low, high)
+    ends = [estimate.value, estimate.low, estimate.high]
+    if signed:
+        ends = [(x + 1) / 2 for x in ends]
+    value, low, high = (round(100 * min(max(x, 0.0), 1.0), 1) for x in ends)
+    return Bar(value, low, high, signed)
 
 
 def _signed(digits: str) -> str:
@@ -213,10 +249,22 @@ def _bare_times(value: float) -> str:
     return decimal(value, 1)
 
 
+def _gain(value: float) -> str:
+    written = decimal(value)
+    return written if value <= 0 or not written.strip("0.") else f"+{written}"
+
+
+def _bare_count(value: float) -> str:
+    return plain_number(round(value, 1))
+
+
+_DRAWN = ("share", "decimal", "points", "gain")  # units whose axis has two ends
 # By unit: how a value is written, and how an end of its interval is.
 _WRITERS: dict[str, tuple[Callable[[float], str], Callable[[float], str]]] = {
     "share": (percent, _bare_percent),
     "decimal": (decimal, decimal),
     "points": (_named_points, _bare_points),
     "ratio": (_times, _bare_times),
+    "gain": (_gain, decimal),
+    "count": (_bare_count, _bare_count),
 }

@@ -71,7 +71,7 @@ def outcome(case: Case, trace: Trace, k: int) -> Outcome:
     )
     satisfied = {hit.need.id for hit in found}
     pool = _by_rank(trace)
-    missed = tuple(_missed(need, pool, trace) for need in wanted if need.id not in satisfied)
+    missed = tuple(_missed(need, pool, trace, k) for need in wanted if need.id not in satisfied)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if found else "miss"
     return Outcome("hit" if not missed else retrieval, found, missed, _note(found))
 
@@ -91,7 +91,7 @@ def _by_rank(trace: Trace) -> tuple[Passage, ...]:
     return tuple(sorted(ranked, key=lambda passage: passage.rank))
 
 
-def _missed(need: Need, pool: Sequence[Passage], trace: Trace) -> Missed:
+def _missed(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -> Missed:
     there = next(iter(find([need], pool)), None)
     if there is None:
         return Missed(
@@ -105,6 +105,7 @@ def _missed(need: Need, pool: Sequence[Passage], trace: Trace) -> Missed:
         true_rank=passage.rank,
         subtype="split_evidence" if there.split else None,
         depth=trace.depth,
+        distance=passage.rank - k,
         score=passage.score,
         evidence=need.evidence,
         text=passage.text or None,

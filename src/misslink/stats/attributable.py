@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["attributable_fraction", "attributable_limits"]
 
-_DRAWS = 20_000
-_PRIOR = 0.75  # cases added to each cell, see Notes
+DRAWS = 20_000
+PRIOR = 0.75  # cases added to each cell, see Notes
 _METHOD = "dirichlet"
 
 
@@ -87,7 +87,7 @@ def attributable_fraction(
             return Estimate.missing(reason, n=n, method=_METHOD)
     value = 1 - (hit_bad / hits) / (bad / n)
     ends = attributable_limits(
-        np.array([cells]), np.random.default_rng(seed), level=level, draws=_DRAWS
+        np.array([cells]), np.random.default_rng(seed), level=level, draws=DRAWS
     )
     low, high = float(ends[0, 0]), float(ends[0, 1])
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=_METHOD)
@@ -99,7 +99,7 @@ def attributable_limits(
     *,
     level: float,
     draws: int,
-    prior: float = _PRIOR,
+    prior: float = PRIOR,
 ) -> NDArray[np.float64]:
     """Both ends for many tables at once.
 

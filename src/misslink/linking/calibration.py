@@ -1,0 +1,121 @@
+"""What calibration against human labels found about a judge, as linking needs it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from misslink.errors import InputError
+from misslink.types import Estimate
+
+__all__ = ["Calibration"]
+
+_WAY_OUT = "give the file that  misslink calibrate --json  writes"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far a judge's word on one metric is to be believed.
+
+    Parameters
+    ----------
+    metric : str
+    threshold : float
+        The probability from which on a case is called good.
+    sensitivity, specificity : Estimate
+        Share of truly good cases that the judge calls good, of truly bad ones that it calls bad.
+    uncertain_band : pair of float or None
+        Probabilities of the good label between which the judge is not to be believed, both
+        included. None: no band was found.
+    """
+
+    metric: str
+    threshold: float
+    sensitivity: Estimate
+    specificity: Estimate
+    uncertain_band: tuple[float, float] | None = None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Calibration:
+        """Read the document of ``misslink calibrate --json``; other keys may stand in it.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, is not such a document, or a number in it cannot be.
+        """
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            why = error.strerror or "cannot be read"
+            raise InputError(f"{why}: {_WAY_OUT}", path=path) from None
+        except UnicodeDecodeError:
+            raise InputError(f"is not UTF-8 text: {_WAY_OUT}", path=path) from None
+        except (json.JSONDecodeError, RecursionError):
+            raise InputError(f"is not a JSON document: {_WAY_OUT}", path=path) from None
+        if not isinstance(document, Mapping):
+            raise InputError(f"holds no calibration: {_WAY_OUT}", path=path)
+        metric = document.get("metric")
+        if not isinstance(metric, str) or not metric:
+            raise InputError(f"names no metric: {_WAY_OUT}", path=path, field="metric")
+        threshold = _share(document.get("threshold"))
+        if threshold is None:
+            raise InputError(
+                f"must be a number from 0 to 1: {_WAY_OUT}", path=path, field="threshold"
+            )
+        agreement = document.get("agreement")
+        agreement = agreement if isinstance(agreement, Mapping) else {}
+        return cls(
+            metric=metric,
+            threshold=threshold,
+            sensitivity=_rate(agreement, "sensitivity", path),
+            specificity=_rate(agreement, "specificity", path),
+            uncertain_band=_band(document.get("uncertain_band"), path),
+        )
+
+    def uncertain(self, probability: float) -> bool:
+        """Whether a probability of the good label lies where the judge is not to be believed."""
+        if self.uncertain_band is None:
+            return False
+        low, high = self.uncertain_band
+        return low <= probability <= high
+
+
+def _rate(agreement: Mapping[str, Any], name: str, path: str | Path) -> Estimate:
+    field = f"agreement.{name}"
+    try:
+        found = Estimate.model_validate(agreement.get(name))
+    except ValidationError:
+        raise InputError(f"must be an estimate: {_WAY_OUT}", path=path, field=field) from None
+    if found.value is not None and (_share(found.value) is None or not found.n):
+        raise InputError(
+            f"must be a share of at least one case: {_WAY_OUT}", path=path, field=field
+        )
+    return found
+
+
+def _band(band: object, path: str | Path) -> tuple[float, float] | None:
+    if band is None:
+        return None
+    ends = [_share(end) for end in band] if isinstance(band, list) else []
+    match ends:
+        case [float(low), float(high)] if low <= high:
+            return low, high
+    raise InputError(
+        "must be two probabilities, the lower one first, such as [0.35, 0.6], or null",
+        path=path,
+        field="uncertain_band",
+    )
+
+
+def _share(value: object) -> float | None:
+    """Return the number if it is one from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value <= 1 else None

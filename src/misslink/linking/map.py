@@ -1,0 +1,238 @@
+"""The map: questions and passages as points, and a line from each missed question to its need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from misslink.retrieval.matching import relevant_ids
+from misslink.types import Case, Link, Missed, Passage, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from misslink.embedding import Embedder
+
+__all__ = ["map_document"]
+
+POINTS = 2_000  # of each kind: more overlap on a screen, and the page grows by 0.2 MB a thousand
+_TEXT = 300  # characters of a text that a reader sees
+_DIGITS = 4  # a screen has fewer points
+_NOTHING = 1e-6  # a spread that single precision makes of equal vectors
+_FEWEST = 3  # two points lie on a line whatever they are
+# UMAP's own default; among fewer points every one is everybody's neighbour.
+_NEIGHBOURS = 15
+
+
+class _Line(NamedTuple):
+    case_id: str
+    passage_id: str
+    cause: str
+
+
+async def map_document(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    links: Sequence[Link],
+    *,
+    embedder: Embedder | None,
+    seed: int,
+) -> dict[str, Any] | None:
+    """Lay the run's questions and passages out in a plane, what means the same close together.
+
+    By UMAP where umap-learn is installed (the extra `map`) and there are points enough for it,
+    else by the first two principal components. Distances across the map mean little, neighbours
+    much; whatever is drawn is computed from the vectors' cosines.
+
+    Parameters
+    ----------
+    cases, traces, links : sequence
+        Of one run, matched by case id.
+    embedder : Embedder or None
+    seed : int
+        Of UMAP, and of the choice where there are more points than can be shown.
+
+    Returns
+    -------
+    dict or None
+        ``map.json``: ``method`` ('umap' or 'pca'), ``embedding``, ``queries`` and ``passages``
+        with ``id``, ``x`` and ``y`` in [0, 1] and ``text``, queries with their ``cause`` (None:
+        not linked), ``lines`` from each missed case to each passage it needed, and how many
+        passages and queries were ``left_out`` and ``queries_left_out``. Passages are those
+        needed or retrieved; missed ones come first, then other needed ones, at most 2,000, and
+        of queries those that missed. A missed evidence that no known passage carries stands as
+        a point of its own, with the id 'CASE: evidence-N'. None without an embedder or with
+        fewer than 3 texts.
+
+    References
+    ----------
+    McInnes, Healy and Melville (2018), UMAP: Uniform Manifold Approximation and Projection.
+    """
+    if embedder is None:
+        return None
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    texts, ranks = _passages(cases, traces, links)
+    shown = _chosen(texts, ranks, generator)
+    lines = [line for line in _lines(links) if line.passage_id in shown]
+    missed = {link.case_id for link in links if link.missed}
+    asked = {case.id: case.question for case in cases}
+    queries = _chosen(asked, {name: int(name not in missed) for name in asked}, generator)
+    if len(queries) + len(shown) < _FEWEST:
+        return None
+    vectors = np.concatenate(
+        [
+            part
+            for part in (
+                await embedder.queries(list(queries.values())),
+                await embedder.documents(list(shown.values())),
+            )
+            if len(part)
+        ]
+    )
+    method: Literal["umap", "pca"] = "umap" if _umap_serves(len(vectors)) else "pca"
+    places = await asyncio.to_thread(_umap if method == "umap" else _pca, vectors, seed)
+    spots = [(float(x), float(y)) for x, y in _scaled(places)]
+    cause = {link.case_id: link.cause for link in links}
+    return {
+        "method": method,
+        "embedding": embedder.name,
+        "queries": [
+            {**point, "cause": cause.get(str(point["id"]))} for point in _points(queries, spots)
+        ],
+        "passages": _points(shown, spots[len(queries) :]),
+        "lines": [line._asdict() for line in lines if line.case_id in queries],
+        "left_out": len(texts) - len(shown),
+        "queries_left_out": len(asked) - len(queries),
+    }
+
+
+def _passages(
+    cases: Sequence[Case], traces: Sequence[Trace], links: Sequence[Link]
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Texts of the passages needed or retrieved, by id; 0 the missed, 1 other needed, 2 the rest.
+
+    Passages whose text is not known have no place on the map.
+    """
+    case_of = {case.id: case for case in cases}
+    texts: dict[str, str] = {}
+    ranks: dict[str, int] = {}
+
+    def enter(name: str, text: str, rank: int) -> None:
+        if text.strip():
+            texts.setdefault(name, text)
+            ranks[name] = min(rank, ranks.get(name, rank))
+
+    for trace in traces:
+        met: tuple[Passage, ...] = (*trace.retrieved, *trace.deeper)
+        case = case_of.get(trace.case_id)
+        needed = relevant_ids(case, met) if case is not None else set()
+        for passage in met:
+            if passage.id in needed or passage in trace.retrieved:
+                enter(passage.id, passage.text, 1 if passage.id in needed else 2)
+    for link in links:
+        for lost in link.missed:
+            name = _place(link, lost)
+            enter(name, texts.get(name) or lost.text or lost.evidence or "", 0)
+    return texts, ranks
+
+
+def _lines(links: Iterable[Link]) -> list[_Line]:
+    found = (
+        _Line(link.case_id, _place(link, lost), link.cause)
+        for link in links
+        for lost in link.missed
+    )
+    return list(dict.fromkeys(found))
+
+
+def _place(link: Link, lost: Missed) -> str:
+    """The id of a missed passage's point; 'evidence-N' counts anew in every case."""
+    unknown = lost.evidence is not None and lost.passage_id.startswith("evidence-")
+    return f"{link.case_id}: {lost.passage_id}" if unknown else lost.passage_id
+
+
+def _chosen(
+    texts: Mapping[str, str], ranks: Mapping[str, int], generator: np.random.Generator
+) -> dict[str, str]:
+    """At most `POINTS` of the texts, low ranks first, drawn among equals; in their own order."""
+    if len(texts) <= POINTS:
+        return dict(texts)
+    order = generator.permutation(len(texts))
+    drawn = sorted(zip(texts, order, strict=True), key=lambda one: (ranks[one[0]], one[1]))
+    kept = {name for name, _ in drawn[:POINTS]}
+    return {name: text for name, text in texts.items() if name in kept}
+
+
+def _points(
+    texts: Mapping[str, str], spots: Sequence[tuple[float, float]]
+) -> list[dict[str, str | float]]:
+    return [
+        {"id": name, "x": x, "y": y, "text": _cut(text)}
+        for (name, text), (x, y) in zip(texts.items(), spots, strict=False)
+    ]
+
+
+def _cut(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _TEXT else plain[: _TEXT - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _umap_serves(points: int) -> bool:
+    return points > _NEIGHBOURS and find_spec("umap") is not None
+
+
+def _umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    umap: Any = import_module("umap")  # it has no types
+    # Rows have length 1, so that the Euclidean distance orders as the cosine does; it takes the
+    # vector 0 of a blank text too. Seeded, UMAP works in one thread whatever it is told.
+    layout = umap.UMAP(
+        n_components=2, n_neighbors=_NEIGHBOURS, metric="euclidean", random_state=seed, n_jobs=1
+    )
+    return np.asarray(layout.fit_transform(vectors), dtype=np.float64)
+
+
+def _pca(vectors: NDArray[np.float32], _seed: int) -> NDArray[np.float64]:
+    """The first two principal components; the sign of each is that of its largest loading.
+
+    From the smaller of the two products of the table with itself: the whole decomposition of
+    4,000 vectors takes minutes, these two axes a second.
+    """
+    import numpy as np
+    from scipy.linalg import eigh
+
+    centred = vectors.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    rows, columns = centred.shape
+    wide = columns > rows
+    product = centred @ centred.T if wide else centred.T @ centred
+    last = len(product) - 1
+    _, found = eigh(product, subset_by_index=[max(last - 1, 0), last])
+    axes = (centred.T @ found if wide else found).T[::-1]  # the greatest comes last
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    axes = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
+    largest = np.abs(axes).argmax(axis=1)
+    axes *= np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
+    places = np.zeros((rows, 2))
+    places[:, : len(axes)] = centred @ axes.T
+    return places
+
+
+def _scaled(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Into the unit square, both axes by the same factor, the shorter one in the middle."""
+    import numpy as np
+
+    low = places.min(axis=0)
+    spans = places.max(axis=0) - low
+    widest = float(spans.max())
+    if widest <= _NOTHING:
+        return np.full_like(places, 0.5)
+    scaled: NDArray[np.float64] = (places - low) / widest + (1 - spans / widest) / 2
+    return scaled.round(_DIGITS).clip(0.0, 1.0)

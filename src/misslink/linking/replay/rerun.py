@@ -1,0 +1,193 @@
+"""An app asked a case's question again, with passages that it is handed, and judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from misslink.capture import Watcher, load_app
+from misslink.judging.asking import judge_case
+from misslink.judging.metric import JudgedMetric, Subject
+from misslink.judging.protocol import Judge
+from misslink.linking.replay.kept import Kept
+from misslink.manifest import code_hash, content_hash
+from misslink.prompting import BUILT_IN, Prompts
+from misslink.registry import judged_metrics
+from misslink.types import Case, Passage, Run, Trace, Verdict
+
+__all__ = ["CUT_OFF", "NOT_ASKED", "Rerunner", "rerunner"]
+
+CUT_OFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
+NOT_ASKED = (
+    "the app asked no retriever that could be replaced; one that searches in threads of its own or "
+    "with another client is replayed as a function that builds it:  def build(retriever)"
+)
+# What `misslink.linking.facts` reads; others would cost calls and change no outcome.
+_METRICS = ("faithfulness", "context_relevance", "abstention", "correctness")
+_FILE = "replays.jsonl"
+
+
+class Rerunner:
+    """Asks an app again with given passages, as many cases at once as you like, and judges it.
+
+    Parameters
+    ----------
+    app : Runnable or callable
+        An app, or a function that takes a retriever and returns one.
+    judge : Judge
+    k : int
+        How many passages count as context where the prompt was not seen.
+    id_key, input_key : str or None
+        As of `misslink.capture.Watcher`.
+    prompts : Prompts
+        What the judge reads.
+    repeats : int
+        How often each question is put to the judge.
+    kept : Kept or None
+        Generations of before, and where new ones go.
+    work : str or None
+        What tells this app and its code from others in `kept`. None: nothing is used again.
+
+    Attributes
+    ----------
+    generated, reused : int
+        How often the app was asked, and how often an answer of before was used.
+
+    Raises
+    ------
+    InputError
+        `app` is none, or builds none.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        judge: Judge,
+        *,
+        k: int = CUT_OFF,
+        id_key: str | None = None,
+        input_key: str | None = None,
+        prompts: Prompts = BUILT_IN,
+        repeats: int = 1,
+        kept: Kept | None = None,
+        work: str | None = None,
+    ) -> None:
+        from misslink.capture.injection import built
+
+        self.judge = judge
+        self.k = k
+        self.generated = 0
+        self.reused = 0
+        self._watcher = Watcher(built(app), id_key=id_key, input_key=input_key)
+        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in _METRICS]
+        self._prompts = prompts
+        self._repeats = repeats
+        self._kept = kept if work is not None else None
+        self._work = content_hash([work, id_key, input_key])
+
+    async def __call__(
+        self, case: Case, passages: Sequence[Passage], *, intervention: str = ""
+    ) -> tuple[Trace, Mapping[str, Verdict]]:
+        """Let the app answer the case from `passages`, and judge the answer.
+
+        Parameters
+        ----------
+        case : Case
+        passages : sequence of Passage
+            What every search of the app finds, best first.
+        intervention : str
+            What tells two generations from the same passages apart.
+
+        Returns
+        -------
+        trace : Trace
+            ``unmeasured`` where the app asked no retriever that could be replaced, or where the
+            judge's budget is spent and the app was therefore not asked; ``error`` where it failed.
+        verdicts : mapping of str to Verdict
+            By metric; empty where there is no answer to judge.
+
+        Raises
+        ------
+        JudgeUnreachableError
+            Asking on is pointless; what the app has answered is kept.
+        """
+        trace = await self._generate(case, passages, intervention)
+        if trace.unmeasured is not None or trace.answer is None:
+            return trace, {}
+        return trace, await self.judged(case, trace)
+
+    async def judged(self, case: Case, trace: Trace) -> dict[str, Verdict]:
+        """The verdicts on a trace that decide its outcome, by metric."""
+        subject = Subject(case, trace, self.k, self._prompts)
+        found = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
+        return {verdict.metric: verdict for verdict in found}
+
+    async def _generate(self, case: Case, passages: Sequence[Passage], intervention: str) -> Trace:
+        from misslink.capture.injection import injected
+
+        key = content_hash([self._work, case, intervention, list(passages)])
+        known = self._kept.get(key) if self._kept else None
+        if known is not None:
+            self.reused += 1
+            return known
+        if getattr(self.judge, "not_asked", 0):
+            spent = "the judge's budget or time is spent, so the app was not asked either"
+            return Trace(case_id=case.id, unmeasured=spent)
+        self.generated += 1
+        with injected(passages, id_key=self._watcher.id_key) as injection:
+            trace = await self._watcher.watch(case)
+        if trace.error is not None:
+            return trace  # not kept: the app may do better next time
+        if not injection.asked:
+            trace = trace.model_copy(update={"unmeasured": NOT_ASKED})
+        if self._kept:
+            self._kept.put(key, trace, intervention=intervention)
+        return trace
+
+
+def rerunner(
+    run: Run,
+    app: Any,
+    judge: Judge,
+    *,
+    folder: Path | None = None,
+    k: int | None = None,
+    prompts: Prompts = BUILT_IN,
+    repeats: int = 1,
+) -> Rerunner:
+    """Return a `Rerunner` for the app of a run, on the run's own terms.
+
+    Parameters
+    ----------
+    run : Run
+    app : str, Runnable or callable
+        Or where to import it from. Only of one that is imported are generations used again: of an
+        object nobody can tell whether it is the same.
+    judge : Judge
+    folder : Path or None
+        The run folder, for ``replays.jsonl``. None: generations are not kept.
+    k : int or None
+        As of `Rerunner`; the run's own if None.
+    prompts, repeats
+        As of `Rerunner`.
+
+    Raises
+    ------
+    InputError
+        There is no such app, or `folder` cannot be written.
+    """
+    spec = app if isinstance(app, str) else None
+    told = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
+    cut_off = told["k"] if isinstance(told["k"], int) else CUT_OFF
+    return Rerunner(
+        load_app(spec) if spec else app,
+        judge,
+        k=k or cut_off,
+        id_key=None if told["id_key"] is None else str(told["id_key"]),
+        input_key=None if told["input_key"] is None else str(told["input_key"]),
+        prompts=prompts,
+        repeats=repeats,
+        kept=Kept(folder / _FILE) if folder and spec else None,
+        work=content_hash([spec, code_hash(spec)]) if spec else None,
+    )

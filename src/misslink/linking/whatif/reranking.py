@@ -1,0 +1,106 @@
+"""Rerankers: a cross-encoder of sentence-transformers, or a LangChain document compressor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from misslink.errors import InputError, MissingExtraError
+from misslink.importing import attribute_of, import_target, with_article
+from misslink.manifest import shown_path
+
+__all__ = ["Reranker", "open_reranker"]
+
+
+class Reranker(Protocol):
+    """What puts a few passages into a better order."""
+
+    name: str
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int]:
+        """Places of the texts, best first; those left out are not given to the model."""
+        ...
+
+
+class _CrossEncoder:
+    def __init__(self, name: str, model: Any) -> None:
+        self.name = name
+        self._model = model
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int]:
+        pairs = [(question, text) for text in texts]
+        if not pairs:
+            return []
+        scores = await asyncio.to_thread(self._model.predict, pairs, show_progress_bar=False)
+        return sorted(range(len(pairs)), key=lambda place: -float(scores[place]))
+
+
+class _Compressor:
+    """A LangChain compressor; what it gives back is told by a number in the metadata."""
+
+    _KEY = "misslink_place"
+
+    def __init__(self, name: str, compressor: Any) -> None:
+        self.name = name
+        self._compressor = compressor
+
+    async def order(self, question: str, texts: Sequence[str]) -> list[int]:
+        from langchain_core.documents import Document
+
+        given = [
+            Document(page_content=text, metadata={self._KEY: place})
+            for place, text in enumerate(texts)
+        ]
+        try:
+            back = await self._compressor.acompress_documents(given, question)
+        except Exception as error:
+            raise InputError(
+                f"the reranker {self.name} failed: {type(error).__name__}: {error}"
+            ) from error
+        places = [document.metadata.get(self._KEY) for document in back]
+        if None in places:
+            raise InputError(
+                f"the reranker {self.name} returns documents without the metadata they had; "
+                "let it keep the metadata"
+            )
+        return list(dict.fromkeys(places))
+
+
+def open_reranker(spec: str) -> Reranker:
+    """Open a reranker.
+
+    Parameters
+    ----------
+    spec : str
+        ``file.py:name`` of a LangChain compressor (an object with ``compress_documents``), or the
+        folder or name of a sentence-transformers cross-encoder.
+
+    Raises
+    ------
+    InputError
+        There is no such thing, or it cannot rerank.
+    """
+    target, colon, attribute = spec.rpartition(":")
+    if colon and target and attribute and not Path(spec).exists():
+        found = attribute_of(import_target(target, Path.cwd()), attribute, target)
+        if not hasattr(found, "acompress_documents"):
+            raise InputError(
+                f"{spec} is {with_article(type(found).__name__)}, no reranker; "
+                "name a LangChain document compressor"
+            )
+        return _Compressor(shown_path(spec), found)
+    try:
+        from sentence_transformers import CrossEncoder
+    except ImportError:
+        raise MissingExtraError("sentence-transformers", "langchain") from None
+    try:
+        model = CrossEncoder(spec, device="cpu")
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"no cross-encoder could be loaded from '{spec}' ({type(error).__name__}: {said}); "
+            "name its folder, its name on the hub, or a compressor as file.py:name"
+        ) from error
+    return _CrossEncoder(shown_path(spec), model)

@@ -1,0 +1,101 @@
+"""Between judging and linking: what was missed is measured, while the app is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from misslink.capture import Watcher
+from misslink.linking import (
+    Measured,
+    checklist,
+    gold_holes,
+    hole_document,
+    map_document,
+    measure,
+)
+from misslink.pipeline.options import Options
+from misslink.types import Case, Link, Passage, Trace, Verdict
+
+if TYPE_CHECKING:
+    from misslink.embedding import Embedder
+
+__all__ = ["Surroundings", "diagnosis", "surroundings"]
+
+# Passages of the app's own index that are listed for ranks, BM25 and chunk quality. Of a larger
+# one what the traces showed has to do: listing it would take longer than evaluating the app.
+_LISTED = 20_000
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What misses are measured against: the app's embedding and its index, where they are known."""
+
+    embedder: Embedder | None = None
+    corpus: tuple[Passage, ...] | None = None
+
+    async def measured(
+        self, cases: Sequence[Case], traces: Mapping[str, Trace], options: Options
+    ) -> Measured:
+        """Measure every missed passage."""
+        return await measure(
+            cases,
+            list(traces.values()),
+            options.k,
+            embedder=self.embedder,
+            corpus=self.corpus,
+            seed=options.seed,
+        )
+
+    async def map(
+        self, cases: Sequence[Case], traces: Mapping[str, Trace], links: Sequence[Link], seed: int
+    ) -> dict[str, Any] | None:
+        """Lay questions and passages out in a plane; None without an embedding."""
+        return await map_document(
+            cases, list(traces.values()), links, embedder=self.embedder, seed=seed
+        )
+
+
+@asynccontextmanager
+async def surroundings(options: Options, watcher: Watcher | None) -> AsyncIterator[Surroundings]:
+    """Open the embedding that is asked for, list the app's index, and close it in the end.
+
+    Raises
+    ------
+    InputError
+        The embedding that was asked for cannot be opened.
+    """
+    from misslink.embedding import open_embedder
+
+    model = options.embedding
+    if isinstance(model, str) and model in {"app", "none"}:
+        model = watcher.embeddings() if watcher and model == "app" else None
+    embedder = None if model is None else open_embedder(model)
+    try:
+        yield Surroundings(embedder, await watcher.corpus(_LISTED) if watcher else None)
+    finally:
+        if embedder is not None:
+            embedder.close()
+
+
+def diagnosis(
+    cases: Sequence[Case],
+    traces: Mapping[str, Trace],
+    verdicts: Sequence[Verdict],
+    links: Sequence[Link],
+    measured: Measured,
+    around: Surroundings,
+    scores: Mapping[str, Mapping[str, float | None]],
+    options: Options,
+) -> dict[str, Any]:
+    """Return what ``misslink diagnose`` reads beside the links, as ``summary.json`` holds it."""
+    seen, k, seed = list(traces.values()), options.k, options.seed
+    holes = gold_holes(cases, seen, verdicts, links, k)
+    return {
+        "embedding": measured.embedding,
+        "corpus": measured.corpus,
+        "checklist": checklist(cases, seen, measured, k, corpus=around.corpus, seed=seed),
+        "gold_holes": hole_document(cases, seen, verdicts, holes, k, scores=scores, seed=seed),
+    }

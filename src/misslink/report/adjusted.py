@@ -1,0 +1,234 @@
+"""What stands beside the crude link: within groups of cases, by recall, and corrected.
+
+Three questions of whoever doubts the headline: is it only the mix of categories; does the risk
+fall as more of the needed passages arrive; and what is left when the judge's known errors are
+taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.report.documents import (
+    count_in,
+    estimate_in,
+    mapping_in,
+    number_in,
+    rows_in,
+    text_in,
+)
+from misslink.report.wording import Shown, p_value, plural, shown
+from misslink.types import Run
+
+__all__ = ["Adjusted", "Compared", "Corrected", "Dose", "Stratum", "adjusted", "corrected", "doses"]
+
+_KINDS = (("unfaithful", "faithful"), ("wrong", "right"))
+_RECALLS = {
+    "none": "none of them",
+    "some": "some of them",
+    "all": "all of them",
+}
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One group of cases: bad answers and all answers after a miss and after a hit."""
+
+    name: str
+    miss: tuple[int, int]
+    hit: tuple[int, int]
+    risks: tuple[Shown, Shown]
+    difference: Shown
+    ratio: Shown
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A number in two versions: as counted, and after what was done to it."""
+
+    label: str
+    before: Shown
+    after: Shown
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """The link within groups, and pooled over them; ``warning`` is "" where they agree.
+
+    ``notes`` say whether groups differ by more than chance, and which say nothing.
+    """
+
+    bad: str
+    by: str
+    strata: tuple[Stratum, ...]
+    pooled: tuple[Compared, ...]
+    notes: tuple[str, ...]
+    warning: str
+
+
+@dataclass(frozen=True)
+class Dose:
+    """The risk of a bad answer by how many of the needed passages reached the prompt."""
+
+    bad: str
+    groups: tuple[tuple[str, Shown], ...]
+    trend: str
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The numbers with the judge's measured error taken out."""
+
+    rows: tuple[Compared, ...]
+    sensitivity: Shown
+    specificity: Shown
+    warning: str
+
+
+def adjusted(run: Run) -> tuple[Adjusted, ...]:
+    """The link within categories, for unfaithful and for wrong answers; none in older runs."""
+    found = (_adjusted(link, bad, good) for link, bad, good in _links(run))
+    return tuple(one for one in found if one is not None)
+
+
+def doses(run: Run) -> tuple[Dose, ...]:
+    """Dose and response, for unfaithful and for wrong answers; none in older runs."""
+    found = []
+    for link, bad, _ in _links(run):
+        document = mapping_in(link.get("dose_response"))
+        groups = tuple(
+            (
+                _RECALLS.get(text_in(group, "recall"), text_in(group, "recall")),
+                shown("risk", estimate_in(group, "risk")),
+            )
+            for group in rows_in(document.get("groups"))
+        )
+        if any(risk.measured for _, risk in groups):
+            found.append(Dose(bad, groups, _trend(mapping_in(document.get("trend")), bad)))
+    return tuple(found)
+
+
+def corrected(run: Run) -> Corrected | None:
+    """The numbers corrected for the judge's error; None where no labels measured it."""
+    link = mapping_in(run.summary.get("link"))
+    document = mapping_in(link.get("corrected"))
+    if not document:
+        return None
+    names = (
+        ("Unfaithful after a miss", "risk_given_miss"),
+        ("Unfaithful after a hit", "risk_given_hit"),
+        ("Risk difference", "risk_difference"),
+        ("Risk ratio", "risk_ratio"),
+        ("Attributable share", "attributable_fraction"),
+    )
+    return Corrected(
+        rows=tuple(_compared(label, name, link, document) for label, name in names),
+        sensitivity=shown("sensitivity", estimate_in(document, "sensitivity")),
+        specificity=shown("specificity", estimate_in(document, "specificity")),
+        warning=text_in(document, "warning"),
+    )
+
+
+def _links(run: Run) -> tuple[tuple[Mapping[str, JsonValue], str, str], ...]:
+    link = mapping_in(run.summary.get("link"))
+    documents = (link, mapping_in(link.get("wrong")))
+    return tuple(
+        (document, bad, good) for document, (bad, good) in zip(documents, _KINDS, strict=True)
+    )
+
+
+def _adjusted(link: Mapping[str, JsonValue], bad: str, good: str) -> Adjusted | None:
+    document = mapping_in(link.get("adjusted"))
+    strata = tuple(_stratum(row, bad, good) for row in rows_in(document.get("strata")))
+    if not strata:
+        return None
+    names = (
+        ("Risk difference", "risk_difference"),
+        ("Risk ratio", "risk_ratio"),
+        ("Attributable share", "attributable_fraction"),
+    )
+    return Adjusted(
+        bad=bad,
+        by=text_in(document, "by") or "group",
+        strata=strata,
+        pooled=tuple(_compared(label, name, link, document) for label, name in names),
+        notes=tuple(
+            note
+            for note in (
+                _heterogeneity(mapping_in(document.get("heterogeneity"))),
+                _silent(mapping_in(document.get("left_out"))),
+            )
+            if note
+        ),
+        warning=text_in(document, "warning"),
+    )
+
+
+def _compared(
+    label: str, name: str, before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]
+) -> Compared:
+    return Compared(
+        label, shown(name, estimate_in(before, name)), shown(name, estimate_in(after, name))
+    )
+
+
+def _stratum(row: Mapping[str, JsonValue], bad: str, good: str) -> Stratum:
+    table = mapping_in(row.get("table"))
+
+    def counts(outcome: str) -> tuple[int, int]:
+        many = count_in(table, f"{outcome}_{bad}")
+        return many, many + count_in(table, f"{outcome}_{good}")
+
+    return Stratum(
+        name=text_in(row, "name") or "none given",
+        miss=counts("miss"),
+        hit=counts("hit"),
+        risks=(
+            shown("risk", estimate_in(row, "risk_given_miss")),
+            shown("risk", estimate_in(row, "risk_given_hit")),
+        ),
+        difference=shown("risk_difference", estimate_in(row, "risk_difference")),
+        ratio=shown("risk_ratio", estimate_in(row, "risk_ratio")),
+    )
+
+
+_SIGNIFICANT = 0.05  # as everywhere in misslink
+
+
+def _heterogeneity(test: Mapping[str, JsonValue]) -> str:
+    p = number_in(test, "p")
+    if p is None:
+        reason = text_in(test, "reason")
+        return f"Whether the groups differ was not tested: {reason}." if reason else ""
+    method = text_in(test, "method")
+    how = f"{p_value(p)}, {method}" if method else p_value(p)
+    if p < _SIGNIFICANT:
+        return f"The groups differ by more than chance would explain ({how}): read them one by one."
+    return f"The groups differ no more than chance would explain ({how})."
+
+
+def _silent(left_out: Mapping[str, JsonValue]) -> str:
+    groups, cases = count_in(left_out, "strata"), count_in(left_out, "cases")
+    if not groups:
+        return ""
+    return (
+        "Without both misses and hits, and so without a word on the difference: "
+        f"{plural(groups, 'group')} ({plural(cases, 'case')})."
+    )
+
+
+def _trend(test: Mapping[str, JsonValue], bad: str) -> str:
+    p = number_in(test, "p")
+    if p is None:
+        reason = text_in(test, "reason")
+        return f"A trend was not tested: {reason}." if reason else ""
+    method = {"cochran-armitage": "Cochran-Armitage"}.get(
+        text_in(test, "method"), text_in(test, "method")
+    )
+    how = f"{p_value(p)}, {method} test" if method else p_value(p)
+    if p < _SIGNIFICANT:
+        return f"The share of {bad} answers changes with the share of passages found ({how})."
+    return f"No trend beyond chance is seen ({how})."

@@ -1,0 +1,154 @@
+"""The debugging checklist answered with numbers, and passages that the gold set may lack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.report.documents import count_in, estimate_in, mapping_in, rows_in, text_in
+from misslink.report.wording import Shown, decimal, percent, plain_number, shown
+from misslink.types import Estimate, Run
+
+__all__ = ["Check", "Checklist", "HoleRow", "Holes", "checklist", "holes"]
+
+# Estimates that are no share of anything are written as plain numbers.
+_SHARES = ("share", "recall", "precision", "hit", "rate", "split")
+_DECIMALS = ("auroc", "cosine", "mrr", "ndcg")
+_MANY = 12  # holes that a reader takes in at a glance
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question of the checklist; ``state`` is 'ok', 'not ok' or 'not measured'."""
+
+    name: str
+    question: str
+    finding: str
+    state: str
+    numbers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Checklist:
+    """The checklist, and what it was measured with."""
+
+    facts: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class HoleRow:
+    """A retrieved passage that seems to answer and is not in the gold set; ``href`` or ""."""
+
+    question: str
+    passage_id: str
+    text: str
+    rank: str
+    reason: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Holes:
+    """What could be added to the gold set, and the metrics without it and with it."""
+
+    rows: tuple[HoleRow, ...]
+    metrics: tuple[tuple[Shown, Shown], ...]
+
+    @property
+    def long(self) -> bool:
+        """Whether there are so many that the table is better opened on request."""
+        return len(self.rows) > _MANY
+
+
+def checklist(run: Run) -> Checklist | None:
+    """The checklist of `run`; None where none was made."""
+    diagnosis = mapping_in(run.summary.get("diagnosis"))
+    checks = tuple(_check(row) for row in rows_in(diagnosis.get("checklist")))
+    if not checks:
+        return None
+    embedding, corpus = text_in(diagnosis, "embedding"), count_in(diagnosis, "corpus")
+    facts = [
+        f"Similarities are those of {embedding}" if embedding else "No embedding was at hand",
+        f"the corpus of {corpus:,} passages was read"
+        if corpus
+        else "the corpus was not at hand, so that passages are those that were retrieved",
+    ]
+    return Checklist("; ".join(facts) + ".", checks)
+
+
+def holes(run: Run) -> Holes | None:
+    """Gaps in the gold set; None where none was found."""
+    document = mapping_in(mapping_in(run.summary.get("diagnosis")).get("gold_holes"))
+    numbers = {case.id: number for number, case in enumerate(run.cases, 1)}
+    anchors = {
+        (trace.case_id, passage.id): f"case-{numbers[trace.case_id]}-passage-{place}"
+        for trace in run.traces
+        if trace.case_id in numbers
+        for place, passage in enumerate(trace.retrieved, 1)
+    }
+    rows = tuple(_hole(row, anchors) for row in rows_in(document.get("holes")))
+    if not rows:
+        return None
+    metrics = tuple(
+        (
+            shown(name, estimate_in(mapping_in(found), "without")),
+            shown(name, estimate_in(mapping_in(found), "with")),
+        )
+        for name, found in mapping_in(document.get("metrics")).items()
+    )
+    return Holes(rows, metrics)
+
+
+def _check(row: Mapping[str, JsonValue]) -> Check:
+    states = {True: "ok", False: "not ok"}
+    ok = row.get("ok")
+    return Check(
+        name=text_in(row, "name").replace("_", " "),
+        question=text_in(row, "question"),
+        finding=text_in(row, "finding"),
+        state=states[ok] if isinstance(ok, bool) else "not measured",
+        numbers=tuple(
+            (name.replace("_", " "), _number(name, value))
+            for name, value in mapping_in(row.get("numbers")).items()
+        ),
+    )
+
+
+def _number(name: str, value: JsonValue) -> str:
+    """An estimate with its interval and n, or a number; whatever else stands there as text."""
+    is_share = any(word in name for word in _SHARES)
+    if isinstance(value, Mapping):
+        estimate = estimate_in({name: dict(value)}, name)
+        is_share = is_share or estimate.method.startswith("wilson")  # a count of a whole
+        return shown(name, estimate).text if is_share else _plain(name, estimate)
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not measured"}[value]
+    if isinstance(value, int | float):
+        return percent(value) if is_share and 0 <= value <= 1 else plain_number(value)
+    return str(value)
+
+
+def _plain(name: str, estimate: Estimate) -> str:
+    """An estimate of no known unit."""
+    if estimate.value is None:
+        return f"not measured: {estimate.reason}"
+    write = decimal if any(word in name for word in _DECIMALS) else plain_number
+    ends = ["unbounded" if end is None else write(end) for end in (estimate.low, estimate.high)]
+    interval = "" if estimate.low is estimate.high is None else f" [{', '.join(ends)}]"
+    return f"{write(estimate.value)}{interval}, n = {estimate.n:,}"
+
+
+def _hole(row: Mapping[str, JsonValue], anchors: Mapping[tuple[str, str], str]) -> HoleRow:
+    passage_id = text_in(row, "passage_id")
+    rank = count_in(row, "rank")
+    return HoleRow(
+        question=text_in(row, "question"),
+        passage_id=passage_id,
+        text=text_in(row, "text"),
+        rank=f"{rank:,}" if rank else "",
+        reason=text_in(row, "reason"),
+        href=anchors.get((text_in(row, "case_id"), passage_id), ""),
+    )

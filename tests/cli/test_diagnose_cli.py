@@ -1,0 +1,139 @@
+"""misslink diagnose: what it prints of a run folder, and runs that have nothing to print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from misslink.cli.diagnose import diagnose
+from misslink.errors import InputError
+from misslink.linking.checklist import checklist
+from misslink.linking.measuring import measure
+from misslink.types import Case, Link, Passage, Trace
+
+HOSTILE = "[red]When[/red] \x1b[31mdoes\x07\nit leave?"
+app = typer.Typer()
+app.command()(diagnose)
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+
+def write_run(folder, holes=(), *, measured=True):
+    """Seven cases that miss their passage at rank 4, one whose passage is not indexed, one fine."""
+    cases = [Case(id=f"c{at}", question=HOSTILE, relevant=[f"gold{at}"]) for at in range(9)]
+    noise = [Passage(id=f"n{at}", text=f"Noise {at} here.", rank=at) for at in (1, 2)]
+    traces = []
+    for at, case in enumerate(cases):
+        gold = Passage(id=f"gold{at}", text=f"The gold of {at}, it leaves at noon.", rank=4)
+        deeper = (gold,) if at < 7 else ()
+        retrieved = noise if at < 8 else [gold.model_copy(update={"rank": 1}), *noise]
+        traces.append(
+            Trace(case_id=case.id, retrieved=retrieved[:2], deeper=deeper, depth=50, answer="a")
+        )
+    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=None, not_held={"gold7"}))
+    links = [
+        Link(
+            case_id=case.id, retrieval="miss", answer="unfaithful", cause="retrieval_miss",
+            reason="r", missed=found.missed[case.id],
+        )
+        for case in cases
+    ]  # fmt: skip
+    diagnosis = {
+        "embedding": None,
+        "corpus": None,
+        "checklist": checklist(cases, traces, found, 2),
+        "gold_holes": {"holes": list(holes), "metrics": {}},
+    }
+    folder = Path(folder)
+    folder.mkdir()
+    for part, nouns in {"cases": cases, "traces": traces, "verdicts": (), "links": links}.items():
+        lines = "".join(f"{noun.model_dump_json()}\n" for noun in nouns)
+        (folder / f"{part}.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "manifest.json").write_text("{}", encoding="utf-8")
+    summary = {"diagnosis": diagnosis} if measured else {}
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    return folder
+
+
+def test_json_groups_the_misses_by_subtype_the_largest_first():
+    result = command(write_run("run"), "--json")
+    found = json.loads(result.stdout)
+    assert (found["run"], found["cases"], found["misses"]) == ("run", 9, 8)
+    assert list(found["subtypes"]) == ["below_cutoff", "not_indexed"]
+    group = found["subtypes"]["below_cutoff"]
+    assert group["count"] == 7
+    assert group["share"]["value"] == pytest.approx(7 / 8)
+    assert group["share"]["method"] == "wilson"
+    assert "larger k" in group["recommendation"]
+    assert group["cases"][0]["case_id"] == "c0"
+    assert group["cases"][0]["passage_id"] == "gold0"
+    assert group["cases"][0]["true_rank"] == 4
+    assert group["cases"][0]["reason"] == "it has rank 4, and the first 2 count"
+    assert group["cases"][0]["measured"]["pool"] == 10
+    assert found["checklist"][0]["name"] == "chunk_quality"
+    assert found["gold_holes"] == {"holes": [], "metrics": {}}
+
+
+def test_people_read_counts_advice_evidence_and_the_checklist():
+    result = command(write_run("run"))
+    assert result.exit_code == 0
+    assert "8 needed passages were missed in 9 cases (by no embedding, among the" in result.stdout
+    assert "below_cutoff: 7 of 8, 88 % [53, 98]" in result.stdout
+    assert "needs 'gold0': it has rank 4, and the first 2 count" in result.stdout
+    assert "and 2 more (--all shows them)" in result.stdout
+    assert "needs 'gold7': the app's own store does not hold it" in result.stdout
+    assert "Is what is needed among the first 2" in result.stdout
+    assert "No gold hole was found" in result.stdout
+
+
+def test_all_shows_every_case():
+    result = command(write_run("run"), "--all")
+    assert "needs 'gold6'" in result.stdout
+    assert "--all shows them" not in result.stdout
+
+
+def test_a_question_is_no_markup_and_no_escape_sequence():
+    result = command(write_run("run"))
+    assert "[red]When[/red]" in result.stdout
+    assert not {"\x1b", "\x07"} & set(result.stdout)
+
+
+def test_a_run_without_a_diagnosis_says_how_to_get_one():
+    with pytest.raises(InputError, match=r"run: this run has no diagnosis.*misslink evaluate"):
+        command(write_run("run", measured=False))
+
+
+def test_a_folder_that_is_no_run_is_refused():
+    Path("empty").mkdir()
+    with pytest.raises(InputError, match="no run folder"):
+        command("empty")
+
+
+def test_holes_are_shown_and_written_for_review():
+    hole = {
+        "case_id": "c0", "passage_id": "n2", "rank": 2, "question": "q", "reason": "it answers",
+    }  # fmt: skip
+    result = command(write_run("run", holes=[hole]), "--holes", "holes.jsonl")
+    assert result.exit_code == 0
+    assert "c0  'n2' at rank 2: it answers" in result.stdout
+    lines = Path("holes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["c0"]
+    assert json.loads(lines[0])["relevant"]["n2"] == 1
+
+
+def test_a_place_that_cannot_be_written_is_named():
+    hole = {"case_id": "c0", "passage_id": "n2", "rank": 2, "question": "q", "reason": "r"}
+    with pytest.raises(InputError, match=r"no/such/folder/holes\.jsonl"):
+        command(write_run("run", holes=[hole]), "--holes", "no/such/folder/holes.jsonl")
+
+
+def test_without_holes_no_file_is_written():
+    assert command(write_run("run"), "--holes", "holes.jsonl").exit_code == 0
+    assert not Path("holes.jsonl").exists()

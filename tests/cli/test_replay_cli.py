@@ -1,0 +1,152 @@
+"""misslink replay on the command line: what it prints and writes, its exit codes, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from misslink.files import Staging, read_run
+from replayed_app import case, causes, chain, corpus, forget_stores, retriever, run_of
+
+TOWNS = {"missed": ("1", "2"), "found": ("3",)}
+APP = """
+from pathlib import Path
+from replayed_app import chain, corpus, retriever
+
+finder = retriever(corpus(missed=("1", "2"), found=("3",)))
+made = chain(finder)
+
+def app(question):
+    with Path("asked.txt").open("a", encoding="utf-8") as file:
+        file.write(question + "\\n")
+    print("the app says something")
+    return made.invoke(question)
+
+def build(retriever):
+    return chain(retriever)
+
+def by_heart(question):
+    return "By heart."
+"""
+
+
+@pytest.fixture(autouse=True)
+def app_file(judge_server, monkeypatch, imports_forgotten):
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    Path("app.py").write_text(APP, encoding="utf-8")
+    yield
+    forget_stores()
+
+
+@pytest.fixture
+def write_run(judge_server):
+    def write(name="run", **manifest):
+        app = chain(retriever(corpus(**TOWNS)))
+        run = run_of(app, [case(town) for town in "123"], judge_server)
+        assert causes(run) == ["retrieval_miss", "retrieval_miss", "fine"]
+        made = {key: value for key, value in {**run.manifest, **manifest}.items() if value != ""}
+        run = run.model_copy(update={"manifest": made})
+        with Staging(Path(name), {}, "work") as staging:
+            staging.publish(run, lambda path: path.write_text("before", encoding="utf-8"))
+        return name
+
+    return write
+
+
+def asked():
+    path = Path("asked.txt")
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_run):
+    code, out, err = misslink("replay", write_run(), "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["run"], found["app"], found["judge"]) == (
+        "run",
+        "app.py:app",
+        "openai:test-judge",
+    )
+    assert found["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    assert found["causal_attributable_fraction"]["value"] == 1.0
+    assert "the app says something" in err
+    run = read_run("run")
+    assert run.replay == found
+    assert [link.basis for link in run.links] == ["replayed", "replayed", "observed"]
+    assert Path("run/report.html").read_text(encoding="utf-8") != "before"
+
+
+def test_people_read_the_share_and_what_it_rests_on(misslink, write_run):
+    code, out, _ = misslink("replay", write_run())
+    assert code == 0
+    assert "retrieval_miss" in out
+    assert "100 % [34, 100]" in out
+    assert "With every miss turned into a hit there would be 100 % [" in out
+    assert "ignored_context" not in out
+
+
+def test_a_second_time_neither_app_nor_judge_is_asked(misslink, write_run, judge_server):
+    name = write_run()
+    _, first, _ = misslink("replay", name, "--json")
+    before, calls = asked(), len(judge_server.calls)
+    assert before == 6
+    _, again, _ = misslink("replay", name, "--json")
+    assert (asked(), len(judge_server.calls)) == (before, calls)
+    first, again = json.loads(first), json.loads(again)
+    assert again["cases"] == first["cases"]
+    assert (again["usage"]["calls"], again["usage"]["generations"]) == (0, 0)
+
+
+def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, judge_server):
+    name = write_run()
+    judge_server.key = "another"
+    code, out, err = misslink("replay", name, "--json")
+    assert (code, out) == (3, "")
+    assert "Traceback" not in err
+    judge_server.key = None
+    code, out, _ = misslink("replay", name, "--json")
+    assert code == 0
+    assert asked() == 6
+
+
+def test_a_function_that_builds_the_app_may_be_named(misslink, write_run):
+    code, out, _ = misslink("replay", write_run(), "--app", "app.py:build", "--json")
+    assert code == 0
+    assert json.loads(out)["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+
+
+def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_server):
+    name = write_run()
+    calls = len(judge_server.calls)
+    code, out, _ = misslink("replay", name, "--sample", 1, "--max-calls", 1, "--json")
+    assert code == 0
+    assert len(judge_server.calls) - calls == 1
+    (skipped,) = json.loads(out)["skipped"]
+    assert "--max-calls" in skipped["reason"] or "budget" in skipped["reason"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "options", "said"),
+    [
+        ({"traces": "traces.jsonl", "app": None}, [], "made from traces; name the app"),
+        ({"app": "app.Chain"}, [], "made in Python with an object (app.Chain)"),
+        ({"judge": "none"}, [], "this run was not judged"),
+        ({}, ["--app", "app.py:missing"], "app.py has no 'missing'"),
+        ({}, ["--app", "app.py:by_heart"], "in the first 2 cases of the replay the app asked no"),
+        ({}, ["--judge", "none"], "--judge none asks nobody"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_with_2(misslink, write_run, manifest, options, said):
+    code, out, err = misslink("replay", write_run(**manifest), *options)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_that_is_no_run_is_told(misslink):
+    Path("empty").mkdir()
+    code, _, err = misslink("replay", "empty")
+    assert code == 2
+    assert "empty: this is no run folder" in err

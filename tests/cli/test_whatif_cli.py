@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import misslink
+from misslink.cli.whatif import whatif
+from misslink.errors import InputError
+from misslink.files import read_run
+
+TOWN = [
+    "The ferry to Holm leaves the old harbour at seven.",
+    "The museum of clocks is closed on Mondays.",
+    "The bakery in Mill Lane opens at five.",
+    "The library lends ten books for a month.",
+    "The tower may be climbed in summer only.",
+    "The market sells fish on Fridays.",
+]
+ASKED = [
+    "When does the ferry to Holm leave?",
+    "When is the museum of clocks closed?",
+    "When does the bakery in Mill Lane open?",
+    "How many books does the library lend?",
+]
+APP = """
+from pathlib import Path
+from langchain_chroma import Chroma
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import RunnableLambda
+
+class Lengths(Embeddings):
+    model_name = "lengths"
+    def embed_documents(self, texts):
+        return [[float(len(text)), 1.0] for text in texts]
+    def embed_query(self, text):
+        return [float(len(text)), 1.0]
+
+TEXTS = Path("town.txt").read_text(encoding="utf-8").splitlines()
+store = Chroma("town", Lengths())
+store.add_documents([Document(page_content=t, id=f"p{n}") for n, t in enumerate(TEXTS)])
+retriever = store.as_retriever(search_kwargs={"k": 2})
+
+def answer(question):
+    found = retriever.invoke(question)
+    return {"answer": found[0].page_content, "retrieved": found}
+
+chain = RunnableLambda(answer)
+"""
+
+
+@pytest.fixture
+def town(tmp_path, monkeypatch):
+    """A run folder over traces whose retriever finds the needed passage in one of four cases."""
+    monkeypatch.chdir(tmp_path)
+    gold, traces = [], []
+    for n, question in enumerate(ASKED):
+        gold.append({"id": f"c{n}", "question": question, "relevant": [f"p{n}"]})
+        numbers = [n, 5] if n == 0 else [4, 5]
+        listed = [{"id": f"p{m}", "text": TOWN[m]} for m in numbers]
+        answer = TOWN[n] if n < 2 else "It is run by nine wardens with red hats."
+        traces.append({"case_id": f"c{n}", "retrieved": listed, "answer": answer})
+    write("gold.jsonl", gold)
+    write("traces.jsonl", traces)
+    write("corpus.jsonl", [{"id": f"p{n}", "text": text} for n, text in enumerate(TOWN)])
+    (tmp_path / "town.txt").write_text("\n".join(TOWN), encoding="utf-8")
+    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
+    misslink.evaluate(
+        goldset="gold.jsonl", traces="traces.jsonl", judge="embedded", out="run", k=2, ledger=None
+    )
+    return tmp_path
+
+
+def write(name, rows):
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    Path(name).write_text(lines, encoding="utf-8")
+
+
+def run(*arguments):
+    app = typer.Typer()
+    app.command()(whatif)
+    return CliRunner().invoke(app, ["run", *arguments])
+
+
+def document(*arguments):
+    found = run(*arguments, "--json")
+    assert found.exception is None, found.output
+    return json.loads(found.stdout)
+
+
+@pytest.mark.usefixtures("town")
+def test_one_json_document_is_printed_and_kept_in_the_run_folder():
+    found = document("--corpus", "corpus.jsonl", "--options", "bm25")
+    (option,) = found["options"]
+    assert option["name"] == "bm25"
+    assert option["metrics"]["recall@2"]["b"]["value"] == 1
+    assert option["misses_mended"] == 3
+    assert found["today"]["recall@2"]["value"] == 0.25
+    assert read_run("run").whatif == found
+
+
+@pytest.mark.usefixtures("town")
+def test_without_a_corpus_the_table_says_what_was_not_tried():
+    found = run()
+    assert found.exception is None, found.output
+    assert "bm25: not tried, no corpus is given." in found.output
+    assert "give --corpus or --app to try other searches" in found.output
+
+
+@pytest.mark.usefixtures("town")
+def test_the_table_names_each_option_with_its_finding():
+    found = run("--corpus", "corpus.jsonl", "--options", "bm25,k", "--k", "4")
+    assert found.exception is None, found.output
+    assert "What if: recall@2 today 25 %" in found.output
+    assert "bm25: " in found.output
+    assert "k=4: No detectable difference in recall@2" in found.output
+    assert "association" in found.output
+
+
+@pytest.mark.usefixtures("town")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--options", "bm52"], "did you mean 'bm25'"),
+        (["--options", "bm25"], "no corpus is given"),
+        (["--chunk", "10/20"], "need the corpus"),
+        (["--corpus", "corpus.jsonl", "--chunk", "10/20"], "overlap is to be smaller"),
+        (["--check", "3"], "name it with --app"),
+        (["--corpus", "nowhere.jsonl"], "nowhere"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_the_way_out(arguments, said):
+    found = run(*arguments)
+    assert isinstance(found.exception, InputError)
+    assert said in str(found.exception)
+    assert not (read_run("run").whatif)
+
+
+@pytest.mark.usefixtures("town")
+def test_triplets_are_written_beside():
+    found = document("--triplets", "out.jsonl")
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+    assert found["triplets"]["triplets"] == len(rows)
+    assert sum(found["triplets"]["left_out"].values()) + len(rows) == 3  # passages missed
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_the_corpus_and_the_embedding_are_the_apps_own():
+    found = document("--app", "app.py:chain")
+    assert found["corpus"] == {"passages": 6}
+    assert "lengths" in found["embedding"]
+    assert {"dense", "bm25", "hybrid", "mmr"} <= {one["name"] for one in found["options"]}
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_the_forecast_is_checked_by_asking_the_app_and_the_judge_again():
+    found = document(
+        *("--app", "app.py:chain", "--options", "bm25", "--check", "5", "--ledger", "l.sqlite")
+    )
+    error = found["forecast_error"]
+    assert error["option"] == "bm25"
+    # No answer of the three misses stood in its context; the app now repeats its first passage.
+    assert error["checked"] == error["affected"] == 3
+    assert error["measured"] == 3
+    assert error["error"]["n"] == error["checked"]

@@ -1,0 +1,288 @@
+"""Real apps with known faults, replayed: which causes are confirmed, and what is counted how."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from misslink.errors import AppUnreachableError, InputError
+from misslink.judging.opening import open_judge
+from misslink.judging.terms import Terms
+from misslink.linking.replay import replay
+from replayed_app import (
+    JUDGE,
+    K,
+    Reader,
+    case,
+    causes,
+    chain,
+    corpus,
+    forget_stores,
+    retriever,
+    run_of,
+    truth,
+)
+
+
+@pytest.fixture(autouse=True)
+def server(judge_server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    yield judge_server
+    forget_stores()
+
+
+def replayed(run, app, *, judge=JUDGE, terms=None, ledger=None, **options):
+    async def go():
+        opened = open_judge(judge, ledger=ledger, concurrency=4, terms=terms)
+        try:
+            return await replay(run, app, judge=opened, **options)
+        finally:
+            await opened.close()
+
+    return asyncio.run(go())
+
+
+def towns(server, kind="attentive", **of_kind):
+    """An app over towns of several kinds, and its run."""
+    app = chain(retriever(corpus(**of_kind)), kind)
+    names = [town for some in of_kind.values() for town in some]
+    return app, run_of(app, [case(town) for town in names], server)
+
+
+def line(found, town):
+    return next(one for one in found.document["cases"] if one["case_id"] == f"case-{town}")
+
+
+class TestCauses:
+    def test_a_miss_is_confirmed_where_the_passage_makes_the_answer_good(self, server):
+        app, run = towns(server, missed=("1", "2"), found=("3",))
+        assert causes(run) == ["retrieval_miss", "retrieval_miss", "fine"]
+        found = replayed(run, app)
+        told = found.document["causes"]["retrieval_miss"]
+        assert (told["cases"], told["replayed"], told["flaky"]) == (2, 2, 0)
+        assert told["confirmed"]["value"] == 1.0
+        assert told["interventions"]["first"]["value"] == 1.0
+        assert told["interventions"]["last"]["value"] == 1.0
+        assert line(found, "1") == {
+            "case_id": "case-1",
+            "cause": "retrieval_miss",
+            "flaky": False,
+            "confirmed": True,
+            "outcomes": {
+                "observed": "unfaithful", "unchanged": "unfaithful", "first": "good", "last": "good"
+            },
+            "reason": "with the passage in the first place the answer is good",
+        }  # fmt: skip
+        assert [link.basis for link in found.links] == ["replayed", "replayed", "observed"]
+        assert [link.cause for link in found.links] == causes(run)
+
+    def test_an_app_that_ignores_its_context_is_not_mended_by_the_passage(self, server):
+        app, run = towns(server, "stubborn", missed=("1",))
+        found = replayed(run, app)
+        assert line(found, "1")["confirmed"] is False
+        assert found.document["causes"]["retrieval_miss"]["confirmed"]["value"] == 0.0
+        assert found.document["causal_attributable_fraction"]["value"] == 0.0
+        assert [link.basis for link in found.links] == ["observed"]
+
+    def test_a_passage_that_is_only_read_in_the_first_place_is_found_out(self, server):
+        app, run = towns(server, "hasty", missed=("1",))
+        told = line(replayed(run, app), "1")["outcomes"]
+        assert (told["first"], told["last"]) == ("good", "wrong")
+
+    def test_ignored_context_is_confirmed_by_moving_the_passage_to_the_front(self, server):
+        app, run = towns(server, "hasty", found=("1",))
+        assert causes(run) == ["ignored_context"]
+        found = replayed(run, app)
+        assert line(found, "1")["outcomes"] == {
+            "observed": "wrong", "unchanged": "wrong", "first": "good", "alone": "good"
+        }  # fmt: skip
+        assert found.document["causes"]["ignored_context"]["confirmed"]["value"] == 1.0
+
+    def test_a_distracted_answer_turns_good_without_the_noise(self, server):
+        app, run = towns(server, "gullible", rumoured=("1",))
+        assert causes(run) == ["distracted"]
+        found = replayed(run, app)
+        assert line(found, "1")["outcomes"]["without_noise"] == "good"
+        assert found.document["causes"]["distracted"]["confirmed"]["value"] == 1.0
+
+    def test_an_answer_that_flips_by_itself_is_flaky_and_confirms_nothing(self, server):
+        app, run = towns(server, "wavering", echoed=("1", "2"), missed=("3",))
+        assert causes(run) == ["retrieval_miss"] * 3
+        found = replayed(run, app)
+        told = found.document["causes"]["retrieval_miss"]
+        assert (told["replayed"], told["flaky"]) == (3, 2)
+        assert told["confirmed"]["value"] == pytest.approx(1 / 3)
+        assert told["interventions"]["last"]["n"] == 3
+        assert found.document["flaky"]["value"] == pytest.approx(2 / 3)
+        assert line(found, "1")["reason"] == (
+            "the answer was unfaithful, and good when nothing was changed"
+        )
+
+    def test_a_good_answer_that_the_passage_spoils_counts_against_it(self, server):
+        app, run = towns(server, "confused", echoed=("1",), missed=("2",))
+        found = replayed(run, app)
+        told = line(found, "1")
+        assert (told["confirmed"], told["flaky"]) == (None, False)
+        assert told["outcomes"] == {"observed": "good", "unchanged": "good", "first": "unfaithful"}
+        # One bad answer avoided, one made: of one bad answer none is fewer.
+        assert found.document["causal_attributable_fraction"]["value"] == 0.0
+        assert found.document["observed_attributable_fraction"]["reason"] == "no case with a hit"
+
+
+class TestSampling:
+    def test_of_each_cause_so_many_are_drawn_by_seed(self, server):
+        app, run = towns(server, missed=tuple("123456789"))
+
+        def drawn(seed):
+            cases = replayed(run, app, sample=3, seed=seed).document["cases"]
+            return sorted(one["case_id"] for one in cases)
+
+        assert len(drawn(0)) == 3
+        assert drawn(0) == drawn(0)
+        assert len({tuple(drawn(seed)) for seed in range(4)}) > 1
+
+    def test_a_run_without_causes_has_no_numbers_and_says_why(self, server):
+        app, run = towns(server, found=("1",))
+        document = replayed(run, app).document
+        assert document["cases"] == []
+        assert document["flaky"]["reason"] == "no case was replayed"
+        assert document["causes"]["retrieval_miss"]["confirmed"]["value"] is None
+        assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]
+        json.dumps(document, allow_nan=False)
+
+    @pytest.mark.parametrize("option", ["sample", "concurrency"])
+    def test_numbers_below_one_are_refused(self, server, option):
+        app, run = towns(server, found=("1",))
+        with pytest.raises(InputError, match=f"--{option} is 0"):
+            replayed(run, app, **{option: 0})
+
+    def test_cases_under_way_at_once_do_not_mix(self, server):
+        app, run = towns(server, missed=tuple("123456789"))
+        told = replayed(run, app, concurrency=9).document["causes"]["retrieval_miss"]
+        assert told["confirmed"]["value"] == 1.0
+
+
+class TestApps:
+    def test_a_plain_callable_is_replayed_as_a_function_that_builds_it(self, server):
+        finder = retriever(corpus(missed=("1",)))
+
+        def app_over(search):
+            reader = Reader()
+
+            def app(question):
+                said = "\n".join(one.page_content for one in search(question))
+                return reader.invoke(f"Passages:\n{said}\n\nQuestion: {question}").content
+
+            return app
+
+        run = run_of(app_over(finder.invoke), [case("1")], server)
+        assert line(replayed(run, lambda retriever: app_over(retriever.invoke)), "1")["confirmed"]
+
+    def test_an_app_whose_retriever_cannot_be_replaced_is_refused(self, server):
+        finder = retriever(corpus(missed=tuple("12345")))
+        answers = []
+
+        def app(question):
+            found = []
+            thread = threading.Thread(target=lambda: found.extend(finder.invoke(question)))
+            thread.start()
+            thread.join()
+            answers.append(question)
+            return {"answer": "The sky is green.", "retrieved": found}
+
+        # By evidence: this app's store cannot be asked for the text of what was missed.
+        cases = [case(town).model_copy(update={"evidence": {truth(town): 1}}) for town in "12345"]
+        run = run_of(app, cases, server)
+        answers.clear()
+        judged = len(server.calls)
+        with pytest.raises(InputError, match=r"in the first 3 cases .* def build\(retriever\)"):
+            replayed(run, app)
+        assert len(answers) == 3
+        assert len(server.calls) == judged  # and the judge was not asked at all
+
+    def test_a_case_in_which_the_app_does_not_search_is_skipped_and_not_unconfirmed(self, server):
+        finder = retriever(corpus(missed=("1", "2")))
+        whole = chain(finder)
+        asked = []
+
+        def app(question):
+            asked.append(question)
+            # In the replay, which comes after the two of the run, it knows town 2 by heart.
+            if "town 2" in question and len(asked) > 2:
+                return truth("2")
+            return whole.invoke(question)
+
+        run = run_of(app, [case("1"), case("2")], server)
+        document = replayed(run, app, seed=1).document
+        assert [one["case_id"] for one in document["cases"]] == ["case-1"]
+        (skipped,) = document["skipped"]
+        assert skipped["case_id"] == "case-2"
+        assert "asked no retriever that could be replaced" in skipped["reason"]
+        assert document["causes"]["retrieval_miss"]["replayed"] == 1
+
+    def test_an_app_that_fails_throughout_is_out_of_reach(self, server):
+        app, run = towns(server, missed=("1", "2"))
+
+        def broken(question):
+            raise ConnectionError("no model")
+
+        with pytest.raises(AppUnreachableError, match="ConnectionError: no model"):
+            replayed(run, broken)
+        del app
+
+    def test_an_intervention_that_does_not_reach_the_prompt_says_nothing(self, server):
+        finder = retriever(corpus(missed=("1",)))
+        whole = chain(finder | (lambda found: [one for one in found if one.id != "gold-1"]))
+        run = run_of(whole, [case("1")], server)
+        document = replayed(run, whole).document
+        (skipped,) = document["skipped"]
+        assert skipped["reason"] == "the app was handed 'gold-1', and it did not reach the prompt"
+        assert document["causal_attributable_fraction"]["value"] is None
+
+
+class TestJudge:
+    def test_the_budget_ends_the_asking_of_judge_and_app(self, server):
+        app, run = towns(server, missed=("1", "2", "3"))
+        before = len(server.calls)
+        found = replayed(run, app, terms=Terms(max_calls=4), concurrency=1)
+        assert len(server.calls) - before == 4
+        usage = found.document["usage"]
+        assert usage["calls"] == 4
+        assert usage["generations"] == 5  # the fifth is the one that found the budget spent
+        assert [one["case_id"] for one in found.document["cases"]] != []
+        assert all("budget" in one["reason"] or "calls" in one["reason"]
+                   for one in found.document["skipped"])  # fmt: skip
+
+    def test_another_judge_judges_the_observed_answers_too(self, server):
+        app, run = towns(server, missed=("1",), found=("2",))
+        server.models = ("test-judge", "other-judge")
+        calls = len(server.calls)
+        document = replayed(run, app, judge="openai:other-judge").document
+        # Observed, first and last: unchanged came out as observed, and the ledger knew it.
+        assert len(server.calls) - calls == 3
+        causal = document["causal_attributable_fraction"]
+        assert causal["value"] is None
+        assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
+        assert document["cases"][0]["confirmed"] is True
+
+    def test_what_the_ledger_holds_is_not_paid_twice(self, server, tmp_path):
+        app, run = towns(server, missed=("1",))
+        first = replayed(run, app, ledger=tmp_path / "ledger.sqlite").document
+        calls = len(server.calls)
+        again = replayed(run, app, ledger=tmp_path / "ledger.sqlite").document
+        assert len(server.calls) == calls
+        assert again["usage"]["from_ledger"] == first["usage"]["calls"]
+        assert again["cases"] == first["cases"]
+
+
+def test_partial_hits_are_replayed_and_stay_out_of_the_causal_fraction(server):
+    app = chain(retriever(corpus(missed=("1",))), "stubborn")
+    both = case("1").model_copy(update={"relevant": {"gold-1": 1, "guide-1": 1}})
+    run = run_of(app, [both], server)
+    assert (run.links[0].retrieval, run.links[0].cause) == ("partial", "retrieval_miss")
+    document = replayed(run, app, k=K).document
+    assert document["causes"]["retrieval_miss"]["replayed"] == 1
+    assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]

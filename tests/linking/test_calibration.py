@@ -1,0 +1,108 @@
+"""What linking reads of a calibration, and how it answers a file that is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.linking.calibration import Calibration
+from misslink.stats import proportion
+
+DOCUMENT = {
+    "metric": "faithfulness",
+    "n": 200,
+    "threshold": 0.43,
+    "agreement": {
+        "kappa": proportion(3, 5).model_dump(),
+        "sensitivity": proportion(110, 120).model_dump(),
+        "specificity": proportion(60, 80).model_dump(),
+    },
+    "verdict": "caution",
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(**changes):
+        path = tmp_path / "calibration.json"
+        path.write_text(json.dumps({**DOCUMENT, **changes}), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_calibration_is_read_beside_keys_it_does_not_need(written):
+    found = Calibration.read(written(uncertain_band=[0.35, 0.6]))
+    assert (found.metric, found.threshold) == ("faithfulness", 0.43)
+    assert found.sensitivity == proportion(110, 120)
+    assert found.specificity == proportion(60, 80)
+    assert found.uncertain_band == (0.35, 0.6)
+
+
+def test_the_band_includes_its_ends_and_nothing_beyond(written):
+    found = Calibration.read(written(uncertain_band=[0.35, 0.6]))
+    said = [found.uncertain(p) for p in (0.0, 0.349, 0.35, 0.5, 0.6, 0.601, 1.0)]
+    assert said == [False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("changes", [{}, {"uncertain_band": None}])
+def test_without_a_band_nothing_is_uncertain(written, changes):
+    found = Calibration.read(written(**changes))
+    assert not any(found.uncertain(p / 10) for p in range(11))
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"metric": None}, "field 'metric'"),
+        ({"threshold": "0.4"}, "field 'threshold'"),
+        ({"threshold": 1.4}, "field 'threshold'"),
+        ({"threshold": True}, "field 'threshold'"),
+        ({"agreement": None}, "field 'agreement.sensitivity'"),
+        (
+            {"agreement": {**DOCUMENT["agreement"], "specificity": 0.9}},
+            "field 'agreement.specificity'",
+        ),
+        (
+            {
+                "agreement": {
+                    **DOCUMENT["agreement"],
+                    "sensitivity": {**proportion(1, 2).model_dump(), "value": 90.0},
+                }
+            },
+            "field 'agreement.sensitivity'",
+        ),
+        ({"uncertain_band": [0.6, 0.4]}, "field 'uncertain_band'"),
+        ({"uncertain_band": [0.4]}, "field 'uncertain_band'"),
+        ({"uncertain_band": 0.4}, "field 'uncertain_band'"),
+        ({"uncertain_band": [0.4, 60]}, "field 'uncertain_band'"),
+    ],
+)
+def test_a_wrong_field_is_named_with_the_file_and_the_way_out(written, changes, field):
+    path = written(**changes)
+    with pytest.raises(InputError) as caught:
+        Calibration.read(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path}, {field}: ")
+    assert "misslink calibrate --json" in said or "such as [0.35, 0.6]" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\xff\xfe", b"[" * 100_000, b"NaN"])
+def test_a_file_that_is_no_calibration_gives_one_sentence(tmp_path, content):
+    path = tmp_path / "calibration.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="misslink calibrate --json"):
+        Calibration.read(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.json: No such file"):
+        Calibration.read(tmp_path / "none.json")
+
+
+def test_an_unmeasured_rate_is_kept_as_missing(written):
+    unmeasured = {**proportion(0, 0).model_dump()}
+    agreement = {**DOCUMENT["agreement"], "specificity": unmeasured}
+    assert Calibration.read(written(agreement=agreement)).specificity.value is None

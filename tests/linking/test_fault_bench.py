@@ -1,0 +1,82 @@
+"""The fault bench in small: what is broken on purpose gets its cause, by the whole line."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("chromadb")
+pytest.importorskip("sklearn")
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from faults.bench import Bench
+from faults.faults import FAULTS
+
+ALL_FAULTS = 3  # a round in which every fault can be planted at least once
+
+
+@pytest.fixture(scope="module")
+def broken():
+    return Bench().round(ALL_FAULTS)
+
+
+@pytest.fixture(scope="module")
+def told(broken):
+    return broken.told()
+
+
+def test_every_planted_fault_gets_its_cause_from_an_exact_judge(told):
+    assert {each.fault.name for each in told} == {fault.name for fault in FAULTS}
+    wrong = {
+        (each.fault.name, each.link.case_id): (each.link.cause, each.link.reason)
+        for each in told
+        if not each.right
+    }
+    assert wrong == {}
+
+
+def test_the_cause_that_must_contribute_is_named_beside_the_primary_one(told):
+    of = [each for each in told if each.fault.also]
+    assert {each.fault.also for each in of} == {
+        "ignored_context",
+        "distracted",
+        "right_by_memory",
+    }
+    assert all(each.named for each in of)
+
+
+@pytest.mark.parametrize("fault", ["rank_30", "dropped", "split"])
+def test_a_planted_miss_has_its_subtype_and_its_true_rank(told, fault):
+    of = [each for each in told if each.fault.name == fault]
+    for each in of:
+        assert each.fault.subtype in each.subtypes, each.link.missed
+    ranks = {missed.true_rank for each in of for missed in each.link.missed}
+    assert (min(ranks) >= 30) is (fault != "dropped")
+
+
+def test_a_passage_that_is_not_in_the_index_has_no_rank(told):
+    missed = [m for each in told if each.fault.name == "not_indexed" for m in each.link.missed]
+    assert missed
+    assert {(lost.true_rank, lost.depth) for lost in missed} == {(None, 100)}
+
+
+def test_the_bench_sees_a_judge_that_errs(broken):
+    told = broken.told("embedded")
+    wrong = {each.fault.name for each in told if not each.right}
+    assert "unlisted_copy" in wrong  # a heuristic never says gold_hole
+    assert not any(each.link.cause == "gold_hole" for each in told)
+    # What needs no reading of the answer is right all the same.
+    assert not wrong & {"rank_30", "dropped", "split", "refuses", "blank", "unanswerable"}
+
+
+def test_a_plant_that_does_not_stand_is_told_and_not_measured(broken):
+    place, plant = next(iter(broken.plants.items()))
+    meant = "miss" if plant.retrieval != "miss" else "hit"
+    other = dataclasses.replace(plant, retrieval=meant)
+    staged = dataclasses.replace(broken, plants={place: other})
+    with pytest.raises(AssertionError, match=f"wanted {meant}"):
+        staged.told()

@@ -1,0 +1,307 @@
+"""Every subtype planted in a real Chroma and found again; what is measured, against oracles."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+from planted import World
+from sklearn.metrics.pairwise import cosine_similarity
+
+from misslink.linking.measuring import measure
+from misslink.linking.subtypes import FEWEST_PAIRS
+from misslink.types import Case, Passage, Trace
+
+K = 3
+EVIDENCE = "The winter timetable begins on the first Sunday of November at noon."
+
+
+def fill(world, count=30):
+    """Known pairs with cosines from 0.3 to 0.9, each with half of its question's words."""
+    for at in range(count):
+        world.case(f"f{at}", f"alpha{at} beta{at} gamma{at} delta{at}", relevant=[f"known{at}"])
+        text = f"alpha{at} beta{at} with granite quarry scheme number{at}"
+        world.passage(f"known{at}", text, **{f"f{at}": 0.3 + 0.6 * at / (count - 1)})
+
+
+def rivals(world, case, *cosines):
+    for at, cosine in enumerate(cosines):
+        text = f"{case} rival {at}: nothing about it but unlike{case}{at} text{at} here{at}"
+        world.passage(f"{case}-r{at}", text, **{case: cosine})
+
+
+def planted():
+    world = World()
+    fill(world)
+    # Three of the eight or nine words shared: more than a quarter, less than half.
+    world.case(
+        "cut", "harbour office opening wednesday closing saturday ticket", relevant=["p-cut"]
+    )
+    world.passage("p-cut", "harbour office ticket lists", cut=0.4)
+    rivals(world, "cut", 0.8, 0.7, 0.6, 0.5)
+    world.case("rank", "lighthouse keeper salary pension contract union vote", relevant=["p-rank"])
+    world.passage("p-rank", "lighthouse keeper salary lists", rank=0.8)
+    rivals(world, "rank", 0.95, 0.9, 0.85)
+    world.case("crowd", "buoy paint colour northern channel depth marker", relevant=["p-crowd"])
+    for at in range(3):
+        text = f"the same long notice about a wholly other matter of mooring fees copy{at}"
+        world.passage(
+            f"copy{at}", f"{'word '.join(map(str, range(40)))} {text}", crowd=0.9 - at / 50
+        )
+    world.passage("p-crowd", "buoy paint colour lists", crowd=0.45)
+    world.case("domain", "bilge pump thermostat", relevant=["p-domain"])
+    world.passage("p-domain", "bilge pump thermostat lists", domain=0.05)
+    rivals(world, "domain", 0.3, 0.2, 0.1)
+    world.case("words", "granite quarry scheme owners subsidy paid", relevant=["p-words"])
+    world.passage("p-words", "the scheme for stone diggers was long and generous", words=0.5)
+    rivals(world, "words", 0.8, 0.7, 0.6)
+    world.case("blind", "error code zx81 valve", relevant=["p-blind"])
+    world.passage("p-blind", "code zx81 valve list", blind=0.4)
+    rivals(world, "blind", 0.9, 0.8, 0.7, 0.6)
+    world.case("none", "who repairs clocks", relevant=["p-none"])
+    world.case("halves", "when does winter start", evidence=[EVIDENCE])
+    world.passage("half1", f"Timetables. {EVIDENCE[:30]}", halves=0.6)
+    world.passage("half2", f"{EVIDENCE[30:]} Summer is later.", halves=0.2)
+    rivals(world, "halves", 0.8, 0.7)
+    return world
+
+
+def corpus_of(world):
+    return [
+        Passage(id=name, text=text, rank=at)
+        for at, (name, (text, _)) in enumerate(world.passages.items(), 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def world():
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def asked(world):
+    return asyncio.run(world.asked(K, depth=100))
+
+
+@pytest.fixture(scope="module")
+def measured(world, asked):
+    traces, embedder = asked
+    return asyncio.run(measure(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world)))
+
+
+@pytest.mark.parametrize(
+    ("case", "subtype", "told"),
+    [
+        ("cut", "below_cutoff", "rank 5, and the first 3"),
+        ("rank", "ranking", "'rank-r0' (rank 1, score 0.05, cosine 0.95)"),
+        ("crowd", "duplicate_crowding", "it would have rank 2 instead of 4"),
+        ("domain", "domain_mismatch", "0.05, is below 100% of the run's"),
+        ("words", "vocabulary_mismatch", "it has only 17% of the question's content words"),
+        ("blind", "vocabulary_mismatch", "a search by words puts it at rank 1 of"),
+        ("none", "not_indexed", "does not hold it"),
+        ("halves", "split_evidence", "cuts the evidence over 'half1' and 'half2'"),
+    ],
+)
+def test_a_planted_subtype_is_found_with_its_numbers(measured, case, subtype, told):
+    (lost,) = measured.missed[case]
+    assert lost.subtype == subtype, lost
+    assert told in lost.reason
+    assert subtype not in lost.also
+
+
+def test_nothing_is_missed_where_all_was_found(measured):
+    assert all(measured.missed[f"f{at}"] == () for at in range(30))
+
+
+def test_what_a_rank_alone_would_say_is_kept_as_another_reason(measured):
+    assert "below_cutoff" in measured.missed["rank"][0].also
+    assert "below_cutoff" in measured.missed["domain"][0].also
+
+
+def test_numbers_agree_with_scikit_learn_over_the_whole_corpus(world, asked, measured):
+    embeddings = asked[1].model
+    names = list(world.passages)
+    given = np.array(embeddings.embed_documents([text for text, _ in world.passages.values()]))
+    for case in world.cases:
+        for lost in measured.missed[case.id]:
+            if lost.passage_id not in names:
+                assert not {"cosine", "dense_rank", "bm25_rank"} & set(lost.measured)
+                continue
+            row = cosine_similarity([embeddings.embed_query(case.question)], given)[0]
+            own = row[names.index(lost.passage_id)]
+            assert lost.measured["cosine"] == pytest.approx(own, abs=1e-6)
+            assert lost.measured["dense_rank"] == 1 + (row > own + 1e-6).sum()
+            assert lost.measured["pool"] == len(names)
+            last = max(rival.rank for rival in lost.above)
+            kth = row[names.index(lost.above[last - 1].passage_id)]
+            assert lost.measured["cosine_kth"] == pytest.approx(kth, abs=1e-6)
+            assert [one.cosine for one in lost.above] == pytest.approx(
+                [row[names.index(one.passage_id)] for one in lost.above], abs=1e-6
+            )
+
+
+def test_a_copy_in_the_context_names_the_one_it_repeats(measured):
+    (lost,) = measured.missed["crowd"]
+    assert [rival.duplicate_of for rival in lost.above] == [None, "copy0", "copy0"]
+    assert lost.measured["duplicates_in_context"] == 2
+
+
+def test_distance_is_counted_from_the_cut_off(measured):
+    assert measured.missed["cut"][0].distance == 2
+    assert measured.missed["none"][0].distance is None
+
+
+def test_pairs_and_names_are_kept_for_the_checklist(world, asked, measured):
+    pairs = measured.pairs
+    assert (
+        len(pairs.known) == 30 + 6
+    )  # the planted ones, without the one not indexed and the halves
+    assert len(pairs.shared_missed) == 6
+    assert dict(pairs.known)["domain"] == pytest.approx(0.05, abs=1e-6)
+    assert np.median([cosine for _, cosine in pairs.random]) == pytest.approx(0, abs=1e-6)
+    assert (measured.embedding, measured.corpus) == (asked[1].name, len(world.passages))
+    assert (measured.whole, measured.split) == (0, 1)
+
+
+def test_texts_are_embedded_once_and_in_one_batch(world):
+    async def run():
+        traces, embedder = await world.asked(K, depth=100)
+        await measure(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world))
+        return embedder.model.batches
+
+    (batch,) = asyncio.run(run())
+    assert len(batch) == len(set(batch)) == len(world.passages)
+
+
+def test_without_an_embedder_and_a_corpus_words_and_ranks_still_tell(world, asked):
+    found = asyncio.run(measure(world.cases, asked[0], K, embedder=None, corpus=None))
+    (lost,) = found.missed["cut"]
+    seen = {p.id for trace in asked[0] for p in (*trace.retrieved, *trace.deeper)}
+    assert lost.measured["pool"] == len(seen) < len(world.passages)
+    assert not {"cosine", "cosine_kth", "cosine_percentile", "dense_rank"} & set(lost.measured)
+    assert {"shared_stems", "shared_stems_percentile", "bm25_rank"} <= set(lost.measured)
+    assert (found.embedding, found.corpus, found.pairs.known) == (None, None, ())
+    (lost,) = found.missed["none"]  # not within the depth is not the same as not in the index
+    assert lost.subtype is None
+    assert "not among the first 100" in lost.reason
+
+
+def test_the_apps_own_store_can_say_that_it_does_not_hold_a_passage(world, asked):
+    found = asyncio.run(
+        measure(world.cases, asked[0], K, embedder=None, corpus=None, not_held={"p-none"})
+    )
+    (lost,) = found.missed["none"]
+    assert (lost.subtype, lost.reason) == ("not_indexed", "the app's own store does not hold it")
+
+
+def test_another_corpus_than_the_apps_cannot_say_what_is_not_indexed(world, asked):
+    other = [Passage(id=f"other{at}", text=f"text {at}", rank=at) for at in range(1, 9)]
+    found = asyncio.run(measure(world.cases, asked[0], K, embedder=None, corpus=other))
+    assert found.missed["none"][0].subtype is None
+
+
+def test_evidence_that_no_chunk_carries_is_not_indexed_but_a_deep_one_is():
+    corpus = [Passage(id=f"p{at}", text=f"chunk number {at}", rank=at) for at in range(1, 9)]
+    corpus.append(Passage(id="deep", text=f"Before. {EVIDENCE} After.", rank=9))
+    cases = [
+        Case(id="deep", question="winter timetable", evidence=[EVIDENCE]),
+        Case(id="gone", question="winter timetable", evidence=["Nobody ever wrote this sentence."]),
+    ]
+    traces = [Trace(case_id=case.id, retrieved=corpus[:2], depth=5) for case in cases]
+    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=corpus))
+    (deep,), (gone,) = found.missed["deep"], found.missed["gone"]
+    assert (deep.passage_id, deep.text, deep.true_rank) == ("deep", corpus[-1].text, None)
+    assert deep.subtype != "not_indexed"
+    assert deep.measured["bm25_rank"] == 1
+    assert gone.subtype == "not_indexed"
+
+
+def test_evidence_cut_in_two_is_found_in_the_corpus_where_no_half_was_retrieved():
+    corpus = [Passage(id=f"p{at}", text=f"chunk number {at}", rank=at) for at in range(1, 5)]
+    corpus.append(Passage(id="one", text=f"Before. {EVIDENCE[:35]}", rank=5))
+    corpus.append(Passage(id="two", text=f"{EVIDENCE[35:]} After.", rank=6))
+    case = Case(id="c", question="winter timetable", evidence=[EVIDENCE])
+    trace = Trace(case_id="c", retrieved=corpus[:2], depth=2)
+    (lost,) = asyncio.run(measure([case], [trace], 2, embedder=None, corpus=corpus)).missed["c"]
+    assert lost.subtype == "split_evidence"
+    assert "'one' and 'two'" in lost.reason
+
+
+def test_a_passage_that_did_not_reach_the_prompt_was_dropped():
+    retrieved = [
+        Passage(id=name, text=f"text of {name}", rank=at) for at, name in enumerate("abcde", 1)
+    ]
+    cases = [Case(id=name, question="which", relevant=[name]) for name in "bd"]
+    traces = [
+        Trace(case_id="b", retrieved=retrieved, prompted=["a"]),
+        Trace(case_id="d", retrieved=retrieved, prompted=["a", "e"]),
+    ]
+    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=None))
+    assert found.missed["b"][0].subtype == "dropped_before_prompt"
+    assert found.missed["d"][0].subtype == "dropped_before_prompt"
+    assert "while 'e' from behind it did" in found.missed["d"][0].reason
+    unseen = [trace.model_copy(update={"prompted": None}) for trace in traces]
+    found = asyncio.run(measure(cases, unseen, 2, embedder=None, corpus=None))
+    assert found.missed["b"] == ()
+    assert found.missed["d"][0].subtype == "below_cutoff"
+
+
+def test_a_copy_of_the_missed_passage_in_the_context_is_told():
+    text = "The ferry to Holm leaves at seven in the morning from the northern pier every day."
+    retrieved = [Passage(id="copy", text=text, rank=1), Passage(id="gold", text=text + "!", rank=2)]
+    case = Case(id="c", question="when does the ferry leave", relevant=["gold"])
+    trace = Trace(case_id="c", retrieved=retrieved)
+    (lost,) = asyncio.run(measure([case], [trace], 1, embedder=None, corpus=None)).missed["c"]
+    assert lost.reason.endswith("'copy', which was there, says nearly the same")
+
+
+def test_few_known_pairs_say_nothing_of_the_domain():
+    world = World()
+    fill(world, FEWEST_PAIRS - 1)
+    world.case("domain", "bilge pump thermostat", relevant=["p-domain"])
+    world.passage("p-domain", "bilge pump thermostat lists", domain=0.05)
+    rivals(world, "domain", 0.3, 0.2, 0.1)
+
+    async def subtype():
+        traces, embedder = await world.asked(K, depth=100)
+        found = await measure(world.cases, traces, K, embedder=embedder, corpus=None)
+        return found.missed["domain"][0].subtype
+
+    assert asyncio.run(subtype()) != "domain_mismatch"
+    world.case("f-more", "alpha-more beta-more", relevant=["known-more"])
+    world.passage("known-more", "alpha-more and others", **{"f-more": 0.8})
+    assert asyncio.run(subtype()) == "domain_mismatch"
+
+
+def test_the_order_of_the_cases_changes_nothing(world, asked, measured):
+    traces, embedder = asked
+    backwards = asyncio.run(
+        measure(world.cases[::-1], traces[::-1], K, embedder=embedder, corpus=corpus_of(world))
+    )
+    assert {k: v for k, v in backwards.missed.items() if v} == {
+        k: v for k, v in measured.missed.items() if v
+    }
+
+
+def test_everything_measured_is_json_without_nan(measured):
+    for lost in (one for missed in measured.missed.values() for one in missed):
+        json.loads(json.dumps(lost.model_dump(), allow_nan=False))
+
+
+def test_nothing_given_nothing_measured():
+    found = asyncio.run(measure([], [], K, embedder=None, corpus=None))
+    assert (found.missed, found.corpus) == ({}, None)
+    found = asyncio.run(measure([], [], K, embedder=None, corpus=[]))
+    assert found.corpus == 0
+
+
+def test_texts_without_a_word_break_nothing():
+    hostile = ["???", "\u202e\u0000", "\U0001f600", "a" * 50_000, "\n\n"]
+    retrieved = [Passage(id=f"p{at}", text=text, rank=at) for at, text in enumerate(hostile, 1)]
+    cases = [Case(id=str(at), question=text.strip() or "x", relevant=["p4", "p5", "zz"])
+             for at, text in enumerate(hostile)]  # fmt: skip
+    traces = [Trace(case_id=case.id, retrieved=retrieved) for case in cases]
+    found = asyncio.run(measure(cases, traces, 1, embedder=None, corpus=retrieved))
+    assert all(len(missed) == 3 for missed in found.missed.values())

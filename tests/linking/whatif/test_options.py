@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from town import Hashed, corpus, run_of
+
+from misslink.embedding import Embedder
+from misslink.errors import InputError
+from misslink.linking.whatif.chunking import Chunking
+from misslink.linking.whatif.kinds import KINDS, Ground, options_of
+from misslink.linking.whatif.options import MorePassages, Rechunked
+from misslink.linking.whatif.today import Today
+from misslink.retrieval import score
+from misslink.types import Case, Passage
+
+
+class Backwards:
+    """A reranker that turns the order round."""
+
+    name = "backwards"
+
+    def __init__(self):
+        self.given = []
+
+    async def order(self, question, texts):
+        self.given.append(len(texts))
+        return list(range(len(texts)))[::-1]
+
+
+def ground(places=(1, 5, 9, None), **given):
+    told = {"corpus": corpus(), "embedder": Embedder(Hashed()), **given}
+    return Ground(Today.of(run_of(list(places))), **told)
+
+
+def tried(option, given):
+    return asyncio.run(option.tried(given.today))
+
+
+def test_a_larger_k_knows_the_true_ranks_and_nothing_else():
+    given = ground()
+    found = tried(MorePassages(9), given)
+    assert found.misses() == (False, False, False, True)
+    ranks = score(found.cases, found.traces, ["recall@9", "mrr"])
+    assert ranks["mrr"] == {"c0": 1, "c1": 1 / 5, "c2": 1 / 9, "c3": 0}
+    assert not found.texts
+
+
+def test_a_case_that_was_not_asked_deep_enough_is_not_measured():
+    run = run_of([1, None])
+    shallow = [trace.model_copy(update={"depth": 4}) for trace in run.traces]
+    today = Today.of(run.model_copy(update={"traces": tuple(shallow)}))
+    found = asyncio.run(MorePassages(6).tried(today))
+    assert found.misses() == (False, None)  # nothing is missed of the first
+    assert "not asked for 6" in found.traces[1].unmeasured
+
+
+def test_without_a_corpus_only_a_larger_k_is_tried_and_the_rest_says_why():
+    made, skipped = options_of(ground(corpus=None))
+    assert [option.name for option in made] == ["k=6", "k=9", "k=15"]
+    assert {one["name"]: one["reason"] for one in skipped} == dict.fromkeys(
+        ["bm25", "dense", "hybrid", "mmr"], "no corpus is given"
+    )
+
+
+def test_without_an_embedding_what_needs_one_says_so():
+    made, skipped = options_of(ground(embedder=None))
+    assert [option.name for option in made] == ["k=6", "k=9", "k=15", "bm25"]
+    assert {one["name"] for one in skipped} == {"dense", "hybrid", "mmr"}
+
+
+def test_every_option_is_tried_where_everything_is_given():
+    other = Embedder(Hashed(64))
+    given = ground(reranker=Backwards(), other=other, chunking=Chunking(40, 0), widths=(4,))
+    made, skipped = options_of(given)
+    assert skipped == []
+    names = [option.name for option in made]
+    assert names == [
+        *("k=4", "bm25", "dense", "hybrid", "rerank", "mmr", "chunk=40/0"),
+        f"embedding={other.name}",
+    ]
+    for option in made:
+        found = tried(option, given)
+        assert [trace.case_id for trace in found.traces] == ["c0", "c1", "c2", "c3"]
+        assert all(
+            [one.rank for one in trace.retrieved] == list(range(1, len(trace.retrieved) + 1))
+            for trace in found.traces
+        )
+
+
+def test_a_search_finds_by_its_own_ranking_and_as_many_as_today():
+    given = ground()
+    (option,), _ = options_of(given, ["bm25"])
+    found = tried(option, given)
+    assert [trace.retrieved[0].id for trace in found.traces] == ["p0", "p1", "p2", "p3"]
+    assert {len(trace.retrieved) for trace in found.traces} == {3}
+
+
+def test_a_reranker_is_given_the_first_fifty_and_its_order_counts():
+    reranker = Backwards()
+    given = ground(reranker=reranker)
+    (option,), _ = options_of(given, ["rerank"])
+    found = tried(option, given)
+    assert reranker.given == [50] * 4
+    order = asyncio.run(given.dense.rank([given.today.cases[0].question], 50))[0]
+    assert [one.id for one in found.traces[0].retrieved] == [f"p{n}" for n in order[::-1][:3]]
+
+
+def test_another_chunking_is_held_against_the_text_of_the_passages():
+    given = ground(chunking=Chunking(400, 0), corpus=together())
+    (option,), _ = options_of(given, ["chunk"])
+    assert isinstance(option, Rechunked)
+    found = tried(option, given)
+    assert len(option.chunks) < 60
+    assert found.misses() == (False,) * 4  # four passages and more are in a chunk
+
+
+def test_chunks_shorter_than_what_ids_name_are_not_measured():
+    given = ground(chunking=Chunking(40, 0))
+    (option,), _ = options_of(given, ["chunk"])
+    found = tried(option, given)
+    assert found.misses() == (None,) * 4
+    assert "evidence" in found.traces[0].unmeasured
+
+
+def test_chunks_are_measured_by_evidence_however_short_they_are():
+    run = run_of([1, 5])
+    cases = [
+        Case(id=one.id, question=f"What is run by warden {n}?", evidence=[f"run by warden {n}"])
+        for n, one in enumerate(run.cases)
+    ]
+    today = Today.of(run.model_copy(update={"cases": tuple(cases)}))
+    given = Ground(today, corpus=corpus(), embedder=Embedder(Hashed()), chunking=Chunking(40, 0))
+    (option,), _ = options_of(given, ["chunk"])
+    assert tried(option, given).misses() == (False, False)
+
+
+def together():
+    """The corpus as overlapping chunks of one document."""
+    told, at = [], 0
+    for one in corpus():
+        metadata = {"source": "wards.md", "start_index": at}
+        told.append(Passage(id=one.id, text=one.text, rank=one.rank, metadata=metadata))
+        at += len(one.text) + 1
+    return tuple(told)
+
+
+def test_larger_chunks_of_what_cannot_be_put_together_are_not_tried():
+    _, skipped = options_of(ground(chunking=Chunking(5000, 0)))
+    assert [one["name"] for one in skipped] == ["chunk"]
+    assert "cannot be put together" in skipped[0]["reason"]
+
+
+def test_an_unknown_option_names_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'hybrid'"):
+        options_of(ground(), ["hibrid"])
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"k", "bm25"}))
+def test_an_option_asked_for_that_cannot_be_tried_is_an_error_with_the_way_out(name):
+    with pytest.raises(InputError, match=f"'{name}' cannot be tried: .*--"):
+        options_of(ground(embedder=None), [name])
+
+
+def test_the_context_is_as_wide_as_most_are():
+    run = run_of([1, 1, 1])
+    short = run.traces[0].model_copy(update={"prompted": ("p0",)})
+    today = Today.of(run.model_copy(update={"traces": (short, *run.traces[1:])}))
+    assert (today.width, today.listed, today.cutoff(9)) == (3, 3, 9)

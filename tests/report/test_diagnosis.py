@@ -1,0 +1,75 @@
+"""The checklist and the gaps of the gold set."""
+
+from __future__ import annotations
+
+import pytest
+from example_run import HOSTILE, estimate, example_run, missing
+from proven_run import proven_run
+
+from misslink.report.diagnosis import checklist, holes
+from misslink.report.page import build
+
+
+@pytest.fixture(scope="module")
+def run():
+    return proven_run()
+
+
+def _numbers(run, **numbers):
+    row = {"name": "n", "question": "q", "numbers": numbers, "finding": "f", "ok": None}
+    summary = {"diagnosis": {"checklist": [row]}}
+    found = checklist(run.model_copy(update={"summary": summary}))
+    return dict(found.checks[0].numbers), found.facts
+
+
+def test_a_run_of_before_has_neither():
+    assert checklist(example_run()) is None
+    assert holes(example_run()) is None
+
+
+def test_checks_say_ok_not_ok_or_not_measured(run):
+    assert [check.state for check in checklist(run).checks] == ["not ok", "ok", "not measured"]
+    assert "594 passages" in checklist(run).facts
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "written"),
+    [
+        ("near_duplicates", estimate(0.11, 0.09, 0.13, 594), "11 % [9, 13], n = 594"),
+        ("recall_at_depth", estimate(0.9, 0.8, 1.0, 40, "bootstrap"), "90 % [80, 100], n = 40"),
+        ("median_characters", estimate(812, 790, 836.2, 594, "ranks"), "812 [790, 836], n = 594"),
+        ("auroc", estimate(0.9, 0.85, 0.951, 30, "delong"), "0.90 [0.85, 0.95], n = 30"),
+        ("auroc", missing("one group is empty"), "not measured: one group is empty"),
+        ("lower_quartile_characters", 640.25, "640"),
+        ("lower_quartile_characters", None, "not measured"),
+        ("share", 0.3, "30 %"),
+        ("passages", 12345, "12,345"),
+        ("whole", True, "yes"),
+    ],
+)
+def test_a_number_is_written_in_its_unit(run, name, number, written):
+    assert _numbers(run, **{name: number})[0] == {name.replace("_", " "): written}
+
+
+def test_without_embedding_and_corpus_it_says_so(run):
+    assert _numbers(run)[1].startswith("No embedding was at hand; the corpus was not at hand")
+
+
+def test_a_gap_points_at_its_passage_in_its_case(run):
+    first, second = holes(run).rows
+    page = build(run)
+    anchors = {row.anchor: row.id for case in page.cases for row in case.retrieved}
+
+    assert anchors[first.href] == "try#4"
+    assert anchors[second.href] == HOSTILE[5]
+    assert (first.rank, first.question) == ("2", "What creates a function without a name?")
+
+
+def test_a_gap_of_a_case_that_is_gone_gets_no_link(run):
+    rows = holes(run.model_copy(update={"cases": (), "traces": ()})).rows
+    assert [row.href for row in rows] == ["", ""]
+
+
+def test_metrics_stand_without_and_with_the_gaps(run):
+    pairs = [(one.name, one.value, other.value) for one, other in holes(run).metrics]
+    assert pairs == [("recall@5", "54 %", "60 %"), ("mrr", "0.51", "0.55")]

@@ -1,0 +1,105 @@
+"""What replay confirmed, in the headline, in its table and in the cases."""
+
+from __future__ import annotations
+
+import pytest
+from example_run import HOSTILE, estimate, example_run, missing
+from proven_run import proven_run
+
+from misslink.report.page import build
+from misslink.report.replayed import case_replays, proof, replayed
+
+
+@pytest.fixture(scope="module")
+def run():
+    return proven_run()
+
+
+def _with(run, **parts):
+    return run.model_copy(update={"replay": run.replay | parts})
+
+
+def test_a_run_that_was_not_replayed_speaks_of_association_alone():
+    page = build(example_run())
+    assert page.proof is page.proven.replay is None
+    assert "confirmed" not in " ".join(page.headline.paragraphs)
+
+
+def test_the_headline_puts_cause_beside_association_over_the_same_answers(run):
+    association, cause = proof(run).figures
+
+    assert (association[0], association[2].text) == ("Association", "35 % [20, 50], n = 98")
+    assert (cause[0], cause[2].text) == ("Cause, by replay", "29 % [15, 43], n = 98")
+    assert cause[1] == (
+        "of bad answers (unfaithful or wrong) are avoided by handing over what was missed"
+    )
+
+
+def test_the_association_is_not_borrowed_from_other_answers(run):
+    replay = {name: part for name, part in run.replay.items() if not name.startswith("observed")}
+    (_, _, shown), _ = proof(run.model_copy(update={"replay": replay})).figures
+    assert not shown.measured
+
+
+def test_a_fraction_that_is_not_above_zero_avoided_none(run):
+    lost = _with(run, causal_attributable_fraction=estimate(-0.05, -0.2, 0.1, 98))
+    assert "not avoided" in proof(lost).figures[1][1]
+    gone = _with(run, causal_attributable_fraction=missing("another judge"))
+    assert proof(gone).figures[1][2].brief == "not measured: another judge"
+
+
+def test_the_confirmed_share_is_told_as_a_count_of_cases(run):
+    first, second, *rest = proof(run).sentences
+
+    assert first == (
+        "Of 40 replayed retrieval misses, 31 (78 % [62, 88]) were mended by handing over the "
+        "missed passage."
+    )
+    assert second.startswith("Of 1 replayed case of ignored context, 1 (100 % [21, 100]) was")
+    assert rest == []  # nothing is claimed of what was not measured
+
+
+def test_the_table_has_each_cause_with_its_interventions(run):
+    found = replayed(run)
+    miss, ignored, distracted, _ = found.causes
+
+    assert (miss.label, miss.count, miss.of) == ("Retrieval miss", 40, "of 60 cases, 2 flaky")
+    assert [(name, share.brief) for name, share in miss.interventions] == [
+        ("needed passage first", "78 % [62, 88]"), ("needed passage last", "60 % [45, 74]"),
+    ]  # fmt: skip
+    assert ignored.of == ""
+    assert distracted.confirmed.brief == "not measured: no case was distracted"
+    assert found.flaky.text == "5 % [1, 16], n = 43"
+    assert found.facts == (
+        "App examples/python_reference/app.py:chain, judge openai:some-model, at most 40 cases a "
+        "cause, seed 0, 171 questions to the judge."
+    )
+
+
+def test_what_was_not_replayed_is_counted_by_reason(run):
+    assert replayed(run).skipped == (
+        "2 cases: the missed passage has no text", f"1 case: {HOSTILE[0]}",
+    )  # fmt: skip
+
+
+def test_a_case_says_what_each_rerun_gave(run):
+    said = case_replays(run)
+    (told,) = said["with-exit"]
+
+    assert told == (
+        "Confirmed by replay: as the run observed it: unfaithful, run again unchanged: unfaithful, "
+        "needed passage first: faithful, needed passage last: unfaithful."
+    )
+    assert said[HOSTILE[0]][0].startswith("Flaky: the answer changes when nothing is changed")
+    assert next(c for c in build(run).cases if c.id == "with-exit").replays == said["with-exit"]
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "words"),
+    [(False, "Not confirmed by replay"), (None, "Replayed, undecided"), ("yes", "Replayed, und")],
+)
+def test_a_case_that_was_not_mended_is_not_called_confirmed(run, confirmed, words):
+    row = {"case_id": "x", "confirmed": confirmed, "flaky": False, "reason": "Because."}
+    (said,) = case_replays(_with(run, cases=[row]))["x"]
+    assert said.startswith(words)
+    assert said.endswith(" Because.")

@@ -1,0 +1,74 @@
+"""What other retrieval would change, and how far the forecast held."""
+
+from __future__ import annotations
+
+import pytest
+from example_run import HOSTILE, example_run, missing
+from proven_run import proven_run
+
+from misslink.report.whatif import whatif
+
+
+@pytest.fixture(scope="module")
+def run():
+    return proven_run()
+
+
+def _with(run, **parts):
+    return run.model_copy(update={"whatif": run.whatif | parts})
+
+
+def test_a_run_of_before_has_none():
+    assert whatif(example_run()) is None
+
+
+def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
+    found = whatif(run)
+    best = found.options[0]
+
+    assert found.metric == "recall@5"
+    assert [option.name for option in found.options] == ["hybrid", "k=10", HOSTILE[0]]
+    assert (best.main.today.value, best.main.option.brief) == ("54 %", "81 % [61, 100]")
+    assert best.main.difference.brief == "+27 points [12, 42]"
+    assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
+    assert best.avoided.brief == "4.2 [1, 8]"
+    assert best.moved == "5 misses mended, 1 new"
+
+
+def test_only_what_was_tested_is_better_or_worse(run):
+    verdicts = [(option.main.verdict, option.main.p) for option in whatif(run).options]
+    assert verdicts == [
+        ("better", "p = 0.004"), ("no detectable difference", "p = 0.40"), ("worse", "p = 0.010"),
+    ]  # fmt: skip
+    untested = dict(run.whatif["options"][1])
+    untested["metrics"] = {"recall@5": {"p_holm": None, "winner": None}}
+    (option,) = whatif(_with(run, options=[untested])).options
+    assert (option.main.verdict, option.main.p) == ("not tested", "")
+    assert not option.main.option.measured
+
+
+def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run):
+    mrr = whatif(run).options[0].changes[1]
+    assert mrr.difference.brief == "\N{MINUS SIGN}0.01 [\N{MINUS SIGN}0.20, 0.20]"
+
+
+def test_the_forecast_is_held_against_what_came(run):
+    rows = dict(whatif(run).error)
+    assert rows["Cases checked"] == "12 of 20 that it affects"
+    assert (rows["Avoided by the forecast"], rows["Avoided in fact"]) == ("4.2", "3")
+    assert rows["Forecast less fact, a case"] == "+10 points [\N{MINUS SIGN}5, 25], n = 12"
+
+
+def test_a_forecast_that_was_not_checked_says_why(run):
+    unchecked = {"checked": 0, "error": missing("no option changes a case")}
+    found = whatif(_with(run, forecast_error=unchecked))
+    assert found.error == (("Not checked", "no option changes a case"),)
+    assert whatif(_with(run, forecast_error=None)).error == ()
+
+
+def test_what_was_not_tried_is_told(run):
+    assert whatif(run).notes[0].startswith("rerank was not tried: ")
+
+
+def test_without_a_corpus_it_says_so(run):
+    assert whatif(_with(run, corpus=None)).facts.startswith("No corpus was given")
