@@ -69,8 +69,8 @@ def train(model: Any, rows: Sequence[dict[str, str]], *, epochs: int, seed: int)
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.training_args import BatchSamplers
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.sentence_transformer.training_args import BatchSamplers
 
     columns = ("query", "positive", "negative")
     model.max_seq_length = TOKENS

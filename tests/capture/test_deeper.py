@@ -156,7 +156,7 @@ def test_a_store_that_fails_when_asked_deeper(store, chroma_client):
     async def line():
         watcher = Watcher(retriever)
         trace = await watcher.watch(FISH)
-        chroma_client.delete_collection(chroma_client.list_collections()[0].name)
+        chroma_client.delete_collection(store._collection.name)
         return await watcher.deepen(FISH, trace, lambda _: True)
 
     deeper = asyncio.run(line())

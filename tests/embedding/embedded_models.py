@@ -83,6 +83,7 @@ class EmbeddingServer:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
+        self.http.handle_error = lambda *_: None  # a client that hangs up is no news
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
 
     def reply(self, body):

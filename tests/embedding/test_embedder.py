@@ -218,3 +218,14 @@ def test_importing_it_imports_no_heavy_package():
         for each in (before, code)
     ]
     assert loaded[1].stdout == loaded[0].stdout
+
+
+def test_vectors_that_somebody_else_has_made_are_not_asked_for_again():
+    model = Counting()
+    embedder = Embedder(model)
+    embedder.know({"a": [3.0, 4.0]})
+    found = asyncio.run(embedder.documents(["a", "a"]))
+    assert found.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]] * 2
+    assert embedder.computed == 0
+    with pytest.raises(InputError, match="finite"):
+        embedder.know({"b": [float("nan"), 1.0]})

@@ -72,16 +72,24 @@ def test_doses_run_from_none_to_all_with_the_trend(run):
         ("some of them", "40 % [12, 77]"),
         ("all of them", "26 % [12, 49]"),
     ]
-    assert "changes with" in unfaithful.trend
-    assert "(p < 0.001, Cochran-Armitage test)" in unfaithful.trend
+    assert unfaithful.trend == (
+        "The share of unfaithful answers falls as more of what was needed arrives "
+        "(p < 0.001, Cochran-Armitage)."
+    )
     assert wrong.trend == "A trend was not tested: too few cases."
 
 
 def test_a_trend_that_chance_explains_is_none(run):
     document = run.summary["link"]["dose_response"] | {"trend": {"p": 0.4, "method": "exact"}}
     assert doses(_with(run, dose_response=document))[0].trend == (
-        "No trend beyond chance is seen (p = 0.40, exact test)."
+        "No trend beyond chance is seen (p = 0.40, exact)."
     )
+
+
+def test_a_trend_the_other_way_is_told_as_such(run):
+    document = run.summary["link"]["dose_response"]
+    turned = document | {"groups": list(reversed(document["groups"]))}
+    assert "rises as more" in doses(_with(run, dose_response=turned))[0].trend
 
 
 def test_corrected_numbers_stand_beside_those_as_judged_and_the_badge_says_so(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -13,7 +13,7 @@ from misslink.capture.passages import passages_from
 from misslink.embedding import identity_of
 from misslink.types import Passage
 
-__all__ = ["all_listed", "embeddings_of", "listed"]
+__all__ = ["all_listed", "embeddings_of", "listed", "vectors_of"]
 
 _log = logging.getLogger("misslink")
 _PAGE = 1_000  # documents a question
@@ -95,6 +95,31 @@ def embeddings_of(sources: Iterable[Any]) -> Any:
     return next(iter(models.values())) if len(models) == 1 else None
 
 
+async def vectors_of(sources: Iterable[Any], limit: int) -> dict[str, Any]:
+    """The vectors that stores keep of their passages, by text.
+
+    Chroma and LangChain's InMemoryVectorStore give them out. What a store keeps is what it
+    searches by, so it need not be computed again.
+
+    Parameters
+    ----------
+    sources : iterable of VectorStore or BaseRetriever
+    limit : int
+        Of a store with more passages none is read.
+    """
+    found: dict[str, Any] = {}
+    for source in sources:
+        kept = getattr(source, "store", None)
+        if isinstance(kept, dict) and hasattr(type(source), "similarity_search"):
+            rows = [row for row in kept.values() if isinstance(row, dict) and "vector" in row]
+            found |= {row["text"]: row["vector"] for row in rows[: limit + 1]}
+        elif _is_chroma(source):
+            async for page in _pages_of(source, limit, include=["documents", "embeddings"]):
+                pairs = zip(page["documents"], page["embeddings"], strict=True)
+                found |= {text: vector for text, vector in pairs if text and vector is not None}
+    return found if len(found) <= limit else {}
+
+
 async def _documents(source: Any, limit: int) -> list[Any] | None:
     """All documents, or more than `limit` of them; None where the source cannot be listed."""
     own = getattr(source, "docs", None)
@@ -106,8 +131,8 @@ async def _documents(source: Any, limit: int) -> list[Any] | None:
         return rows if all(isinstance(row, dict) and "text" in row for row in rows) else None
     if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
         return _of_docstore(source.docstore, list(places.values()))  # FAISS
-    if type(source).__name__ == "Chroma" and {"limit", "offset"} <= _parameters(source):
-        return await _pages(source, limit)
+    if _is_chroma(source):
+        return await _documents_of(source, limit)
     return None
 
 
@@ -117,17 +142,29 @@ def _of_docstore(docstore: Any, names: list[str]) -> list[Any] | None:
     return found if all(hasattr(document, "page_content") for document in found) else None
 
 
-async def _pages(chroma: Any, limit: int) -> list[Any]:
+async def _documents_of(chroma: Any, limit: int) -> list[Any]:
     documents: list[Any] = []
-    while len(documents) <= limit:
-        page = await run_as_asked(chroma.get, limit=_PAGE, offset=len(documents))
+    async for page in _pages_of(chroma, limit, include=["documents", "metadatas"]):
         rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
         documents += [
             {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
         ]
-        if len(page["ids"]) < _PAGE:
-            break
     return documents
+
+
+async def _pages_of(chroma: Any, limit: int, include: list[str]) -> AsyncIterator[Any]:
+    """Everything that a Chroma store holds, page by page, or a little more than `limit` of it."""
+    read = 0
+    while read <= limit:
+        page = await run_as_asked(chroma.get, limit=_PAGE, offset=read, include=include)
+        yield page
+        read += len(page["ids"])
+        if len(page["ids"]) < _PAGE:
+            return
+
+
+def _is_chroma(source: Any) -> bool:
+    return type(source).__name__ == "Chroma" and {"limit", "offset"} <= _parameters(source)
 
 
 def _parameters(source: Any) -> set[str]:

@@ -35,6 +35,15 @@ class Reached:
     whole: tuple[str, ...] | None
     part: dict[str, float]
 
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of the passages that were cut short."""
+        return [
+            f"passage '{name}' reached the prompt only in part ({share:.0%} of it) "
+            "and counts as not there"
+            for name, share in self.part.items()
+        ]
+
 
 def reached(
     passages: Sequence[Passage], models: Sequence[ModelCall], answer: str | None

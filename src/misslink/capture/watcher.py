@@ -14,7 +14,7 @@ from misslink.capture.answers import Returned, read
 from misslink.capture.asking import asker
 from misslink.capture.loading import check_app
 from misslink.capture.passages import merged, passages_from
-from misslink.capture.prompted import Reached, reached
+from misslink.capture.prompted import reached
 from misslink.importing import place_of
 from misslink.text import valid_text
 from misslink.types import Case, Passage, RetrieverCall, Trace
@@ -214,6 +214,15 @@ class Watcher:
         pairs = [(source, self._seen[key].keys()) for key, source in self._sources.items()]
         return await all_listed(pairs, limit, self.id_key)
 
+    async def vectors(self, limit: int) -> dict[str, Any]:
+        """The vectors that the stores the app has searched keep, by the text they are of.
+
+        Of stores that do not give them out, or hold more than `limit` passages, none.
+        """
+        from misslink.capture.listing import vectors_of
+
+        return await vectors_of(self._sources.values(), limit)
+
     def embeddings(self) -> Any:
         """The embedding model of the vector stores that the app has searched.
 
@@ -250,7 +259,7 @@ class Watcher:
         if prompted is None and recorder.models:
             found = reached(retrieved, recorder.models, returned.answer)
             prompted = found.whole
-            notes += _cut_short(found)
+            notes += found.notes
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
@@ -302,14 +311,6 @@ class Watcher:
         if not without:
             return None
         return f"{without} of {len(found)} documents have no metadata '{self.id_key}' (--id-key)"
-
-
-def _cut_short(found: Reached) -> list[str]:
-    return [
-        f"passage '{name}' reached the prompt only in part ({share:.0%} of it) "
-        "and counts as not there"
-        for name, share in found.part.items()
-    ]
 
 
 def _said(error: BaseException) -> str:

@@ -31,6 +31,7 @@ _STAGES = {
     "judge": "asking the judge",
     "link": "linking",
     "replaying": "replaying the app",
+    "options": "trying options",
 }
 
 

@@ -61,7 +61,8 @@ def _checked(found: Mapping[str, Any] | None) -> list[str]:
         (
             f"Checked on {found['checked']} of the {found['affected']} cases that "
             f"{found['option']} affects: {found['forecast']:.1f} unfaithful answers avoided were "
-            f"forecast, {found['measured']} came; the error a case is {error['value']:+.2f} [{low}, {high}]."
+            f"forecast, {found['measured']} came; the error a case is "
+            f"{error['value']:+.2f} [{low}, {high}]."
         )
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class Embedder:
         self.from_cache = 0
         self._cache = VectorCache(cache, identity=self.identity, name=self.name)
         self._dimension: int | None = None
+        self._told: dict[str, NDArray[np.float32]] = {}
         self._lock = asyncio.Lock()  # two askers at once would embed the same texts twice
 
     async def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -83,6 +84,23 @@ class Embedder:
         """Embed questions; as `documents`, by the model's way for queries."""
         return await self._embed("query", texts)
 
+    def know(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Take vectors of passages that this model has made before, say in the app's own store.
+
+        Parameters
+        ----------
+        vectors : mapping of str to sequence of float
+            By text, of any length but 0; what the model need not be asked.
+
+        Raises
+        ------
+        InputError
+            They are no vectors.
+        """
+        if vectors:
+            rows = self._checked(list(vectors.values()), len(vectors))
+            self._told |= dict(zip(map(valid_text, vectors), rows, strict=True))
+
     def close(self) -> None:
         """Close the cache's file."""
         self._cache.close()
@@ -101,6 +119,9 @@ class Embedder:
 
     async def _vectors(self, kind: Kind, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Vectors by text, from the cache where it has them."""
+        told = self._told if kind == "document" else {}
+        given = {text: told[text] for text in texts if text in told}
+        texts = [text for text in texts if text not in given]
         known = self._cache.get(kind, texts)
         lengths = {len(vector) for vector in known.values()}
         new = [text for text in texts if text not in known]
@@ -114,7 +135,7 @@ class Embedder:
             self._cache.add(kind, fresh)
             known = {}
         self.from_cache += len(known)
-        return known | fresh
+        return given | known | fresh
 
     async def _computed(self, kind: Kind, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         found: dict[str, NDArray[np.float32]] = {}

@@ -8,7 +8,8 @@ from misslink.judging.protocol import Judge
 from misslink.linking.calibration import Calibration
 from misslink.linking.causes import causes_of
 from misslink.linking.claims import hold_claims
-from misslink.linking.facts import Facts, gather
+from misslink.linking.facts import gather
+from misslink.linking.losses import unmeasured
 from misslink.prompting import Prompts
 from misslink.prompting.prompts import BUILT_IN
 from misslink.types import Case, Link, Missed, Trace, Verdict
@@ -48,7 +49,7 @@ async def link_case(
     """
     facts = gather(case, trace, verdicts, k, calibration)
     cause, reasons = causes_of(facts)
-    lost = _missed(facts, k) if missed is None else tuple(missed)
+    lost = unmeasured(trace, facts.found, k) if missed is None else tuple(missed)
     return Link(
         case_id=case.id,
         retrieval=facts.found.retrieval,
@@ -63,16 +64,3 @@ async def link_case(
             facts.unfaithful, lost, question=case.question, judge=judge, prompts=prompts
         ),
     )
-
-
-def _missed(facts: Facts, k: int) -> tuple[Missed, ...]:
-    """The missed passages, each with the subtype that its rank alone tells."""
-    retrieved = {passage.id for passage in facts.trace.retrieved}
-    missed = []
-    for lost in facts.found.missed:
-        subtype = lost.subtype
-        if subtype is None and lost.true_rank is not None:
-            dropped = lost.passage_id in retrieved and lost.true_rank <= k
-            subtype = "dropped_before_prompt" if dropped else "below_cutoff"
-        missed.append(lost.model_copy(update={"subtype": subtype}))
-    return tuple(missed)

@@ -203,7 +203,7 @@ def _pca(vectors: NDArray[np.float32], _seed: int) -> NDArray[np.float64]:
     """The first two principal components; the sign of each is that of its largest loading.
 
     From the smaller of the two products of the table with itself: the whole decomposition of
-    4,000 vectors takes minutes, these two axes a second.
+    4,000 long vectors takes minutes, these two axes seconds.
     """
     import numpy as np
     from scipy.linalg import eigh

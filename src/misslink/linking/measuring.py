@@ -19,7 +19,7 @@ Names in `Missed.measured`, each present only where it could be measured:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from misslink.linking.auroc import Marked
@@ -60,7 +60,7 @@ class Measured:
     """
 
     missed: Mapping[str, tuple[Missed, ...]]
-    pairs: Pairs = Pairs()
+    pairs: Pairs = field(default_factory=Pairs)
     embedding: str | None = None
     corpus: int | None = None
     whole: int = 0

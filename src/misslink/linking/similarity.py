@@ -73,6 +73,8 @@ class Meaning:
         import numpy as np
 
         known = [(q, p) for q, p in pairs if q in self._questions and p in self._passages]
+        if not known:
+            return {}
         among = self._given[[self._passages[name] for name in pool]]
         block = max(1, _AT_ONCE // max(1, len(pool)))
         found: dict[tuple[str, str], int] = {}

@@ -156,9 +156,10 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
         seen = caught.traces
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
-        verdicts = await stages.judge(line, seen, tick)
         async with surroundings(options, caught.watcher) as around:
+            # Before anything is paid for, so that an embedding that fails costs nothing.
             measured = await around.measured(line.gold.cases, seen, options)
+            verdicts = await stages.judge(line, seen, tick)
             links = await stages.link(line, seen, verdicts, measured, tick)
             shown = await around.map(line.gold.cases, seen, links, seed)
         level_of = {metric.name: metric.level for metric in line.metrics}

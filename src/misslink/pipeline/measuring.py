@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture import Watcher
+from misslink.errors import InputError
 from misslink.linking import (
     Measured,
     checklist,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from misslink.embedding import Embedder
 
 __all__ = ["Surroundings", "diagnosis", "surroundings"]
+
+_log = logging.getLogger(__name__)
 
 # Passages of the app's own index that are listed for ranks, BM25 and chunk quality. Of a larger
 # one what the traces showed has to do: listing it would take longer than evaluating the app.
@@ -67,17 +71,31 @@ async def surroundings(options: Options, watcher: Watcher | None) -> AsyncIterat
     InputError
         The embedding that was asked for cannot be opened.
     """
-    from misslink.embedding import open_embedder
-
-    model = options.embedding
-    if isinstance(model, str) and model in {"app", "none"}:
-        model = watcher.embeddings() if watcher and model == "app" else None
-    embedder = None if model is None else open_embedder(model)
+    corpus = await watcher.corpus(_LISTED) if watcher else None
+    embedder = await _embedder(options.embedding, watcher)
     try:
-        yield Surroundings(embedder, await watcher.corpus(_LISTED) if watcher else None)
+        yield Surroundings(embedder, corpus)
     finally:
         if embedder is not None:
             embedder.close()
+
+
+async def _embedder(wanted: Any, watcher: Watcher | None) -> Embedder | None:
+    from misslink.embedding import open_embedder
+
+    if not isinstance(wanted, str) or wanted not in {"app", "none"}:
+        return open_embedder(wanted)
+    model = watcher.embeddings() if watcher and wanted == "app" else None
+    if watcher is None or model is None:
+        return None
+    try:
+        embedder = open_embedder(model)
+        embedder.know(await watcher.vectors(_LISTED))
+        await embedder.queries(["is it there?"])
+    except InputError as trouble:  # nobody asked for it: what it would measure is missing
+        _log.warning("misses are measured without the app's embedding: %s", trouble)
+        return None
+    return embedder
 
 
 def diagnosis(

@@ -99,15 +99,22 @@ def doses(run: Run) -> tuple[Dose, ...]:
     found = []
     for link, bad, _ in _links(run):
         document = mapping_in(link.get("dose_response"))
-        groups = tuple(
-            (
-                _RECALLS.get(text_in(group, "recall"), text_in(group, "recall")),
-                shown("risk", estimate_in(group, "risk")),
-            )
+        groups = [
+            (text_in(group, "recall"), estimate_in(group, "risk"))
             for group in rows_in(document.get("groups"))
-        )
-        if any(risk.measured for _, risk in groups):
-            found.append(Dose(bad, groups, _trend(mapping_in(document.get("trend")), bad)))
+        ]
+        risks = tuple(risk.value for _, risk in groups)
+        if any(risk is not None for risk in risks):
+            found.append(
+                Dose(
+                    bad=bad,
+                    groups=tuple(
+                        (_RECALLS.get(recall, recall), shown("risk", risk))
+                        for recall, risk in groups
+                    ),
+                    trend=_trend(mapping_in(document.get("trend")), bad, risks),
+                )
+            )
     return tuple(found)
 
 
@@ -203,8 +210,7 @@ def _heterogeneity(test: Mapping[str, JsonValue]) -> str:
     if p is None:
         reason = text_in(test, "reason")
         return f"Whether the groups differ was not tested: {reason}." if reason else ""
-    method = text_in(test, "method")
-    how = f"{p_value(p)}, {method}" if method else p_value(p)
+    how = _how(p, test)
     if p < _SIGNIFICANT:
         return f"The groups differ by more than chance would explain ({how}): read them one by one."
     return f"The groups differ no more than chance would explain ({how})."
@@ -220,15 +226,22 @@ def _silent(left_out: Mapping[str, JsonValue]) -> str:
     )
 
 
-def _trend(test: Mapping[str, JsonValue], bad: str) -> str:
+def _trend(test: Mapping[str, JsonValue], bad: str, risks: tuple[float | None, ...]) -> str:
     p = number_in(test, "p")
     if p is None:
         reason = text_in(test, "reason")
         return f"A trend was not tested: {reason}." if reason else ""
-    method = {"cochran-armitage": "Cochran-Armitage"}.get(
-        text_in(test, "method"), text_in(test, "method")
-    )
-    how = f"{p_value(p)}, {method} test" if method else p_value(p)
-    if p < _SIGNIFICANT:
-        return f"The share of {bad} answers changes with the share of passages found ({how})."
-    return f"No trend beyond chance is seen ({how})."
+    how = _how(p, test)
+    known = [risk for risk in risks if risk is not None]
+    if p >= _SIGNIFICANT or not known:
+        return f"No trend beyond chance is seen ({how})."
+    turns = "falls" if known[0] > known[-1] else "rises"
+    return f"The share of {bad} answers {turns} as more of what was needed arrives ({how})."
+
+
+def _how(p: float, test: Mapping[str, JsonValue]) -> str:
+    """The p-value with its test, which bears the names of people."""
+    method = text_in(test, "method")
+    for plain, name in (("cochran-armitage", "Cochran-Armitage"), ("cochran's q", "Cochran's Q")):
+        method = method.replace(plain, name)
+    return f"{p_value(p)}, {method}" if method else p_value(p)

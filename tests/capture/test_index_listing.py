@@ -158,3 +158,23 @@ class TestEmbeddings:
 
     def test_no_vectors_no_model(self):
         assert watched(Listed(docs=[Document("a", id="a")]))[0].embeddings() is None
+
+
+def vectors(app, limit=100):
+    watcher, _ = watched(app)
+    return asyncio.run(watcher.vectors(limit))
+
+
+@pytest.mark.parametrize("kind", ["chroma", "in memory"])
+def test_the_vectors_that_a_store_keeps_are_those_its_model_makes(kind, store):
+    source = store if kind == "chroma" else in_memory(CORPUS)
+    found = vectors(source.as_retriever())
+    made = WordCounts().embed_documents(list(CORPUS.values()))
+    assert list(found) == list(CORPUS.values())
+    for ours, model in zip(found.values(), made, strict=True):
+        assert list(ours) == pytest.approx(model)
+    assert vectors(source.as_retriever(), limit=3) == {}
+
+
+def test_a_retriever_without_vectors_gives_none():
+    assert vectors(Hidden()) == {}

@@ -93,7 +93,8 @@ def test_a_server_that_speaks_as_openai_is_sent_texts_and_needs_no_key(monkeypat
         assert embedder.name == "OpenAIEmbeddings(model=nomic-embed-text:latest)"
         # Two event loops, as two evaluations in a row have them.
         rows = [asyncio.run(embedder.documents([text])) for text in ("one", "three")]
-    assert server.asked == [["one"], ["three"]]
+    # The second loop may find a connection of the first one broken, and ask once more.
+    assert server.asked in ([["one"], ["three"]], [["one"], ["three"], ["three"]])
     for row, text in zip(rows, ("one", "three"), strict=True):
         expected = np.array(vector_of(text)) / np.linalg.norm(vector_of(text))
         np.testing.assert_allclose(row[0], expected, atol=1e-6)
