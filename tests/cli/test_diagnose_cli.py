@@ -37,7 +37,8 @@ def write_run(folder, holes=(), *, measured=True):
         traces.append(
             Trace(case_id=case.id, retrieved=retrieved[:2], deeper=deeper, depth=50, answer="a")
         )
-    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=None, not_held={"gold7"}))
+    shown = {one.id: one for trace in traces for one in (*trace.retrieved, *trace.deeper)}
+    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=[*shown.values()]))
     links = [
         Link(
             case_id=case.id, retrieval="miss", answer="unfaithful", cause="retrieval_miss",
@@ -88,7 +89,7 @@ def test_people_read_counts_advice_evidence_and_the_checklist():
     assert "below_cutoff: 7 of 8, 88 % [53, 98]" in result.stdout
     assert "needs 'gold0': it has rank 4, and the first 2 count" in result.stdout
     assert "and 2 more (--all shows them)" in result.stdout
-    assert "needs 'gold7': the app's own store does not hold it" in result.stdout
+    assert "needs 'gold7': the listed corpus of 10 passages does not hold it" in result.stdout
     assert "Is what is needed among the first 2" in result.stdout
     assert "No gold hole was found" in result.stdout
 

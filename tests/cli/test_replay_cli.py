@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from misslink.cli import again, replay
 from misslink.files import Staging, read_run
+from misslink.linking.replay.kept import Kept
 from replayed_app import case, causes, chain, corpus, forget_stores, retriever, run_of
 
 TOWNS = {"missed": ("1", "2"), "found": ("3",)}
@@ -150,3 +152,96 @@ def test_a_folder_that_is_no_run_is_told(misslink):
     code, _, err = misslink("replay", "empty")
     assert code == 2
     assert "empty: this is no run folder" in err
+
+
+def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write_run, monkeypatch):
+    name = write_run()
+    newer = read_run(write_run("newer", created="2026-11-23T00:00:00+00:00"))
+    put = again.put_into_run
+
+    def late(folder, *rest):
+        with Staging(Path(name), {}, "work", overwrite=True) as staging:
+            staging.publish(newer, lambda path: path.write_text("newer", encoding="utf-8"))
+        put(folder, *rest)
+
+    monkeypatch.setattr(replay, "put_into_run", late)
+    code, out, err = misslink("replay", name, "--json")
+    assert (code, out) == (2, "")
+    assert "evaluated anew while this was under way" in err
+    assert read_run(name).replay is None
+    assert Path("run/report.html").read_text(encoding="utf-8") == "newer"
+    assert Path("run/replays.jsonl").exists()  # what the app generated
+
+
+def test_what_another_command_put_in_meanwhile_stays(misslink, write_run, monkeypatch):
+    name = write_run()
+    put = again.put_into_run
+
+    def late(folder, run, *rest):
+        put(folder, run, "whatif", {"options": []})
+        put(folder, run, *rest)
+
+    monkeypatch.setattr(replay, "put_into_run", late)
+    assert misslink("replay", name)[0] == 0
+    found = read_run(name)
+    assert found.whatif == {"options": []}
+    assert found.replay is not None
+
+
+def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, judge_server):
+    name = write_run(inputs={"judge_identity.base_url": "10.0.0.5:8000/v1"})
+    calls = len(judge_server.calls)
+    code, out, err = misslink("replay", name, "--json")
+    assert (code, out) == (2, "")
+    assert "was asked at 10.0.0.5:8000/v1, and would now be asked at 127.0.0.1" in err
+    assert (asked(), len(judge_server.calls)) == (0, calls)
+    code, out, _ = misslink("replay", name, "--base-url", judge_server.url, "--json")
+    assert code == 0
+    found = json.loads(out)["causal_attributable_fraction"]
+    assert found["reason"].startswith("the run's judge had base_url 10.0.0.5:8000/v1")
+
+
+def test_the_runs_judge_keeps_its_temperature(misslink, write_run, judge_server):
+    name = write_run(inputs={"judge_identity.temperature": "0.25"})
+    calls = len(judge_server.calls)
+    assert misslink("replay", name, "--json")[0] == 0
+    assert {call.body["temperature"] for call in judge_server.calls[calls:]} == {0.25}
+
+
+def test_no_escape_sequence_of_an_app_reaches_the_terminal(misslink, write_run):
+    Path("app.py").write_text(
+        APP + "\ndef rude(question):\n    finder.invoke(question)\n"
+        '    if "town 1" in question:\n        raise ValueError("\\x1b[2J\\nbad [bold]")\n'
+        "    return made.invoke(question)\n",
+        encoding="utf-8",
+    )
+    code, out, _ = misslink("replay", write_run(), "--app", "app.py:rude")
+    assert code == 0
+    assert "\x1b" not in out
+    assert "[2J bad [bold]" in out
+
+
+def test_where_a_run_of_traces_puts_its_question_may_be_said(misslink, write_run):
+    Path("app.py").write_text(
+        APP + '\ndef keyed(inputs):\n    return app(inputs["odd"])\n', encoding="utf-8"
+    )
+    name = write_run(traces="traces.jsonl", app=None)
+    code, out, err = misslink(
+        "replay", name, "--app", "app.py:keyed", "--input-key", "odd", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+
+
+def test_of_two_replays_at_once_the_second_is_refused_and_pays_nothing(
+    misslink, write_run, judge_server
+):
+    name = write_run()
+    calls = len(judge_server.calls)
+    first = Kept(Path(name) / "replays.jsonl")
+    code, _, err = misslink("replay", name)
+    assert code == 2
+    assert "run: another misslink is replaying this run" in err
+    assert (asked(), len(judge_server.calls)) == (0, calls)
+    first.close()
+    assert misslink("replay", name)[0] == 0

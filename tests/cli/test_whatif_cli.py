@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import misslink
 from misslink.cli.whatif import whatif
-from misslink.errors import InputError
+from misslink.cli.whatif_table import print_whatif
+from misslink.errors import AppUnreachableError, InputError
 from misslink.files import read_run
 
 TOWN = [
@@ -167,3 +168,39 @@ def test_the_forecast_is_checked_by_asking_the_app_and_the_judge_again():
     assert error["checked"] == error["affected"] == 3
     assert error["measured"] == 3
     assert error["error"]["n"] == error["checked"]
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_an_unknown_option_is_told_before_the_app_is_asked(tmp_path):
+    (tmp_path / "app.py").write_text(
+        APP.replace("def answer(question):", "def answer(question):\n    Path('asked').touch()"),
+        encoding="utf-8",
+    )
+    found = run("--app", "app.py:chain", "--options", "bm52")
+    assert "did you mean 'bm25'" in str(found.exception)
+    assert not Path("asked").exists()
+    assert document("--app", "app.py:chain", "--options", "k")["options"]
+    assert Path("asked").exists()
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_an_app_that_fails_is_out_of_reach_and_not_one_without_a_corpus(tmp_path):
+    (tmp_path / "app.py").write_text(
+        "def chain(question):\n    raise OSError('no such server')\n", encoding="utf-8"
+    )
+    found = run("--app", "app.py:chain")
+    assert isinstance(found.exception, AppUnreachableError)
+    assert "app.py:chain was asked so that it shows" in str(found.exception)
+    assert "no such server" in str(found.exception)
+
+
+@pytest.mark.usefixtures("town")
+def test_no_escape_sequence_of_a_corpus_or_an_embedding_reaches_the_terminal(capsys):
+    found = document("--corpus", "corpus.jsonl", "--options", "bm25")
+    rude = "\x1b[2J[bold]" + "long" * 100
+    found["options"][0] |= {"name": rude, "finding": rude}
+    found |= {"notes": [rude], "skipped": [{"name": rude, "reason": rude}]}
+    print_whatif(found, {"triplets": 1, "file": rude, "left_out": {rude: 1}})
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert printed.count("[2J[bold]longlong") >= 6

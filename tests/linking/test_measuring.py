@@ -188,14 +188,6 @@ def test_without_an_embedder_and_a_corpus_words_and_ranks_still_tell(world, aske
     assert "not among the first 100" in lost.reason
 
 
-def test_the_apps_own_store_can_say_that_it_does_not_hold_a_passage(world, asked):
-    found = asyncio.run(
-        measure(world.cases, asked[0], K, embedder=None, corpus=None, not_held={"p-none"})
-    )
-    (lost,) = found.missed["none"]
-    assert (lost.subtype, lost.reason) == ("not_indexed", "the app's own store does not hold it")
-
-
 def test_another_corpus_than_the_apps_cannot_say_what_is_not_indexed(world, asked):
     other = [Passage(id=f"other{at}", text=f"text {at}", rank=at) for at in range(1, 9)]
     found = asyncio.run(measure(world.cases, asked[0], K, embedder=None, corpus=other))

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from misslink.linking import summarise
 from misslink.linking.calibration import Calibration
 from misslink.stats import corrected, mantel_haenszel, proportion, trend
-from misslink.types import Case, Link
+from misslink.types import Case, Link, Verdict
+
+
+def verdict(case_id, chance, metric="faithfulness"):
+    return Verdict(
+        case_id=case_id,
+        metric=metric,
+        status="scored",
+        value=chance,
+        label=chance >= 0.5,
+        probability=chance,
+        judge="made",
+    )
 
 
 class Made:
     """Cases and links, counted out."""
 
     def __init__(self):
-        self.cases, self.links = [], []
+        self.cases, self.links, self.verdicts = [], [], []
 
-    def add(self, count, retrieval, answer, category=None, *, correct=None):
+    def add(self, count, retrieval, answer, category=None, *, correct=None, chance=None):
         for _ in range(count):
             name = f"c{len(self.cases)}"
             self.cases.append(Case(id=name, question="what?", category=category))
@@ -32,6 +45,10 @@ class Made:
                     reason="made",
                 )
             )
+            if chance is None and answer in {"faithful", "unfaithful"}:
+                self.verdicts.append(verdict(name, 0.9 if answer == "faithful" else 0.1))
+            elif chance is not None:
+                self.verdicts.append(verdict(name, chance))
         return self
 
     def table(self, category, miss_bad, miss_good, hit_bad, hit_good):
@@ -41,7 +58,7 @@ class Made:
         return self.add(hit_good, "hit", "faithful", category)
 
     def summary(self, **how):
-        return summarise(self.links, cases=self.cases, **how)
+        return summarise(self.links, cases=self.cases, verdicts=self.verdicts, **how)
 
 
 def test_the_adjusted_numbers_are_those_of_mantel_and_haenszel():
@@ -68,7 +85,18 @@ def test_a_sign_that_turns_within_categories_is_warned_of():
     made = Made().table("easy", 1, 29, 20, 180).table("hard", 90, 60, 16, 4)
     found = made.summary()
     assert found["risk_difference"]["value"] > 0 > found["adjusted"]["risk_difference"]["value"]
-    assert "the sign turns (Simpson's paradox)" in found["adjusted"]["warning"]
+    crude = round(100 * found["risk_difference"]["value"])
+    warning = found["adjusted"]["warning"]
+    assert warning.startswith(f"The risk difference is +{crude} points [")
+    assert "the sign turns (Simpson's paradox)" in warning
+    assert warning.endswith("read the adjusted numbers and not the crude ones.")
+
+
+def test_two_signs_of_differences_that_may_both_be_0_are_no_paradox():
+    found = Made().table("how", 3, 12, 8, 27).table("what", 5, 5, 13, 17).summary()
+    crude, pooled = found["risk_difference"], found["adjusted"]["risk_difference"]
+    assert crude["value"] * pooled["value"] < 0
+    assert found["adjusted"]["warning"] is None
 
 
 def test_a_pooled_number_outside_of_the_adjusted_interval_is_warned_of():
@@ -81,7 +109,7 @@ def test_categories_that_disagree_are_warned_of():
     made = Made().table("how", 28, 2, 15, 85).table("what", 8, 22, 20, 80)
     found = made.summary()["adjusted"]
     assert found["heterogeneity"]["p"] < 0.05
-    assert "The categories disagree on the risk difference" in found["warning"]
+    assert "The categories disagree on the risk difference (p < 0.001)" in found["warning"]
 
 
 def test_a_category_without_a_miss_says_nothing_and_is_counted():
@@ -114,7 +142,13 @@ def test_the_dose_response_keeps_partial_hits_apart():
     assert risks["some"] == proportion(4, 10).model_dump()
     assert risks["all"] == proportion(7, 77).model_dump()
     expected = trend([(12, 20), (4, 10), (7, 77)])
-    assert found["trend"] == {"p": expected.p, "method": expected.method, "reason": None}
+    assert found["trend"] == {
+        "p": expected.p,
+        "method": expected.method,
+        "reason": None,
+        "slope": expected.slope,
+    }
+    assert expected.slope < 0
 
 
 def test_no_bad_answer_has_no_trend_and_says_why():
@@ -139,6 +173,79 @@ def test_a_calibrated_judge_has_its_error_taken_out(calibration):
     assert found["sensitivity"]["n"] == 120
     assert found["warning"] is None
     assert found["risk_given_miss"]["value"] > 12 / 21
+
+
+def banded():
+    """Cases whose verdicts lie in the uncertain band, which the links leave undecided."""
+    made = Made().table("how", 8, 6, 5, 50)
+    made.add(4, "miss", "unknown", chance=0.45).add(3, "miss", "unknown", chance=0.55)
+    return made.add(7, "hit", "unknown", chance=0.45).add(15, "hit", "unknown", chance=0.55)
+
+
+def test_what_is_corrected_are_all_cases_by_the_judges_word_uncertain_ones_too():
+    calibration = Calibration("faithfulness", 0.5, proportion(9, 10), proportion(8, 10), (0.4, 0.6))
+    made = banded().add(2, "hit", "abstained", chance=0.9).add(3, "miss", "unknown")
+    made.add(4, "none_needed", "faithful")
+    found = made.summary(calibration=calibration)
+    assert found["table"] == {
+        "miss_unfaithful": 8,
+        "miss_faithful": 6,
+        "hit_unfaithful": 5,
+        "hit_faithful": 50,
+        "left_out": 38,
+    }
+    of = found["corrected"]
+    assert of["table"] == {
+        "miss_unfaithful": 12,
+        "miss_faithful": 9,
+        "hit_unfaithful": 12,
+        "hit_faithful": 65,
+        "left_out": 9,
+    }
+    assert of["uncertain"] == 29
+    assert of["judged"]["risk_given_miss"] == proportion(12, 21).model_dump()
+    expected = corrected(
+        *(12, 9, 12, 65), sensitivity=proportion(9, 10), specificity=proportion(8, 10)
+    )
+    assert of["risk_ratio"] == expected.estimates["risk_ratio"].model_dump()
+
+
+def test_without_verdicts_nothing_is_corrected_and_it_says_why(calibration):
+    made = Made().table("how", 12, 9, 12, 65)
+    found = summarise(made.links, calibration=calibration)["corrected"]
+    assert found["risk_given_miss"]["value"] is None
+    assert "a verdict that the judge scored" in found["risk_given_miss"]["reason"]
+
+
+def test_a_case_is_called_good_from_the_threshold_at_which_the_judge_was_measured():
+    calibration = Calibration("faithfulness", 0.95, proportion(9, 10), proportion(8, 10))
+    made = Made().table("how", 2, 6, 2, 10).add(5, "hit", "faithful", chance=0.97)
+    made.verdicts.append(verdict("c0", 0.99, metric="correctness"))
+    of = made.summary(calibration=calibration)["corrected"]
+    assert list(of["table"].values()) == [8, 0, 12, 5, 0]
+
+
+def test_without_its_uncertain_cases_a_corrected_risk_would_be_biased():
+    """A judge of many cases whose certain ones err less than its measured errors say."""
+    generator = np.random.default_rng(3)
+    n, risks = 6000, {"miss": 0.6, "hit": 0.2}
+    made, certain = Made(), {"miss": [], "hit": []}
+    for retrieval, risk in risks.items():
+        bad = generator.random(n) < risk
+        chances = 1 / (1 + np.exp(-generator.normal(np.where(bad, -1.0, 1.0), 1.0)))
+        for chance in chances:
+            known = not 0.35 <= chance <= 0.65
+            answer = ("faithful" if chance >= 0.5 else "unfaithful") if known else "unknown"
+            made.add(1, retrieval, answer, chance=float(chance))
+        certain[retrieval] = chances[(chances < 0.35) | (chances > 0.65)] < 0.5
+    right = 0.8413  # of a normal, above one standard deviation below its mean
+    share = proportion(round(right * 10_000), 10_000)
+    calibration = Calibration("faithfulness", 0.5, share, share, (0.35, 0.65))
+    of = made.summary(calibration=calibration)["corrected"]
+    for retrieval, risk in risks.items():
+        assert of[f"risk_given_{retrieval}"]["value"] == pytest.approx(risk, abs=0.02)
+    without = (certain["hit"].mean() - (1 - right)) / (2 * right - 1)
+    assert abs(without - risks["hit"]) > 0.04
 
 
 def test_no_calibration_or_that_of_another_metric_corrects_nothing(calibration):
@@ -167,5 +274,10 @@ def test_the_whole_summary_is_json_without_nan_and_knows_no_order(calibration):
     made = Made().table("how", 12, 9, 7, 30).table("what", 0, 5, 6, 0).add(2, "miss", "unfaithful")
     found = made.summary(calibration=calibration)
     written = json.dumps(found, allow_nan=False)
-    again = summarise(made.links[::-1], cases=made.cases[::-1], calibration=calibration)
+    again = summarise(
+        made.links[::-1],
+        cases=made.cases[::-1],
+        verdicts=made.verdicts[::-1],
+        calibration=calibration,
+    )
     assert json.dumps(again) == written

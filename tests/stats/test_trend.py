@@ -55,6 +55,16 @@ def test_many_cases_have_the_p_of_statsmodels():
     assert 0.001 < found.p < 0.1
 
 
+def test_the_slope_is_that_of_the_weighted_line_and_not_of_the_outer_groups():
+    groups = [(0, 1), (40, 60), (10, 60)]
+    found = trend(groups)
+    places = np.repeat([0, 1, 2], [n for _, n in groups])
+    bad = np.concatenate([[1] * count + [0] * (n - count) for count, n in groups])
+    assert found.slope == pytest.approx(np.polyfit(places, bad, 1)[0])
+    assert found.slope < 0 < 10 / 60 - 0 / 1
+    assert trend([(3, 5)]).slope is None
+
+
 def test_exact_and_normal_agree_where_they_meet():
     few, many = trend([(100, 220), (180, 440), (230, 640)]), trend([(900, 2000), (2380, 5000)] * 2)
     assert few.method != many.method

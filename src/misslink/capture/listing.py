@@ -109,15 +109,27 @@ async def vectors_of(sources: Iterable[Any], limit: int) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for source in sources:
-        kept = getattr(source, "store", None)
-        if isinstance(kept, dict) and hasattr(type(source), "similarity_search"):
-            rows = [row for row in kept.values() if isinstance(row, dict) and "vector" in row]
-            found |= {row["text"]: row["vector"] for row in rows[: limit + 1]}
-        elif _is_chroma(source):
-            async for page in _pages_of(source, limit, include=["documents", "embeddings"]):
-                pairs = zip(page["documents"], page["embeddings"], strict=True)
-                found |= {text: vector for text, vector in pairs if text and vector is not None}
+        try:
+            found |= await _vectors(source, limit)
+        except Exception as error:  # noqa: BLE001 - they are computed again instead
+            said = f"{type(error).__name__}: {error}"
+            _log.warning(
+                "%s does not give its vectors out: %s", type(source).__name__, said[:_EXCERPT]
+            )
     return found if len(found) <= limit else {}
+
+
+async def _vectors(source: Any, limit: int) -> dict[str, Any]:
+    kept = getattr(source, "store", None)
+    if isinstance(kept, dict) and hasattr(type(source), "similarity_search"):
+        rows = [row for row in kept.values() if isinstance(row, dict) and "vector" in row]
+        return {row["text"]: row["vector"] for row in rows[: limit + 1]}
+    found: dict[str, Any] = {}
+    if _is_chroma(source):
+        async for page in _pages_of(source, limit, include=["documents", "embeddings"]):
+            pairs = zip(page["documents"], page["embeddings"], strict=True)
+            found |= {text: vector for text, vector in pairs if text and vector is not None}
+    return found
 
 
 async def _documents(source: Any, limit: int) -> list[Any] | None:

@@ -39,8 +39,9 @@ class Wrapping:
         """Wrap what there is by now; the last user puts everything back."""
         with self._lock:
             self._users += 1
-            self._install()
         try:
+            with self._lock:
+                self._install()
             yield
         finally:
             with self._lock:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import print_json, shown
+from misslink.cli.output import plain, print_json, say, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,9 +42,11 @@ def diagnose(
     if as_json:
         print_json(found)
     else:
+        from rich.console import Console
+
         _print(found, read, None if every else _SHOWN_CASES)
         if written:
-            _say(f"Gold holes to review: {holes}")
+            say(Console(), f"Gold holes to review: {holes}")
 
 
 def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
@@ -139,19 +141,19 @@ def _print(found: Mapping[str, Any], run: Run, most: int | None) -> None:
     pool = f"a corpus of {found['corpus']} passages" if found["corpus"] else "the passages seen"
     count = found["misses"]
     missed = "1 needed passage was" if count == 1 else f"{count} needed passages were"
-    _line(console, f"{missed} missed in {found['cases']} cases (by {basis}, among {pool}).")
+    say(console, f"{missed} missed in {found['cases']} cases (by {basis}, among {pool}).")
     questions = {case.id: case.question for case in run.cases}
     for name, group in found["subtypes"].items():
-        _line(console, "")
+        say(console, "")
         head = f"{name}: {group['count']} of {count}, {shown(group['share'])}"
-        console.print(head, style="bold", markup=False, highlight=False)
-        _line(console, group["recommendation"])
+        say(console, head, "bold")
+        say(console, group["recommendation"])
         for case in group["cases"][:most]:
             asked = " ".join(questions.get(case["case_id"], "").split())
-            _line(console, f"  {case['case_id']}  {asked}")
-            _line(console, f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
+            say(console, f"  {case['case_id']}  {asked}")
+            say(console, f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
         if most is not None and len(group["cases"]) > most:
-            _line(console, f"  and {len(group['cases']) - most} more (--all shows them)")
+            say(console, f"  and {len(group['cases']) - most} more (--all shows them)")
     _print_checklist(console, found["checklist"])
     _print_holes(console, found["gold_holes"])
 
@@ -164,41 +166,27 @@ def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> No
     for column in ("question", "finding", ""):
         table.add_column(column)
     for item in items:
-        table.add_row(Text(item["question"]), Text(item["finding"]), _MARKS[item["ok"]])
+        table.add_row(Text(item["question"]), Text(plain(item["finding"])), _MARKS[item["ok"]])
     if table.row_count:
-        _line(console, "")
+        say(console, "")
         console.print(table)
 
 
 def _print_holes(console: Console, found: Mapping[str, Any]) -> None:
     holes = found.get("holes") or []
-    _line(console, "")
+    say(console, "")
     if not holes:
-        _line(console, "No gold hole was found: no unlisted passage was judged to hold the answer.")
+        say(console, "No gold hole was found: no unlisted passage was judged to hold the answer.")
         return
     passages = "1 passage was" if len(holes) == 1 else f"{len(holes)} passages were"
-    _line(
+    say(
         console,
         f"{passages} judged to hold the answer though the gold set does not list it; "
         "--holes FILE writes them for review:",
     )
     for hole in holes:
-        _line(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
+        say(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
               f"{hole['reason']}")  # fmt: skip
     for metric, both in (found.get("metrics") or {}).items():
-        _line(console, f"  {metric} without them {shown(both['without'])}, "
+        say(console, f"  {metric} without them {shown(both['without'])}, "
               f"with them {shown(both['with'])}")  # fmt: skip
-
-
-def _line(console: Console, text: str) -> None:
-    """Print as it is: what an app or a gold set says is no markup and no escape sequence."""
-    from rich.control import strip_control_codes
-
-    plain = "".join(c for c in strip_control_codes(text) if c.isprintable())
-    console.print(plain, markup=False, highlight=False, soft_wrap=True)
-
-
-def _say(text: str) -> None:
-    from rich.console import Console
-
-    _line(Console(), text)

@@ -17,6 +17,7 @@ from misslink.cli.options import (
     AS_JSON,
     ASKING,
     BASE_URL,
+    CONTEXT_LENGTH,
     DEADLINE,
     LEDGER,
     MAX_CALLS,
@@ -30,7 +31,6 @@ from misslink.cli.options import (
     TEMPERATURE,
     TIMEOUT,
     TPM,
-    asking,
 )
 from misslink.cli.output import (
     interruptible,
@@ -102,9 +102,7 @@ def evaluate(
     base_url: str | None = BASE_URL,
     temperature: float | None = TEMPERATURE,
     max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = asking(
-        "--context-length", "Tokens of prompt and reply.", show_default="what the server says"
-    ),
+    context_length: int | None = CONTEXT_LENGTH,
     prompts: str | None = PROMPTS,
     repeats: int = typer.Option(
         1, "--repeats", help="How often each question is put.", rich_help_panel=ASKING

@@ -9,9 +9,13 @@ import typer
 __all__ = [
     "ASKING",
     "AS_JSON",
+    "AUDIT_OF_RUN",
     "BASE_URL",
     "CONCURRENCY",
+    "CONTEXT_LENGTH",
     "DEADLINE",
+    "ID_KEY_OF_RUN",
+    "INPUT_KEY_OF_RUN",
     "JUDGE",
     "LEDGER",
     "MAX_CALLS",
@@ -20,6 +24,7 @@ __all__ = [
     "PRICE_IN",
     "PRICE_OUT",
     "PROMPTS",
+    "REPEATS_OF_RUN",
     "RETRIES",
     "RPM",
     "TEMPERATURE",
@@ -72,3 +77,25 @@ MAX_CALLS: Any = asking(
     "--max-calls", "Stop before the judge is called more often, tries in vain included."
 )
 MAX_COST: Any = asking("--max-cost", "Stop before more is spent; needs prices.")
+CONTEXT_LENGTH: Any = asking(
+    "--context-length", "Tokens of prompt and reply.", show_default="what the server says"
+)
+
+# Of commands that ask the app and the judge of a run again.
+REPEATS_OF_RUN: Any = asking(
+    "--repeats", "How often each question is put.", min=1, show_default="the run's"
+)
+AUDIT_OF_RUN: Any = asking(
+    "--audit",
+    "Of a cascade: share of what the cheap judge decided that both are asked.",
+    show_default="the run's",
+)
+ID_KEY_OF_RUN: Any = typer.Option(
+    None, "--id-key", help="Metadata key that holds a passage's id.", show_default="the run's"
+)
+INPUT_KEY_OF_RUN: Any = typer.Option(
+    None,
+    "--input-key",
+    help="Key under which the app takes its question.",
+    show_default="the run's",
+)

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from misslink.judging.forecast import Forecast
     from misslink.pipeline import Progress
 
 __all__ = [
     "interruptible",
     "own_stdout",
+    "plain",
     "print_forecast",
     "print_json",
     "print_summary",
     "progress_bars",
+    "say",
     "shown",
 ]
 
@@ -33,6 +37,22 @@ _STAGES = {
     "replaying": "replaying the app",
     "options": "trying options",
 }
+
+
+def plain(text: str) -> str:
+    r"""Return a text without what would move the cursor, as an app or a gold set may have put in.
+
+    Line breaks become blanks; so a text stays on its line.
+
+    >>> plain("red \x1b[31m and\nnext")
+    'red [31m and next'
+    """
+    return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is: no markup, no escape sequence, wrapped by the terminal alone."""
+    console.print(plain(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
 from misslink.cli.options import (
     AS_JSON,
-    ASKING,
+    AUDIT_OF_RUN,
     BASE_URL,
     CONCURRENCY,
+    CONTEXT_LENGTH,
     DEADLINE,
+    ID_KEY_OF_RUN,
+    INPUT_KEY_OF_RUN,
     LEDGER,
     MAX_CALLS,
     MAX_COST,
@@ -22,14 +26,22 @@ from misslink.cli.options import (
     PRICE_IN,
     PRICE_OUT,
     PROMPTS,
+    REPEATS_OF_RUN,
     RETRIES,
     RPM,
     TEMPERATURE,
     TIMEOUT,
     TPM,
-    asking,
 )
-from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars, shown
+from misslink.cli.output import (
+    interruptible,
+    own_stdout,
+    plain,
+    print_json,
+    progress_bars,
+    say,
+    shown,
+)
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,6 +67,8 @@ class _Request:
     folder: Path
     app: str | None
     judge: str | None
+    id_key: str | None
+    input_key: str | None
     sample: int
     seed: int
     concurrency: int
@@ -77,21 +91,15 @@ def replay(
     concurrency: int = CONCURRENCY,
     ledger: Path | None = LEDGER,
     seed: int = typer.Option(0, "--seed", help="Of the draw and the intervals."),
+    id_key: str | None = ID_KEY_OF_RUN,
+    input_key: str | None = INPUT_KEY_OF_RUN,
     base_url: str | None = BASE_URL,
     temperature: float | None = TEMPERATURE,
     max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = asking(
-        "--context-length", "Tokens of prompt and reply.", show_default="what the server says"
-    ),
+    context_length: int | None = CONTEXT_LENGTH,
     prompts: str | None = PROMPTS,
-    repeats: int | None = typer.Option(
-        None,
-        "--repeats",
-        min=1,
-        help="How often each question is put.",
-        show_default="the run's",
-        rich_help_panel=ASKING,
-    ),
+    repeats: int | None = REPEATS_OF_RUN,
+    audit: float | None = AUDIT_OF_RUN,
     timeout: float = TIMEOUT,
     retries: int = RETRIES,
     deadline: float | None = DEADLINE,
@@ -109,19 +117,19 @@ def replay(
     itself is flaky and confirms nothing.
     """
     from misslink.files import read_run
-    from misslink.judging.terms import Terms
     from misslink.pipeline import in_a_loop
 
     before = read_run(run)
-    judged = before.manifest.get("judging")
-    of_run: Mapping[str, Any] = judged if isinstance(judged, dict) else {}
-    terms = Terms(
+    terms = terms_as_in_run(
+        before,
+        judge,
         base_url=base_url,
         temperature=temperature,
         max_tokens=max_tokens,
         context_length=context_length,
-        prompts=prompts or of_run.get("prompts"),
-        repeats=repeats or of_run.get("repeats") or 1,
+        prompts=prompts,
+        repeats=repeats,
+        audit=audit,
         timeout=timeout,
         retries=retries,
         deadline=deadline,
@@ -132,7 +140,7 @@ def replay(
         max_calls=max_calls,
         max_cost=max_cost,
     )
-    request = _Request(run, app, judge, sample, seed, concurrency, ledger)
+    request = _Request(run, app, judge, id_key, input_key, sample, seed, concurrency, ledger)
     with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
         document = in_a_loop(lambda: _replayed(before, request, terms, progress), concurrency)
     if as_json:
@@ -144,24 +152,20 @@ def replay(
 async def _replayed(
     run: Run, request: _Request, terms: Terms, progress: Progress
 ) -> dict[str, Any]:
-    from misslink.files import add_to_run
-    from misslink.judging.opening import ready_judge
     from misslink.linking.replay import replay as replay_run
     from misslink.manifest import shown_path
     from misslink.prompting import Prompts
 
     app = request.app or _app_of(run)
-    opened = ready_judge(
-        request.judge or _judge_of(run),
-        ledger=request.ledger,
-        concurrency=request.concurrency,
-        terms=terms,
-    )
-    async with opened as judge:
+    async with judge_as_in_run(
+        run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
+    ) as judge:
         found = await replay_run(
             run,
             app,
             judge=judge,
+            id_key=request.id_key,
+            input_key=request.input_key,
             sample=request.sample,
             seed=request.seed,
             concurrency=request.concurrency,
@@ -171,13 +175,7 @@ async def _replayed(
             tick=lambda done, total: progress("replaying", done, total),
         )
     document = {**found.document, "run": shown_path(request.folder)}
-    add_to_run(
-        request.folder,
-        run.model_copy(update={"links": found.links}),
-        "replay",
-        document,
-        lambda fresh, path: fresh.html(path),
-    )
+    put_into_run(request.folder, run, "replay", document, found.links)
     return document
 
 
@@ -197,13 +195,6 @@ def _app_of(run: Run) -> str:
     return str(app)
 
 
-def _judge_of(run: Run) -> str:
-    judge = run.manifest.get("judge")
-    if not judge or judge == "none":
-        raise InputError("this run was not judged; evaluate it with a judge before it is replayed")
-    return str(judge)
-
-
 def _print(document: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -211,7 +202,7 @@ def _print(document: Mapping[str, Any]) -> None:
 
     console = Console()
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(plain(title)), title_justify="left")
     for column in ("cause", "cases", "replayed", "flaky", "confirmed [95 %]", "turned good with"):
         table.add_column(column, justify="right" if column in ("cases", "replayed") else "left")
     for cause, told in document["causes"].items():
@@ -225,15 +216,15 @@ def _print(document: Mapping[str, Any]) -> None:
     if table.row_count:
         console.print(table)
     else:
-        _say(console, "No case of this run has a cause that can be replayed.")
-    _say(console, _sentence(document))
+        say(console, "No case of this run has a cause that can be replayed.")
+    say(console, _sentence(document))
     reasons: dict[str, int] = {}
     for skipped in document["skipped"]:
         reasons[skipped["reason"]] = reasons.get(skipped["reason"], 0) + 1
     for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN_REASONS]:
-        _say(console, f"Not replayed: {count} x {reason}.")
+        say(console, f"Not replayed: {count} x {reason}.")
     if len(reasons) > _SHOWN_REASONS:
-        _say(console, f"And {len(reasons) - _SHOWN_REASONS} other reasons; --json lists them all.")
+        say(console, f"And {len(reasons) - _SHOWN_REASONS} other reasons; --json lists them all.")
 
 
 def _sentence(document: Mapping[str, Any]) -> str:
@@ -250,7 +241,3 @@ def _sentence(document: Mapping[str, Any]) -> str:
         f"{said} (replayed, n = {causal['n']}); by association alone it is {shown(observed)}. "
         f"Of unchanged reruns {shown(document['flaky'])} turned out otherwise."
     )
-
-
-def _say(console: Any, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
 from misslink.cli.options import (
     AS_JSON,
+    AUDIT_OF_RUN,
     BASE_URL,
     CONCURRENCY,
+    CONTEXT_LENGTH,
     DEADLINE,
+    ID_KEY_OF_RUN,
+    INPUT_KEY_OF_RUN,
     LEDGER,
     MAX_CALLS,
     MAX_COST,
@@ -22,6 +26,7 @@ from misslink.cli.options import (
     PRICE_IN,
     PRICE_OUT,
     PROMPTS,
+    REPEATS_OF_RUN,
     RETRIES,
     RPM,
     TEMPERATURE,
@@ -30,7 +35,7 @@ from misslink.cli.options import (
 )
 from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
 from misslink.cli.whatif_table import print_whatif
-from misslink.errors import InputError
+from misslink.errors import AppUnreachableError, InputError
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
@@ -59,6 +64,8 @@ class _Request:
     judge: str | None
     ledger: Path | None
     concurrency: int
+    id_key: str | None
+    input_key: str | None
     seed: int
 
 
@@ -114,10 +121,15 @@ def whatif(
     concurrency: int = CONCURRENCY,
     ledger: Path | None = LEDGER,
     seed: int = typer.Option(0, "--seed", help="Of the draws."),
+    id_key: str | None = ID_KEY_OF_RUN,
+    input_key: str | None = INPUT_KEY_OF_RUN,
     base_url: str | None = BASE_URL,
     temperature: float | None = TEMPERATURE,
     max_tokens: int | None = MAX_TOKENS,
+    context_length: int | None = CONTEXT_LENGTH,
     prompts: str | None = PROMPTS,
+    repeats: int | None = REPEATS_OF_RUN,
+    audit: float | None = AUDIT_OF_RUN,
     timeout: float = TIMEOUT,
     retries: int = RETRIES,
     deadline: float | None = DEADLINE,
@@ -131,18 +143,19 @@ def whatif(
 ) -> None:
     """Try other retrievers on the run's questions, and forecast what each would save."""
     from misslink.files import read_run
-    from misslink.judging.terms import Terms
     from misslink.pipeline import in_a_loop
 
     before = read_run(run)
-    judged = before.manifest.get("judging")
-    of_run: Mapping[str, Any] = judged if isinstance(judged, dict) else {}
-    terms = Terms(
+    terms = terms_as_in_run(
+        before,
+        judge,
         base_url=base_url,
         temperature=temperature,
         max_tokens=max_tokens,
-        prompts=prompts or of_run.get("prompts"),
-        repeats=of_run.get("repeats") or 1,
+        context_length=context_length,
+        prompts=prompts,
+        repeats=repeats,
+        audit=audit,
         timeout=timeout,
         retries=retries,
         deadline=deadline,
@@ -167,6 +180,8 @@ def whatif(
         judge=judge,
         ledger=ledger,
         concurrency=concurrency,
+        id_key=id_key,
+        input_key=input_key,
         seed=seed,
     )
     with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
@@ -179,7 +194,6 @@ def whatif(
 
 
 async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress) -> dict[str, Any]:
-    from misslink.files import add_to_run
     from misslink.linking import whatif as weighing
     from misslink.manifest import shown_path
 
@@ -193,6 +207,7 @@ async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress
             "--embedding, --reranker and --chunk need the corpus; name it with --corpus, or the "
             "app with --app"
         )
+    weighing.check_names(request.options or ())
     chunking = weighing.Chunking.parse(request.chunk) if request.chunk else None
     reranker = weighing.open_reranker(request.reranker) if request.reranker else None
     async with AsyncExitStack() as held:
@@ -218,26 +233,33 @@ async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress
             tick=progress,
         )
     document = {**found, "run": shown_path(request.folder)}
-    add_to_run(request.folder, run, "whatif", document, lambda fresh, path: fresh.html(path))
+    put_into_run(request.folder, run, "whatif", document)
     return document
 
 
 async def _rerunner(
     run: Run, request: _Request, app: str, terms: Terms, held: AsyncExitStack
 ) -> Any:
-    from misslink.judging.opening import ready_judge
     from misslink.linking.replay import rerunner
     from misslink.prompting import Prompts
 
-    spec = request.judge or run.manifest.get("judge")
-    if not spec or spec == "none":
-        raise InputError("this run was not judged; name a judge for --check with --judge")
-    opened = ready_judge(
-        str(spec), ledger=request.ledger, concurrency=request.concurrency, terms=terms
+    judge = await held.enter_async_context(
+        judge_as_in_run(
+            run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
+        )
     )
-    judge = await held.enter_async_context(opened)
-    prompts = Prompts.of(terms.prompts)
-    return rerunner(run, app, judge, folder=request.folder, prompts=prompts, repeats=terms.repeats)
+    again = rerunner(
+        run,
+        app,
+        judge,
+        folder=request.folder,
+        id_key=request.id_key,
+        input_key=request.input_key,
+        prompts=Prompts.of(terms.prompts),
+        repeats=terms.repeats,
+    )
+    held.callback(again.close)
+    return again
 
 
 async def _sources(run: Run, request: _Request) -> _Sources:
@@ -246,7 +268,7 @@ async def _sources(run: Run, request: _Request) -> _Sources:
 
     corpus, own = None, None
     if request.app:
-        corpus, own = await _of_app(run, request.app, wanted=request.corpus is None)
+        corpus, own = await _of_app(run, request, request.app)
     if request.corpus:
         from misslink.files.corpus import read_corpus
 
@@ -256,7 +278,7 @@ async def _sources(run: Run, request: _Request) -> _Sources:
 
 
 async def _of_app(
-    run: Run, spec: str, *, wanted: bool
+    run: Run, request: _Request, spec: str
 ) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
     from misslink.capture import Watcher, load_app
     from misslink.embedding import open_embedder
@@ -265,11 +287,20 @@ async def _of_app(
         value = run.manifest.get(name)
         return value if isinstance(value, str) else None
 
-    watcher = Watcher(load_app(spec), id_key=text("id_key"), input_key=text("input_key"))
+    watcher = Watcher(
+        load_app(spec),
+        id_key=request.id_key or text("id_key"),
+        input_key=request.input_key or text("input_key"),
+    )
     if run.cases:  # the app shows its store when it is asked
-        await watcher.watch(run.cases[0])
+        trace = await watcher.watch(run.cases[0])
+        if trace.error and not trace.retrieved:
+            raise AppUnreachableError(
+                f"{spec} was asked so that it shows the passages it searches, and failed: "
+                f"{trace.error}"
+            )
     corpus = await watcher.corpus(_MOST_PASSAGES)
-    if corpus is None and wanted:
+    if corpus is None and request.corpus is None:
         raise InputError(
             f"{spec} does not show all the passages it searches (at most {_MOST_PASSAGES} are "
             "read); give them with --corpus"

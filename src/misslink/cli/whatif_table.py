@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from misslink.cli.output import shown
+from misslink.cli.output import plain, say, shown
 
 __all__ = ["print_whatif"]
 
@@ -27,7 +27,7 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
         found = option["metrics"][recall]
         p = "" if found["p_holm"] is None else f"{found['p_holm']:.2g}"
         table.add_row(
-            Text(option["name"]),
+            Text(plain(option["name"])),
             Text("not measured" if found["b"]["value"] is None else shown(found["b"])),
             p,
             _count(option["context_tokens"]["b"], 0),
@@ -40,7 +40,7 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
     lines += [f"{one['name']}: not tried, {one['reason']}." for one in document["skipped"]]
     lines += document["notes"]
     for line in [*lines, *_checked(document["forecast_error"]), *_triplets(written)]:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
 
 
 def _count(estimate: Mapping[str, Any], digits: int) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from misslink.linking.auroc import Marked, auroc
 from misslink.linking.chunks import chunk_quality, places_lost
 from misslink.linking.measuring import Measured
-from misslink.linking.median import median
 from misslink.linking.thresholds import above, below
 from misslink.retrieval import outcome, relevant_ids
 from misslink.stats import mean, proportion
+from misslink.stats.auroc import Marked, auroc
+from misslink.stats.median import median
 from misslink.types import Case, Estimate, Passage, Trace
 
 __all__ = ["checklist"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from misslink.linking.duplicates import duplicates, repeated
-from misslink.linking.median import median, quartiles
 from misslink.linking.thresholds import below
 from misslink.stats import mean, proportion
+from misslink.stats.median import median, quartiles
 from misslink.types import Estimate, Passage, Trace
 
 __all__ = ["chunk_quality", "places_lost"]

@@ -29,9 +29,7 @@ class Loss:
     last: str | None
 
 
-def losses(
-    trace: Trace, found: Outcome, pool: Pool, k: int, not_held: frozenset[str]
-) -> tuple[Loss, ...]:
+def losses(trace: Trace, found: Outcome, pool: Pool, k: int) -> tuple[Loss, ...]:
     """The missed passages of one case, in the order of the gold set.
 
     Parameters
@@ -42,8 +40,6 @@ def losses(
     pool : Pool
     k : int
         How many passages count where the prompt was not seen.
-    not_held : frozenset of str
-        Ids of which the app's own store says that it does not hold them.
     """
     if not found.missed:
         return ()
@@ -61,7 +57,7 @@ def losses(
     ranks = {one.id: place for place, one in enumerate(trace.retrieved, start=1)}
     made = []
     for bare in found.missed:
-        lost, passage, halves, lacking = _located(bare, trace, pool, not_held)
+        lost, passage, halves, lacking = _located(bare, trace, pool)
         rank = lost.true_rank
         above = [r for r in rivals if r.passage_id != lost.passage_id]
         if rank is not None:
@@ -95,11 +91,11 @@ def unmeasured(trace: Trace, found: Outcome, k: int) -> tuple[Missed, ...]:
     For a case that was not measured together with its run: no corpus, no cosines, no words.
     """
     pool = Pool([trace], None)
-    return tuple(classify(loss.miss) for loss in losses(trace, found, pool, k, frozenset()))
+    return tuple(classify(loss.miss) for loss in losses(trace, found, pool, k))
 
 
 def _located(
-    lost: Missed, trace: Trace, pool: Pool, not_held: frozenset[str]
+    lost: Missed, trace: Trace, pool: Pool
 ) -> tuple[Missed, Passage | None, tuple[str, ...], str | None]:
     """The missed passage with its text where that is known, its halves, and who lacks it."""
     need = Need(lost.passage_id, lost.grade, lost.evidence)
@@ -116,11 +112,8 @@ def _located(
         lost = lost.model_copy(update={"passage_id": passage.id, "text": passage.text})
         return lost, passage, halves, None
     lacking = None
-    if lost.true_rank is None and not halves:
-        if pool.lacks(need):
-            lacking = f"the listed corpus of {len(pool.passages)} passages"
-        elif lost.evidence is None and lost.passage_id in not_held:
-            lacking = "the app's own store"
+    if lost.true_rank is None and not halves and pool.lacks(need):
+        lacking = f"the listed corpus of {len(pool.passages)} passages"
     return lost, None, halves, lacking
 
 

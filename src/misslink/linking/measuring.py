@@ -18,17 +18,17 @@ Names in `Missed.measured`, each present only where it could be measured:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from misslink.linking.auroc import Marked
 from misslink.linking.losses import Loss, losses
 from misslink.linking.pairs import Pairs, percentile
 from misslink.linking.pool import Pool
 from misslink.linking.similarity import Meaning, Words
 from misslink.linking.subtypes import classify
 from misslink.retrieval import Outcome, outcome, relevant_ids
+from misslink.stats.auroc import Marked
 from misslink.types import Case, Missed, Passage, Trace
 
 if TYPE_CHECKING:
@@ -94,7 +94,6 @@ async def measure(
     *,
     embedder: Embedder | None,
     corpus: Sequence[Passage] | None,
-    not_held: Collection[str] = (),
     seed: int = 0,
 ) -> Measured:
     """Measure every missed passage of a run, and say why each was missed.
@@ -111,9 +110,6 @@ async def measure(
     corpus : sequence of Passage or None
         Every passage of the app's index. None: ranks are counted among the passages seen, of
         more than 10,000 of them among every n-th, and no passage is known not to be indexed.
-    not_held : collection of str
-        Ids of which the app's own store says that it does not hold them, where that is known
-        without a corpus.
     seed : int
         Of the random pairs.
 
@@ -128,9 +124,7 @@ async def measure(
     for case in cases:
         if (trace := by_case.get(case.id)) is not None:
             found = outcome(case, trace, k)
-            seen.append(
-                _Seen(case, trace, found, losses(trace, found, pool, k, frozenset(not_held)))
-            )
+            seen.append(_Seen(case, trace, found, losses(trace, found, pool, k)))
     texts = _texts(seen, pool)
     lost = [loss.passage.id for one in seen for loss in one.losses if loss.passage]
     among = _among(pool, lost)

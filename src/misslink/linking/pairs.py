@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from misslink.linking.auroc import Marked
+from misslink.stats.auroc import Marked
 
 __all__ = ["Pairs", "percentile"]
 

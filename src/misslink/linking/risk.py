@@ -10,9 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from misslink.linking.calibration import Calibration
-from misslink.linking.strata import IsBad, adjusted, corrected_table, dose_response, table_of
-from misslink.stats import attributable_fraction, proportion, risk_difference, risk_ratio
-from misslink.types import Case, Cause, Estimate, Link
+from misslink.linking.strata import (
+    IsBad,
+    adjusted,
+    corrected_table,
+    dose_response,
+    risks_of,
+    table_of,
+)
+from misslink.types import Case, Cause, Estimate, Link, Verdict
 
 __all__ = ["summarise"]
 
@@ -23,6 +29,7 @@ def summarise(
     links: Sequence[Link],
     *,
     cases: Sequence[Case] = (),
+    verdicts: Sequence[Verdict] = (),
     seed: int = 0,
     calibration: Calibration | None = None,
 ) -> dict[str, Any]:
@@ -39,6 +46,8 @@ def summarise(
         May be empty; every estimate then says why it is missing.
     cases : sequence of Case
         The gold set, for its categories; a link of a case that is not in it has none.
+    verdicts : sequence of Verdict
+        What the judge said; only ``corrected`` asks them, for its own labels of all cases.
     seed : int
         Of the intervals that are drawn.
     calibration : Calibration or None
@@ -47,11 +56,12 @@ def summarise(
     """
     category_of = {case.id: case.category for case in cases}
     causes = Counter(link.cause for link in links)
-    fits = calibration is not None and calibration.metric == "faithfulness"
-    table, _ = table_of(links, _unfaithful)
+    names = ("unfaithful", "faithful")
     return {
-        **_risks(links, category_of, _unfaithful, ("unfaithful", "faithful"), seed),
-        "corrected": corrected_table(table, calibration, seed) if calibration and fits else None,
+        **_risks(links, category_of, _unfaithful, names, seed),
+        "corrected": corrected_table(links, verdicts, calibration, names, seed)
+        if calibration is not None and calibration.metric == "faithfulness"
+        else None,
         "causes": {cause: causes[cause] for cause in get_args(Cause) if causes[cause]},
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
@@ -74,19 +84,11 @@ def _risks(
     names: tuple[str, str],
     seed: int,
 ) -> dict[str, Any]:
-    (miss_bad, miss_good, hit_bad, hit_good), left_out = table_of(links, is_bad)
+    table, left_out = table_of(links, is_bad)
+    miss_bad, miss_good, hit_bad, hit_good = table
     bad_name, good_name = names
-    misses, hits = miss_bad + miss_good, hit_bad + hit_good
-    estimates: dict[str, Estimate] = {
-        "risk_given_miss": proportion(miss_bad, misses),
-        "risk_given_hit": proportion(hit_bad, hits),
-        "risk_difference": risk_difference(miss_bad, misses, hit_bad, hits),
-        "risk_ratio": risk_ratio(miss_bad, misses, hit_bad, hits),
-        "attributable_fraction": attributable_fraction(
-            miss_bad, miss_good, hit_bad, hit_good, seed=seed
-        ),
-    }
-    if not misses + hits:
+    estimates = risks_of(table, seed)
+    if not sum(table):
         reason = f"no case both needs a passage and has an answer judged {bad_name} or {good_name}"
         estimates = dict.fromkeys(estimates, Estimate.missing(reason))
     return {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from misslink.linking.calibration import Calibration
 from misslink.stats import (
+    attributable_fraction,
     corrected,
     heterogeneity,
     mantel_haenszel,
@@ -17,9 +18,19 @@ from misslink.stats import (
     trend,
 )
 from misslink.stats.mantel_haenszel import Table
-from misslink.types import Estimate, Link
+from misslink.stats.written import p_value, points
+from misslink.types import Estimate, Link, Verdict
 
-__all__ = ["Cell", "IsBad", "adjusted", "cell", "corrected_table", "dose_response", "table_of"]
+__all__ = [
+    "Cell",
+    "IsBad",
+    "adjusted",
+    "cell",
+    "corrected_table",
+    "dose_response",
+    "risks_of",
+    "table_of",
+]
 
 Cell = Literal["miss_bad", "miss_good", "hit_bad", "hit_good", "left_out"]
 IsBad = Callable[[Link], bool | None]
@@ -49,6 +60,19 @@ def table_of(links: Sequence[Link], is_bad: IsBad) -> tuple[Table, int]:
     cells = Counter(cell(link, is_bad(link)) for link in links)
     table = (cells["miss_bad"], cells["miss_good"], cells["hit_bad"], cells["hit_good"])
     return table, cells["left_out"]
+
+
+def risks_of(table: Table, seed: int) -> dict[str, Estimate]:
+    """Return the risks of a table, what they differ by, and the attributable fraction, by name."""
+    miss_bad, miss_good, hit_bad, hit_good = table
+    misses, hits = miss_bad + miss_good, hit_bad + hit_good
+    return {
+        "risk_given_miss": proportion(miss_bad, misses),
+        "risk_given_hit": proportion(hit_bad, hits),
+        "risk_difference": risk_difference(miss_bad, misses, hit_bad, hits),
+        "risk_ratio": risk_ratio(miss_bad, misses, hit_bad, hits),
+        "attributable_fraction": attributable_fraction(*table, seed=seed),
+    }
 
 
 def adjusted(
@@ -139,26 +163,36 @@ def _difference(a: int, b: int, c: int, d: int) -> Estimate:
 
 
 def _warning(crude: Estimate, pooled: Estimate, p: float | None) -> str | None:
-    """Say in one sentence where all cases together mislead (Simpson's paradox), if they do."""
+    """Say in one sentence where all cases together mislead (Simpson's paradox), if they do.
+
+    Two differences near 0 have two signs by chance in every ninth run in which nothing is
+    confounded (of 60 to 300 cases in four categories), so a sign only turns where one of the two
+    intervals excludes 0: then that happens in fewer than one of 1,000.
+    """
     if crude.value is None or pooled.value is None or pooled.low is None or pooled.high is None:
         return None
-    both = f"{crude.value:+.2f} over all cases and {pooled.value:+.2f} within categories"
-    if crude.value * pooled.value < 0:
+    both = f"{points(crude)} over all cases and {points(pooled)} within categories"
+    if crude.value * pooled.value < 0 and (_excludes_0(crude) or _excludes_0(pooled)):
         return (
             f"The risk difference is {both}: the sign turns (Simpson's paradox), so read the "
-            "adjusted numbers and not the pooled ones."
+            "adjusted numbers and not the crude ones."
         )
     if not pooled.low <= crude.value <= pooled.high:
         return (
             f"The risk difference is {both}: categories with many misses differ in their risk "
-            "anyway, so read the adjusted numbers."
+            "anyway, so read the adjusted numbers and not the crude ones."
         )
     if p is not None and p < _DISAGREE:
         return (
-            f"The categories disagree on the risk difference (p = {p:.2g}), so read "
-            "each category's own before any pooled number."
+            f"The categories disagree on the risk difference ({p_value(p)}), so read "
+            "each category's own before any number over all of them."
         )
     return None
+
+
+def _excludes_0(estimate: Estimate) -> bool:
+    low, high = estimate.low, estimate.high
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def dose_response(links: Sequence[Link], is_bad: IsBad) -> dict[str, Any]:
@@ -168,7 +202,8 @@ def dose_response(links: Sequence[Link], is_bad: IsBad) -> dict[str, Any]:
     -------
     dict
         As ``summary.json`` holds it under ``link.dose_response``: recall none, some, all, and the
-        Cochran-Armitage test for trend over them.
+        Cochran-Armitage test for trend over them. Beside the contract its ``slope``: how much the
+        risk rises from one group to the next, below 0 where it falls.
     """
     counts = Counter((link.retrieval, is_bad(link)) for link in links)
     groups = [(counts[name, True], counts[name, True] + counts[name, False]) for name in _RECALL]
@@ -178,27 +213,81 @@ def dose_response(links: Sequence[Link], is_bad: IsBad) -> dict[str, Any]:
             {"recall": recall, "risk": proportion(*group).model_dump()}
             for recall, group in zip(_RECALL.values(), groups, strict=True)
         ],
-        "trend": {"p": found.p, "method": found.method, "reason": found.reason},
+        "trend": {
+            "p": found.p,
+            "method": found.method,
+            "reason": found.reason,
+            "slope": found.slope,
+        },
     }
 
 
-def corrected_table(table: Table, calibration: Calibration, seed: int) -> dict[str, Any]:
+def corrected_table(
+    links: Sequence[Link],
+    verdicts: Iterable[Verdict],
+    calibration: Calibration,
+    names: tuple[str, str],
+    seed: int,
+) -> dict[str, Any]:
     """Return the table's numbers as a judge without error would give them.
+
+    Parameters
+    ----------
+    links : sequence of Link
+    verdicts : iterable of Verdict
+        Those of other metrics do not matter.
+    calibration : Calibration
+    names : pair of str
+        What a bad and a good answer are called.
+    seed : int
 
     Returns
     -------
     dict
-        As ``summary.json`` holds it under ``link.corrected``.
+        As ``summary.json`` holds it under ``link.corrected``. Beside the contract, ``table`` counts
+        the cases as the judge calls them, ``judged`` holds their numbers before the correction, and
+        ``uncertain`` says of how many the link does not know the answer.
+
+    Notes
+    -----
+    Sensitivity and specificity were counted over all labelled cases, those of the uncertain band
+    among them, each called good from the calibration's threshold on. They can only correct a table
+    that is counted in the same way. A case of the band has no answer in its link and no place in
+    the crude table, and the judge's own cut may be another one, so the verdicts are asked. Answers
+    that decline stay out: they are neither faithful nor unfaithful.
     """
+    chance_of = {
+        verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
+        for verdict in verdicts
+        if verdict.metric == calibration.metric and verdict.status == "scored"
+    }
+
+    def is_bad(link: Link) -> bool | None:
+        chance = chance_of.get(link.case_id)
+        if chance is None or link.answer == "abstained":
+            return None
+        return chance < calibration.threshold
+
+    table, left_out = table_of(links, is_bad)
     found = corrected(
         *table,
         sensitivity=calibration.sensitivity,
         specificity=calibration.specificity,
         seed=seed,
     )
+    estimates = found.estimates
+    if not sum(table):
+        reason = "no case both needs a passage and has a verdict that the judge scored"
+        estimates = dict.fromkeys(estimates, Estimate.missing(reason))
+    bad, good = names
+    cells = (f"miss_{bad}", f"miss_{good}", f"hit_{bad}", f"hit_{good}")
+    placed = [link for link in links if cell(link, is_bad(link)) != "left_out"]
     return {
-        **{name: estimate.model_dump() for name, estimate in found.estimates.items()},
+        **{name: estimate.model_dump() for name, estimate in estimates.items()},
         "sensitivity": calibration.sensitivity.model_dump(),
         "specificity": calibration.specificity.model_dump(),
+        "table": {**dict(zip(cells, table, strict=True)), "left_out": left_out},
+        "judged": {key: each.model_dump() for key, each in risks_of(table, seed).items()},
+        "uncertain": sum(link.answer == "unknown" for link in placed),
         "warning": found.warning,
     }

@@ -31,35 +31,71 @@ _log = logging.getLogger(__name__)
 # Passages of the app's own index that are listed for ranks, BM25 and chunk quality. Of a larger
 # one what the traces showed has to do: listing it would take longer than evaluating the app.
 _LISTED = 20_000
+_UNNAMED = frozenset({"app", "none"})
+_WITHOUT = "misses are measured without the app's embedding: %s"
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What misses are measured against: the app's embedding and its index, where they are known."""
+    """What misses are measured against: the app's embedding and its index, where they are known.
+
+    Parameters
+    ----------
+    embedder : Embedder or None
+    corpus : tuple of Passage or None
+        Everything the app's index holds. None: it cannot be listed, or is too large.
+    wanted : bool
+        Whether the embedding was named by somebody, so that it must not fail.
+    """
 
     embedder: Embedder | None = None
     corpus: tuple[Passage, ...] | None = None
+    wanted: bool = False
 
     async def measured(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], options: Options
     ) -> Measured:
-        """Measure every missed passage."""
-        return await measure(
-            cases,
-            list(traces.values()),
-            options.k,
-            embedder=self.embedder,
-            corpus=self.corpus,
-            seed=options.seed,
-        )
+        """Measure every missed passage.
+
+        Raises
+        ------
+        InputError
+            An embedding that was named failed. If the app's own does, the rest is measured.
+        """
+        seen = list(traces.values())
+
+        async def by(embedder: Embedder | None) -> Measured:
+            return await measure(
+                cases,
+                seen,
+                options.k,
+                embedder=embedder,
+                corpus=self.corpus,
+                seed=options.seed,
+            )
+
+        try:
+            return await by(self.embedder)
+        except InputError as trouble:
+            if self.wanted or self.embedder is None:
+                raise
+            _log.warning(_WITHOUT, trouble)
+            return await by(None)
 
     async def map(
         self, cases: Sequence[Case], traces: Mapping[str, Trace], links: Sequence[Link], seed: int
     ) -> dict[str, Any] | None:
-        """Lay questions and passages out in a plane; None without an embedding."""
-        return await map_document(
-            cases, list(traces.values()), links, embedder=self.embedder, seed=seed
-        )
+        """Lay questions and passages out in a plane; None without an embedding, or if it fails.
+
+        By now everything is paid for, and a picture is no reason to lose it.
+        """
+        try:
+            return await map_document(
+                cases, list(traces.values()), links, embedder=self.embedder, seed=seed
+            )
+        except InputError as trouble:
+            _log.warning("there is no map: %s", trouble)
+            return None
 
 
 @asynccontextmanager
@@ -73,8 +109,9 @@ async def surroundings(options: Options, watcher: Watcher | None) -> AsyncIterat
     """
     corpus = await watcher.corpus(_LISTED) if watcher else None
     embedder = await _embedder(options.embedding, watcher)
+    wanted = not isinstance(options.embedding, str) or options.embedding not in _UNNAMED
     try:
-        yield Surroundings(embedder, corpus)
+        yield Surroundings(embedder, corpus, wanted)
     finally:
         if embedder is not None:
             embedder.close()
@@ -83,17 +120,20 @@ async def surroundings(options: Options, watcher: Watcher | None) -> AsyncIterat
 async def _embedder(wanted: Any, watcher: Watcher | None) -> Embedder | None:
     from misslink.embedding import open_embedder
 
-    if not isinstance(wanted, str) or wanted not in {"app", "none"}:
+    if not isinstance(wanted, str) or wanted not in _UNNAMED:
         return open_embedder(wanted)
     model = watcher.embeddings() if watcher and wanted == "app" else None
     if watcher is None or model is None:
         return None
+    embedder = None
     try:
         embedder = open_embedder(model)
         embedder.know(await watcher.vectors(_LISTED))
         await embedder.queries(["is it there?"])
     except InputError as trouble:  # nobody asked for it: what it would measure is missing
-        _log.warning("misses are measured without the app's embedding: %s", trouble)
+        _log.warning(_WITHOUT, trouble)
+        if embedder is not None:
+            embedder.close()
         return None
     return embedder
 

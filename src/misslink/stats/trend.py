@@ -20,11 +20,17 @@ _FEWEST = 2  # one group has no order
 
 @dataclass(frozen=True)
 class Trend:
-    """Test for trend: ``p`` is None where there is nothing to test, and ``reason`` says why."""
+    """Test for trend: ``p`` is None where there is nothing to test, and ``reason`` says why.
+
+    ``slope`` is that of the line through the shares, weighted by cases, per step from one group to
+    the next; its sign is the direction that was tested, which the first and the last group alone
+    may contradict.
+    """
 
     p: float | None
     method: str = "cochran-armitage"
     reason: str | None = None
+    slope: float | None = None
 
 
 def trend(groups: Sequence[tuple[int, int]]) -> Trend:
@@ -70,13 +76,16 @@ def trend(groups: Sequence[tuple[int, int]]) -> Trend:
         return Trend(None, reason=f"{'all' if all_bad else 'none'} of the {cases} cases are bad")
     middle = sum(place * n for place, _, n in filled) / cases
     scores = [place - middle for place, _, _ in filled]
-    observed = abs(math.fsum(s * bad for s, (_, bad, _) in zip(scores, filled, strict=True)))
+    score = math.fsum(s * bad for s, (_, bad, _) in zip(scores, filled, strict=True))
+    observed = abs(score)
     sizes = [n for _, _, n in filled]
-    if math.prod(min(n, all_bad) + 1 for n in sizes[:-1]) <= _TABLES:
-        return Trend(_exactly(scores, sizes, all_bad, observed), "cochran-armitage, exact")
     spread = math.fsum(s * s * n for s, n in zip(scores, sizes, strict=True))
+    slope = score / spread
+    if math.prod(min(n, all_bad) + 1 for n in sizes[:-1]) <= _TABLES:
+        p = _exactly(scores, sizes, all_bad, observed)
+        return Trend(p, "cochran-armitage, exact", slope=slope)
     variance = all_bad * (cases - all_bad) * spread / (cases * (cases - 1))
-    return Trend(math.erfc(observed / math.sqrt(2 * variance)))
+    return Trend(math.erfc(observed / math.sqrt(2 * variance)), slope=slope)
 
 
 def _exactly(scores: list[float], sizes: list[int], all_bad: int, observed: float) -> float:

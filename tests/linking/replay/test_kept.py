@@ -26,6 +26,7 @@ def test_half_a_line_is_passed_over_and_does_not_spoil_the_next(tmp_path):
     kept = Kept(path)
     assert (kept.get("one"), kept.get("two")) == (TRACE, None)
     kept.put("three", TRACE, intervention="")
+    kept.close()
     again = Kept(path)
     assert [again.get(key) is not None for key in ("one", "two", "three")] == [True, False, True]
 
@@ -48,8 +49,25 @@ def test_a_file_that_goes_away_meanwhile_is_told(tmp_path):
     kept = Kept(path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(InputError, match=r"r.jsonl: it cannot be written \(Is a directory\)"):
+    with pytest.raises(InputError, match=r"r.jsonl: it cannot be written \(it was removed\)"):
         kept.put("key", TRACE, intervention="")
+
+
+def test_a_file_that_is_moved_meanwhile_goes_on_being_written(tmp_path):
+    (tmp_path / "run").mkdir()
+    kept = Kept(tmp_path / "run" / "r.jsonl")
+    (tmp_path / "run").rename(tmp_path / "old")
+    kept.put("key", TRACE, intervention="")
+    kept.close()
+    assert Kept(tmp_path / "old" / "r.jsonl").get("key") == TRACE
+
+
+def test_the_file_is_one_processs_at_a_time(tmp_path):
+    kept = Kept(tmp_path / "r.jsonl")
+    with pytest.raises(InputError, match="another misslink is replaying this run; wait for it"):
+        Kept(tmp_path / "r.jsonl")
+    kept.close()
+    Kept(tmp_path / "r.jsonl").close()
 
 
 def test_without_a_path_it_keeps_in_memory():

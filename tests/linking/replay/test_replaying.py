@@ -286,3 +286,33 @@ def test_partial_hits_are_replayed_and_stay_out_of_the_causal_fraction(server):
     document = replayed(run, app, k=K).document
     assert document["causes"]["retrieval_miss"]["replayed"] == 1
     assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]
+
+
+def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(server):
+    app, run = towns(server, missed=("1",), found=("3",))
+    certain = {"value": 0.9, "low": 0.8, "high": 1.0, "n": 50, "method": "wilson", "reason": None}
+    calibration = {
+        "metric": "faithfulness",
+        "threshold": 0.5,
+        "sensitivity": certain,
+        "specificity": certain,
+        "uncertain_band": [0.0, 1.0],
+    }
+    told = replayed(run, app).document["cases"]
+    assert [one["confirmed"] for one in told] == [True]
+    probable = tuple(
+        verdict.model_copy(update={"probability": 0.4})
+        if verdict.metric == "faithfulness"
+        else verdict
+        for verdict in run.verdicts
+        if verdict.metric != "correctness"
+    )
+    doubted = run.model_copy(
+        update={"manifest": {**run.manifest, "calibration": calibration}, "verdicts": probable}
+    )
+    (skipped,) = replayed(doubted, app).document["skipped"]
+    assert "faithfulness is not certain" in skipped["reason"]
+    damaged = {**run.manifest, "calibration": {**calibration, "sensitivity": 3}}
+    run = run.model_copy(update={"manifest": damaged})
+    with pytest.raises(InputError, match="has a calibration that cannot be read"):
+        replayed(run, app)

@@ -81,6 +81,7 @@ def kept(run, *calls, app="app.py:app"):
         try:
             found = [await again(case("1"), one, intervention=name) for one, name in calls]
         finally:
+            again.close()
             await judge.close()
         return found, again
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from misslink.judging.embedded.abstention import SOURCE_WORDS, without_sources
 from misslink.judging.embedded.conflict import conflicts
@@ -213,15 +213,17 @@ def stems(text: str) -> tuple[str, ...]:
 
     Scripts that put no blanks between words are cut into pairs of characters.
     """
-    row: list[str] = []
-    for word in _WORD.findall(with_digits(fold(text))):
-        if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
-            continue
-        if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
-            row += (word[i : i + 2] for i in range(len(run[0]) - 1))
-        else:
-            row.append(without_ending(word))
-    return tuple(row)
+    return tuple(chain.from_iterable(map(_stems_of, _WORD.findall(with_digits(fold(text))))))
+
+
+@lru_cache(maxsize=65_536)
+def _stems_of(word: str) -> tuple[str, ...]:
+    """The stem of a folded word; none of a stopword, several of a run without blanks."""
+    if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
+        return ()
+    if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
+        return tuple(word[i : i + 2] for i in range(len(run[0]) - 1))
+    return (without_ending(word),)
 
 
 @lru_cache(maxsize=65_536)

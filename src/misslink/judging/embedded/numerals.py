@@ -38,13 +38,24 @@ _SPELT = re.compile(
     rf"(?<!\d )\b(?:(?:{_BELOW_1000} )?thousand(?:(?: and)? {_BELOW_1000})?|{_BELOW_1000})\b"
     rf"|\b(?:{'|'.join(_ORDINALS)})\b"
 )
+# Where such a number may begin. Python's search skips at once what begins with no letter of these,
+# but only if nothing stands before them, so the letter before is looked at last.
+_WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
+_BEGINS = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
 _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 
 
 @lru_cache(maxsize=16_384)
 def with_digits(folded: str) -> str:
     """`folded`, a text of lower case, with its written-out numbers below a million as digits."""
-    return _SPELT.sub(_digits, folded)
+    pieces: list[str] = []
+    end = 0
+    for begin in _BEGINS.finditer(folded):
+        at = begin.start()
+        if at >= end and (found := _SPELT.match(folded, at)):
+            pieces += (folded[end:at], _digits(found))
+            end = found.end()
+    return "".join((*pieces, folded[end:])) if end else folded
 
 
 def numbers(folded: str) -> set[str]:

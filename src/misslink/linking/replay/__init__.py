@@ -2,5 +2,6 @@
 
 from misslink.linking.replay.replaying import Replayed, replay
 from misslink.linking.replay.rerun import Rerunner, rerunner
+from misslink.linking.replay.terms import identity_of_run
 
-__all__ = ["Replayed", "Rerunner", "replay", "rerunner"]
+__all__ = ["Replayed", "Rerunner", "identity_of_run", "replay", "rerunner"]

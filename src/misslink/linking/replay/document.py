@@ -20,7 +20,10 @@ __all__ = ["Replays", "document"]
 
 @dataclass(frozen=True)
 class Replays:
-    """A run, how its answers turned out, and the records of the replayed cases."""
+    """A run, how its answers turned out, and the records of the replayed cases.
+
+    ``otherwise`` says what tells the judging of the replay from that of the run, if anything.
+    """
 
     run: Run
     observed: Mapping[str, Outcome]
@@ -28,7 +31,7 @@ class Replays:
     again: Rerunner
     sample: int
     seed: int
-    same_judge: bool
+    otherwise: str | None
     app: str | None
 
 
@@ -110,12 +113,8 @@ def _table(replays: Replays) -> tuple[int, int, int, int]:
 def _causal(
     replays: Replays, usable: Sequence[Record], table: tuple[int, int, int, int]
 ) -> Estimate:
-    if not replays.same_judge:
-        judge = replays.run.manifest.get("judge")
-        return Estimate.missing(
-            f"the run was judged by {judge}, the replay by {replays.again.judge.name}; "
-            "the two cannot be counted together"
-        )
+    if replays.otherwise is not None:
+        return Estimate.missing(f"{replays.otherwise}; the two cannot be counted together")
     pairs: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
     for record in usable:
         pair = record.pair()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
@@ -17,6 +19,9 @@ __all__ = ["Kept"]
 class Kept:
     """The generations of replays, by key, in a file of JSON lines that is only added to.
 
+    The file is this process's until `close`: two replays of one run would each pay for the same
+    generations.
+
     Parameters
     ----------
     path : Path or None
@@ -25,22 +30,25 @@ class Kept:
     Raises
     ------
     InputError
-        The file cannot be read or written; nothing has been asked.
+        The file cannot be read or written, or another process has it; nothing has been asked.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._traces: dict[str, Trace] = {}
+        self._file: BinaryIO | None = None
         if path is None:
             return
         try:
-            with path.open("a+b") as file:  # at once, so that no answer is asked for in vain
-                file.seek(0)
-                text = file.read().decode("utf-8", errors="replace")
-                if text and not text.endswith("\n"):  # the process that wrote it was killed
-                    file.write(b"\n")
+            # Open to the end: a run that is evaluated anew meanwhile moves it to its new folder.
+            self._file = path.open("a+b", buffering=0)
+            _lock(self._file, path)
+            self._file.seek(0)
+            text = self._file.read().decode("utf-8", errors="replace")
+            if text and not text.endswith("\n"):  # the process that wrote it was killed
+                self._file.write(b"\n")
         except OSError as problem:
-            raise _unwritable(path, problem) from None
+            raise _unwritable(path, problem.strerror) from None
         for line in filter(None, text.split("\n")):
             # Half a line, or one of another version: the app is asked again.
             with contextlib.suppress(ValueError, KeyError, TypeError, ValidationError):
@@ -60,7 +68,7 @@ class Kept:
             The disk is full, or the file can no longer be written.
         """
         self._traces[key] = trace
-        if self.path is None:
+        if self.path is None or self._file is None:
             return
         line = json.dumps(
             {
@@ -71,16 +79,42 @@ class Kept:
             },
             ensure_ascii=False,
         )
+        rest = memoryview(line.encode() + b"\n")
         try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            if not os.fstat(self._file.fileno()).st_nlink:
+                raise _unwritable(self.path, "it was removed")
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as problem:
-            raise _unwritable(self.path, problem) from None
+            raise _unwritable(self.path, problem.strerror) from None
+
+    def close(self) -> None:
+        """Leave the file to others; what is kept can still be read."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
-def _unwritable(path: Path, problem: OSError) -> InputError:
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Take the lock that ends with this process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows: there, two replays of one run are not told apart
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise InputError(
+            "another misslink is replaying this run; wait for it, then the same command takes "
+            "over its answers",
+            path=path.parent,
+        ) from None
+
+
+def _unwritable(path: Path, why: str | None) -> InputError:
     return InputError(
-        f"it cannot be written ({problem.strerror}); a replay keeps the app's answers in the run "
+        f"it cannot be written ({why}); a replay keeps the app's answers in the run "
         "folder, so make room there or copy the run elsewhere",
         path=path,
     )

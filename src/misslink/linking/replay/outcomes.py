@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from misslink.linking.calibration import Calibration
 from misslink.linking.facts import Facts, gather
 from misslink.types import Case, Trace, Verdict
 
@@ -38,6 +39,7 @@ def outcome_of(
     verdicts: Mapping[str, Verdict],
     k: int,
     wanted: frozenset[str] = frozenset(),
+    calibration: Calibration | None = None,
 ) -> Outcome:
     """Return how an answer turned out.
 
@@ -50,8 +52,10 @@ def outcome_of(
         How many passages count as context where the prompt was not seen.
     wanted : set of str
         Ids of passages that must have reached the prompt; where one did not, nothing is known.
+    calibration : Calibration or None
+        Of the judge: a verdict within its uncertain band says nothing.
     """
-    facts = gather(case, trace, verdicts, k)
+    facts = gather(case, trace, verdicts, k, calibration)
     seen = trace.unmeasured is None and trace.answer is not None
     lost = wanted - {passage.id for passage in trace.context(k)} if seen else set()
     if seen and not lost and facts.bad:

@@ -16,6 +16,7 @@ from misslink.linking.replay.interventions import Plan, known_passages, plan
 from misslink.linking.replay.outcomes import FAILED, Outcome, outcome_of
 from misslink.linking.replay.records import GOOD_MISS, REPLAYED, Record
 from misslink.linking.replay.rerun import NOT_ASKED, Rerunner, rerunner
+from misslink.linking.replay.terms import judged_otherwise
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.types import Case, Link, Run, Verdict
 
@@ -50,6 +51,8 @@ async def replay(
     judge: Judge,
     sample: int = SAMPLE,
     k: int | None = None,
+    id_key: str | None = None,
+    input_key: str | None = None,
     seed: int = 0,
     concurrency: int = 8,
     folder: Path | None = None,
@@ -75,7 +78,9 @@ async def replay(
     sample : int
         At least 1.
     k : int or None
-        As of `Rerunner`.
+        As of `Rerunner`; the run's own if None.
+    id_key, input_key : str or None
+        As of `Rerunner`; the run's own if None.
     seed : int
         Of the draw and the intervals.
     concurrency : int
@@ -95,25 +100,39 @@ async def replay(
     Raises
     ------
     InputError
-        The app asks no retriever that could be replaced, or something given is wrong.
+        The app asks no retriever that could be replaced, something given is wrong, or another
+        process replays the run.
     AppUnreachableError, JudgeUnreachableError
         Asking on is pointless; generations and replies are kept, and the same call goes on.
     """
     for name, value in (("sample", sample), ("concurrency", concurrency)):
         if value < 1:
             raise InputError(f"--{name} is {value}; it must be at least 1")
-    again = rerunner(run, app, judge, folder=folder, k=k, prompts=prompts, repeats=repeats)
-    same_judge = run.manifest.get("judge") == judge.name
-    observed = _observed(run, again.k)
-    drawn, skipped = _draw(run, observed, again.k, sample, seed)
-    records = await _all(
-        drawn,
-        lambda group, chosen: _replayed(
-            group, chosen, again, observed[chosen.case.id] if same_judge else None
-        ),
-        concurrency,
-        tick,
+    again = rerunner(
+        run,
+        app,
+        judge,
+        folder=folder,
+        k=k,
+        id_key=id_key,
+        input_key=input_key,
+        prompts=prompts,
+        repeats=repeats,
     )
+    otherwise = judged_otherwise(run, judge, prompts, repeats)
+    observed = _observed(run, again)
+    drawn, skipped = _draw(run, observed, again.k, sample, seed)
+    try:
+        records = await _all(
+            drawn,
+            lambda group, chosen: _replayed(
+                group, chosen, again, observed[chosen.case.id] if otherwise is None else None
+            ),
+            concurrency,
+            tick,
+        )
+    finally:
+        again.close()
     confirmed = {record.case_id for record in records if record.confirmed}
     links = tuple(
         link.model_copy(update={"basis": "replayed" if link.case_id in confirmed else "observed"})
@@ -126,20 +145,26 @@ async def replay(
         again=again,
         sample=sample,
         seed=seed,
-        same_judge=same_judge,
+        otherwise=otherwise,
         app=app if isinstance(app, str) else None,
     )
     return Replayed(document(found), links)
 
 
-def _observed(run: Run, k: int) -> dict[str, Outcome]:
+def _observed(run: Run, again: Rerunner) -> dict[str, Outcome]:
     """How each case of the run turned out."""
     verdicts: dict[str, dict[str, Verdict]] = {}
     for verdict in run.verdicts:
         verdicts.setdefault(verdict.case_id, {})[verdict.metric] = verdict
     traces = {trace.case_id: trace for trace in run.traces}
     return {
-        case.id: outcome_of(case, traces[case.id], verdicts.get(case.id, {}), k)
+        case.id: outcome_of(
+            case,
+            traces[case.id],
+            verdicts.get(case.id, {}),
+            again.k,
+            calibration=again.calibration,
+        )
         for case in run.cases
     }
 
@@ -185,11 +210,11 @@ async def _replayed(group: str, chosen: Plan, again: Rerunner, observed: Outcome
 
     async def outcome(name: str, passages: Any, wanted: frozenset[str]) -> Outcome:
         trace, verdicts = await again(case, passages, intervention=name)
-        return outcome_of(case, trace, verdicts, again.k, wanted)
+        return outcome_of(case, trace, verdicts, again.k, wanted, again.calibration)
 
     if observed is None:
         verdicts = await again.judged(case, chosen.trace)
-        observed = outcome_of(case, chosen.trace, verdicts, again.k)
+        observed = outcome_of(case, chosen.trace, verdicts, again.k, calibration=again.calibration)
     unchanged = await outcome("unchanged", chosen.unchanged, frozenset())
     found = {"observed": observed, "unchanged": unchanged}
     record = Record(case.id, group, link.cause, {}, note=chosen.note, retrieval=link.retrieval)

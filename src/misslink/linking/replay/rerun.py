@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from misslink.capture import Watcher, load_app
+from misslink.errors import InputError
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.protocol import Judge
+from misslink.linking.calibration import Calibration
 from misslink.linking.replay.kept import Kept
 from misslink.manifest import code_hash, content_hash
 from misslink.prompting import BUILT_IN, Prompts
@@ -44,6 +48,8 @@ class Rerunner:
         What the judge reads.
     repeats : int
         How often each question is put to the judge.
+    calibration : Calibration or None
+        Of the judge, as the run was linked with it.
     kept : Kept or None
         Generations of before, and where new ones go.
     work : str or None
@@ -70,6 +76,7 @@ class Rerunner:
         input_key: str | None = None,
         prompts: Prompts = BUILT_IN,
         repeats: int = 1,
+        calibration: Calibration | None = None,
         kept: Kept | None = None,
         work: str | None = None,
     ) -> None:
@@ -77,6 +84,7 @@ class Rerunner:
 
         self.judge = judge
         self.k = k
+        self.calibration = calibration
         self.generated = 0
         self.reused = 0
         self._watcher = Watcher(built(app), id_key=id_key, input_key=input_key)
@@ -123,6 +131,11 @@ class Rerunner:
         found = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
         return {verdict.metric: verdict for verdict in found}
 
+    def close(self) -> None:
+        """Leave the file of generations to others."""
+        if self._kept:
+            self._kept.close()
+
     async def _generate(self, case: Case, passages: Sequence[Passage], intervention: str) -> Trace:
         from misslink.capture.injection import injected
 
@@ -153,6 +166,8 @@ def rerunner(
     *,
     folder: Path | None = None,
     k: int | None = None,
+    id_key: str | None = None,
+    input_key: str | None = None,
     prompts: Prompts = BUILT_IN,
     repeats: int = 1,
 ) -> Rerunner:
@@ -169,13 +184,15 @@ def rerunner(
         The run folder, for ``replays.jsonl``. None: generations are not kept.
     k : int or None
         As of `Rerunner`; the run's own if None.
+    id_key, input_key : str or None
+        As of `Rerunner`; the run's own if None.
     prompts, repeats
         As of `Rerunner`.
 
     Raises
     ------
     InputError
-        There is no such app, or `folder` cannot be written.
+        There is no such app, `folder` cannot be written, or another process replays the run.
     """
     spec = app if isinstance(app, str) else None
     told = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
@@ -184,10 +201,26 @@ def rerunner(
         load_app(spec) if spec else app,
         judge,
         k=k or cut_off,
-        id_key=None if told["id_key"] is None else str(told["id_key"]),
-        input_key=None if told["input_key"] is None else str(told["input_key"]),
+        id_key=id_key or (None if told["id_key"] is None else str(told["id_key"])),
+        input_key=input_key or (None if told["input_key"] is None else str(told["input_key"])),
         prompts=prompts,
         repeats=repeats,
+        calibration=_calibration(run),
         kept=Kept(folder / _FILE) if folder and spec else None,
         work=content_hash([spec, code_hash(spec)]) if spec else None,
     )
+
+
+def _calibration(run: Run) -> Calibration | None:
+    """What the run was linked with; None where it was not."""
+    known = run.manifest.get("calibration")
+    if known is None:
+        return None
+    try:
+        return TypeAdapter(Calibration).validate_python(known)
+    except ValidationError as invalid:
+        where = ".".join(map(str, invalid.errors()[0]["loc"]))
+        raise InputError(
+            f"the run's manifest.json has a calibration that cannot be read (at {where or 'all'}); "
+            "evaluate the app again"
+        ) from None

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from misslink.linking.whatif.chunking import Chunking
+from misslink.linking.whatif.kinds import check_names
 from misslink.linking.whatif.reranking import Reranker, open_reranker
 from misslink.linking.whatif.triplets import triplets, write_triplets
 from misslink.linking.whatif.weighing import whatif
 
-__all__ = ["Chunking", "Reranker", "open_reranker", "triplets", "whatif", "write_triplets"]
+__all__ = [
+    "Chunking",
+    "Reranker",
+    "check_names",
+    "open_reranker",
+    "triplets",
+    "whatif",
+    "write_triplets",
+]

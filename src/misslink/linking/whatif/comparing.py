@@ -10,6 +10,7 @@ from misslink.linking.whatif.today import Today, Tried, tokens
 from misslink.retrieval import score
 from misslink.stats import mean
 from misslink.stats.paired import Paired, holm, paired_difference
+from misslink.stats.written import p_value, points
 from misslink.types import Case, Estimate, Trace
 
 __all__ = ["Compared", "finding", "measured_today", "metrics_of"]
@@ -87,24 +88,35 @@ def finding(
     after = Estimate.model_validate(compared["b"])
     if difference.value is None or before.value is None or after.value is None:
         return f"{metric} was not measured: {difference.reason or after.reason}."
-    points = f"{_points(difference.value)} points"
-    if difference.low is not None and difference.high is not None:
-        points += f" [{_points(difference.low)}, {_points(difference.high)}]"
+    apart = points(difference)
     if compared["winner"] is None:
-        return f"No detectable difference in {metric}: {points}{_could(compared, difference.n)}."
+        return f"No detectable difference in {metric}: {apart}{_could(compared, difference.n)}."
     verb = "rises" if compared["winner"] == "option" else "falls"
     said = (
-        f"{metric} {verb} from {_percent(before.value)} to {_percent(after.value)} %, {points}"
-        f" (p = {compared['p_holm']:.2g} after Holm)"
+        f"{metric} {verb} from {_percent(before.value)} to {_percent(after.value)} %, {apart}"
+        f" ({p_value(compared['p_holm'])} after Holm)"
     )
+    return f"{said}; {_saves(saved, bad)}."
+
+
+def _saves(saved: Estimate, bad: int) -> str:
+    """What an option saves, said as certain as it is: an interval with 0 in it promises nothing."""
     if saved.value is None or saved.low is None or saved.high is None:
-        return f"{said}; what that saves is not known: {saved.reason}."
-    fewer = "fewer" if saved.value >= 0 else "more"
-    low, high = (saved.low, saved.high) if saved.value >= 0 else (-saved.high, -saved.low)
-    return (
-        f"{said}; about {abs(saved.value):.1f} [{low:.0f}, {high:.0f}] {fewer}"
-        f" unfaithful answers, of {bad} now."
-    )
+        return f"what that saves is not known: {saved.reason}"
+    low, high = round(saved.low), round(saved.high)
+    if low > 0:
+        return f"about {saved.value:.1f} [{low}, {high}] fewer unfaithful answers, of {bad} now"
+    if high < 0:
+        more = f"about {-saved.value:.1f} [{-high}, {-low}] more unfaithful answers"
+        return f"{more}, on top of the {bad} now"
+    said = f"it may leave the unfaithful answers, {bad} now, as they are"
+    if low == high:
+        return said
+    return f"{said}: the forecast runs from {_fewer(low)} to {_fewer(high)}"
+
+
+def _fewer(count: int) -> str:
+    return f"{-count} more" if count < 0 else f"{count or 'none'} fewer"
 
 
 def counted(changed: Sequence[Change]) -> tuple[int, int]:
@@ -149,11 +161,7 @@ def _could(compared: Mapping[str, Any], n: int) -> str:
     cases = "1 case" if n == 1 else f"{n} cases"
     if compared["detectable"] is None:
         return f" over {cases}"
-    return f"; {cases} could show one of {_percent(compared['detectable'])} points"
-
-
-def _points(value: float) -> str:
-    return f"{100 * value:+.0f}"
+    return f"; {cases} could show one of {_percent(compared['detectable'])} points at 80 % power"
 
 
 def _percent(value: float) -> str:

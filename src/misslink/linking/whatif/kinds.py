@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from misslink.types import Passage
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
 
-__all__ = ["KINDS", "Ground", "options_of"]
+__all__ = ["KINDS", "Ground", "check_names", "options_of"]
 
 _TIMES = (2, 3, 5)  # today's number of passages, where no other is asked for
 _FUSED = 100  # passages that each ranking brings into a fusion, as many as a run asks deeper for
@@ -190,6 +190,13 @@ _WAYS = {
 }
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raise InputError where one is no name of an option."""
+    for name in names:
+        if name not in KINDS:
+            raise InputError(f"unknown option '{name}'; {known_names(name, KINDS)}")
+
+
 def options_of(
     ground: Ground, names: Sequence[str] | None = None
 ) -> tuple[list[Option], list[dict[str, str]]]:
@@ -206,9 +213,7 @@ def options_of(
     InputError
         A name is unknown, or one that was asked for cannot be tried.
     """
-    for name in names or ():
-        if name not in KINDS:
-            raise InputError(f"unknown option '{name}'; {known_names(name, KINDS)}")
+    check_names(names or ())
     made: list[Option] = []
     skipped: list[dict[str, str]] = []
     for name in names or KINDS:

@@ -1,0 +1,255 @@
+"""How fast a run is linked without a model call, and in how much memory.
+
+    python benchmarks/link_speed.py [--cases 10000] [--passages 20000] [--save FILE] [--write]
+
+Made-up cases over a made-up corpus, read back from JSON as a run folder's are: passages of about
+1,000 characters (every hundredth a near-duplicate), questions of words of the passage they need,
+10 passages retrieved a case, one case in three a miss whose retriever was asked 30 deep, answers of
+three claims. Once with an embedding whose vectors are known, once without any. With --save the
+links, the checklist and the summary go to a file, so that two versions can be compared; with
+--write the table goes to benchmarks/link_speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime as dt
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from misslink.embedding import Embedder
+from misslink.linking import Measured, checklist, link_case, measure, summarise
+from misslink.types import Case, Claim, Link, Passage, Trace, Verdict
+
+TARGET = Path(__file__).with_suffix(".md")
+SEED = 20261122
+K, RETRIEVED, DEEP, WIDTH = 5, 10, 30, 384
+WORDS, SENTENCES, VOCABULARY = 14, 11, 12_000
+LIMIT_S, LIMIT_MB = 10, 1024
+SYLLABLES = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "zo"]
+ENDINGS = ["", "", "", "s", "ing", "ed", "ation", "ly", "ness"]
+SMALL = [
+    *("the", "the", "the", "of", "of", "and", "and", "to", "to", "in", "in", "is", "a", "a"),
+    *("with", "for", "on", "as", "are", "it", "by", "be", "from", "after", "not", "which", "or"),
+    *("that", "this", "two", "one", "12"),
+]  # fmt: skip
+STAGES = ("measure", "link", "checklist", "summarise")
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A run before it is linked."""
+
+    cases: list[Case]
+    traces: list[Trace]
+    verdicts: list[dict[str, Verdict]]
+    corpus: list[Passage]
+
+
+class Known:
+    """An embedding that costs next to nothing: what is measured is not the model."""
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors, each drawn by its text's length and beginning."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Draw a vector by the text."""
+        seed = int.from_bytes(text[:32].encode(), "big") + len(text)
+        drawn: list[float] = np.random.default_rng(seed).standard_normal(WIDTH).tolist()
+        return drawn
+
+    def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """As for documents."""
+        return self.embed_documents(texts)
+
+
+def made_up(cases: int, passages: int) -> MadeUp:
+    """Draw cases, traces, verdicts and a corpus."""
+    draw = random.Random(SEED)  # noqa: S311
+    words = [
+        "".join(draw.choices(SYLLABLES, k=draw.randint(2, 4))) + draw.choice(ENDINGS)
+        for _ in range(VOCABULARY)
+    ]
+    # As in any language, some words stand everywhere and most nearly nowhere.
+    weights = np.cumsum([1 / (rank + 10) for rank in range(VOCABULARY)]).tolist()
+
+    def sentence(count: int = WORDS) -> str:
+        drawn = draw.choices(words, cum_weights=weights, k=count)
+        mixed = [word for each in drawn for word in (each, draw.choice(SMALL))][:count]
+        return " ".join(mixed).capitalize() + "."
+
+    texts: list[str] = []
+    for place in range(passages):
+        if place % 100 == 1:
+            texts.append(texts[-1] + " " + sentence(2))
+        else:
+            texts.append(" ".join(sentence() for _ in range(SENTENCES)))
+    corpus = [Passage(id=f"p{at}", text=text, rank=at + 1) for at, text in enumerate(texts)]
+    made = MadeUp([], [], [], [Passage.model_validate_json(p.model_dump_json()) for p in corpus])
+    for number in range(cases):
+        one = _case(draw, number, corpus, sentence)
+        made.cases.append(one[0])
+        made.traces.append(Trace.model_validate_json(one[1].model_dump_json()))
+        made.verdicts.append(one[2])
+    return made
+
+
+def _case(
+    draw: random.Random, number: int, corpus: list[Passage], sentence: Callable[..., str]
+) -> tuple[Case, Trace, dict[str, Verdict]]:
+    needed, missed = draw.choice(corpus), number % 3 == 0
+    said = needed.text.split(". ")
+    question = " ".join((draw.choice(said).split() + sentence().split())[::3]) + f" {number}?"
+    others = [one for one in draw.sample(corpus, DEEP) if one.id != needed.id]
+    at = draw.randrange(RETRIEVED, DEEP - 1) if missed else draw.randrange(K)
+    ranked = [*others[:at], needed, *others[at:]]
+    if missed and draw.random() < 0.3:  # not within reach
+        ranked.remove(needed)
+    ranked = [one.model_copy(update={"rank": at}) for at, one in enumerate(ranked, start=1)]
+    scored = [one.model_copy(update={"score": 1 / one.rank}) for one in ranked]
+    case = Case(id=f"c{number}", question=question, relevant={needed.id: 1}, answerable=True,
+                references=(draw.choice(said),), category=f"kind {number % 5}")  # fmt: skip
+    trace = Trace(
+        case_id=case.id,
+        retrieved=tuple(scored[:RETRIEVED]),
+        deeper=tuple(ranked) if missed else (),
+        depth=DEEP if missed else None,
+        answer="An answer.",
+    )  # fmt: skip
+    bad = draw.random() < (0.6 if missed else 0.1)
+    near = f"{draw.choice(said)} {draw.choice(SMALL)}."
+    texts = [sentence(), near, sentence()] if bad else [f"{one}." for one in said[:3]]
+    claims = tuple(
+        Claim(text=text, support="unsupported" if bad else "supported") for text in texts
+    )
+    base = {"case_id": case.id, "status": "scored", "judge": "made-up"}
+    return case, trace, {
+        "faithfulness": Verdict(**base, metric="faithfulness", value=float(not bad),
+                                label=not bad, claims=claims),
+        "correctness": Verdict(**base, metric="correctness", value=float(not bad), label=not bad),
+    }  # fmt: skip
+
+
+async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Link a made-up run: seconds of each stage, and what came of it."""
+    spent: dict[str, tuple[float, float]] = {}
+
+    async def timed(name: str, work: Coroutine[Any, Any, Any]) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = await work
+        spent[name] = time.perf_counter() - wall, time.process_time() - cpu
+        return found
+
+    embedder = Embedder(Known()) if with_embedding else None
+    if embedder is not None:  # the model's own time is not linking's
+        await embedder.documents([one.text for one in made.corpus])
+        await embedder.queries([case.question for case in made.cases])
+    before = _peak_mb()
+
+    async def linked(measured: Measured) -> list[Link]:
+        return [
+            await link_case(case, trace, said, K, missed=measured.missed.get(case.id))
+            for case, trace, said in zip(made.cases, made.traces, made.verdicts, strict=True)
+        ]
+
+    async def checked(measured: Measured) -> list[dict[str, Any]]:
+        return checklist(made.cases, made.traces, measured, K, corpus=made.corpus)
+
+    async def summarised(links: list[Link]) -> dict[str, Any]:
+        return summarise(links, cases=made.cases, seed=0)
+
+    measured = await timed(
+        "measure", measure(made.cases, made.traces, K, embedder=embedder, corpus=made.corpus)
+    )
+    links = await timed("link", linked(measured))
+    listed = await timed("checklist", checked(measured))
+    summary = await timed("summarise", summarised(links))
+    if embedder is not None:
+        embedder.close()
+    peak = _peak_mb()
+    came = {
+        "links": [link.model_dump() for link in links],
+        "checklist": listed,
+        "summary": summary,
+    }
+    missed = sum(len(each) for each in measured.missed.values())
+    return {"spent": spent, "misses": missed, "before": before, "peak": peak}, came
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Measure with and without an embedding, each in a process of its own for its peak memory."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--passages", type=int, default=20_000)
+    parser.add_argument("--only", choices=("known", "none"))
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    if options.only:
+        made = made_up(options.cases, options.passages)
+        found, came = asyncio.run(stages(made, with_embedding=options.only == "known"))
+        if options.save:
+            options.save.write_text(json.dumps(came, default=str, indent=1))
+        print(json.dumps(found))
+        return
+    rows = {}
+    for kind in ("none", "known"):
+        command = [sys.executable, __file__, "--only", kind]
+        command += ["--cases", str(options.cases), "--passages", str(options.passages)]
+        if options.save:
+            command += ["--save", f"{options.save}.{kind}.json"]
+        said = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+        rows[kind] = json.loads(said.stdout)
+    table = report(rows, options.cases, options.passages)
+    print(table)
+    if options.write:
+        TARGET.write_text(table, encoding="utf-8")
+
+
+def report(rows: dict[str, Any], cases: int, passages: int) -> str:
+    """Write the measurements as markdown."""
+    where = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+    today = dt.datetime.now(dt.UTC).date()
+    lines = [
+        "# Linking without a model call\n",
+        f"Made by `python benchmarks/link_speed.py --write` on {today}: {where}.\n",
+        __doc__.partition("\n\n    python")[2].partition("\n\n")[2].partition(" With --save")[0]
+        + "\nPeak MB is that of the whole process, cases, traces and corpus included (in brackets:"
+        "\nbefore linking).\n",
+        "| embedding | stage | cases | passages | misses | CPU s | wall s | peak MB |",
+        "| --- | --- | --: | --: | --: | --: | --: | --: |",
+    ]
+    said = []
+    for kind, found in rows.items():
+        about = f"{cases:,} | {passages:,} | {found['misses']:,}"
+        for stage in STAGES:
+            wall, cpu = found["spent"][stage]
+            lines.append(f"| {kind} | {stage} | {about} | {cpu:.2f} | {wall:.2f} | |")
+        wall, cpu = map(sum, zip(*found["spent"].values(), strict=True))
+        memory = f"{found['peak']:.0f} ({found['before']:.0f})"
+        lines.append(f"| {kind} | **all** | {about} | {cpu:.2f} | {wall:.2f} | {memory} |")
+        said.append(f"{wall:.1f} s and {found['peak']:.0f} MB with embedding '{kind}'")
+    end = f"Target: under {LIMIT_S} s and {LIMIT_MB} MB; reached: {', '.join(said)}."
+    return "\n".join([*lines, "", end]) + "\n"
+
+
+if __name__ == "__main__":
+    main()
