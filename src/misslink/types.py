@@ -377,7 +377,8 @@ class Missed(Noun):
     depth : int or None
         How deep the retriever was asked. None: it was not.
     distance : int or None
-        Ranks between it and the last that counts; None without a rank.
+        How many ranks it stands behind the last that counts; None without a rank, or where it
+        was retrieved.
     score : float or None
         The retriever's own.
     evidence, text : str or None

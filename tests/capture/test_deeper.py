@@ -244,3 +244,13 @@ def test_a_retriever_that_keeps_its_passages_to_itself_says_nothing():
             return [Document("oak", id="oak")]
 
     assert corpus_after(Fixed(), ["oak"])[1:] == (None, None)
+
+
+def test_a_missed_passage_has_the_score_that_its_store_gives_it(store):
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    deeper = deepened(retriever, CORPUS)[1]
+    found = store.similarity_search_with_score(FISH.question, k=len(CORPUS))
+    given = {document.id: score for document, score in found}
+    assert deeper.deeper
+    for passage in deeper.deeper:
+        assert passage.score == pytest.approx(given[passage.id])

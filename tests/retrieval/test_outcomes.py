@@ -1,4 +1,6 @@
-from misslink.retrieval import outcome
+import pytest
+
+from misslink.retrieval import cutoff, outcome
 from misslink.types import Case, Missed, Passage, Trace
 
 CUT = "a long evidence that a chunk boundary cuts"
@@ -34,7 +36,7 @@ def test_miss_tells_the_rank_found_by_asking_deeper_and_how_deep():
     found = outcome(case(relevant=["r", "s"]), traced("ab", deeper=deeper, depth=100), 5)
     assert found.retrieval == "miss"
     assert found.missed == (
-        Missed(passage_id="r", true_rank=17, depth=100, distance=12, score=0.4, text="of r"),
+        Missed(passage_id="r", true_rank=17, depth=100, distance=15, score=0.4, text="of r"),
         Missed(passage_id="s", true_rank=None, depth=100),
     )
 
@@ -122,3 +124,20 @@ def test_retrieval_that_was_not_seen_is_unknown_and_not_a_miss():
     assert outcome(case(relevant=["a"]), unseen, 3).retrieval == "unknown"
     nothing = Trace(case_id="c1", answer="a")
     assert outcome(case(relevant=["a"]), nothing, 3).retrieval == "miss"
+
+
+@pytest.mark.parametrize(
+    ("given", "prompted", "k", "last"),
+    [(3, None, 5, 3), (8, None, 5, 5), (8, 3, 5, 8), (3, 3, 5, 3), (0, None, 5, 5), (0, 0, 5, 5)],
+)
+def test_the_cutoff_is_what_the_app_asked_for_where_that_is_seen(given, prompted, k, last):
+    passages = tuple(Passage(id=f"p{at}", rank=at) for at in range(1, given + 1))
+    shown = None if prompted is None else tuple(one.id for one in passages[:prompted])
+    assert cutoff(Trace(case_id="c", retrieved=passages, prompted=shown), k) == last
+
+
+def test_a_passage_that_was_retrieved_and_dropped_is_at_no_distance():
+    passages = tuple(Passage(id=f"p{at}", rank=at) for at in range(1, 6))
+    trace = Trace(case_id="c", retrieved=passages, prompted=("p1", "p2"))
+    (lost,) = outcome(Case(id="c", question="q", relevant={"p4": 1}), trace, 5).missed
+    assert (lost.true_rank, lost.distance) == (4, None)

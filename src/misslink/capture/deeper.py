@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import inspect
 from collections.abc import Sequence
@@ -13,7 +14,41 @@ from misslink.types import Passage
 if TYPE_CHECKING:
     from misslink.capture.recorder import Call
 
-__all__ = ["ask_deeper", "corpora", "corpus_of", "held", "run_as_asked"]
+__all__ = ["ask_deeper", "corpora", "corpus_of", "held", "passages_deeper", "run_as_asked"]
+
+
+async def passages_deeper(
+    call: Call, depth: int, id_key: str | None
+) -> tuple[tuple[Passage, ...], str | None]:
+    """What a search gave, followed by what it gives when it is asked for `depth` results.
+
+    Returns
+    -------
+    passages : tuple of Passage
+        With the scores of a store that was asked directly; empty where the search cannot be
+        repeated deeper.
+    note : str or None
+        As of `ask_deeper`.
+    """
+    from misslink.capture.recorder import CURRENT, Recorder
+    from misslink.capture.tap import listening
+
+    recorder = Recorder()  # overhears the scores
+
+    async def ask() -> tuple[list[Any], str | None]:
+        CURRENT.set(recorder)
+        return await ask_deeper(call, max(depth, len(call.documents)))
+
+    with listening():
+        documents, note = await asyncio.create_task(ask())
+    if not documents:
+        return (), note
+    direct = hasattr(call.source, "vectorstore") or "similarity_search" in call.method
+    scores = recorder.scores_of(documents) if direct else [None] * len(documents)
+    known = call.scores or [None] * len(call.documents)
+    # What the app got stays in front: a deeper search may order ties otherwise.
+    ranked = passages_from([*call.documents, *documents], [*known, *scores], id_key=id_key)
+    return ranked, note
 
 
 async def ask_deeper(call: Call, depth: int) -> tuple[list[Any], str | None]:

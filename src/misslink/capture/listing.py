@@ -88,7 +88,8 @@ def embeddings_of(sources: Iterable[Any]) -> Any:
     for source in sources:
         try:
             model = getattr(source, "embeddings", None)
-        except NotImplementedError:  # some stores embed on their server
+        except Exception as error:  # noqa: BLE001 - some stores embed on their server
+            _log.debug("%s has no embedding: %r", type(source).__name__, error)
             continue
         if callable(getattr(model, "embed_documents", None)):
             models.setdefault(identity_of(model), model)

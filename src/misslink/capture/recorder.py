@@ -130,7 +130,7 @@ class Recorder(BaseCallbackHandler):
         """Keep the documents, with the store's scores where the store was asked directly."""
         call = self._searching.pop(run_id)
         asked_store = hasattr(call.source, "vectorstore")
-        call.finish(documents, self._scores_of(documents) if asked_store else ())
+        call.finish(documents, self.scores_of(documents) if asked_store else ())
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """A search that failed found nothing."""
@@ -165,7 +165,7 @@ class Recorder(BaseCallbackHandler):
                     self._scores[id(document)] = (document, float(score))
         if call is not None:
             documents = [document for document, _ in pairs]
-            call.finish(documents, self._scores_of(documents))
+            call.finish(documents, self.scores_of(documents))
 
     def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **kwargs: Any
@@ -205,7 +205,8 @@ class Recorder(BaseCallbackHandler):
             call = call.outer
         return call
 
-    def _scores_of(self, documents: Sequence[Any]) -> list[float | None]:
+    def scores_of(self, documents: Sequence[Any]) -> list[float | None]:
+        """The scores that a store gave these documents; None of one that it gave none."""
         known = (self._scores.get(id(document)) for document in documents)
         return [None if pair is None else pair[1] for pair in known]
 

@@ -123,7 +123,7 @@ class Watcher:
             With the wanted passages that were not retrieved as ``deeper``, at their best rank,
             and with ``depth``; ``depth`` stays None, with a note, where nothing could be asked.
         """
-        from misslink.capture.deeper import ask_deeper
+        from misslink.capture.deeper import passages_deeper
 
         calls = self._calls.get(case.id, [])
         notes = list(trace.notes)
@@ -133,15 +133,13 @@ class Watcher:
         lists = []
         for call in calls:
             try:
-                documents, note = await ask_deeper(call, max(self.depth, len(call.documents)))
+                passages, note = await passages_deeper(call, self.depth, self.id_key)
             except Exception as error:  # noqa: BLE001 - the store's refusal is the reader's news
-                documents, note = [], f"asking {call.name} deeper failed: {_said(error)}"
+                passages, note = (), f"asking {call.name} deeper failed: {_said(error)}"
             if note and note not in notes:
                 notes.append(note)
-            if documents:
-                # What the app got stays in front: a deeper search may order ties otherwise.
-                ranked = [*call.documents, *documents]
-                lists.append(passages_from(ranked, id_key=self.id_key))
+            if passages:
+                lists.append(passages)
         retrieved = {passage.id for passage in trace.retrieved}
         best: dict[str, Passage] = {}
         for passage in (one for ranked in lists for one in ranked):

@@ -48,18 +48,24 @@ def add_to_run(
     if not holds_run(folder):
         raise InputError("this is no run folder", path=folder)
     fresh = run.model_copy(update={name: dict(document)})
+    writers: dict[str, Callable[[Path], object]] = {
+        "links.jsonl": lambda path: write_lines(path, fresh.links),
+        "report.html": lambda path: write_report(fresh, path),
+        f"{name}.json": lambda path: write_json(path, document),
+    }
     with told(folder):
-        _replaced(folder / f"{name}.json", lambda path: write_json(path, document))
-        _replaced(folder / "links.jsonl", lambda path: write_lines(path, fresh.links))
-        _replaced(folder / "report.html", lambda path: write_report(fresh, path))
+        _all_replaced(folder, writers)
     return fresh
 
 
-def _replaced(path: Path, write: Callable[[Path], object]) -> None:
-    """Write aside, then put in place, so that nobody sees half a file."""
-    aside = path.with_name(f".{path.name}.partial")
+def _all_replaced(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write every file aside, which takes its time, then put all in place at once."""
+    asides = {name: folder / f".{name}.{os.getpid()}.partial" for name in writers}
     try:
-        write(aside)
-        os.replace(aside, path)  # noqa: PTH105 (it says what it does)
+        for name, write in writers.items():
+            write(asides[name])
+        for name, aside in asides.items():
+            os.replace(aside, folder / name)  # noqa: PTH105 (it says what it does)
     finally:
-        aside.unlink(missing_ok=True)
+        for aside in asides.values():
+            aside.unlink(missing_ok=True)

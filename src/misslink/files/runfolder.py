@@ -152,7 +152,7 @@ class Staging:
         ours = _OURS if holds_run(self._retired) else frozenset()
         for other in self._retired.iterdir():
             if other.name not in ours:
-                taken = (self.out / other.name).exists()
+                taken = other.name in _OURS or (self.out / other.name).exists()
                 other.rename(self.out / (f"{other.name}.before" if taken else other.name))
         shutil.rmtree(self._retired)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import InputError
 from misslink.types import Estimate
@@ -78,6 +78,11 @@ class Calibration:
             specificity=_rate(agreement, "specificity", path),
             uncertain_band=_band(document.get("uncertain_band"), path),
         )
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values, as a run's manifest holds it."""
+        document: dict[str, Any] = TypeAdapter(Calibration).dump_python(self, mode="json")
+        return document
 
     def uncertain(self, probability: float) -> bool:
         """Whether a probability of the good label lies where the judge is not to be believed."""

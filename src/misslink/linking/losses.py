@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from misslink.linking.duplicates import duplicates, nearly_same
 from misslink.linking.pool import Pool
 from misslink.linking.subtypes import Miss, classify
-from misslink.retrieval import Need, Outcome, find
+from misslink.retrieval import Need, Outcome, cutoff, find
 from misslink.types import Missed, Passage, Rival, Trace
 
 __all__ = ["Loss", "losses", "unmeasured"]
@@ -44,6 +44,7 @@ def losses(trace: Trace, found: Outcome, pool: Pool, k: int) -> tuple[Loss, ...]
     if not found.missed:
         return ()
     context = trace.context(k)
+    last = cutoff(trace, k)
     compared = trace.retrieved[:_MOST_COMPARED]
     repeats = duplicates([passage.text for passage in compared])
     first = [None if at is None else compared[at].id for at in repeats]
@@ -65,14 +66,14 @@ def losses(trace: Trace, found: Outcome, pool: Pool, k: int) -> tuple[Loss, ...]
         lost = lost.model_copy(
             update={
                 "above": tuple(above[:_MOST_ABOVE]),
-                "distance": None if rank is None else rank - k,
+                "distance": rank - last if rank is not None and rank > last else None,
                 "measured": measured,
             }
         )
         behind = [one.id for one in context if rank is not None and ranks[one.id] > rank]
         miss = Miss(
             lost=lost,
-            k=k,
+            k=last,
             retrieved=lost.passage_id in ranks,
             prompt_seen=trace.prompted is not None,
             overtaken_by=behind[0] if behind else None,

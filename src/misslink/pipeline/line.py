@@ -169,6 +169,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             **line.settings,
             "judge_note": line.judge.note if line.judge else None,
             "judging": line.judge.about() if line.judge else None,
+            "calibration": line.calibration and line.calibration.document(),
             "work": line.work,
             "unfinished": sum(verdict.status == "failed" for verdict in verdicts)
             + (line.judge.not_asked if line.judge else 0),
@@ -187,7 +188,11 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
                 "link": summarise(
-                    links, cases=line.gold.cases, seed=seed, calibration=line.calibration
+                    links,
+                    cases=line.gold.cases,
+                    verdicts=verdicts,
+                    seed=seed,
+                    calibration=line.calibration,
                 ),
                 "diagnosis": diagnosis(
                     line.gold.cases, seen, verdicts, links, measured, around, scores, options

@@ -13,7 +13,7 @@ from misslink.retrieval.matching import (
     split_over,
 )
 from misslink.retrieval.metrics import RankMetric, parse
-from misslink.retrieval.outcomes import Outcome, outcome, why_unmeasured
+from misslink.retrieval.outcomes import Outcome, cutoff, outcome, why_unmeasured
 from misslink.retrieval.scoring import score
 from misslink.retrieval.wanting import still_wanted
 
@@ -24,6 +24,7 @@ __all__ = [
     "Outcome",
     "RankMetric",
     "collect",
+    "cutoff",
     "find",
     "needs",
     "outcome",

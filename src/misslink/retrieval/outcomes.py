@@ -9,7 +9,7 @@ from typing import Literal
 from misslink.retrieval.matching import Find, Need, find, needs
 from misslink.types import Case, Missed, Passage, Trace
 
-__all__ = ["Outcome", "outcome", "why_unmeasured"]
+__all__ = ["Outcome", "cutoff", "outcome", "why_unmeasured"]
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,21 @@ def outcome(case: Case, trace: Trace, k: int) -> Outcome:
         tried, key=lambda pair: (len(pair[1]) == len(pair[0]), len(pair[1]), -len(pair[0]))
     )
     satisfied = {hit.need.id for hit in found}
-    pool = _by_rank(trace)
-    missed = tuple(_missed(need, pool, trace, k) for need in wanted if need.id not in satisfied)
+    lacking = [need for need in wanted if need.id not in satisfied]
+    pool = _by_rank(trace) if lacking else ()
+    missed = tuple(_missed(need, pool, trace, k) for need in lacking)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if found else "miss"
     return Outcome("hit" if not missed else retrieval, found, missed, _note(found))
+
+
+def cutoff(trace: Trace, k: int) -> int:
+    """The rank up to which a passage counts as retrieved, 1 or more.
+
+    As many as the app asked for where the prompt was seen; else `k`, or fewer where the app asked
+    for fewer. Where nothing was retrieved nobody knows, and it is `k`.
+    """
+    given = len(trace.retrieved)
+    return (given if trace.prompted is not None else min(k, given)) or k
 
 
 def why_unmeasured(trace: Trace) -> str | None:
@@ -85,7 +96,10 @@ def why_unmeasured(trace: Trace) -> str | None:
 
 def _by_rank(trace: Trace) -> tuple[Passage, ...]:
     """Everything seen, best first, each with the rank it has when the retriever is asked deeper."""
-    ranked = [p.model_copy(update={"rank": at}) for at, p in enumerate(trace.retrieved, start=1)]
+    ranked = [
+        passage if passage.rank == at else passage.model_copy(update={"rank": at})
+        for at, passage in enumerate(trace.retrieved, start=1)
+    ]
     known = {passage.id for passage in ranked}
     ranked += [passage for passage in trace.deeper if passage.id not in known]
     return tuple(sorted(ranked, key=lambda passage: passage.rank))
@@ -105,7 +119,7 @@ def _missed(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -> Missed
         true_rank=passage.rank,
         subtype="split_evidence" if there.split else None,
         depth=trace.depth,
-        distance=passage.rank - k,
+        distance=beyond if (beyond := passage.rank - cutoff(trace, k)) > 0 else None,
         score=passage.score,
         evidence=need.evidence,
         text=passage.text or None,

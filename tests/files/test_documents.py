@@ -1,0 +1,59 @@
+"""What later commands add to a run folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.files import Staging, add_to_run, read_run
+from misslink.types import Case, Link, Run, Trace
+
+
+def a_run():
+    case = Case(id="c", question="q", relevant={"p": 1})
+    link = Link(case_id="c", retrieval="miss", answer="unknown", cause="undecided", reason="r")
+    manifest = {"misslink": "0", "inputs": {}}
+    traces = (Trace(case_id="c"),)
+    return Run(
+        manifest=manifest, cases=(case,), traces=traces, verdicts=(), links=(link,), summary={}
+    )
+
+
+def page(run, path):
+    path.write_text(f"{run.replay} {run.whatif} {run.links[0].basis}", encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with Staging(tmp_path / "run", {}, "work") as staging:
+        run = a_run()
+        return staging.publish(run, lambda path: page(run, path))
+
+
+def test_a_document_comes_with_its_links_and_a_page_of_both(folder):
+    run = read_run(folder)
+    replayed = run.model_copy(
+        update={"links": (run.links[0].model_copy(update={"basis": "replayed"}),)}
+    )
+    made = add_to_run(folder, replayed, "replay", {"sample": 1}, page)
+    assert read_run(folder) == made
+    assert made.replay == {"sample": 1}
+    assert (folder / "report.html").read_text(encoding="utf-8") == "{'sample': 1} None replayed"
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_what_fails_while_it_is_written_changes_nothing(folder):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def fails(run, path):
+        page(run, path)
+        raise RuntimeError("out of ink")
+
+    with pytest.raises(RuntimeError, match="out of ink"):
+        add_to_run(folder, read_run(folder), "whatif", {"options": []}, fails)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_another_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no run folder"):
+        add_to_run(tmp_path, a_run(), "replay", {}, page)
