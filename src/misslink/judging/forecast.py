@@ -58,7 +58,10 @@ class _Wanted:
 
 
 async def forecast(
-    subjects: Iterable[Subject], metrics: Sequence[JudgedMetric], judge: Opened | None
+    subjects: Iterable[Subject],
+    metrics: Sequence[JudgedMetric],
+    judge: Opened | None,
+    more: Iterable[Ask] = (),
 ) -> Forecast:
     """Say what judging `subjects` would ask and cost; the judge is asked nothing.
 
@@ -76,6 +79,8 @@ async def forecast(
     metrics : sequence of JudgedMetric
     judge : Opened or None
         With its ledger and its terms: repeats and prices. None: nothing is judged.
+    more : iterable of Ask
+        Questions that are likely to be put beside those of the metrics, each once.
 
     Returns
     -------
@@ -94,6 +99,12 @@ async def forecast(
     drawn = random.Random(_SEED)  # noqa: S311 (which questions are simulated is no secret)
     async for ask, held in _asks(subjects, metrics, judge):
         if held:
+            from_ledger += 1
+        else:
+            _count(groups, ask, drawn)
+    ledger = _ledger(judge)
+    for ask in more:
+        if ledger is not None and ledger.holds(ask):
             from_ledger += 1
         else:
             _count(groups, ask, drawn)

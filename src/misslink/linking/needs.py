@@ -28,6 +28,7 @@ __all__ = [
     "Relation",
     "Said",
     "ask_needs",
+    "foreseen_needs",
     "judged_needs",
     "may_be_related",
     "share_of",
@@ -188,31 +189,52 @@ async def judged_needs(
     JudgeUnreachableError
         Asking on is pointless.
     """
-    shares = (
-        (share, claim, text)
-        for claim in claims
-        for text in passages
-        if (share := _shared(claim, text, question)) is not None
-    )
-    # Most similar first; sorting keeps the order of equals.
-    pairs = [(claim, text) for _, claim, text in sorted(shares, key=lambda pair: -pair[0])]
+    pairs = _related(claims, passages, question)
     limit = _limit(judge)
     for _ in range(1 + _HALVINGS):
         chosen = pairs if limit is None else _that_fit(pairs, question, limit, judge, prompts)
         if not chosen:
             return {}
-        held = {claim for claim, _ in chosen}, {text for _, text in chosen}
-        # In the order of the answer and of the gold set, so that the same case asks the same.
-        some, shown = (
-            tuple(text for text in every if text in kept)
-            for every, kept in zip((claims, passages), held, strict=True)
-        )
+        some, shown = _in_order(chosen, claims, passages)
         ask = ask_needs(question, some, shown, prompts=prompts)
         reply = await put(judge, ask)
         if reply.came or not too_long(reply.problem or ""):
             return _read(reply, some, shown, question, judge.name)
         limit = min(limit or _needed(ask, some, judge), _needed(ask, some, judge)) // 2
     return {}
+
+
+def foreseen_needs(
+    claims: Texts, passages: Texts, question: str, *, prompts: Prompts
+) -> Ask | None:
+    """Return what `judged_needs` would ask a judge without a limit; None where nothing."""
+    pairs = _related(claims, passages, question)
+    if not pairs:
+        return None
+    return ask_needs(question, *_in_order(pairs, claims, passages), prompts=prompts)
+
+
+def _related(claims: Texts, passages: Texts, question: str) -> list[tuple[str, str]]:
+    """The pairs worth asking about, the most similar first; sorting keeps the order of equals."""
+    shares = (
+        (share, claim, text)
+        for claim in claims
+        for text in passages
+        if (share := _shared(claim, text, question)) is not None
+    )
+    return [(claim, text) for _, claim, text in sorted(shares, key=lambda pair: -pair[0])]
+
+
+def _in_order(
+    chosen: Sequence[tuple[str, str]], claims: Texts, passages: Texts
+) -> tuple[Texts, Texts]:
+    """What the pairs hold, as the answer and the gold set have it: the same case asks the same."""
+    held = {claim for claim, _ in chosen}, {text for _, text in chosen}
+    some, shown = (
+        tuple(text for text in every if text in kept)
+        for every, kept in zip((claims, passages), held, strict=True)
+    )
+    return some, shown
 
 
 def _limit(judge: Judge) -> int | None:

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 # Passages of the app's own index that are listed for ranks, BM25 and chunk quality. Of a larger
 # one what the traces showed has to do: listing it would take longer than evaluating the app.
-_LISTED = 20_000
+_LISTED = 10_000
 _UNNAMED = frozenset({"app", "none"})
 _WITHOUT = "misses are measured without the app's embedding: %s"
 

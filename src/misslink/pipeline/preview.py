@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from misslink.judging.asking import judge_case
+from misslink.judging.embedded import EmbeddedJudge, open_embedded
+from misslink.judging.protocol import Ask
+from misslink.judging.wrappers.ledger import innermost
+from misslink.linking.needs import foreseen_needs
 from misslink.pipeline import stages
 from misslink.pipeline.options import Options, Progress
+from misslink.registry import judged_metrics
+from misslink.retrieval import outcome
+from misslink.types import Trace
 
 if TYPE_CHECKING:
     from misslink.judging.forecast import Forecast
@@ -28,4 +37,29 @@ async def forecast_async(options: Options, progress: Progress | None = None) -> 
 
     async with stages.given(options) as line:
         caught = await stages.capture(line, progress or (lambda *_: None))
-        return await forecast(line.subjects(caught.traces), line.metrics, line.judge)
+        more = await _of_links(line, caught.traces)
+        return await forecast(line.subjects(caught.traces), line.metrics, line.judge, more)
+
+
+async def _of_links(line: stages.Given, traces: Mapping[str, Trace]) -> list[Ask]:
+    """What linking would ask about missed passages, were the answers as the embedded judge finds.
+
+    Which claims are unfaithful is what the judge is still to say.
+    """
+    if line.judge is None or isinstance(innermost(line.judge), EmbeddedJudge):
+        return []
+    heuristic, metric = open_embedded(), judged_metrics.get("faithfulness")
+    asks = []
+    for subject in line.subjects(traces):
+        missed = outcome(subject.case, subject.trace, line.options.k).missed
+        texts = dict.fromkeys(text for one in missed if (text := one.text or one.evidence))
+        if not texts:
+            continue
+        (verdict,) = await judge_case(subject, [metric], heuristic)
+        claims = dict.fromkeys(c.text for c in verdict.claims if c.support != "supported")
+        ask = foreseen_needs(
+            tuple(claims), tuple(texts), subject.case.question, prompts=line.prompts
+        )
+        if ask is not None:
+            asks.append(ask)
+    return asks

@@ -261,7 +261,7 @@ def _identifiers(text: str) -> set[str]:
 def _spellings(text: str) -> set[str]:
     """The words of `text` with their underscores, whole and between their points."""
     words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
-    return words.union(*(word.split(".") for word in words))
+    return words.union(*(word.split(".") for word in words if "." in word))
 
 
 SAID_OF_SOURCES = frozenset(stems(" ".join(SOURCE_WORDS)))
