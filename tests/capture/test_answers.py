@@ -85,3 +85,7 @@ def test_a_context_that_is_one_text_is_not_taken_for_passages():
 def test_anything_else_is_said_to_be_no_answer(value, said):
     assert said in read(value).problem
     assert read(value).answer is None
+
+
+def test_a_factory_in_the_place_of_an_app_is_told():
+    assert "call its parameter `retriever`" in read(lambda question: question).problem

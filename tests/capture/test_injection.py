@@ -247,16 +247,30 @@ def test_an_app_with_threads_of_its_own_is_seen_not_to_ask(store):
 
 
 class TestFactories:
-    def test_what_takes_a_retriever_is_known_by_its_signature(self):
+    def test_what_takes_a_retriever_is_known_by_its_signature(self):  # noqa: C901 (stubs)
         def by_name(retriever): ...
         def by_class(search: BaseRetriever): ...
         def by_text(search: "langchain_core.retrievers.BaseRetriever", k=3): ...  # noqa: UP037, F821
         def keyword(*, retriever, verbose=False): ...
+        def optional(retriever=None): ...
+        def maybe(search: BaseRetriever | None = None, k=3): ...
+        def maybe_by_text(search: "BaseRetriever | None" = None): ...  # noqa: UP037
         def app(question): ...
         def two(retriever, llm): ...
+        def app_of_two(question, retriever=None): ...
+        def app_with_default(question="", retriever=None): ...
 
-        assert all(map(takes_retriever, (by_name, by_class, by_text, keyword)))
-        assert not any(map(takes_retriever, (app, two, type(by_name), model())))
+        takes = (by_name, by_class, by_text, keyword, optional, maybe, maybe_by_text)
+        assert [one.__name__ for one in takes if not takes_retriever(one)] == []
+        others = (app, two, app_of_two, app_with_default, type(by_name), model())
+        assert not any(map(takes_retriever, others))
+
+    def test_what_it_is_given_may_be_called_as_a_function(self):
+        def build(retriever=None):
+            return lambda question: retriever(question)[0].page_content
+
+        trace, asked = replayed(built(build))
+        assert (trace.answer, asked) == (CORPUS["basalt"], 1)
 
     def test_it_builds_an_app_that_is_handed_the_passages(self):
         def build(*, retriever):

@@ -117,6 +117,47 @@ def test_a_folder_that_is_no_run_is_refused():
         command("empty")
 
 
+def test_a_passage_that_two_evidences_of_a_case_need_counts_and_prints_once():
+    folder = write_run("run")
+    path = folder / "links.jsonl"
+    links = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    links[0]["missed"] *= 2
+    path.write_text("".join(f"{json.dumps(link)}\n" for link in links), encoding="utf-8")
+    found = json.loads(command(folder, "--json").stdout)
+    assert found["misses"] == 8
+    assert found["subtypes"]["below_cutoff"]["count"] == 7
+    assert command(folder, "--all").stdout.count("needs 'gold0'") == 1
+
+
+def test_a_question_with_numbers_and_no_verdict_is_not_called_unknown():
+    folder = write_run("run")
+    path = folder / "summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    row = {
+        "name": "recall", "question": "[red]Is it?", "finding": "f", "ok": None,
+        "numbers": {"recall_in_context": {"value": 0.8, "low": 0.7, "high": 0.9, "n": 9,
+                                          "method": "bootstrap", "reason": None}},
+    }  # fmt: skip
+    summary["diagnosis"]["checklist"] = [row, row | {"numbers": {}}]
+    path.write_text(json.dumps(summary), encoding="utf-8")
+    printed = command(folder).stdout
+    assert "not known" not in printed
+    assert "[red]Is it?" in printed
+    assert "no verdict: the interval" in " ".join(printed.split())
+    assert "not measured" in printed
+
+
+def test_why_no_gold_hole_could_be_looked_for_is_said():
+    folder = write_run("run")
+    path = folder / "summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary["diagnosis"]["gold_holes"]["reason"] = "no language model judged"
+    path.write_text(json.dumps(summary), encoding="utf-8")
+    printed = command(folder).stdout
+    assert "Gold holes were not looked for: no language model judged." in printed
+    assert "No gold hole was found" not in printed
+
+
 def test_holes_are_shown_and_written_for_review():
     hole = {
         "case_id": "c0", "passage_id": "n2", "rank": 2, "question": "q", "reason": "it answers",
@@ -135,6 +176,23 @@ def test_a_place_that_cannot_be_written_is_named():
         command(write_run("run", holes=[hole]), "--holes", "no/such/folder/holes.jsonl")
 
 
-def test_without_holes_no_file_is_written():
-    assert command(write_run("run"), "--holes", "holes.jsonl").exit_code == 0
+@pytest.mark.parametrize("place", ["no/such/folder/holes.jsonl", "."])
+def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anything_is_said(
+    place, capsys
+):
+    folder = write_run("run")
+    with pytest.raises(InputError, match="name another file with --holes"):
+        diagnose(folder, holes=Path(place), every=False, as_json=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_without_holes_no_file_is_written_and_that_is_said():
+    folder = write_run("run")
+    told = "No gold hole, so nothing was written to holes.jsonl."
+    result = command(folder, "--holes", "holes.jsonl")
+    assert result.exit_code == 0
+    assert told in result.stdout
+    result = command(folder, "--holes", "holes.jsonl", "--json")
+    assert json.loads(result.stdout)["gold_holes"]["holes"] == []
+    assert told in result.stderr
     assert not Path("holes.jsonl").exists()

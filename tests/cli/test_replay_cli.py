@@ -72,7 +72,7 @@ def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_ru
         "openai:test-judge",
     )
     assert found["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
-    assert found["causal_attributable_fraction"]["value"] == 1.0
+    assert "2 misses were replayed, and below 10" in found["causal_attributable_fraction"]["reason"]
     assert "the app says something" in err
     run = read_run("run")
     assert run.replay == found
@@ -85,15 +85,63 @@ def test_people_read_the_share_and_what_it_rests_on(misslink, write_run):
     assert code == 0
     assert "retrieval_miss" in out
     assert "100 % [34, 100]" in out
-    assert "With every miss turned into a hit there would be 100 % [" in out
     assert "ignored_context" not in out
+    assert "Answers of the app: 8 new, 0 kept from before." in out
+    assert "or declined where an answer was due; full misses only" in " ".join(out.split())
+
+
+def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
+    misslink, write_run, judge_server
+):
+    name = write_run()
+    _, first, _ = misslink("replay", name, "--json")
+    before, calls = asked(), len(judge_server.calls)
+    ledger = ("--ledger", "another.sqlite")  # whose replies are gone: only those drawn are paid for
+    code, out, _ = misslink("replay", name, "--sample", 1, "--seed", 3, *ledger, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["cases_kept"] == 1
+    assert {one["case_id"] for one in found["cases"]} == {"case-1", "case-2"}
+    assert found["causes"] == json.loads(first)["causes"]
+    assert asked() == before
+    assert 0 < len(judge_server.calls) - calls <= 3  # unchanged, first and last of one case
+    _, out, _ = misslink("replay", name, "--sample", 1, *ledger)
+    assert "8 kept from before (also 1 cases beyond this sample)" in " ".join(out.split())
+    Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
+    _, out, _ = misslink("replay", name, "--sample", 1, "--json")
+    assert len(json.loads(out)["cases"]) == 1  # other code: what was kept is another app's
+
+
+@pytest.mark.parametrize(
+    ("causal", "observed", "said"),
+    [
+        ((0.4, 0.2, 0.6), (0.5, 0.3, 0.7), "there would be 40 % [20, 60] fewer bad answers"),
+        ((0.1, -0.2, 0.3), (0.5, 0.3, 0.7), "the interval includes 0: these cases do not"),
+        ((-0.2, -0.5, -0.1), (0.5, 0.3, 0.7), "there would be 20 % [10, 50] more bad answers"),
+        ((0.4, 0.2, 0.6), (-0.1, -0.4, -0.05), "they are no more frequent after a miss (-10 %"),
+    ],
+)
+def test_the_sentence_says_which_way_and_how_sure(causal, observed, said):
+    def estimate(ends):
+        return {**dict(zip(("value", "low", "high"), ends, strict=True)), "n": 12}
+
+    sentence = replay._sentence(
+        {
+            "causal_attributable_fraction": estimate(causal),
+            "observed_attributable_fraction": estimate(observed),
+            "flaky": estimate((0.1, 0.0, 0.3)),
+        }
+    )
+    assert said in sentence
+    assert "unfaithful, wrong, or declined where an answer was due; full misses only" in sentence
+    assert ("includes 0" in sentence) is (causal[1] < 0 < causal[2])
 
 
 def test_a_second_time_neither_app_nor_judge_is_asked(misslink, write_run, judge_server):
     name = write_run()
     _, first, _ = misslink("replay", name, "--json")
     before, calls = asked(), len(judge_server.calls)
-    assert before == 6
+    assert before == 8
     _, again, _ = misslink("replay", name, "--json")
     assert (asked(), len(judge_server.calls)) == (before, calls)
     first, again = json.loads(first), json.loads(again)
@@ -110,7 +158,7 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
     judge_server.key = None
     code, out, _ = misslink("replay", name, "--json")
     assert code == 0
-    assert asked() == 6
+    assert asked() == 8
 
 
 def test_a_function_that_builds_the_app_may_be_named(misslink, write_run):
@@ -199,6 +247,7 @@ def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, jud
     assert code == 0
     found = json.loads(out)["causal_attributable_fraction"]
     assert found["reason"].startswith("the run's judge had base_url 10.0.0.5:8000/v1")
+    assert found["reason"].endswith("evaluate the run again, then replay")
 
 
 def test_the_runs_judge_keeps_its_temperature(misslink, write_run, judge_server):

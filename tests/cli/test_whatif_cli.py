@@ -108,7 +108,9 @@ def test_one_json_document_is_printed_and_kept_in_the_run_folder():
 def test_without_a_corpus_the_table_says_what_was_not_tried():
     found = run()
     assert found.exception is None, found.output
-    assert "bm25: not tried, no corpus is given." in found.output
+    assert (
+        "bm25, dense, hybrid, rerank, mmr, chunk, embedding: not tried, no corpus" in found.output
+    )
     assert "give --corpus or --app to try other searches" in found.output
 
 
@@ -147,6 +149,71 @@ def test_triplets_are_written_beside():
     rows = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
     assert found["triplets"]["triplets"] == len(rows)
     assert sum(found["triplets"]["left_out"].values()) + len(rows) == 3  # passages missed
+
+
+@pytest.mark.usefixtures("town")
+@pytest.mark.parametrize("place", ["nowhere/out.jsonl", "run"])
+def test_a_place_that_cannot_take_the_triplets_is_told_before_any_work(place):
+    found = run("--triplets", place)
+    assert isinstance(found.exception, InputError)
+    assert place in str(found.exception)
+    assert read_run("run").whatif is None
+
+
+@pytest.mark.usefixtures("town")
+def test_no_reranker_is_none():
+    found = document("--corpus", "corpus.jsonl", "--reranker", "none")
+    (rerank,) = [one for one in found["skipped"] if one["name"] == "rerank"]
+    assert rerank["reason"] == "no reranker is named; name one with --reranker"
+    assert document("--reranker", "none")["corpus"] is None
+
+
+@pytest.mark.usefixtures("town")
+def test_a_result_that_cannot_be_kept_is_printed_first():
+    Path("run/report.html").unlink()
+    Path("run/report.html").mkdir()
+    found = run("--json")
+    assert json.loads(found.stdout)["options"]
+    assert isinstance(found.exception, InputError)
+    assert "is printed and not kept" in str(found.exception)
+    assert "--out" not in str(found.exception)
+
+
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
+    asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
+    found = document(*asked, "--ledger", "l.sqlite")
+    assert found["options"][0]["misses_mended"] is None  # traces, which nobody asked deeper
+    rows = [json.loads(line) for line in Path("traces.jsonl").read_text("utf-8").splitlines()]
+    for n, row in enumerate(rows[1:], start=1):
+        row |= {"deeper": [{"id": f"p{n}", "text": TOWN[n], "rank": 4}], "depth": 6}
+    write("deep.jsonl", rows)
+    misslink.evaluate(
+        goldset="gold.jsonl", traces="deep.jsonl", judge="embedded", out="run", k=2, ledger=None,
+        overwrite=True,
+    )  # fmt: skip
+    error = document(*asked, "--ledger", "l.sqlite")["forecast_error"]
+    assert error["option"] == "k=6"
+    assert error["checked"] == error["affected"] == 3
+
+
+@pytest.mark.usefixtures("town")
+def test_zeros_have_no_sign_and_whole_numbers_no_decimal(capsys):
+    found = document("--corpus", "corpus.jsonl", "--options", "bm25")
+    (option,) = found["options"]
+    option |= {"misses_mended": 0, "new_misses": 0}
+    option["unfaithful_avoided"] |= {"value": -0.0, "low": -0.2, "high": 2.0, "reason": None}
+    error = {"value": 0.05, "low": -0.1, "high": 0.2, "n": 4, "method": "made"}
+    found["forecast_error"] = {
+        "checked": 4, "affected": 9, "option": "bm25", "forecast": 3.0, "measured": 3,
+        "error": error,
+    }  # fmt: skip
+    print_whatif(found, None)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "-0" not in printed
+    assert "0 [0, 2]" in printed
+    assert "3 unfaithful answers avoided were forecast, 3 came" in printed
+    assert "the error a case is +5 points [\u221210, 20]" in printed
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")

@@ -132,7 +132,9 @@ def _link_numbers(link):
                 {"recall": "some", "risk": estimate(0.4, 0.12, 0.77, 5)},
                 {"recall": "all", "risk": estimate(0.26, 0.12, 0.49, 19)},
             ],
-            "trend": {"p": 0.0004, "method": "cochran-armitage", "reason": None},
+            "trend": {
+                "p": 0.0004, "method": "cochran-armitage", "reason": None, "slope": -0.16,
+            },
         },
         "corrected": {
             "risk_given_miss": estimate(0.61, 0.28, 0.93, 12, "rogan-gladen"),
@@ -142,6 +144,18 @@ def _link_numbers(link):
             "attributable_fraction": estimate(0.43, 0.03, 0.7, 36, "rogan-gladen"),
             "sensitivity": estimate(0.91, 0.85, 0.95, 140),
             "specificity": estimate(0.72, 0.61, 0.81, 80),
+            "table": {
+                "miss_unfaithful": 7, "miss_faithful": 6, "hit_unfaithful": 8, "hit_faithful": 18,
+                "left_out": 2,
+            },
+            "judged": {
+                "risk_given_miss": estimate(0.538, 0.29, 0.77, 13),
+                "risk_given_hit": estimate(0.308, 0.17, 0.5, 26),
+                "risk_difference": estimate(0.23, -0.08, 0.5, 39, "newcombe"),
+                "risk_ratio": estimate(1.75, 0.8, 3.7, 39, "katz"),
+                "attributable_fraction": estimate(0.2, -0.1, 0.5, 39, "bootstrap"),
+            },
+            "uncertain": 3,
             "warning": "The corrected risk after a hit is cut at 0. " + HOSTILE[2],
         },
         "wrong": link["wrong"]

@@ -6,8 +6,11 @@ import pytest
 from example_run import estimate, example_run
 from proven_run import proven_run
 
+from misslink.linking.strata import dose_response
 from misslink.report.adjusted import adjusted, corrected, doses
+from misslink.report.association import headline
 from misslink.report.page import build
+from misslink.types import Link
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +55,33 @@ def test_pooled_numbers_stand_beside_the_crude_ones(run):
 @pytest.mark.parametrize(
     ("test", "said"),
     [
-        ({"p": 0.03, "method": "m"}, "differ by more than chance would explain (p = 0.030, m)"),
-        ({"p": 0.3, "method": "m"}, "differ no more than chance would explain (p = 0.30, m)"),
-        ({"p": None, "reason": "one group"}, "Whether the groups differ was not tested: one group"),
+        (
+            {"p": 0.03, "method": "m"},
+            "differs between the groups by more than chance would explain (p = 0.030, m)",
+        ),
+        (
+            {"p": 0.3, "method": "m"},
+            "differs between the groups no more than chance would explain (p = 0.30, m)",
+        ),
+        (
+            {"p": None, "reason": "one group"},
+            "Whether the risk difference differs between the groups was not tested: one group",
+        ),
     ],
 )
 def test_heterogeneity_is_said_in_words(run, test, said):
     document = run.summary["link"]["adjusted"] | {"heterogeneity": test}
     (table,) = adjusted(_with(run, adjusted=document))
     assert said in table.notes[0]
+    assert "the risk difference differs between the groups" in table.notes[0].lower()
     assert table.notes[1].endswith("1 group (5 cases).")
+
+
+def test_the_warning_says_on_how_many_cases_the_adjusted_numbers_rest(run):
+    (table,) = adjusted(run)
+    assert table.warning.endswith("The adjusted numbers rest on 31 of 36 cases.")
+    calm = run.summary["link"]["adjusted"] | {"warning": None}
+    assert adjusted(_with(run, adjusted=calm))[0].warning == ""
 
 
 def test_doses_run_from_none_to_all_with_the_trend(run):
@@ -88,19 +108,64 @@ def test_a_trend_that_chance_explains_is_none(run):
 
 def test_a_trend_the_other_way_is_told_as_such(run):
     document = run.summary["link"]["dose_response"]
-    turned = document | {"groups": list(reversed(document["groups"]))}
+    turned = document | {
+        "groups": list(reversed(document["groups"])), "trend": {"p": 0.0004, "slope": 0.16},
+    }  # fmt: skip
     assert "rises as more" in doses(_with(run, dose_response=turned))[0].trend
+
+
+def test_a_trend_of_an_older_run_without_a_slope_goes_by_its_ends(run):
+    document = run.summary["link"]["dose_response"]
+    for groups, turns in ((document["groups"], "falls"), (document["groups"][::-1], "rises")):
+        older = {"groups": groups, "trend": {"p": 0.0004}}
+        assert f"{turns} as more" in doses(_with(run, dose_response=older))[0].trend
+
+
+def test_a_trend_has_the_direction_that_was_tested_not_that_of_its_ends(run):
+    """No miss of 1 is bad, 40 of 60 partial hits and 10 of 60 hits are: the risk falls."""
+    counts = {"miss": (0, 1), "partial": (40, 60), "hit": (10, 60)}
+    links = [
+        Link(
+            case_id=f"{retrieval}{at}", retrieval=retrieval, cause="fine", reason="r",
+            answer="unfaithful" if at < bad else "faithful",
+        )
+        for retrieval, (bad, n) in counts.items()
+        for at in range(n)
+    ]  # fmt: skip
+    document = dose_response(links, lambda link: link.answer == "unfaithful")
+    assert document["trend"]["slope"] < 0
+    assert "falls as more" in doses(_with(run, dose_response=document))[0].trend
 
 
 def test_corrected_numbers_stand_beside_those_as_judged_and_the_badge_says_so(run):
     found = corrected(run)
 
-    assert (found.rows[0].before.value, found.rows[0].after.value) == ("50 %", "61 %")
+    assert (found.rows[0].before.value, found.rows[0].after.value) == ("54 %", "61 %")
+    assert [row.before.n for row in found.rows] == [13, 26, 39, 39, 39]  # not the crude table's 36
     assert found.sensitivity.text == "91 % [85, 95], n = 140"
     badge = build(run).badge
     assert badge.text == "compared with human labels"
     assert "72 % [61, 81] of unfaithful ones unfaithful" in badge.note
     assert build(example_run()).badge.text == "heuristic judge"
+
+
+def test_uncertain_cases_are_said_to_be_corrected_and_to_be_no_part_of_the_headline(run):
+    assert corrected(run).note == (
+        "Of the 39 cases, 3 have verdicts too uncertain for the link: both columns count them as "
+        "the judge calls them, the headline and its table leave them out."
+    )
+    left_out = "Left out: 3 more cases whose verdict is too uncertain"
+    assert left_out in " ".join(headline(run).paragraphs)
+    sure = _with(run, corrected=run.summary["link"]["corrected"] | {"uncertain": 0})
+    assert corrected(sure).note == ""
+    assert "too uncertain" not in " ".join(headline(sure).paragraphs)
+
+
+def test_an_older_correction_stands_beside_the_crude_numbers(run):
+    document = dict(run.summary["link"]["corrected"])
+    del document["judged"], document["uncertain"], document["table"]
+    found = corrected(_with(run, corrected=document))
+    assert (found.rows[0].before.value, found.note) == ("50 %", "")
 
 
 def test_a_correction_that_could_not_be_made_does_not_calm_the_badge(run):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from example_run import HOSTILE, estimate, example_run, missing
 from proven_run import proven_run
 
-from misslink.report.diagnosis import checklist, holes
+from misslink.linking.checklist import checklist as answered
+from misslink.linking.measuring import measure
+from misslink.report.diagnosis import checklist, holes, judged
+from misslink.report.glossary import CHECKED
 from misslink.report.page import build
 
 
@@ -27,14 +32,48 @@ def test_a_run_of_before_has_neither():
     assert holes(example_run()) is None
 
 
-def test_checks_say_ok_not_ok_or_not_measured(run):
-    assert [check.state for check in checklist(run).checks] == ["not ok", "ok", "not measured"]
+def test_checks_say_ok_not_ok_or_that_their_numbers_do_not_decide(run):
+    assert [check.state for check in checklist(run).checks] == ["not ok", "ok", "no verdict"]
     assert "594 passages" in checklist(run).facts
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "state", "why"),
+    [
+        ("recall", {"recall_in_context": estimate(0.8, 0.7, 0.9), "recall_at_depth": missing("d")},
+         "no verdict", "the interval lies on both sides of the line"),
+        ("vocabulary", {"median_shared_found": estimate(0.5, 0.4, 0.6), "auroc": missing("empty")},
+         "no verdict", "empty"),
+        ("recall", {"recall_in_context": missing("none"), "not_indexed": 0}, "not measured", ""),
+        ("of a later version", {"passages": 3}, "no verdict", "the numbers do not decide it"),
+        ("of a later version", {"passages": None, "text": "t"}, "not measured", ""),
+        ("recall", {}, "not measured", ""),
+    ],
+)  # fmt: skip
+def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not_decide(
+    name, numbers, state, why
+):
+    found = judged({"name": name, "numbers": numbers, "ok": None})
+    assert found[0] == state
+    assert found[1].startswith(why)
+    assert bool(found[1]) == (state == "no verdict")
+
+
+def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_decides_it():
+    found = asyncio.run(measure([], [], 5, embedder=None, corpus=None))
+    for row in answered([], [], found, 5):
+        assert set(row["numbers"]) <= set(CHECKED)
+        assert judged(row) == ("not measured", "")
+        half = estimate(0.5, 0.1, 0.9)
+        numbers = dict.fromkeys(row["numbers"], half)
+        assert "both sides" in judged(row | {"numbers": numbers})[1], row["name"]
 
 
 @pytest.mark.parametrize(
     ("name", "number", "written"),
     [
+        ("places_lost_to_duplicates", estimate(0.05, 0.01, 0.1, 9, "bootstrap"),
+         "5 % [1, 10], n = 9"),
         ("near_duplicates", estimate(0.11, 0.09, 0.13, 594), "11 % [9, 13], n = 594"),
         ("recall_at_depth", estimate(0.9, 0.8, 1.0, 40, "bootstrap"), "90 % [80, 100], n = 40"),
         ("median_characters", estimate(812, 790, 836.2, 594, "ranks"), "812 [790, 836], n = 594"),
@@ -46,9 +85,9 @@ def test_checks_say_ok_not_ok_or_not_measured(run):
         ("passages", 12345, "12,345"),
         ("whole", True, "yes"),
     ],
-)
+)  # fmt: skip
 def test_a_number_is_written_in_its_unit(run, name, number, written):
-    assert _numbers(run, **{name: number})[0] == {name.replace("_", " "): written}
+    assert _numbers(run, **{name: number})[0] == {CHECKED.get(name, name): written}
 
 
 def test_without_embedding_and_corpus_it_says_so(run):

@@ -9,9 +9,9 @@ from example_run import HOSTILE, example_run
 from proven_run import proven_run
 
 from misslink.report.glossary import SUBTYPES
-from misslink.report.missed import distance_words, miss_details, subtype_rows
+from misslink.report.missed import distance_words, miss_details, misses, subtype_rows
 from misslink.report.page import build
-from misslink.types import Missed, Rival, Subtype
+from misslink.types import Link, Missed, Rival, Subtype
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,12 @@ def test_every_subtype_has_words():
 
 def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
     rows = subtype_rows(run)
-    total = sum(len(link.missed) for link in run.links)
-    first = rows[0]
+    passages = {(link.case_id, one.passage_id) for link in run.links for one in link.missed}
+    first = next(row for row in rows if row.label == "worded differently from the question")
 
-    assert [row.count for row in rows] == [2, 1, 1, 3]
-    assert sum(row.count for row in rows) == total == 7
-    assert first.label == "worded differently from the question"
-    assert first.share.brief == "29 % [8, 64]"  # Wilson for 2 of 7
+    assert [row.count for row in rows] == [1, 1, 1, 3]
+    assert sum(row.count for row in rows) == len(passages) == 6
+    assert first.share.brief == "17 % [3, 56]"  # Wilson for 1 of 6
     assert first.failed == 1
     assert first.advice.startswith("Search by words and by meaning together")
     assert (first.example, first.first_case) == (
@@ -43,6 +42,25 @@ def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
     )  # fmt: skip
     assert rows[-1].label == "not known"
     assert "--depth" in rows[-1].advice
+
+
+def test_a_passage_that_two_evidences_of_a_case_need_is_one_miss_with_its_subtype():
+    twice = (
+        Missed(passage_id="a"), Missed(passage_id="b"),
+        Missed(passage_id="a", subtype="ranking"), Missed(passage_id="a", subtype="not_indexed"),
+    )  # fmt: skip
+    links = [
+        Link(
+            case_id=case, retrieval="miss", answer="unfaithful", cause="retrieval_miss",
+            reason="r", missed=twice,
+        )
+        for case in ("one", "two")
+    ]  # fmt: skip
+    found = [(link.case_id, lost.passage_id, lost.subtype) for link, lost in misses(links)]
+    assert found == [
+        ("one", "a", "ranking"), ("one", "b", None), ("two", "a", "ranking"), ("two", "b", None),
+    ]  # fmt: skip
+    assert misses([]) == ()
 
 
 def test_a_run_without_subtypes_has_no_table():

@@ -31,7 +31,8 @@ def test_the_headline_puts_cause_beside_association_over_the_same_answers(run):
     assert (association[0], association[2].text) == ("Association", "35 % [20, 50], n = 98")
     assert (cause[0], cause[2].text) == ("Cause, by replay", "29 % [15, 43], n = 98")
     assert cause[1] == (
-        "of bad answers (unfaithful or wrong) are avoided by handing over what was missed"
+        "fewer bad answers (unfaithful, wrong, or declined where an answer was due; full misses "
+        "only) when what was missed is handed over"
     )
 
 
@@ -43,7 +44,15 @@ def test_the_association_is_not_borrowed_from_other_answers(run):
 
 def test_a_fraction_that_is_not_above_zero_avoided_none(run):
     lost = _with(run, causal_attributable_fraction=estimate(-0.05, -0.2, 0.1, 98))
-    assert "not avoided" in proof(lost).figures[1][1]
+    _, words, share = proof(lost).figures[1]
+    assert share.brief.replace("\u2212", "-") == "5 % [-10, 20]"
+    assert words.startswith("more bad answers (")
+    assert words.endswith("(the interval includes 0: these cases do not establish it)")
+    assert replayed(lost).causal_words == f"M{words[1:]}"
+    zero = _with(run, causal_attributable_fraction=estimate(0.0, -0.18, 0.15, 98))
+    assert proof(zero).figures[1][1].startswith("fewer bad answers (")
+    rarer = _with(run, observed_attributable_fraction=estimate(-0.1, -0.3, -0.05, 98))
+    assert proof(rarer).figures[0][1].endswith("they are no more frequent after a miss")
     gone = _with(run, causal_attributable_fraction=missing("another judge"))
     assert proof(gone).figures[1][2].brief == "not measured: another judge"
 
@@ -61,14 +70,14 @@ def test_the_confirmed_share_is_told_as_a_count_of_cases(run):
 
 def test_the_table_has_each_cause_with_its_interventions(run):
     found = replayed(run)
-    miss, ignored, distracted, _ = found.causes
+    miss, ignored, other = found.causes  # nothing is said of distracted, which nobody replayed
 
     assert (miss.label, miss.count, miss.of) == ("Retrieval miss", 40, "of 60 cases, 2 flaky")
     assert [(name, share.brief) for name, share in miss.interventions] == [
         ("needed passage first", "78 % [62, 88]"), ("needed passage last", "60 % [45, 74]"),
     ]  # fmt: skip
     assert ignored.of == ""
-    assert distracted.confirmed.brief == "not measured: no case was distracted"
+    assert other.count == 1
     assert found.flaky.text == "5 % [1, 16], n = 43"
     assert found.facts == (
         "App examples/python_reference/app.py:chain, judge openai:some-model, at most 40 cases a "
@@ -103,3 +112,23 @@ def test_a_case_that_was_not_mended_is_not_called_confirmed(run, confirmed, word
     (said,) = case_replays(_with(run, cases=[row]))["x"]
     assert said.startswith(words)
     assert said.endswith(" Because.")
+
+
+def test_what_else_is_to_know_of_a_cause_and_of_a_case(run):
+    row = {"cases": 3, "contributing": 2, "replayed": 5, "flaky": 1, "same_answer": 1}
+    (cause,) = replayed(_with(run, causes={"ignored_context": row})).causes
+    assert cause.of == (
+        "of 3 cases, 2 to which it only contributes, 1 flaky, 1 with the same answer"
+    )
+    case = {
+        "case_id": "x", "cause": "fabricated", "replayed_as": "ignored_context", "flaky": False,
+        "confirmed": True, "outcomes": {"first": "good", "alone": "good"},
+        "repeats": {"first": "good", "alone": "wrong"},
+    }  # fmt: skip
+    (said,) = case_replays(_with(run, cases=[case]))["x"]
+    assert said == (
+        "Confirmed by replay as ignored context: needed passage first: good (twice), needed "
+        "passage alone: good (and once wrong)."
+    )
+    kept = _with(run, usage={"generations_kept": 20})
+    assert "20 answers of the app kept from before" in replayed(kept).facts

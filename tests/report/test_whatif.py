@@ -72,3 +72,18 @@ def test_what_was_not_tried_is_told(run):
 
 def test_without_a_corpus_it_says_so(run):
     assert whatif(_with(run, corpus=None)).facts.startswith("No corpus was given")
+
+
+def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
+    row = dict(run.whatif["options"][0])
+    recall = row["metrics"]["recall@5"]
+    paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
+    row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
+    row |= {"misses_mended": None, "new_misses": None}
+    found = whatif(_with(run, options=[row], context_passages=5))
+    (option,) = found.options
+    assert found.heading == "Recall in the context (today 5 passages)"
+    assert (option.main.today.value, option.main.at) == ("70 %", "at 10 under the option")
+    assert option.moved == "misses mended: not known"
+    assert whatif(_with(run, context_passages=7)).heading == ""
+    assert whatif(run).options[0].main.at == ""

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.report.documents import estimate_in
-from misslink.report.wording import decimal, percent, plural, shown
+from misslink.report.wording import decimal, p_value, percent, plural, shown
+from misslink.stats import written
 from misslink.types import Estimate
 
 MINUS = "\N{MINUS SIGN}"
@@ -51,6 +52,14 @@ def test_nearly_none_and_nearly_all_are_not_rounded_to_none_and_all():
     assert [percent(x) for x in (0.0, 0.0049, 0.006, 0.994, 0.996, 1.0)] == [
         "0 %", "<1 %", "1 %", "99 %", ">99 %", "100 %",
     ]  # fmt: skip
+
+
+def test_a_p_value_and_points_are_written_as_in_every_other_sentence():
+    for p in (0.00004, 0.001, 0.0132, 0.1, 0.21, 1.0):
+        assert p_value(p) == written.p_value(p)
+    for value in (-0.2, -0.001, 0.0, 0.005, 0.081):
+        found = _estimate(value, -0.3, 0.3)
+        assert shown("risk_difference", found).brief == written.points(found)
 
 
 def test_no_number_is_minus_zero():

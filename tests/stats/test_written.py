@@ -33,6 +33,10 @@ def test_a_p_value_is_never_in_powers_of_ten(p, written):
         (estimate(-0.2, -0.31, -0.004), "\u221220 points [\u221231, 0]"),
         (estimate(-0.004, -0.3, 0.3), "0 points [\u221230, 30]"),
         (Estimate(value=0.1, low=None, high=None, n=1, method="m", reason="r"), "+10 points"),
+        (
+            Estimate(value=0.1, low=None, high=0.3, n=1, method="m", reason="r"),
+            "+10 points [unbounded, 30]",
+        ),
     ],
 )
 def test_a_difference_is_in_points_with_a_real_minus_and_no_minus_zero(found, written):

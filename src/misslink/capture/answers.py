@@ -62,7 +62,8 @@ def read(value: Any) -> Returned:
         return Returned(documents=list(value))
     fields = _fields(value)
     if fields is None:
-        return Returned(problem=f"the app returned {_described(value)}; {_EXPECTED}")
+        way_out = _FACTORY if callable(value) else _EXPECTED
+        return Returned(problem=f"the app returned {_described(value)}; {way_out}")
     documents = _documents(fields)
     prompted = fields.get("prompted")
     answer = _answer(fields)
@@ -80,6 +81,7 @@ def read(value: Any) -> Returned:
     )
 
 
+_FACTORY = "if it builds the app, call its parameter `retriever`"
 _EXPECTED = "return a text, a message, or a dict with 'answer' (and 'retrieved', if you like)"
 
 
@@ -150,4 +152,6 @@ def _is_document(item: Any) -> bool:
 def _described(value: Any) -> str:
     if value is None:
         return "None"
+    if callable(value):
+        return "a function"  # whose text would be its address
     return f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"

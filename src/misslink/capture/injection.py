@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -92,6 +92,10 @@ class InjectedRetriever(BaseRetriever):
             )
         return injection.documents()
 
+    def __call__(self, query: str) -> list[Document]:
+        """As `invoke`, for apps whose own retriever is a function."""
+        return self.invoke(query)
+
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return self._get_relevant_documents(query, run_manager=run_manager)
 
@@ -140,23 +144,39 @@ def stepping_aside() -> Iterator[None]:
 def takes_retriever(app: Any) -> bool:
     """Whether `app` builds an app from a retriever.
 
-    That is a function with one required parameter which is called ``retriever`` or annotated as
-    one. A Runnable, a class and anything else is none.
+    That is a function with one parameter which is called ``retriever`` or annotated as one, and
+    no other required one. Where it has a default it comes first, as else the question might. A
+    Runnable, a class and anything else is none.
     """
+    return _retriever_parameter(app) is not None
+
+
+def _retriever_parameter(app: Any) -> inspect.Parameter | None:
     if not (inspect.isfunction(app) or inspect.ismethod(app)):
-        return False
+        return None
     empty = inspect.Parameter.empty
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(app).parameters.values()
-    required = [one for one in parameters if one.default is empty and one.kind not in several]
-    if len(required) != 1:
-        return False
-    said = required[0].annotation
+    parameters = [
+        one for one in inspect.signature(app).parameters.values() if one.kind not in several
+    ]
+    named = [one for one in parameters if _is_retriever(one)]
+    if len(named) != 1 or any(one.default is empty for one in parameters if one is not named[0]):
+        return None
+    is_first = parameters[0] is named[0]
+    return named[0] if is_first or named[0].default is empty else None
+
+
+def _is_retriever(parameter: inspect.Parameter) -> bool:
+    said = parameter.annotation
     if isinstance(said, str):  # not evaluated: what it names may only be imported for type checks
-        annotated = said.strip("'\"").endswith("Retriever")
+        first = said.strip("'\"").partition("|")[0].strip()
+        annotated = first.endswith("Retriever")
     else:
-        annotated = inspect.isclass(said) and issubclass(said, BaseRetriever)
-    return annotated or required[0].name == "retriever"
+        annotated = any(
+            inspect.isclass(one) and issubclass(one, BaseRetriever)
+            for one in (get_args(said) or (said,))
+        )
+    return annotated or parameter.name == "retriever"
 
 
 def built(app: Any) -> Any:
@@ -167,15 +187,14 @@ def built(app: Any) -> Any:
     InputError
         It raises while it builds, or what it builds is no app.
     """
-    if not takes_retriever(app):
+    taken = _retriever_parameter(app)
+    if taken is None:
         return app
     name = app.__qualname__
     given = InjectedRetriever(name="injected")
-    keyword_only = inspect.Parameter.KEYWORD_ONLY
-    parameters = inspect.signature(app).parameters
-    required = next(one for one in parameters.values() if one.default is inspect.Parameter.empty)
+    is_named = taken.kind is inspect.Parameter.KEYWORD_ONLY
     try:
-        made = app(**{required.name: given}) if required.kind is keyword_only else app(given)
+        made = app(**{taken.name: given}) if is_named else app(given)
     except Exception as error:
         path, line = place_of(error) or (None, None)
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ __all__ = ["diagnose", "diagnosis"]
 
 _UNEXPLAINED = "unexplained"  # the group of misses without a subtype
 _SHOWN_CASES = 5
-_MARKS = {True: "well", False: "not well", None: "not known"}
+_MARKS = {"ok": "well", "not ok": "not well"}  # of the other states as they are
 
 
 def diagnose(
@@ -42,11 +43,16 @@ def diagnose(
     if as_json:
         print_json(found)
     else:
+        _print(found, read, None if every else _SHOWN_CASES)
+    if holes is not None:
         from rich.console import Console
 
-        _print(found, read, None if every else _SHOWN_CASES)
-        if written:
-            say(Console(), f"Gold holes to review: {holes}")
+        told = f"Gold holes to review: {holes}"
+        # Beside a JSON document there is room on stderr alone.
+        say(
+            Console(stderr=as_json),
+            told if written else f"No gold hole, so nothing was written to {holes}.",
+        )
 
 
 def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
@@ -66,6 +72,7 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
     from misslink.errors import InputError
     from misslink.linking.advice import recommendation
     from misslink.manifest import shown_path
+    from misslink.report.missed import misses
     from misslink.stats import proportion
 
     measured = run.summary.get("diagnosis")
@@ -76,7 +83,7 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
             "ledger and is not paid again)",
             path=folder,
         )
-    missed = [(link, lost) for link in run.links for lost in link.missed]
+    missed = misses(run.links)
     groups: dict[str, list[tuple[Link, Missed]]] = {}
     for link, lost in missed:
         groups.setdefault(lost.subtype or _UNEXPLAINED, []).append((link, lost))
@@ -119,6 +126,7 @@ def _write_holes(path: Path, run: Run, found: Mapping[str, Any]) -> int:
 
     from misslink.linking.holes import Hole, write_accepted
 
+    _check_place(path)
     names = {field.name for field in fields(Hole)}
     texts = {
         (trace.case_id, passage.id): passage.text
@@ -131,6 +139,22 @@ def _write_holes(path: Path, run: Run, found: Mapping[str, Any]) -> int:
         text = texts.get((hole["case_id"], hole["passage_id"]), "")
         holes.append(Hole(**{"text": text, **known}))
     return write_accepted(path, run.cases, holes)
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a place where no file can be made, also when there turns out to be no hole."""
+    from misslink.errors import InputError
+
+    folder = path.parent
+    if path.is_dir():
+        problem = "this is a folder"
+    elif not folder.is_dir():
+        problem = "its folder does not exist"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = "its folder cannot be written"
+    else:
+        return
+    raise InputError(f"{problem}; name another file with --holes", path=path)
 
 
 def _print(found: Mapping[str, Any], run: Run, most: int | None) -> None:
@@ -162,11 +186,15 @@ def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> No
     from rich.table import Table
     from rich.text import Text
 
+    from misslink.report.diagnosis import judged
+
     table = Table(title="Checklist", title_justify="left", show_lines=True)
     for column in ("question", "finding", ""):
         table.add_column(column)
     for item in items:
-        table.add_row(Text(item["question"]), Text(plain(item["finding"])), _MARKS[item["ok"]])
+        state, why = judged(item)
+        mark = _MARKS.get(state, state) + (f": {plain(why)}" if why else "")
+        table.add_row(Text(plain(item["question"])), Text(plain(item["finding"])), Text(mark))
     if table.row_count:
         say(console, "")
         console.print(table)
@@ -176,7 +204,13 @@ def _print_holes(console: Console, found: Mapping[str, Any]) -> None:
     holes = found.get("holes") or []
     say(console, "")
     if not holes:
-        say(console, "No gold hole was found: no unlisted passage was judged to hold the answer.")
+        reason = found.get("reason")  # why none could be looked for
+        say(
+            console,
+            f"Gold holes were not looked for: {reason}."
+            if reason
+            else "No gold hole was found: no unlisted passage was judged to hold the answer.",
+        )
         return
     passages = "1 passage was" if len(holes) == 1 else f"{len(holes)} passages were"
     say(

@@ -58,7 +58,11 @@ def options(
 
 def main() -> None:
     """Run the program; a person's mistake is one sentence on stderr and an exit code."""
-    logging.basicConfig(format="misslink: %(message)s", stream=sys.stderr, level=logging.WARNING)
+    # The handler has a level of its own: a logger that some package set to DEBUG (bm25s does) goes
+    # by the root's handlers, not by the root's level.
+    warnings = logging.StreamHandler(sys.stderr)
+    warnings.setLevel(logging.WARNING)
+    logging.basicConfig(format="misslink: %(message)s", handlers=[warnings], level=logging.WARNING)
     try:
         app()
     except MisslinkError as error:

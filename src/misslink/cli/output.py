@@ -180,10 +180,21 @@ def _sentence(link: Mapping[str, Any]) -> str:
 
 
 def shown(estimate: Mapping[str, Any]) -> str:
-    """An estimate of a share as people read it, such as '62 % [51, 72]'."""
+    """An estimate of a share as people read it.
+
+    Without an interval it is its n that says how much the value is worth.
+
+    >>> shown({"value": 0.62, "low": 0.51, "high": 0.72, "n": 87})
+    '62 % [51, 72]'
+    >>> shown({"value": 0.0, "low": None, "high": None, "n": 5})
+    '0 %, n = 5'
+    """
     if estimate["value"] is None:
         return f"not measured: {estimate['reason']}"
-    ends = ", ".join(
-        "?" if estimate[end] is None else f"{100 * estimate[end]:.0f}" for end in ("low", "high")
-    )
-    return f"{100 * estimate['value']:.0f} % [{ends}]"
+    # Whole numbers, for a float would be rounded to "-0" too.
+    value = f"{round(100 * estimate['value'])} %"
+    ends = [estimate["low"], estimate["high"]]
+    if ends == [None, None]:
+        return f"{value}, n = {estimate['n']}"
+    low, high = ("unbounded" if end is None else str(round(100 * end)) for end in ends)
+    return f"{value} [{low}, {high}]"

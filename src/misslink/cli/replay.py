@@ -113,8 +113,10 @@ def replay(
 ) -> None:
     """Hand the app what it missed, let it answer and be judged again: is the miss the cause?
 
-    First each case is rerun with the passages that it had: an answer that turns out otherwise by
-    itself is flaky and confirms nothing.
+    First each case is rerun with the passages that it had, and what may confirm the cause is
+    generated twice: an answer that turns out otherwise by itself is flaky and confirms nothing. A
+    case costs 4 answers of the app for retrieval_miss, 5 for ignored_context, 3 for distracted and
+    2 for a miss that was answered well, each judged; answers of before are used again.
     """
     from misslink.files import read_run
     from misslink.pipeline import in_a_loop
@@ -203,20 +205,28 @@ def _print(document: Mapping[str, Any]) -> None:
     console = Console()
     title = f"Replay of {document['run']}, judge {document['judge']}"
     table = Table(title=Text(plain(title)), title_justify="left")
-    for column in ("cause", "cases", "replayed", "flaky", "confirmed [95 %]", "turned good with"):
-        table.add_column(column, justify="right" if column in ("cases", "replayed") else "left")
+    counts = ("cases", "replayed", "flaky", "same answer")
+    for column in ("cause", *counts, "confirmed [95 %]", "turned good with"):
+        table.add_column(column, justify="right" if column in counts else "left")
     for cause, told in document["causes"].items():
-        if not told["cases"]:
+        if not told["cases"] and not told["replayed"]:
             continue
         turned = "\n".join(
             f"{_WORDS[name]}: {shown(estimate)}" for name, estimate in told["interventions"].items()
         )
-        numbers = [str(told[name]) for name in ("cases", "replayed", "flaky")]
+        numbers = [str(told[name]) for name in ("cases", "replayed", "flaky", "same_answer")]
+        if told["contributing"]:
+            numbers[1] += f" ({told['contributing']} contributing)"
         table.add_row(cause, *numbers, shown(told["confirmed"]), turned)
     if table.row_count:
         console.print(table)
     else:
         say(console, "No case of this run has a cause that can be replayed.")
+    usage = document["usage"]
+    kept = f"{usage['generations_kept']} kept from before"
+    if document["cases_kept"]:
+        kept += f" (also {document['cases_kept']} cases beyond this sample)"
+    say(console, f"Answers of the app: {usage['generations']} new, {kept}.")
     say(console, _sentence(document))
     reasons: dict[str, int] = {}
     for skipped in document["skipped"]:
@@ -228,16 +238,39 @@ def _print(document: Mapping[str, Any]) -> None:
 
 
 def _sentence(document: Mapping[str, Any]) -> str:
+    from misslink.report.replayed import BAD
+
     causal = document["causal_attributable_fraction"]
-    observed = document["observed_attributable_fraction"]
+    flaky = document["flaky"]
+    share = f" Flaky: {shown(flaky)}."
     if causal["value"] is None:
-        return f"Which share of the bad answers a hit would have avoided: {shown(causal)}."
-    said = (
-        f"With every miss turned into a hit there would be {shown(causal)} fewer bad answers"
-        if causal["value"] >= 0
-        else f"Turning every miss into a hit avoids no bad answers: {shown(causal)}"
-    )
+        said = f"Which share of the {BAD} a hit would have avoided: {shown(causal)}."
+        return said + share if flaky["value"] is not None else said
+    more = causal["value"] < 0
     return (
-        f"{said} (replayed, n = {causal['n']}); by association alone it is {shown(observed)}. "
-        f"Of unchanged reruns {shown(document['flaky'])} turned out otherwise."
+        f"With every miss turned into a hit there would be {shown(_turned(causal, more))} "
+        f"{'more' if more else 'fewer'} {BAD}{_doubt(causal)} (replayed, n = {causal['n']}); "
+        f"by association alone {_associated(document['observed_attributable_fraction'])}.{share}"
     )
+
+
+def _associated(observed: Mapping[str, Any]) -> str:
+    if observed["value"] is not None and observed["value"] <= 0:
+        return f"they are no more frequent after a miss ({shown(observed)})"
+    return f"it is {shown(observed)}{_doubt(observed)}"
+
+
+def _doubt(estimate: Mapping[str, Any]) -> str:
+    from misslink.report.replayed import UNPROVEN
+
+    low, high = estimate["low"], estimate["high"]
+    holds = low is not None and high is not None and low <= 0 <= high
+    return f"; {UNPROVEN}" if holds else ""
+
+
+def _turned(estimate: Mapping[str, Any], more: bool) -> Mapping[str, Any]:
+    """How much more of it, where the estimate says how much fewer."""
+    if not more:
+        return estimate
+    low, high = (None if estimate[end] is None else -estimate[end] for end in ("high", "low"))
+    return {**estimate, "value": -estimate["value"], "low": low, "high": high}

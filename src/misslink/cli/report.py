@@ -19,9 +19,14 @@ def report(
     as_json: bool = typer.Option(False, "--json", help="Print the path as JSON."),
 ) -> None:
     """Write the HTML report of a run; it asks no model."""
+    from misslink.errors import InputError
     from misslink.files import read_run
 
-    path = read_run(run).html(out or run / "report.html")
+    read = read_run(run)
+    try:
+        path = read.html(out or run / "report.html")
+    except InputError as refused:  # by who writes pages, and knows of no options
+        raise InputError(f"{refused.problem} with --out", path=refused.path) from None
     if as_json:
         print_json({"run": str(run), "report": str(path)})
     else:

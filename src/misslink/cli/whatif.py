@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
+from misslink.cli.again import put_into_run, terms_as_in_run
 from misslink.cli.options import (
     AS_JSON,
     AUDIT_OF_RUN,
@@ -34,48 +34,16 @@ from misslink.cli.options import (
     TPM,
 )
 from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
+from misslink.cli.whatif_sources import Request, ranking_of, rerunner_of, sources_of
 from misslink.cli.whatif_table import print_whatif
-from misslink.errors import AppUnreachableError, InputError
+from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.embedding import Embedder
     from misslink.judging.terms import Terms
     from misslink.pipeline import Progress
-    from misslink.types import Passage, Run
+    from misslink.types import Run
 
 __all__ = ["whatif"]
-
-_MOST_PASSAGES = 200_000  # of an app's own store that are read: 300 MB of vectors at 384 dimensions
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What is asked on the command line."""
-
-    folder: Path
-    corpus: str | None
-    app: str | None
-    embedding: str | None
-    options: tuple[str, ...] | None
-    reranker: str | None
-    chunk: str | None
-    widths: tuple[int, ...]
-    check: int
-    judge: str | None
-    ledger: Path | None
-    concurrency: int
-    id_key: str | None
-    input_key: str | None
-    seed: int
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """The corpus, the embedding to search it with, and another one to try."""
-
-    corpus: tuple[Passage, ...] | None
-    embedder: Embedder | None
-    other: Embedder | None
 
 
 def whatif(
@@ -101,7 +69,7 @@ def whatif(
         show_default="what can be tried",
     ),
     reranker: str | None = typer.Option(
-        None, "--reranker", help="Cross-encoder by folder or name, or FILE.py:NAME."
+        None, "--reranker", help="Cross-encoder by folder or name, or FILE.py:NAME; none is off."
     ),
     chunk: str | None = typer.Option(
         None, "--chunk", help="Characters of a chunk and of its overlap: 600/0."
@@ -145,6 +113,8 @@ def whatif(
     from misslink.files import read_run
     from misslink.pipeline import in_a_loop
 
+    if triplets is not None:
+        _check_place(triplets)
     before = read_run(run)
     terms = terms_as_in_run(
         before,
@@ -167,13 +137,13 @@ def whatif(
         max_cost=max_cost,
     )
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
-    request = _Request(
+    request = Request(
         folder=run,
         corpus=corpus,
         app=app,
         embedding=embedding,
         options=names,
-        reranker=reranker,
+        reranker=None if reranker == "none" else reranker,
         chunk=chunk,
         widths=tuple(k),
         check=check,
@@ -191,9 +161,10 @@ def whatif(
         print_json(document if written is None else {**document, "triplets": written})
     else:
         print_whatif(document, written)
+    _keep(request.folder, before, document)
 
 
-async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress) -> dict[str, Any]:
+async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress) -> dict[str, Any]:
     from misslink.linking import whatif as weighing
     from misslink.manifest import shown_path
 
@@ -211,10 +182,11 @@ async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress
     chunking = weighing.Chunking.parse(request.chunk) if request.chunk else None
     reranker = weighing.open_reranker(request.reranker) if request.reranker else None
     async with AsyncExitStack() as held:
-        rerun = None
+        rerun, deeper = None, None
         if request.check and request.app:
-            rerun = await _rerunner(run, request, request.app, terms, held)
-        given = await _sources(run, request)
+            deeper = ranking_of(run, request, request.app)
+            rerun = await rerunner_of(run, request, request.app, terms, held)
+        given = await sources_of(run, request)
         for opened in (given.embedder, given.other):
             if opened is not None:
                 held.callback(opened.close)
@@ -228,85 +200,43 @@ async def _weighed(run: Run, request: _Request, terms: Terms, progress: Progress
             widths=request.widths,
             options=request.options,
             rerun=rerun,
+            deeper=deeper,
             sample=request.check,
             seed=request.seed,
             tick=progress,
         )
-    document = {**found, "run": shown_path(request.folder)}
-    put_into_run(request.folder, run, "whatif", document)
-    return document
+    return {**found, "run": shown_path(request.folder)}
 
 
-async def _rerunner(
-    run: Run, request: _Request, app: str, terms: Terms, held: AsyncExitStack
-) -> Any:
-    from misslink.linking.replay import rerunner
-    from misslink.prompting import Prompts
-
-    judge = await held.enter_async_context(
-        judge_as_in_run(
-            run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
-        )
-    )
-    again = rerunner(
-        run,
-        app,
-        judge,
-        folder=request.folder,
-        id_key=request.id_key,
-        input_key=request.input_key,
-        prompts=Prompts.of(terms.prompts),
-        repeats=terms.repeats,
-    )
-    held.callback(again.close)
-    return again
-
-
-async def _sources(run: Run, request: _Request) -> _Sources:
-    """The corpus as named, else the app's own; the app's own embedding, else the one named."""
-    from misslink.embedding import open_embedder
-
-    corpus, own = None, None
-    if request.app:
-        corpus, own = await _of_app(run, request, request.app)
-    if request.corpus:
-        from misslink.files.corpus import read_corpus
-
-        corpus = read_corpus(request.corpus)
-    named = open_embedder(request.embedding) if request.embedding and corpus else None
-    return _Sources(corpus, own or named, named if own else None)
-
-
-async def _of_app(
-    run: Run, request: _Request, spec: str
-) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
-    from misslink.capture import Watcher, load_app
-    from misslink.embedding import open_embedder
-
-    def text(name: str) -> str | None:
-        value = run.manifest.get(name)
-        return value if isinstance(value, str) else None
-
-    watcher = Watcher(
-        load_app(spec),
-        id_key=request.id_key or text("id_key"),
-        input_key=request.input_key or text("input_key"),
-    )
-    if run.cases:  # the app shows its store when it is asked
-        trace = await watcher.watch(run.cases[0])
-        if trace.error and not trace.retrieved:
-            raise AppUnreachableError(
-                f"{spec} was asked so that it shows the passages it searches, and failed: "
-                f"{trace.error}"
-            )
-    corpus = await watcher.corpus(_MOST_PASSAGES)
-    if corpus is None and request.corpus is None:
+def _keep(folder: Path, run: Run, document: dict[str, Any]) -> None:
+    """Put the result into the run folder, once it is printed."""
+    try:
+        put_into_run(folder, run, "whatif", document)
+    except InputError as problem:
+        why, semicolon, _ = problem.problem.rpartition("; choose another --out")
+        if not semicolon:
+            raise
         raise InputError(
-            f"{spec} does not show all the passages it searches (at most {_MOST_PASSAGES} are "
-            "read); give them with --corpus"
+            f"{why}, so the result is printed and not kept in the run; name a copy of the folder "
+            "that you may write",
+            path=problem.path,
+        ) from None
+
+
+def _check_place(path: Path) -> None:
+    """Raise before any work where the triplets could not be written after it."""
+    folder = path.parent
+    if path.is_dir():
+        raise InputError("it is a folder; name a file for --triplets", path=path)
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no folder {folder} to write it to; make it, or name another file",
+            path=path,
         )
-    embeddings = watcher.embeddings()
-    return corpus, open_embedder(embeddings) if embeddings is not None else None
+    if not os.access(folder, os.W_OK):
+        raise InputError(
+            f"the folder {folder} cannot be written; name another file for --triplets", path=path
+        )
 
 
 def _written(run: Run, path: Path) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from misslink.cli.output import plain, say, shown
+from misslink.stats.written import p_value, points
+from misslink.types import Estimate
 
 __all__ = ["print_whatif"]
 
@@ -18,36 +20,68 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
 
     console = Console()
     recall = f"recall@{document['k']}"
-    today = document["today"][recall]
-    title = f"What if: {recall} today {shown(today)}, {document['context_passages']} passages"
+    passages = document["context_passages"]
+    title = f"What if: {recall} today {shown(document['today'][recall])}, {passages} passages"
     table = Table(title=Text(title), title_justify="left")
-    for column in ("option", recall, "p (Holm)", "tokens", "unfaithful avoided", "misses"):
+    in_context = f"recall in the context (today {passages} passages)"
+    # Where the run's k is not the width of its context, the metric is scaled, not that of it.
+    heading = in_context if document["k"] == passages else f"{recall} (today {passages} passages)"
+    p_values = "p, Holm over the options, metric by metric"
+    for column in ("option", heading, p_values, "tokens", "unfaithful avoided", "misses"):
         table.add_column(column)
     for option in document["options"]:
         found = option["metrics"][recall]
-        p = "" if found["p_holm"] is None else f"{found['p_holm']:.2g}"
         table.add_row(
             Text(plain(option["name"])),
-            Text("not measured" if found["b"]["value"] is None else shown(found["b"])),
-            p,
+            Text(_value(found, document["today"][recall])),
+            "" if found["p_holm"] is None else p_value(found["p_holm"]).removeprefix("p = "),
             _count(option["context_tokens"]["b"], 0),
             _count(option["unfaithful_avoided"], 1),
-            f"-{option['misses_mended']} +{option['new_misses']}",
+            _moved(option),
         )
     if table.row_count:
         console.print(table)
     lines = [f"{option['name']}: {option['finding']}" for option in document["options"]]
-    lines += [f"{one['name']}: not tried, {one['reason']}." for one in document["skipped"]]
-    lines += document["notes"]
+    lines += [*_not_tried(document["skipped"]), *document["notes"]]
     for line in [*lines, *_checked(document["forecast_error"]), *_triplets(written)]:
         say(console, line)
+
+
+def _value(found: Mapping[str, Any], today: Mapping[str, Any]) -> str:
+    """The option's value; today's beside it where it is over fewer cases than the title's."""
+    if found["b"]["value"] is None:
+        return "not measured"
+    said = shown(found["b"])
+    if found["a"]["n"] == today["n"]:
+        return said
+    return f"{said}, today {shown(found['a'])} of the same {found['a']['n']} cases"
 
 
 def _count(estimate: Mapping[str, Any], digits: int) -> str:
     if estimate["value"] is None:
         return "not known"
-    low, high = ("?" if estimate[e] is None else f"{estimate[e]:.0f}" for e in ("low", "high"))
-    return f"{estimate['value']:.{digits}f} [{low}, {high}]"
+    low, high = ("?" if estimate[e] is None else _number(estimate[e], 0) for e in ("low", "high"))
+    return f"{_number(estimate['value'], digits)} [{low}, {high}]"
+
+
+def _number(value: float, digits: int) -> str:
+    """A count without a needless decimal or a sign before 0."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".removesuffix(".0")
+
+
+def _moved(option: Mapping[str, Any]) -> str:
+    mended, made = option["misses_mended"], option["new_misses"]
+    if mended is None or made is None:
+        return "not known"
+    return f"-{mended} +{made}" if mended or made else "0"
+
+
+def _not_tried(skipped: Sequence[Mapping[str, str]]) -> list[str]:
+    """A line a reason, with all the options that it keeps from being tried."""
+    names: dict[str, list[str]] = {}
+    for one in skipped:
+        names.setdefault(one["reason"], []).append(one["name"])
+    return [f"{', '.join(several)}: not tried, {why}." for why, several in names.items()]
 
 
 def _checked(found: Mapping[str, Any] | None) -> list[str]:
@@ -55,14 +89,12 @@ def _checked(found: Mapping[str, Any] | None) -> list[str]:
         return []
     if not found["checked"]:
         return [f"The forecast was not checked: {found['error']['reason']}."]
-    error = found["error"]
-    low, high = ("?" if error[end] is None else f"{error[end]:+.2f}" for end in ("low", "high"))
     return [
         (
             f"Checked on {found['checked']} of the {found['affected']} cases that "
-            f"{found['option']} affects: {found['forecast']:.1f} unfaithful answers avoided were "
-            f"forecast, {found['measured']} came; the error a case is "
-            f"{error['value']:+.2f} [{low}, {high}]."
+            f"{found['option']} affects: {_number(found['forecast'], 1)} unfaithful answers "
+            f"avoided were forecast, {found['measured']} came; the error a case is "
+            f"{points(Estimate.model_validate(found['error']))}."
         )
     ]
 

@@ -302,10 +302,13 @@ def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    again = path.stem if path.stem in {"replay", "whatif"} else "evaluate"
     try:
         data = json.loads(read_text(path))
     except ValueError as problem:
-        raise InputError(f"this is not JSON ({problem})", path=path) from None
+        raise InputError(
+            f"this is not JSON ({problem}); delete it, and run  misslink {again}  again", path=path
+        ) from None
     if not isinstance(data, dict):
         raise InputError("this is not a JSON object", path=path)
     return data

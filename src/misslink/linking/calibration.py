@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import InputError
-from misslink.types import Estimate
+from misslink.types import Estimate, Run
 
 __all__ = ["Calibration"]
 
@@ -78,6 +78,27 @@ class Calibration:
             specificity=_rate(agreement, "specificity", path),
             uncertain_band=_band(document.get("uncertain_band"), path),
         )
+
+    @classmethod
+    def of_run(cls, run: Run) -> Calibration | None:
+        """Return what a run was linked with; None where it was not calibrated.
+
+        Raises
+        ------
+        InputError
+            The manifest holds one that cannot be read.
+        """
+        known = run.manifest.get("calibration")
+        if known is None:
+            return None
+        try:
+            return TypeAdapter(cls).validate_python(known)
+        except ValidationError as invalid:
+            where = ".".join(map(str, invalid.errors()[0]["loc"]))
+            raise InputError(
+                f"the run's manifest.json has a calibration that cannot be read (at "
+                f"{where or 'all'}); evaluate the app again"
+            ) from None
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON values, as a run's manifest holds it."""

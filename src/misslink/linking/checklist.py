@@ -16,6 +16,7 @@ from misslink.retrieval import outcome, relevant_ids
 from misslink.stats import mean, proportion
 from misslink.stats.auroc import Marked, auroc
 from misslink.stats.median import median
+from misslink.stats.written import percent
 from misslink.types import Case, Estimate, Passage, Trace
 
 __all__ = ["checklist"]
@@ -103,7 +104,7 @@ def _embedding(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
         why = "no embedding was at hand" if measured.embedding is None else area.reason
         return numbers, f"Not measured: {why}.", None
     finding = (
-        f"A question is nearer to a passage it needs than to a random one in {_percent(area)} of "
+        f"A question is nearer to a passage it needs than to a random one in {percent(area)} of "
         f"{len(known)} known and {len(random)} random pairs ({measured.embedding})."
     )
     return numbers, finding, above(area, _OUTSTANDING)
@@ -136,10 +137,10 @@ def _recall(
     )
     if at_k.value is None:
         return numbers, f"Not measured: {at_k.reason}.", None
-    finding = f"{_percent(at_k)} of what is needed reached the context"
+    finding = f"{percent(at_k)} of what is needed reached the context"
     if at_depth.value is not None:
         depth = max(trace.depth or 0 for _, trace in pairs)
-        finding += f", {_percent(at_depth)} is among the first {depth}"
+        finding += f", {percent(at_depth)} is among the first {depth}"
     return numbers, f"{finding}.", above(at_k, _RECALL)
 
 
@@ -163,7 +164,7 @@ def _precision(
             "Not measured: no retrieved passages, relevant and irrelevant ones, have a score."
         ), None  # fmt: skip
     finding = (
-        f"A relevant passage scores better than an irrelevant one in {_percent(area)} of cases, by "
+        f"A relevant passage scores better than an irrelevant one in {percent(area)} of cases, by "
         f"{what} ({len(relevant)} relevant, {len(irrelevant)} irrelevant; "
         f"{'high' if rising else 'low'} is better)."
     )
@@ -202,7 +203,7 @@ def _vocabulary(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
         "auroc": area,
     }
     said = [
-        f"{name} ones share {_percent(share)}"
+        f"{name} ones share {percent(share)}"
         for name, share in (
             ("found", numbers["median_shared_found"]),
             ("missed", numbers["median_shared_missed"]),
@@ -225,12 +226,4 @@ def _boundaries(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
         share = Estimate.missing("no evidence text was given, or none was found")
         return {"split": share}, f"Not measured: {share.reason}.", None
     finding = f"{measured.split} of {located} evidence texts that were found lie over two chunks"
-    return {"split": share}, f"{finding} ({_percent(share)}).", below(share, _SPLIT)
-
-
-def _percent(estimate: Estimate) -> str:
-    """An estimate of a share that has a value, such as '62 % [51, 72]'."""
-    ends = ", ".join(
-        "?" if end is None else f"{100 * end:.0f}" for end in (estimate.low, estimate.high)
-    )
-    return f"{100 * (estimate.value or 0):.0f} % [{ends}]"
+    return {"split": share}, f"{finding} ({percent(share)}).", below(share, _SPLIT)

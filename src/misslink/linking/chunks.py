@@ -10,6 +10,7 @@ from misslink.linking.duplicates import duplicates, repeated
 from misslink.linking.thresholds import below
 from misslink.stats import mean, proportion
 from misslink.stats.median import median, quartiles
+from misslink.stats.written import percent
 from misslink.types import Estimate, Passage, Trace
 
 __all__ = ["chunk_quality", "places_lost"]
@@ -63,8 +64,8 @@ def chunk_quality(
     which = "corpus has" if corpus is not None else "traces show"
     finding = (
         f"The {which} {len(texts)} chunks of {numbers['median_characters'].value:.0f} characters "
-        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {_percent(cut)} are cut "
-        f"within a sentence, {_percent(copies)} repeat another one"
+        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {percent(cut)} are cut "
+        f"within a sentence, {percent(copies)} repeat another one"
     )
     if lost.value is not None:
         finding += f", and {100 * lost.value:.0f} % of the places in the contexts go to repetitions"
@@ -90,7 +91,3 @@ def places_lost(traces: Sequence[Trace], k: int, *, seed: int = 0) -> Estimate:
 
 def _is_cut(text: str) -> bool:
     return bool(_ENDS_WITHIN.search(text) or _BEGINS_WITHIN.match(text))
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{100 * (estimate.value or 0):.0f} %"

@@ -58,7 +58,8 @@ class Compared:
 class Adjusted:
     """The link within groups, and pooled over them; ``warning`` is "" where they agree.
 
-    ``notes`` say whether groups differ by more than chance, and which say nothing.
+    Where they do not, it says on how many cases the pooled numbers rest. ``notes`` say whether the
+    difference is another one in each group by more than chance, and which groups say nothing.
     """
 
     bad: str
@@ -80,12 +81,16 @@ class Dose:
 
 @dataclass(frozen=True)
 class Corrected:
-    """The numbers with the judge's measured error taken out."""
+    """The numbers with the judge's measured error taken out.
+
+    ``note`` says of how many of these cases the link knows no answer; "" where there is none.
+    """
 
     rows: tuple[Compared, ...]
     sensitivity: Shown
     specificity: Shown
     warning: str
+    note: str
 
 
 def adjusted(run: Run) -> tuple[Adjusted, ...]:
@@ -132,10 +137,30 @@ def corrected(run: Run) -> Corrected | None:
         ("Attributable share", "attributable_fraction"),
     )
     return Corrected(
-        rows=tuple(_compared(label, name, link, document) for label, name in names),
+        # Both versions count the same cases; the link's own numbers leave the uncertain ones out.
+        rows=tuple(
+            _compared(label, name, mapping_in(document.get("judged")) or link, document)
+            for label, name in names
+        ),
         sensitivity=shown("sensitivity", estimate_in(document, "sensitivity")),
         specificity=shown("specificity", estimate_in(document, "specificity")),
         warning=text_in(document, "warning"),
+        note=_uncertain(document),
+    )
+
+
+def _uncertain(document: Mapping[str, JsonValue]) -> str:
+    """Say why the numbers before the correction are not those of the headline."""
+    many = count_in(document, "uncertain")
+    if not many:
+        return ""
+    table = mapping_in(document.get("table"))
+    placed = sum(count_in(table, name) for name in table if name != "left_out")
+    among = f"{plural(placed, 'case')}, {many:,} " if placed else f"cases here, {many:,} "
+    return (
+        f"Of the {among}{'has a verdict' if many == 1 else 'have verdicts'} too uncertain for the "
+        "link: both columns count them as the judge calls them, the headline and its table leave "
+        "them out."
     )
 
 
@@ -157,6 +182,7 @@ def _adjusted(link: Mapping[str, JsonValue], bad: str, good: str) -> Adjusted | 
         ("Risk ratio", "risk_ratio"),
         ("Attributable share", "attributable_fraction"),
     )
+    warning = text_in(document, "warning")
     return Adjusted(
         bad=bad,
         by=text_in(document, "by") or "group",
@@ -170,8 +196,15 @@ def _adjusted(link: Mapping[str, JsonValue], bad: str, good: str) -> Adjusted | 
             )
             if note
         ),
-        warning=text_in(document, "warning"),
+        warning=f"{warning} {_basis(strata)}" if warning else "",
     )
+
+
+def _basis(strata: tuple[Stratum, ...]) -> str:
+    """On how many cases the pooled numbers rest: those of groups with both misses and hits."""
+    sizes = [(one.miss[1], one.hit[1]) for one in strata]
+    used = sum(misses + hits for misses, hits in sizes if misses and hits)
+    return f"The adjusted numbers rest on {used:,} of {plural(sum(map(sum, sizes)), 'case')}."
 
 
 def _compared(
@@ -209,11 +242,18 @@ def _heterogeneity(test: Mapping[str, JsonValue]) -> str:
     p = number_in(test, "p")
     if p is None:
         reason = text_in(test, "reason")
-        return f"Whether the groups differ was not tested: {reason}." if reason else ""
+        if not reason:
+            return ""
+        return f"Whether the risk difference differs between the groups was not tested: {reason}."
     how = _how(p, test)
     if p < _SIGNIFICANT:
-        return f"The groups differ by more than chance would explain ({how}): read them one by one."
-    return f"The groups differ no more than chance would explain ({how})."
+        return (
+            "The risk difference differs between the groups by more than chance would explain "
+            f"({how}): read them one by one."
+        )
+    return (
+        f"The risk difference differs between the groups no more than chance would explain ({how})."
+    )
 
 
 def _silent(left_out: Mapping[str, JsonValue]) -> str:
@@ -235,7 +275,11 @@ def _trend(test: Mapping[str, JsonValue], bad: str, risks: tuple[float | None, .
     known = [risk for risk in risks if risk is not None]
     if p >= _SIGNIFICANT or not known:
         return f"No trend beyond chance is seen ({how})."
-    turns = "falls" if known[0] > known[-1] else "rises"
+    slope = number_in(test, "slope")
+    # What was tested is the slope over all cases; the ends, all that an older run has, may be of
+    # few cases and contradict it.
+    falls = known[0] > known[-1] if slope is None else slope < 0
+    turns = "falls" if falls else "rises"
     return f"The share of {bad} answers {turns} as more of what was needed arrives ({how})."
 
 

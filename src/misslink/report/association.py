@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.documents import estimate_in, mapping_in
+from misslink.report.documents import count_in, estimate_in, mapping_in
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
 from misslink.report.wording import Shown, plural, shown
@@ -70,12 +70,12 @@ def headline(run: Run) -> Headline:
         )
     if part.value <= 0:
         words = "Unfaithful answers are no more frequent after a miss than after a hit"
-        return Headline("", "", words, (*_risks(link), *_hedges(part), *_wrong(link)))
+        return Headline("", "", words, (*_risks(link), *_hedges(part, link), *_wrong(link)))
     return Headline(
         number.value,
         number.interval,
         "of unfaithful answers go with a retrieval miss",
-        (*_risks(link), *_hedges(part), *_wrong(link)),
+        (*_risks(link), *_hedges(part, link), *_wrong(link)),
     )
 
 
@@ -134,7 +134,7 @@ def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str,
     return (said,)
 
 
-def _hedges(part: Estimate) -> tuple[str, ...]:
+def _hedges(part: Estimate, link: Mapping[str, JsonValue]) -> tuple[str, ...]:
     said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
     if part.value is not None and part.value > 0:
         said.append(
@@ -151,6 +151,9 @@ def _hedges(part: Estimate) -> tuple[str, ...]:
         said.append("The interval includes 0: these cases alone do not establish a link.")
     if part.n < _FEW:
         said.append(f"Only {plural(part.n, 'case')} could be used: take it as a hint.")
+    if uncertain := count_in(mapping_in(link.get("corrected")), "uncertain"):
+        more = plural(uncertain, "more case")
+        said.append(f"Left out: {more} whose verdict is too uncertain by the judge's known error.")
     return (" ".join(said),)
 
 

@@ -7,26 +7,48 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.documents import count_in, estimate_in, mapping_in, rows_in, text_in
+from misslink.report.documents import (
+    count_in,
+    estimate_in,
+    mapping_in,
+    number_in,
+    rows_in,
+    text_in,
+)
+from misslink.report.glossary import CHECKED
 from misslink.report.wording import Shown, decimal, percent, plain_number, shown
 from misslink.types import Estimate, Run
 
-__all__ = ["Check", "Checklist", "HoleRow", "Holes", "checklist", "holes"]
+__all__ = ["Check", "Checklist", "HoleRow", "Holes", "checklist", "holes", "judged"]
 
 # Estimates that are no share of anything are written as plain numbers.
-_SHARES = ("share", "recall", "precision", "hit", "rate", "split")
+_SHARES = ("share", "recall", "precision", "hit", "rate", "split", "lost")
 _DECIMALS = ("auroc", "cosine", "mrr", "ndcg")
+# By check: the numbers that its verdict rests on.
+_DECIDE = {
+    "chunk_quality": ("cut_within_a_sentence", "places_lost_to_duplicates"),
+    "embedding_quality": ("auroc",),
+    "recall": ("recall_in_context",),
+    "precision": ("auroc",),
+    "vocabulary": ("auroc",),
+    "boundaries": ("split",),
+}
 _MANY = 12  # holes that a reader takes in at a glance
 
 
 @dataclass(frozen=True)
 class Check:
-    """One question of the checklist; ``state`` is 'ok', 'not ok' or 'not measured'."""
+    """One question of the checklist.
+
+    ``state`` is 'ok', 'not ok', 'no verdict' or 'not measured'; ``why`` there is no verdict,
+    otherwise "".
+    """
 
     name: str
     question: str
     finding: str
     state: str
+    why: str
     numbers: tuple[tuple[str, str], ...]
 
 
@@ -102,16 +124,55 @@ def holes(run: Run) -> Holes | None:
     return Holes(rows, metrics)
 
 
-def _check(row: Mapping[str, JsonValue]) -> Check:
-    states = {True: "ok", False: "not ok"}
+def judged(row: Mapping[str, JsonValue]) -> tuple[str, str]:
+    """Whether a question of the checklist is answered well, and why there is no verdict.
+
+    Parameters
+    ----------
+    row : mapping
+        One of the checklist in ``summary.json``.
+
+    Returns
+    -------
+    pair of str
+        'ok', 'not ok', 'no verdict' (there are numbers, and they do not decide) or 'not measured'
+        (there are none); the reason of 'no verdict', otherwise "".
+
+    Examples
+    --------
+    >>> judged({"name": "recall", "numbers": {}, "ok": None})
+    ('not measured', '')
+    """
     ok = row.get("ok")
+    if isinstance(ok, bool):
+        return ("ok" if ok else "not ok"), ""
+    numbers = mapping_in(row.get("numbers"))
+    documents = {name: one for name, one in numbers.items() if isinstance(one, Mapping)}
+    estimates = {name: estimate_in(documents, name) for name in documents}
+    # Counts are there even where nothing was: 0 passages are no measurement.
+    if not any(one.value is not None for one in estimates.values()) and (
+        estimates or not any(number_in(numbers, name) is not None for name in numbers)
+    ):
+        return "not measured", ""
+    deciding = [estimates[one] for one in _DECIDE.get(text_in(row, "name"), ()) if one in estimates]
+    if not deciding:
+        return "no verdict", "the numbers do not decide it"
+    lacking = next((one for one in deciding if one.value is None), None)
+    if lacking is not None:
+        return "no verdict", lacking.reason or "what decides it was not measured"
+    return "no verdict", "the interval lies on both sides of the line between well and not well"
+
+
+def _check(row: Mapping[str, JsonValue]) -> Check:
+    state, why = judged(row)
     return Check(
         name=text_in(row, "name").replace("_", " "),
         question=text_in(row, "question"),
         finding=text_in(row, "finding"),
-        state=states[ok] if isinstance(ok, bool) else "not measured",
+        state=state,
+        why=why,
         numbers=tuple(
-            (name.replace("_", " "), _number(name, value))
+            (CHECKED.get(name) or name.replace("_", " "), _number(name, value))
             for name, value in mapping_in(row.get("numbers")).items()
         ),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 __all__ = [
     "ANSWERS",
     "CAUSES",
+    "CHECKED",
     "FAILURES",
     "INTERVENTIONS",
     "MEASURED",
@@ -32,7 +33,8 @@ class CauseWords:
 CAUSES: dict[str, CauseWords] = {
     "retrieval_miss": CauseWords(
         "Retrieval miss",
-        "A needed passage never reached the prompt, and the answer is unfaithful or wrong.",
+        "A needed passage never reached the prompt, and the answer is unfaithful or wrong, "
+        "or the app declined.",
         "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
         "change chunking or embeddings, or add keyword search. Not found at all: index it.",
     ),
@@ -139,6 +141,28 @@ MEASURED = {
     "pool": "passages ranked",
     "duplicates_in_context": "near-duplicates in the context",
 }
+# What the checklist counts; see misslink.linking.checklist.
+CHECKED = {
+    "auroc": "groups told apart (AUROC)",
+    "cut_within_a_sentence": "cut within a sentence",
+    "lower_quartile_characters": "a quarter has fewer characters than",
+    "median_characters": "characters in the median",
+    "median_cosine_known": "cosine to a needed passage, median",
+    "median_cosine_random": "cosine to a random passage, median",
+    "median_irrelevant": "score of irrelevant passages, median",
+    "median_relevant": "score of relevant passages, median",
+    "median_shared_found": "question's words in found passages, median",
+    "median_shared_missed": "question's words in missed passages, median",
+    "near_duplicates": "repeat another passage",
+    "not_indexed": "needed passages not in the index",
+    "passages": "passages looked at",
+    "places_lost_to_duplicates": "places in contexts lost to repetitions",
+    "precision": "relevant among the passages with a score",
+    "recall_at_depth": "needed passages within the depth asked",
+    "recall_in_context": "needed passages in the context",
+    "split": "evidence texts over two chunks",
+    "upper_quartile_characters": "a quarter has more characters than",
+}
 _TERMS: dict[str, dict[str, str]] = {
     "adjusted": {
         "adjusted": "Pooled over groups by the weights of Mantel and Haenszel: what is left of "
@@ -170,8 +194,8 @@ _TERMS: dict[str, dict[str, str]] = {
         "AUROC": "How well a score tells two groups apart: 1 always, 0.5 as a coin does.",
     },
     "replay": {
-        "confirmed": "Share of replayed cases whose answer turned from bad to good when only the "
-        "context was mended, and stayed bad when nothing was.",
+        "confirmed": "Share of replayed cases whose answer turned from bad to good, twice, when "
+        "only the context was mended, and stayed bad when nothing was.",
         "flaky": "Share of cases whose answer turns when it is written again from the same "
         "passages.",
         "causal attributable fraction": "Share of bad answers (unfaithful, or wrong by the "

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 
 from misslink.report.glossary import FAILURES, MEASURED, SUBTYPES
 from misslink.report.wording import Shown, decimal, percent, plain_number, plural, shown
-from misslink.types import Missed, Rival, Run, Subtype
+from misslink.types import Link, Missed, Rival, Run, Subtype
 
-__all__ = ["MissDetail", "RivalRow", "SubtypeRow", "distance_words", "miss_details", "subtype_rows"]
+__all__ = [
+    "MissDetail",
+    "RivalRow",
+    "SubtypeRow",
+    "distance_words",
+    "miss_details",
+    "misses",
+    "subtype_rows",
+]
 
 _UNKNOWN = "not known"
 _SHARES = ("cosine_percentile", "shared_stems", "shared_stems_percentile")
@@ -53,8 +61,23 @@ class SubtypeRow:
     first_case: int
 
 
+def misses(links: Iterable[Link]) -> tuple[tuple[Link, Missed], ...]:
+    """Every missed passage of every case, once, also where two evidences of the case need it.
+
+    Of several entries the first with a subtype stands for the passage: to bring it back is one
+    repair. Order is that of the links and of the entries in each.
+    """
+    found: dict[tuple[str, str], tuple[Link, Missed]] = {}
+    for link in links:
+        for one in link.missed:
+            key = link.case_id, one.passage_id
+            if key not in found or (found[key][1].subtype is None and one.subtype is not None):
+                found[key] = link, one
+    return tuple(found.values())
+
+
 def subtype_rows(run: Run) -> tuple[SubtypeRow, ...]:
-    """Missed passages by why they were missed, the most frequent first.
+    """Missed passages by why they were missed, the most frequent first, each once in a case.
 
     None where nothing was missed, or where no miss has a subtype (older runs and traces from a
     file without ranks).
@@ -63,9 +86,8 @@ def subtype_rows(run: Run) -> tuple[SubtypeRow, ...]:
     from misslink.stats import proportion
 
     found: dict[Subtype | None, list[tuple[str, Missed]]] = {}
-    for link in run.links:
-        for one in link.missed:
-            found.setdefault(one.subtype, []).append((link.case_id, one))
+    for link, one in misses(run.links):
+        found.setdefault(one.subtype, []).append((link.case_id, one))
     if not found.keys() - {None}:
         return ()
     causes = {link.case_id: link.cause for link in run.links}

@@ -33,8 +33,12 @@ NO_DIFFERENCE = "no detectable difference"
 
 @dataclass(frozen=True)
 class Change:
-    """One metric, today and under an option; ``verdict`` says who is better, ``p`` why."""
+    """One metric, today and under an option; ``verdict`` says who is better, ``p`` why.
 
+    ``at`` is the cut-off under the option where it is another than today's; else "".
+    """
+
+    at: str
     today: Shown
     option: Shown
     difference: Shown
@@ -62,6 +66,7 @@ class WhatIf:
 
     facts: str
     metric: str
+    heading: str
     options: tuple[OptionRow, ...]
     error: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -78,6 +83,7 @@ def whatif(run: Run) -> WhatIf | None:
     return WhatIf(
         facts=_facts(document),
         metric=metric,
+        heading=_heading(document, metric),
         options=tuple(_option(row, today, metric) for row in rows),
         error=_error(mapping_in(document.get("forecast_error"))),
         notes=(
@@ -97,6 +103,14 @@ def _facts(document: Mapping[str, JsonValue]) -> str:
     return f"Searched were the same {plural(size, 'passage')} with the same questions."
 
 
+def _heading(document: Mapping[str, JsonValue], metric: str) -> str:
+    """What the main metric is of; "" where the run's k is not the width of its context."""
+    passages = count_in(document, "context_passages")
+    if not passages or metric != f"recall@{passages}":
+        return ""
+    return f"Recall in the context (today {plural(passages, 'passage')})"
+
+
 def _option(row: Mapping[str, JsonValue], today: Mapping[str, JsonValue], metric: str) -> OptionRow:
     changes = {
         name: _change(name, mapping_in(found), today)
@@ -113,12 +127,16 @@ def _option(row: Mapping[str, JsonValue], today: Mapping[str, JsonValue], metric
             shown("context_tokens", estimate_in(tokens, "b")),
         ),
         avoided=shown("unfaithful_avoided", estimate_in(row, "unfaithful_avoided")),
-        moved=(
-            f"{plural(count_in(row, 'misses_mended'), 'miss', 'misses')} mended, "
-            f"{count_in(row, 'new_misses'):,} new"
-        ),
+        moved=_moved(row),
         finding=text_in(row, "finding"),
     )
+
+
+def _moved(row: Mapping[str, JsonValue]) -> str:
+    if row.get("misses_mended") is None or row.get("new_misses") is None:
+        return "misses mended: not known"
+    mended, made = count_in(row, "misses_mended"), count_in(row, "new_misses")
+    return f"{plural(mended, 'miss', 'misses')} mended, {made:,} new"
 
 
 def _change(name: str, found: Mapping[str, JsonValue], today: Mapping[str, JsonValue]) -> Change:
@@ -130,8 +148,13 @@ def _change(name: str, found: Mapping[str, JsonValue], today: Mapping[str, JsonV
         verdict = "worse"
     else:
         verdict = NO_DIFFERENCE if p_holm is not None else "not tested"
+    at = count_in(found, "at")
+    other = at and name.partition("@")[2] != str(at)
+    # Of fewer cases than the run has, today's value is that of the same cases.
+    paired = estimate_in(found, "a") if "a" in found else estimate_in(today, name)
     return Change(
-        today=shown(name, estimate_in(today, name)),
+        at=f"at {at} under the option" if other else "",
+        today=shown(name, paired),
         option=shown(name, estimate_in(found, "b")),
         difference=shown_difference(name, estimate_in(found, "difference")),
         verdict=verdict,

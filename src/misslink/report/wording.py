@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from misslink.stats import written
 from misslink.types import Estimate
 
 __all__ = [
@@ -153,7 +154,7 @@ def percent(value: float) -> str:
         return "<1 %"
     if 99.5 <= whole < 100:  # noqa: PLR2004 -- would round to 100
         return ">99 %"
-    return f"{_signed(f'{whole:.0f}')} %"
+    return f"{written.whole_points(value)} %"
 
 
 def decimal(value: float, digits: int = 2) -> str:
@@ -174,11 +175,7 @@ def p_value(p: float | None) -> str:
     >>> p_value(0.0132), p_value(0.00004), p_value(0.21), p_value(None)
     ('p = 0.013', 'p < 0.001', 'p = 0.21', '')
     """
-    if p is None:
-        return ""
-    if p < 0.001:  # noqa: PLR2004 -- the least that is written
-        return "p < 0.001"
-    return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"  # noqa: PLR2004 -- two digits that count
+    return "" if p is None else written.p_value(p)
 
 
 def plain_number(value: float) -> str:
@@ -227,18 +224,8 @@ def _signed(digits: str) -> str:
     return digits.replace("-", _MINUS)
 
 
-def _bare_points(value: float) -> str:
-    return _signed(f"{100 * value:.0f}")
-
-
 def _bare_percent(value: float) -> str:
     return percent(value).removesuffix(" %")
-
-
-def _named_points(value: float) -> str:
-    whole = _bare_points(value)
-    plus = "" if whole.startswith(_MINUS) or whole == "0" else "+"
-    return f"{plus}{whole} points"
 
 
 def _times(value: float) -> str:
@@ -263,7 +250,7 @@ _DRAWN = ("share", "decimal", "points", "gain")  # units whose axis has two ends
 _WRITERS: dict[str, tuple[Callable[[float], str], Callable[[float], str]]] = {
     "share": (percent, _bare_percent),
     "decimal": (decimal, decimal),
-    "points": (_named_points, _bare_points),
+    "points": (written.named_points, written.whole_points),
     "ratio": (_times, _bare_times),
     "gain": (_gain, decimal),
     "count": (_bare_count, _bare_count),

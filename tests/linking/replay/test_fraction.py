@@ -12,7 +12,9 @@ MENDED, KEPT_BAD, SPOILT, KEPT_GOOD = (True, False), (True, True), (False, True)
 
 def test_each_kind_of_miss_is_weighted_back_to_the_run():
     # Half of the 20 bad misses mended, a quarter of the 40 good ones spoilt: 10 - 10 avoided.
-    found = causal_fraction((20, 40, 10, 30), [MENDED, KEPT_BAD], [SPOILT] + [KEPT_GOOD] * 3)
+    found = causal_fraction(
+        (20, 40, 10, 30), [MENDED, KEPT_BAD] * 2, ([SPOILT] + [KEPT_GOOD] * 3) * 2
+    )
     assert found.value == pytest.approx(0.0)
     # 15 - 4 avoided of 20 + 0 + 10 that are bad.
     pairs = [MENDED] * 3 + [KEPT_BAD], [SPOILT] + [KEPT_GOOD] * 9
@@ -20,7 +22,7 @@ def test_each_kind_of_miss_is_weighted_back_to_the_run():
 
 
 def test_what_flips_by_itself_is_not_put_down_to_the_passage():
-    flaky_both = [KEPT_GOOD, KEPT_BAD, MENDED, SPOILT]  # bad every other time, either way
+    flaky_both = [KEPT_GOOD, KEPT_BAD, MENDED, SPOILT] * 2  # bad every other time, either way
     assert causal_fraction((10, 10, 5, 20), flaky_both, flaky_both).value == pytest.approx(0.0)
 
 
@@ -52,6 +54,8 @@ def test_the_interval_is_seeded_and_shrinks_with_cases():
         ((3, 0, 3, 4), ([], []), "none of the 3 misses with a bad answer"),
         ((3, 2, 3, 4), ([MENDED], []), "none of the 2 misses with a good answer"),
         ((0, 2, 0, 4), ([], [KEPT_GOOD]), "no bad answer"),
+        ((5, 4, 3, 4), ([MENDED] * 5, [KEPT_GOOD] * 4), "9 misses were replayed, and below 10"),
+        ((1, 0, 3, 4), ([MENDED], []), "1 miss was replayed, and below 10"),
     ],
 )
 def test_what_cannot_be_told_says_why(table, pairs, reason):

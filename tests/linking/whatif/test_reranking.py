@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -93,3 +94,19 @@ def test_a_cross_encoder_orders_by_its_own_scores(cross_encoder):
 def test_a_model_that_is_nowhere_is_told_in_one_sentence(tmp_path):
     with pytest.raises(InputError, match="no cross-encoder could be loaded from"):
         open_reranker(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.usefixtures("own")
+def test_a_long_message_is_cut_at_a_word(tmp_path):
+    long = COMPRESSOR.replace("the server is gone", "servers " * 60)
+    (tmp_path / "mine.py").write_text(long, encoding="utf-8")
+    with pytest.raises(InputError, match=r"failed: RuntimeError: (servers )+\.\.\.$"):
+        order("mine.py:failing")
+
+
+@pytest.mark.slow
+def test_the_hubs_own_messages_stay_out_of_the_way(tmp_path, caplog):
+    with pytest.raises(InputError):
+        open_reranker("nobody/has-this-model")
+    assert not caplog.records
+    assert logging.getLogger("huggingface_hub").level != logging.CRITICAL

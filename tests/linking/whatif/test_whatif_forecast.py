@@ -5,22 +5,21 @@ import asyncio
 import numpy as np
 import pytest
 from scipy.stats import betabinom
-from town import run_of
+from town import link, run_of
 
 from misslink.linking.whatif.forecast import (
     Change,
+    Pairs,
     Table,
     avoided,
     changes,
-    confirmed_share,
     risk_after,
 )
 from misslink.linking.whatif.options import MorePassages
 from misslink.linking.whatif.today import Today
-from misslink.types import Estimate
 
 TABLE = Table(miss_bad=6, miss_good=4, hit_bad=2, hit_good=18)  # risks 0.6 and 0.1
-SHARE = Estimate(value=0.75, low=0.5, high=0.9, n=20, method="wilson")
+PAIRS = Pairs(bad=(5, 20), good=(2, 10))  # 0.25 stay unfaithful, 0.2 become it
 
 
 def changed(*, mended=(), spoilt=()):
@@ -76,20 +75,37 @@ def test_without_misses_or_hits_there_is_no_forecast(table, reason):
     assert reason in found.reason
 
 
-def test_a_replay_says_which_share_is_mended():
-    found = avoided(TABLE, changed(mended=[True] * 8 + [False] * 5), confirmed=SHARE)
-    assert found.value == pytest.approx(8 * 0.75)
-    mended = betabinom(8, 15.75, 5.75)
-    assert (found.low, found.high) == (mended.ppf(0.025), mended.ppf(0.975))
-    lost = avoided(TABLE, changed(spoilt=[False, True]), confirmed=SHARE)
-    assert lost.value == pytest.approx(-0.75 * 0.6)
+def test_a_replay_says_what_becomes_of_either_kind_of_answer():
+    found = avoided(TABLE, changed(mended=[True] * 8 + [False] * 5), pairs=PAIRS)
+    assert found.value == pytest.approx(8 - 8 * 0.25 - 5 * 0.2)
+    assert found.low < found.value < found.high
+    only_bad = avoided(TABLE, changed(mended=[True] * 8), pairs=PAIRS)
+    still = betabinom(8, 5.75, 15.75)
+    assert (only_bad.low, only_bad.high) == (8 - still.ppf(0.975), 8 - still.ppf(0.025))
 
 
-@pytest.mark.parametrize("confirmed", [None, SHARE])
-def test_the_forecast_is_the_sum_of_what_each_case_is_held_to(confirmed):
+def test_a_hit_that_is_lost_has_the_pairs_read_the_other_way():
+    """By Bayes' rule; the risk of the run's misses is 0.6."""
+    with_passage = 0.6 * 0.25 + 0.4 * 0.2
+    assert risk_after(TABLE, Change(0, mended=False, bad=True), PAIRS) == pytest.approx(
+        0.6 * 0.25 / with_passage
+    )
+    assert risk_after(TABLE, Change(0, mended=False, bad=False), PAIRS) == pytest.approx(
+        0.6 * 0.75 / (1 - with_passage)
+    )
+
+
+def test_a_lost_hit_that_no_replayed_miss_ended_as_has_the_risk_of_the_misses():
+    never = Pairs(bad=(0, 12), good=(0, 12))
+    assert risk_after(TABLE, Change(0, mended=False, bad=True), never) == 0.6
+    assert avoided(TABLE, changed(spoilt=[True]), pairs=never).value == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("pairs", [None, PAIRS])
+def test_the_forecast_is_the_sum_of_what_each_case_is_held_to(pairs):
     rows = changed(mended=[True, True, False], spoilt=[True, False])
-    each = sum(one.bad - risk_after(TABLE, one, confirmed) for one in rows)
-    assert avoided(TABLE, rows, confirmed=confirmed).value == pytest.approx(each)
+    each = sum(one.bad - risk_after(TABLE, one, pairs) for one in rows)
+    assert avoided(TABLE, rows, pairs=pairs).value == pytest.approx(each)
 
 
 def test_the_same_seed_gives_the_same_interval():
@@ -97,12 +113,36 @@ def test_the_same_seed_gives_the_same_interval():
     assert avoided(TABLE, rows, seed=3) == avoided(TABLE, rows, seed=3)
 
 
-def test_the_confirmed_share_is_read_from_the_replay():
-    document = {"causes": {"retrieval_miss": {"replayed": 20, "confirmed": SHARE.model_dump()}}}
-    assert confirmed_share(document) == SHARE
-    missing = Estimate.missing("none was replayed").model_dump()
-    for other in (None, {}, {"causes": {"retrieval_miss": {"confirmed": missing}}}):
-        assert confirmed_share(other) is None
+def replayed(case_id, observed, first):
+    return {"case_id": case_id, "outcomes": {"observed": observed, "first": first}}
+
+
+def test_pairs_are_of_full_misses_and_of_unfaithful_answers_alone():
+    links = [link(n, "miss") for n in range(8)] + [link(8, "partial"), link(9, "hit")]
+    document = {
+        "cases": [
+            replayed("c0", "unfaithful", "good"),
+            replayed("c1", "unfaithful", "unfaithful"),
+            replayed("c2", "declined", "good"),  # mended, and never unfaithful
+            replayed("c3", "wrong", "unfaithful"),
+            replayed("c4", "good", "wrong"),
+            replayed("c5", "unfaithful", "undecided"),
+            {"case_id": "c6", "outcomes": {"observed": "unfaithful"}},
+            replayed("c8", "unfaithful", "good"),
+            replayed("c9", "unfaithful", "good"),
+        ]
+    }
+    found = Pairs.of(document, links)
+    assert found == Pairs(bad=(1, 2), good=(1, 3))
+    assert not found.enough
+    assert Pairs.of(None, links) == Pairs.of({}, links) == Pairs((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "enough"), [(10, 10, True), (9, 50, False), (50, 9, False)]
+)
+def test_ten_pairs_of_each_kind_are_enough(bad, good, enough):
+    assert Pairs((1, bad), (1, good)).enough is enough
 
 
 def test_a_larger_k_changes_the_cases_between():

@@ -22,7 +22,8 @@ __all__ = ["Replays", "document"]
 class Replays:
     """A run, how its answers turned out, and the records of the replayed cases.
 
-    ``otherwise`` says what tells the judging of the replay from that of the run, if anything.
+    ``otherwise`` says what tells the judging of the replay from that of the run, if anything;
+    ``kept`` counts the records that come from earlier replays alone.
     """
 
     run: Run
@@ -33,13 +34,14 @@ class Replays:
     seed: int
     otherwise: str | None
     app: str | None
+    kept: int
 
 
 def document(replays: Replays) -> dict[str, Any]:
     """Return what ``replay.json`` holds.
 
-    Every share is over the replayed cases of its cause: flaky ones count as not confirmed and as
-    not turned good, and are counted apart.
+    Every share is over the replayed cases of its cause: flaky ones and those whose answer stayed
+    the same count as not confirmed and as not turned good, and are counted apart.
     """
     run = replays.run
     usable = [record for record in replays.records if record.skipped is None]
@@ -53,6 +55,7 @@ def document(replays: Replays) -> dict[str, Any]:
         "app": shown_path(replays.app) if replays.app else run.manifest.get("app"),
         "judge": replays.again.judge.name,
         "sample": replays.sample,
+        "cases_kept": replays.kept,
         "seed": replays.seed,
         "causes": {
             cause: _of_cause(cause, names, replays, usable)
@@ -80,13 +83,15 @@ def _of_cause(
     interventions = {}
     for name in names:
         # A flaky one was not tried further, or proves nothing where it was.
-        known = [r for r in mine if r.flaky or (name in r.found and r.found[name].bad is not None)]
-        turned = sum(not r.flaky and r.found[name].bad is False for r in known)
-        interventions[name] = _share(turned, len(known))
+        turned = [False if one.flaky else one.mended(name) for one in mine]
+        known = [one for one in turned if one is not None]
+        interventions[name] = _share(sum(known), len(known))
     return {
         "cases": sum(link.cause == cause for link in replays.run.links),
+        "contributing": sum(one.cause != cause for one in mine),
         "replayed": len(mine),
         "flaky": sum(bool(record.flaky) for record in mine),
+        "same_answer": sum(record.same_answer for record in mine),
         "confirmed": _share(sum(bool(record.confirmed) for record in mine), len(mine)),
         "interventions": interventions,
     }
@@ -114,7 +119,10 @@ def _causal(
     replays: Replays, usable: Sequence[Record], table: tuple[int, int, int, int]
 ) -> Estimate:
     if replays.otherwise is not None:
-        return Estimate.missing(f"{replays.otherwise}; the two cannot be counted together")
+        return Estimate.missing(
+            f"{replays.otherwise}; the two cannot be counted together: evaluate the run again, "
+            "then replay"
+        )
     pairs: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
     for record in usable:
         pair = record.pair()

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["causal_fraction", "causal_limits"]
+__all__ = ["LEAST_REPLAYED", "causal_fraction", "causal_limits"]
 
 _DRAWS = 20_000
+# Replayed misses below which there is no fraction. With 10 of a run of 100 cases of which 30 are
+# misses the interval is 63 points wide; with 6 it is 83, with 4 115 and with 2 178, wider than all
+# that the fraction could say (medians of 120 runs simulated as in test_fraction.py).
+LEAST_REPLAYED = 10
 _METHOD = "replay, dirichlet"
 _TABLE_PRIOR = 0.75  # as misslink.stats.attributable, whose table this is
 # Cases added to the outcomes of the pairs (both bad, only unchanged, only with the passage,
@@ -45,7 +49,8 @@ def causal_fraction(
         Cases of the run: miss and bad, miss and good, hit and bad, hit and good.
     bad_pairs, good_pairs : sequence of (bool, bool)
         Of replayed misses whose answer was bad, or good: whether it was bad when rerun unchanged,
-        and whether it was with the missed passage first.
+        and whether it was with the missed passage first. An answer that is the same by the letter
+        is no other for being seen beside its evidence: of such a pair both count as the first.
     seed : int
         Of the drawn tables.
     level : float
@@ -55,7 +60,8 @@ def causal_fraction(
     -------
     Estimate
         With the replayed misses as n. Missing where there is nothing to replay, nothing of a kind
-        of miss was replayed that the run holds, or no answer was bad.
+        of miss was replayed that the run holds, no answer was bad, or fewer than
+        ``LEAST_REPLAYED`` misses were replayed.
 
     Raises
     ------
@@ -105,6 +111,13 @@ def causal_fraction(
             bad += share * sum(unchanged for unchanged, _ in pairs)
     if not bad:
         return Estimate.missing("no bad answer to attribute", n=n, method=_METHOD)
+    if n < LEAST_REPLAYED:
+        replayed = "miss was" if n == 1 else "misses were"
+        reason = (
+            f"{n} {replayed} replayed, and below {LEAST_REPLAYED} the fraction says nothing; "
+            "replay with a larger --sample, or evaluate more cases"
+        )
+        return Estimate.missing(reason, n=n, method=_METHOD)
     value = avoided / bad
     low, high = causal_limits(
         table,

@@ -51,7 +51,14 @@ def known_passages(traces: Iterable[Trace]) -> dict[str, Passage]:
     return known
 
 
-def plan(case: Case, trace: Trace, link: Link, k: int, known: Mapping[str, Passage]) -> Plan | str:
+def plan(
+    case: Case,
+    trace: Trace,
+    link: Link,
+    k: int,
+    known: Mapping[str, Passage],
+    cause: str | None = None,
+) -> Plan | str:
     """Return what to replay of a case, or the reason why it cannot be.
 
     A case whose cause is ``ignored_context`` gets the relevant passages of its context moved to
@@ -67,6 +74,8 @@ def plan(case: Case, trace: Trace, link: Link, k: int, known: Mapping[str, Passa
         How many passages count as context where the prompt was not seen.
     known : mapping of str to Passage
         Where else the text of a passage may be found.
+    cause : str or None
+        One that contributes to the case, in place of its primary one.
     """
     if trace.unmeasured is not None:
         return f"what was retrieved is not known: {trace.unmeasured}"
@@ -77,7 +86,7 @@ def plan(case: Case, trace: Trace, link: Link, k: int, known: Mapping[str, Passa
     if blank is not None:
         return f"the retrieved passage '{blank}' has no text to hand out"
     trace = trace.model_copy(update={"retrieved": tuple(retrieved)})
-    make = {"ignored_context": _gold_forward, "distracted": _without_noise}.get(link.cause)
+    make = {"ignored_context": _gold_forward, "distracted": _without_noise}.get(cause or link.cause)
     made = make(case, trace, k) if make else _missed_added(trace, link.missed, k, known)
     if isinstance(made, str):
         return made

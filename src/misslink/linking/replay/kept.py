@@ -1,23 +1,27 @@
-"""What an app generated in replays, on disk as it comes, so that it is never asked twice."""
+"""What an app generated in replays and what was said of it, on disk as it comes."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
 from misslink.errors import InputError
-from misslink.types import Trace
+from misslink.types import Trace, Verdict
 
 __all__ = ["Kept"]
 
 
 class Kept:
-    """The generations of replays, by key, in a file of JSON lines that is only added to.
+    """The generations of replays and their verdicts, by key, in a file that is only added to.
+
+    The verdicts are kept beside the ledger, which may be another one or none in the next replay:
+    what is counted already must not cost anything to count again.
 
     The file is this process's until `close`: two replays of one run would each pay for the same
     generations.
@@ -36,6 +40,7 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._traces: dict[str, Trace] = {}
+        self._verdicts: dict[str, tuple[Verdict, ...]] = {}
         self._file: BinaryIO | None = None
         if path is None:
             return
@@ -53,7 +58,11 @@ class Kept:
             # Half a line, or one of another version: the app is asked again.
             with contextlib.suppress(ValueError, KeyError, TypeError, ValidationError):
                 data = json.loads(line)
-                self._traces[data["key"]] = Trace.model_validate(data["trace"])
+                if "verdicts" in data:
+                    said = tuple(Verdict.model_validate(one) for one in data["verdicts"])
+                    self._verdicts[data["key"]] = said
+                else:
+                    self._traces[data["key"]] = Trace.model_validate(data["trace"])
 
     def get(self, key: str) -> Trace | None:
         """The trace kept under `key`; None where there is none."""
@@ -68,18 +77,22 @@ class Kept:
             The disk is full, or the file can no longer be written.
         """
         self._traces[key] = trace
+        told = {"case_id": trace.case_id, "intervention": intervention}
+        self._write({"key": key, **told, "trace": trace.model_dump(mode="json")})
+
+    def verdicts(self, key: str) -> tuple[Verdict, ...] | None:
+        """The verdicts kept under `key`; None where there are none."""
+        return self._verdicts.get(key)
+
+    def put_verdicts(self, key: str, verdicts: Sequence[Verdict]) -> None:
+        """Keep what was said of an answer; raises as `put`."""
+        self._verdicts[key] = tuple(verdicts)
+        self._write({"key": key, "verdicts": [one.model_dump(mode="json") for one in verdicts]})
+
+    def _write(self, data: Mapping[str, Any]) -> None:
         if self.path is None or self._file is None:
             return
-        line = json.dumps(
-            {
-                "key": key,
-                "case_id": trace.case_id,
-                "intervention": intervention,
-                "trace": trace.model_dump(mode="json"),
-            },
-            ensure_ascii=False,
-        )
-        rest = memoryview(line.encode() + b"\n")
+        rest = memoryview(json.dumps(data, ensure_ascii=False).encode() + b"\n")
         try:
             if not os.fstat(self._file.fileno()).st_nlink:
                 raise _unwritable(self.path, "it was removed")

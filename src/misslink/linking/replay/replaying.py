@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from misslink.errors import AppUnreachableError, InputError
 from misslink.judging.protocol import Judge
 from misslink.linking.replay.document import Replays, document
-from misslink.linking.replay.interventions import Plan, known_passages, plan
+from misslink.linking.replay.drawing import Chosen, draw_cases
+from misslink.linking.replay.interventions import Plan
 from misslink.linking.replay.outcomes import FAILED, Outcome, outcome_of
-from misslink.linking.replay.records import GOOD_MISS, REPLAYED, Record
-from misslink.linking.replay.rerun import NOT_ASKED, Rerunner, rerunner
+from misslink.linking.replay.records import CONFIRMING, GOOD_MISS, Record
+from misslink.linking.replay.rerun import NOT_ASKED, NotKeptError, Rerunner, rerunner
 from misslink.linking.replay.terms import judged_otherwise
 from misslink.prompting import BUILT_IN, Prompts
-from misslink.types import Case, Link, Run, Verdict
+from misslink.types import Link, Run, Verdict
 
 __all__ = ["Replayed", "replay"]
 
@@ -64,8 +65,13 @@ async def replay(
 
     Of each cause at most `sample` cases are drawn: ``retrieval_miss``, ``ignored_context`` and
     ``distracted``, and misses whose answer was good. Each is first rerun with the passages that it
-    had. An answer that is then bad where it was good, or good where it was bad, is flaky. A cause
-    is confirmed where the answer is not flaky and turns from bad to good under the intervention.
+    had: an answer that then turns out otherwise, or is right where it was wrong, is flaky. What may
+    confirm the cause is generated twice, and an answer that is good once only is flaky as well. A
+    cause is confirmed where the answer is not flaky, turns from bad to good both times and is not
+    the same by the letter. `misslink.linking.replay.records.generations` counts what a case costs.
+
+    Cases of earlier replays of the run whose generations and verdicts are kept, by the same app,
+    code and judge, are counted too: they cost nothing, and no smaller replay takes them away.
 
     Parameters
     ----------
@@ -76,7 +82,7 @@ async def replay(
         Best the run's own: otherwise the run's answers are judged anew too, and there is no causal
         attributable fraction.
     sample : int
-        At least 1.
+        At least 1; of a smaller one each case is in a larger one of the same seed.
     k : int or None
         As of `Rerunner`; the run's own if None.
     id_key, input_key : str or None
@@ -121,19 +127,21 @@ async def replay(
     )
     otherwise = judged_otherwise(run, judge, prompts, repeats)
     observed = _observed(run, again)
-    drawn, skipped = _draw(run, observed, again.k, sample, seed)
+    drawn, others, skipped = draw_cases(run, observed, again.k, sample, seed)
+    before = observed if otherwise is None else {}
     try:
         records = await _all(
             drawn,
-            lambda group, chosen: _replayed(
-                group, chosen, again, observed[chosen.case.id] if otherwise is None else None
-            ),
+            lambda group, chosen: _replayed(group, chosen, again, before.get(chosen.case.id)),
             concurrency,
             tick,
         )
+        kept = await _kept(others, again, before)
     finally:
         again.close()
-    confirmed = {record.case_id for record in records if record.confirmed}
+    records += kept
+    # A cause that only contributes is not the one that the link names.
+    confirmed = {one.case_id for one in records if one.confirmed and one.group == one.cause}
     links = tuple(
         link.model_copy(update={"basis": "replayed" if link.case_id in confirmed else "observed"})
         for link in run.links
@@ -147,6 +155,7 @@ async def replay(
         seed=seed,
         otherwise=otherwise,
         app=app if isinstance(app, str) else None,
+        kept=len(kept),
     )
     return Replayed(document(found), links)
 
@@ -169,51 +178,36 @@ def _observed(run: Run, again: Rerunner) -> dict[str, Outcome]:
     }
 
 
-def _draw(
-    run: Run, observed: Mapping[str, Outcome], k: int, sample: int, seed: int
-) -> tuple[list[tuple[str, Plan]], list[Record]]:
-    """Draw the cases of each group among those that can be replayed, and say why others cannot."""
-    cases = {case.id: case for case in run.cases}
-    traces = {trace.case_id: trace for trace in run.traces}
-    known = known_passages(run.traces)
-    groups: dict[str, list[Plan]] = {name: [] for name in (*get_args(REPLAYED), GOOD_MISS)}
-    skipped = []
-    for link in run.links:
-        group = _group(link, cases[link.case_id], observed[link.case_id])
-        if group is None:
-            continue
-        chosen = plan(cases[link.case_id], traces[link.case_id], link, k, known)
-        if isinstance(chosen, str):
-            name = observed[link.case_id].name
-            skipped.append(Record(link.case_id, group, link.cause, {"observed": name}, chosen))
-        else:
-            groups[group].append(chosen)
-    drawn = []
-    for name, plans in groups.items():
-        # A generator for each group: what one holds does not change what is drawn of another.
-        draw = random.Random(f"{seed} {name}")  # noqa: S311 (no secret)
-        drawn += [(name, one) for one in draw.sample(plans, min(sample, len(plans)))]
-    return drawn, skipped
+async def _kept(
+    others: Sequence[Chosen], again: Rerunner, observed: Mapping[str, Outcome]
+) -> list[Record]:
+    """Cases that were not drawn this time and of which everything is known from another."""
+    records = []
+    for group, chosen in others:
+        with contextlib.suppress(NotKeptError):
+            before = observed.get(chosen.case.id)
+            records.append(await _replayed(group, chosen, again, before, only_kept=True))
+    return records
 
 
-def _group(link: Link, case: Case, observed: Outcome) -> str | None:
-    """The group that a case is drawn with; None where nothing is replayed of it."""
-    if link.cause in get_args(REPLAYED):
-        return link.cause
-    is_good_miss = link.retrieval == "miss" and observed.bad is False
-    return GOOD_MISS if is_good_miss and case.expects_answer is not False else None
+async def _replayed(
+    group: str, chosen: Plan, again: Rerunner, observed: Outcome | None, *, only_kept: bool = False
+) -> Record:
+    """Rerun a case unchanged, then under each intervention, twice under those that confirm.
 
-
-async def _replayed(group: str, chosen: Plan, again: Rerunner, observed: Outcome | None) -> Record:
-    """Rerun a case unchanged, then under each intervention."""
+    Raises
+    ------
+    NotKeptError
+        `only_kept`, and the app or the judge would have to be asked.
+    """
     case, link = chosen.case, chosen.link
 
     async def outcome(name: str, passages: Any, wanted: frozenset[str]) -> Outcome:
-        trace, verdicts = await again(case, passages, intervention=name)
+        trace, verdicts = await again(case, passages, intervention=name, only_kept=only_kept)
         return outcome_of(case, trace, verdicts, again.k, wanted, again.calibration)
 
     if observed is None:
-        verdicts = await again.judged(case, chosen.trace)
+        verdicts = await again.judged(case, chosen.trace, only_kept=only_kept)
         observed = outcome_of(case, chosen.trace, verdicts, again.k, calibration=again.calibration)
     unchanged = await outcome("unchanged", chosen.unchanged, frozenset())
     found = {"observed": observed, "unchanged": unchanged}
@@ -222,17 +216,23 @@ async def _replayed(group: str, chosen: Plan, again: Rerunner, observed: Outcome
     if observed.bad is None or unchanged.bad is None or observed.bad is not expected:
         why = observed.reason or unchanged.reason or f"this judge finds its answer {observed.name}"
         return replace(record, found=found).named(skipped=why)
-    flaky = observed.bad is not unchanged.bad
+    repeats: dict[str, Outcome] = {}
+    record = replace(record, found=found, repeats=repeats)
     for change in chosen.interventions:
+        flaky = record.why_flaky() is not None
         # Of a flaky miss the answer with the passage still counts against the one without.
         if (flaky or group == GOOD_MISS) and (change.name != "first" or link.retrieval != "miss"):
             continue
         found[change.name] = await outcome(change.name, change.passages, change.wanted)
-    return replace(record, found=found, flaky=flaky).named()
+        if change.name in CONFIRMING[group] and not flaky:
+            repeats[change.name] = await outcome(
+                f"{change.name}, again", change.passages, change.wanted
+            )
+    return record.named()
 
 
 async def _all(
-    drawn: Sequence[tuple[str, Plan]],
+    drawn: Sequence[Chosen],
     work: Callable[[str, Plan], Any],
     concurrency: int,
     tick: Tick,

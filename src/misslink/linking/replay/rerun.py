@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from misslink.capture import Watcher, load_app
-from misslink.errors import InputError
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.protocol import Judge
@@ -20,7 +17,7 @@ from misslink.prompting import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace, Verdict
 
-__all__ = ["CUT_OFF", "NOT_ASKED", "Rerunner", "rerunner"]
+__all__ = ["CUT_OFF", "NOT_ASKED", "NotKeptError", "Rerunner", "rerunner"]
 
 CUT_OFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
 NOT_ASKED = (
@@ -30,6 +27,10 @@ NOT_ASKED = (
 # What `misslink.linking.facts` reads; others would cost calls and change no outcome.
 _METRICS = ("faithfulness", "context_relevance", "abstention", "correctness")
 _FILE = "replays.jsonl"
+
+
+class NotKeptError(Exception):
+    """An answer, or what a judge says of it, is not kept, and nobody was to be asked."""
 
 
 class Rerunner:
@@ -93,9 +94,16 @@ class Rerunner:
         self._repeats = repeats
         self._kept = kept if work is not None else None
         self._work = content_hash([work, id_key, input_key])
+        read = [prompts.load(name).ref.sha256 for name in sorted(prompts.names())]
+        self._terms = content_hash([judge.name, dict(judge.identity), read, repeats, k])
 
     async def __call__(
-        self, case: Case, passages: Sequence[Passage], *, intervention: str = ""
+        self,
+        case: Case,
+        passages: Sequence[Passage],
+        *,
+        intervention: str = "",
+        only_kept: bool = False,
     ) -> tuple[Trace, Mapping[str, Verdict]]:
         """Let the app answer the case from `passages`, and judge the answer.
 
@@ -106,6 +114,8 @@ class Rerunner:
             What every search of the app finds, best first.
         intervention : str
             What tells two generations from the same passages apart.
+        only_kept : bool
+            Whether neither the app nor the judge may be asked.
 
         Returns
         -------
@@ -119,16 +129,31 @@ class Rerunner:
         ------
         JudgeUnreachableError
             Asking on is pointless; what the app has answered is kept.
+        NotKeptError
+            `only_kept`, and something is not.
         """
-        trace = await self._generate(case, passages, intervention)
+        trace = await self._generate(case, passages, intervention, only_kept=only_kept)
         if trace.unmeasured is not None or trace.answer is None:
             return trace, {}
-        return trace, await self.judged(case, trace)
+        return trace, await self.judged(case, trace, only_kept=only_kept)
 
-    async def judged(self, case: Case, trace: Trace) -> dict[str, Verdict]:
-        """The verdicts on a trace that decide its outcome, by metric."""
-        subject = Subject(case, trace, self.k, self._prompts)
-        found = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
+    async def judged(
+        self, case: Case, trace: Trace, *, only_kept: bool = False
+    ) -> dict[str, Verdict]:
+        """The verdicts on a trace that decide its outcome, by metric; raises as `__call__`."""
+        key = content_hash([self._terms, case, trace])
+        found = self._kept.verdicts(key) if self._kept and only_kept else None
+        if found is None:
+            if only_kept:
+                raise NotKeptError
+            subject = Subject(case, trace, self.k, self._prompts)
+            held_back = getattr(self.judge, "not_asked", 0)
+            found = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
+            # What failed, or was not asked for want of budget, may be had another time.
+            whole = held_back == getattr(self.judge, "not_asked", 0)
+            whole = whole and all(verdict.status != "failed" for verdict in found)
+            if self._kept and whole and self._kept.verdicts(key) is None:
+                self._kept.put_verdicts(key, found)
         return {verdict.metric: verdict for verdict in found}
 
     def close(self) -> None:
@@ -136,7 +161,9 @@ class Rerunner:
         if self._kept:
             self._kept.close()
 
-    async def _generate(self, case: Case, passages: Sequence[Passage], intervention: str) -> Trace:
+    async def _generate(
+        self, case: Case, passages: Sequence[Passage], intervention: str, *, only_kept: bool
+    ) -> Trace:
         from misslink.capture.injection import injected
 
         key = content_hash([self._work, case, intervention, list(passages)])
@@ -144,6 +171,8 @@ class Rerunner:
         if known is not None:
             self.reused += 1
             return known
+        if only_kept:
+            raise NotKeptError
         if getattr(self.judge, "not_asked", 0):
             spent = "the judge's budget or time is spent, so the app was not asked either"
             return Trace(case_id=case.id, unmeasured=spent)
@@ -205,22 +234,7 @@ def rerunner(
         input_key=input_key or (None if told["input_key"] is None else str(told["input_key"])),
         prompts=prompts,
         repeats=repeats,
-        calibration=_calibration(run),
+        calibration=Calibration.of_run(run),
         kept=Kept(folder / _FILE) if folder and spec else None,
         work=content_hash([spec, code_hash(spec)]) if spec else None,
     )
-
-
-def _calibration(run: Run) -> Calibration | None:
-    """What the run was linked with; None where it was not."""
-    known = run.manifest.get("calibration")
-    if known is None:
-        return None
-    try:
-        return TypeAdapter(Calibration).validate_python(known)
-    except ValidationError as invalid:
-        where = ".".join(map(str, invalid.errors()[0]["loc"]))
-        raise InputError(
-            f"the run's manifest.json has a calibration that cannot be read (at {where or 'all'}); "
-            "evaluate the app again"
-        ) from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from misslink.linking.whatif.forecast import Change
@@ -10,17 +12,59 @@ from misslink.linking.whatif.today import Today, Tried, tokens
 from misslink.retrieval import score
 from misslink.stats import mean
 from misslink.stats.paired import Paired, holm, paired_difference
-from misslink.stats.written import p_value, points
+from misslink.stats.written import p_value, points, whole_points
 from misslink.types import Case, Estimate, Trace
 
-__all__ = ["Compared", "finding", "measured_today", "metrics_of"]
+__all__ = [
+    "Compared",
+    "Unknown",
+    "context_tokens",
+    "counted",
+    "finding",
+    "measured_today",
+    "metrics_of",
+]
 
 _AT_CUTOFF = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
+_SIZE, _POWER = 0.05, 0.80  # those of `misslink.stats.paired.Paired.detectable`
 _NO_VALUE = "no case has relevant passages and a ranking"
 
 Scores = dict[str, dict[str, float | None]]
 Compared = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Cases of which an option cannot tell whether they would be misses, though today can.
+
+    Parameters
+    ----------
+    cases, of : int
+        How many they are, and of how many it is known today.
+    reasons : sequence of str
+        The most frequent first.
+    """
+
+    cases: int
+    of: int
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def among(cls, today: Today, tried: Tried) -> Unknown | None:
+        """Count them; None where there are none."""
+        was, now = today.misses(), tried.misses()
+        lost = [at for at, miss in enumerate(was) if miss is not None and now[at] is None]
+        if not lost:
+            return None
+        why = Counter(
+            tried.traces[at].unmeasured or "no passage it needs can be told" for at in lost
+        )
+        known = sum(miss is not None for miss in was)
+        return cls(len(lost), known, tuple(reason for reason, _ in why.most_common()))
+
+    def __str__(self) -> str:
+        return f"not known for {self.cases} of {self.of} cases: {'; '.join(self.reasons)}"
 
 
 def measured_today(today: Today, seed: int) -> tuple[Scores, dict[str, Estimate]]:
@@ -30,34 +74,39 @@ def measured_today(today: Today, seed: int) -> tuple[Scores, dict[str, Estimate]
 
 
 def metrics_of(today: Today, before: Scores, tried: Sequence[Tried], seed: int) -> list[Compared]:
-    """Every metric of every option: its mean, and the paired difference to today's.
+    """Every metric of every option: its mean, today's over the same cases, and their difference.
 
     The p-values of one metric are corrected over the options (Holm). A metric at k is taken at k
-    times as many passages as the option hands over more, under today's name.
+    times as many passages as the option hands over more, under today's name; ``at`` says where.
+    ``detectable`` is what the cases could show at the level that Holm leaves to this option.
     """
-    paired: list[dict[str, tuple[Estimate, Paired]]] = []
+    paired: list[dict[str, tuple[Estimate, Estimate, Paired]]] = []
     for option in tried:
         after = _scores(option.cases, option.traces, today.k, today.cutoff(option.width))
         row = {}
         for name, of in before.items():
-            values = [after[name][case.id] for case in today.cases]
-            difference = paired_difference(list(of.values()), values, seed=seed)
-            row[name] = _mean(values, seed), difference
+            a, b = list(of.values()), [after[name][case.id] for case in today.cases]
+            both = [pair for pair in zip(a, b, strict=True) if None not in pair]
+            then, now = (_mean([pair[side] for pair in both], seed) for side in (0, 1))
+            row[name] = then, now, paired_difference(a, b, seed=seed)
         paired.append(row)
-    corrected = {name: holm([row[name][1].p for row in paired]) for name in before}
+    corrected = {name: holm([row[name][2].p for row in paired]) for name in before}
     return [
         {
             name: {
+                "at": today.cutoff(option.width) if "@" in name else None,
+                "a": then.model_dump(),
                 "b": value.model_dump(),
                 "difference": found.difference.model_dump(),
                 "p": found.p,
-                "p_holm": corrected[name][at],
-                "detectable": found.detectable,
-                "winner": _winner(found, corrected[name][at]),
+                "p_holm": corrected[name][place],
+                "tests": _tests(corrected[name]),
+                "detectable": _detectable(found, corrected[name]),
+                "winner": _winner(found, corrected[name][place]),
             }
-            for name, (value, found) in row.items()
+            for name, (then, value, found) in row.items()
         }
-        for at, row in enumerate(paired)
+        for place, (option, row) in enumerate(zip(tried, paired, strict=True))
     ]
 
 
@@ -81,22 +130,24 @@ def context_tokens(today: Today, tried: Tried, seed: int) -> dict[str, Any]:
 
 
 def finding(
-    metric: str, compared: Mapping[str, Any], before: Estimate, saved: Estimate, bad: int
+    metric: str, compared: Mapping[str, Any], saved: Estimate, bad: int, unknown: Unknown | None
 ) -> str:
     """One sentence on an option: what changes of its metric, and what that would save."""
-    difference = Estimate.model_validate(compared["difference"])
-    after = Estimate.model_validate(compared["b"])
+    difference, before, after = (
+        Estimate.model_validate(compared[name]) for name in ("difference", "a", "b")
+    )
     if difference.value is None or before.value is None or after.value is None:
-        return f"{metric} was not measured: {difference.reason or after.reason}."
-    apart = points(difference)
+        return f"{metric} was not measured: {unknown or difference.reason or after.reason}."
+    apart = f"{points(difference)}{_chance(compared)}"
     if compared["winner"] is None:
-        return f"No detectable difference in {metric}: {apart}{_could(compared, difference.n)}."
+        said = f"No detectable difference in {metric}: {apart}{_could(compared, difference.n)}"
+        return f"{said}; {unknown}." if unknown else f"{said}."
     verb = "rises" if compared["winner"] == "option" else "falls"
     said = (
-        f"{metric} {verb} from {_percent(before.value)} to {_percent(after.value)} %, {apart}"
-        f" ({p_value(compared['p_holm'])} after Holm)"
+        f"{metric} {verb} from {whole_points(before.value)} to {whole_points(after.value)} %, "
+        f"{apart}"
     )
-    return f"{said}; {_saves(saved, bad)}."
+    return f"{said}; {unknown or _saves(saved, bad)}."
 
 
 def _saves(saved: Estimate, bad: int) -> str:
@@ -105,9 +156,11 @@ def _saves(saved: Estimate, bad: int) -> str:
         return f"what that saves is not known: {saved.reason}"
     low, high = round(saved.low), round(saved.high)
     if low > 0:
-        return f"about {saved.value:.1f} [{low}, {high}] fewer unfaithful answers, of {bad} now"
+        return (
+            f"about {_tenths(saved.value)} [{low}, {high}] fewer unfaithful answers, of {bad} now"
+        )
     if high < 0:
-        more = f"about {-saved.value:.1f} [{-high}, {-low}] more unfaithful answers"
+        more = f"about {_tenths(-saved.value)} [{-high}, {-low}] more unfaithful answers"
         return f"{more}, on top of the {bad} now"
     said = f"it may leave the unfaithful answers, {bad} now, as they are"
     if low == high:
@@ -157,12 +210,47 @@ def _winner(found: Paired, p_holm: float | None) -> str | None:
     return "option" if value > 0 else "today"
 
 
+def _tests(ps: Sequence[float | None]) -> int:
+    """How many options were tested."""
+    return sum(p is not None for p in ps)
+
+
+def _detectable(found: Paired, ps: Sequence[float | None]) -> float | None:
+    """The difference that these cases would show, at the level where Holm's procedure stopped."""
+    if found.detectable is None:
+        return None
+    from scipy.special import nctdtrinc, stdtrit
+
+    rejected = sum(p is not None and p < _SIGNIFICANT for p in ps)
+    level = _SIZE / max(1, _tests(ps) - rejected)
+    freedom = found.difference.n - 1
+
+    def shift(size: float) -> float:
+        return float(nctdtrinc(freedom, 1 - _POWER, stdtrit(freedom, 1 - size / 2)))
+
+    return found.detectable * shift(level) / shift(_SIZE)
+
+
+def _chance(compared: Mapping[str, Any]) -> str:
+    """The p-value alone, and corrected where several options were tested."""
+    p, corrected, tests = compared["p"], compared["p_holm"], compared["tests"]
+    if p is None or corrected is None:
+        return ""
+    if tests == 1:
+        return f" ({p_value(p)})"
+    after = p_value(corrected).removeprefix("p ").removeprefix("= ")
+    return f" ({p_value(p)} alone, {after} after Holm over {tests} options)"
+
+
 def _could(compared: Mapping[str, Any], n: int) -> str:
     cases = "1 case" if n == 1 else f"{n} cases"
     if compared["detectable"] is None:
         return f" over {cases}"
-    return f"; {cases} could show one of {_percent(compared['detectable'])} points at 80 % power"
+    level = "; " if compared["tests"] == 1 else "; at the corrected level "
+    seen = whole_points(compared["detectable"])
+    return f"{level}{cases} could show one of {seen} points at 80 % power"
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f}"
+def _tenths(count: float) -> str:
+    """A count of cases with one decimal, whole ones and 0 without."""
+    return f"{round(count, 1) + 0.0:g}"

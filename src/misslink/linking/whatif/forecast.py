@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.linking.whatif.today import Today, Tried
-from misslink.types import Estimate
+from misslink.stats import proportion
+from misslink.types import Estimate, Link
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Change", "Table", "avoided", "changes", "confirmed_share"]
+__all__ = ["FEWEST_PAIRS", "Change", "Pairs", "Table", "avoided", "changes", "risk_after"]
 
 _DRAWS = 20_000
 _PRIOR = 0.75  # cases added to each cell, as misslink.stats.attributable_fraction does
 _LEVEL = 0.95
+# Replayed misses of each kind below which a share is too rough to be better than the association:
+# of 10 the posterior's interval of a half is still 60 points wide.
+FEWEST_PAIRS = 10
+_TOLD = {"unfaithful": True, "good": False, "wrong": False, "declined": False}
 
 
 @dataclass(frozen=True)
@@ -84,15 +89,65 @@ class Table:
         return miss, hit
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Misses that were answered again with what they had missed.
+
+    Parameters
+    ----------
+    bad, good : pair of int
+        Of answers that are unfaithful today, and of all others (wrong ones and refusals too): how
+        many were unfaithful with the passage, and how many were replayed.
+    """
+
+    bad: tuple[int, int]
+    good: tuple[int, int]
+
+    @classmethod
+    def of(cls, replay: Mapping[str, Any] | None, links: Iterable[Link]) -> Pairs:
+        """Count the cases of a replay; only those of which no needed passage had arrived."""
+        missed = {link.case_id for link in links if link.retrieval == "miss"}
+        counts = {True: [0, 0], False: [0, 0]}
+        for case in (replay or {}).get("cases") or ():
+            outcomes = case.get("outcomes") or {}
+            today, first = (_TOLD.get(outcomes.get(name, "")) for name in ("observed", "first"))
+            if case.get("case_id") in missed and today is not None and first is not None:
+                counts[today][0] += first
+                counts[today][1] += 1
+        (bad, of_bad), (good, of_good) = counts[True], counts[False]
+        return cls((bad, of_bad), (good, of_good))
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are `FEWEST_PAIRS` of each kind."""
+        return min(self.bad[1], self.good[1]) >= FEWEST_PAIRS
+
+    @property
+    def shares(self) -> tuple[Estimate, Estimate]:
+        """P(unfaithful with the passage | unfaithful today) and the same where it is not."""
+        still, turned = (proportion(*counts) for counts in (self.bad, self.good))
+        return still, turned
+
+    def drawn(
+        self, generator: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both shares, drawn from their posteriors."""
+        still, turned = (
+            generator.beta(count + _PRIOR, n - count + _PRIOR, _DRAWS)
+            for count, n in (self.bad, self.good)
+        )
+        return still, turned
+
+
 def changes(today: Today, tried: Tried) -> tuple[Change, ...]:
     """The cases that an option turns from a miss into a hit, and from a hit into a miss.
 
     A needed passage that the retriever gives today and the app does not put into the prompt is no
     miss that another retriever mends.
     """
-    before = Tried(today.cases, today.traces, today.width).misses()
     found = []
-    for place, (link, was, now) in enumerate(zip(today.links, before, tried.misses(), strict=True)):
+    told = zip(today.links, today.misses(), tried.misses(), strict=True)
+    for place, (link, was, now) in enumerate(told):
         if was is None or now is None or was == now or was != (link.retrieval == "miss"):
             continue
         found.append(Change(place, mended=was, bad=_bad(link.answer)))
@@ -100,7 +155,7 @@ def changes(today: Today, tried: Tried) -> tuple[Change, ...]:
 
 
 def avoided(
-    table: Table, changed: Sequence[Change], *, confirmed: Estimate | None = None, seed: int = 0
+    table: Table, changed: Sequence[Change], *, pairs: Pairs | None = None, seed: int = 0
 ) -> Estimate:
     """Unfaithful answers that there would be fewer, of those of the run.
 
@@ -110,9 +165,8 @@ def avoided(
         Of the run.
     changed : sequence of Change
         Those without a judged answer do not count.
-    confirmed : Estimate or None
-        The share of unfaithful answers after a miss that a replay mended by handing over the
-        missed passage. None: association must do.
+    pairs : Pairs or None
+        What a replay found. None: association must do.
     seed : int
         Of the draws.
 
@@ -125,35 +179,29 @@ def avoided(
     Notes
     -----
     By association a case that becomes a hit has the risk of the run's hits, and one that becomes a
-    miss that of its misses, whatever its answer is today. With a confirmed share c, an unfaithful
-    answer is mended with probability c, a faithful one spoilt with c times the risk of the misses,
-    and no other changes. The interval holds the middle 95 % of 20,000 draws: of the risks (or the
-    share) from their posterior, with 0.75 cases added to each cell, and of the outcome of each case
-    that changes from the binomial distribution.
+    miss that of its misses, whatever its answer is today. With a replay a case that becomes a hit
+    has the share of replayed misses that were unfaithful with the passage, among those whose
+    answer is as its own today; a case that becomes a miss has the same pairs read the other way
+    (Bayes' rule, with the risk of the misses). The interval holds the middle 95 % of 20,000 draws:
+    of the risks and the shares from their posteriors, with 0.75 cases added to each cell, and of
+    the outcome of each case that changes from the binomial distribution.
     """
     import numpy as np
 
     judged = [one for one in changed if one.bad is not None]
-    method = "replayed share, binomial" if confirmed else "posterior risks, binomial"
+    method = "replayed pairs, binomial" if pairs else "posterior risks, binomial"
     if lacks := table.lacks:
         return Estimate.missing(lacks, n=table.n, method=method)
-    mended = [one.bad for one in judged if one.mended]
-    spoilt = [one.bad for one in judged if not one.mended]
     generator = np.random.default_rng(seed)
     at_miss, at_hit = table.drawn(generator)
-    risk_miss, risk_hit = table.risks
-    if confirmed is not None and confirmed.value is not None:
-        good_lost = spoilt.count(False)
-        n, share = confirmed.n, confirmed.value
-        shares = generator.beta(share * n + _PRIOR, (1 - share) * n + _PRIOR, _DRAWS)
-        value = share * sum(map(bool, mended)) - share * risk_miss * good_lost
-        drawn = generator.binomial(sum(map(bool, mended)), shares)
-        drawn = drawn - generator.binomial(good_lost, shares * at_miss)
-    else:
-        bad_now = sum(map(bool, [*mended, *spoilt]))
-        value = bad_now - risk_hit * len(mended) - risk_miss * len(spoilt)
-        drawn = bad_now - generator.binomial(len(mended), at_hit)
-        drawn = drawn - generator.binomial(len(spoilt), at_miss)
+    shares = pairs.drawn(generator) if pairs else None
+    drawn = np.full(_DRAWS, sum(bool(one.bad) for one in judged))
+    for mended in (True, False):
+        for bad in (True, False):
+            count = sum(one.mended is mended and one.bad is bad for one in judged)
+            risk = _risk(mended, bad, at_miss, at_hit, shares)
+            drawn = drawn - generator.binomial(count, risk)
+    value = float(sum(bool(one.bad) - risk_after(table, one, pairs) for one in judged))
     tails = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
     low, high = map(float, np.quantile(drawn, tails))
     return Estimate(
@@ -161,24 +209,33 @@ def avoided(
     )
 
 
-def risk_after(table: Table, change: Change, confirmed: Estimate | None) -> float:
+def risk_after(table: Table, change: Change, pairs: Pairs | None) -> float:
     """P(unfaithful) of a case under the option, as `avoided` takes it."""
-    risk_miss, risk_hit = table.risks
-    if confirmed is None or confirmed.value is None:
-        return risk_hit if change.mended else risk_miss
-    if change.mended:
-        return (1 - confirmed.value) if change.bad else 0.0
-    return 1.0 if change.bad else confirmed.value * risk_miss
+    shares = None
+    if pairs:
+        still, turned = (count / n for count, n in (pairs.bad, pairs.good))
+        shares = still, turned
+    return _risk(change.mended, bool(change.bad), *table.risks, shares)
 
 
-def confirmed_share(replay: dict[str, Any] | None) -> Estimate | None:
-    """The share of retrieval misses that a run's replay confirmed; None where there is none."""
-    causes = (replay or {}).get("causes")
-    found = causes.get("retrieval_miss") if isinstance(causes, dict) else None
-    share = found.get("confirmed") if isinstance(found, dict) else None
-    if not isinstance(share, dict) or share.get("value") is None:
-        return None
-    return Estimate.model_validate(share)
+_Risk = TypeVar("_Risk", float, "NDArray[np.float64]")
+
+
+def _risk(
+    mended: bool, bad: bool, at_miss: _Risk, at_hit: _Risk, shares: tuple[_Risk, _Risk] | None
+) -> _Risk:
+    """The risk of a case that changes, from numbers or from draws of them."""
+    if shares is None:
+        return at_hit if mended else at_miss
+    still, turned = shares  # unfaithful with the passage: of unfaithful answers, of the others
+    if mended:
+        return still if bad else turned
+    if not bad:
+        still, turned = 1 - still, 1 - turned
+    from_bad, from_good = at_miss * still, (1 - at_miss) * turned
+    both = from_bad + from_good
+    # No replayed miss ended as this hit is: nothing but the risk of misses is known of it.
+    return at_miss if isinstance(both, float) and not both else from_bad / both
 
 
 def _in(link: Any) -> bool:

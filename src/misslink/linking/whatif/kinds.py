@@ -179,14 +179,13 @@ KINDS: dict[str, Callable[[Ground], list[Option] | str]] = {
     "embedding": _embedding,
 }
 _WITHOUT_CORPUS = {"k"}
-_UNNAMED = {"rerank", "chunk", "embedding"}  # nothing is missing where nobody named one
+# What an option needs that nobody gave, by what it is called in the reason.
 _WAYS = {
-    "dense": "--app or --embedding",
-    "hybrid": "--app or --embedding",
-    "mmr": "--app or --embedding",
-    "rerank": "--reranker",
-    "chunk": "--chunk",
-    "embedding": "--embedding beside --app",
+    "no corpus is given": "give --corpus or --app",
+    "no embedding is known": "name one with --embedding, or the app with --app",
+    "no reranker is named": "name one with --reranker",
+    "no chunking is named": "name one with --chunk, as 600/0",
+    "no other embedding is named": "name one with --embedding beside --app",
 }
 
 
@@ -217,25 +216,17 @@ def options_of(
     made: list[Option] = []
     skipped: list[dict[str, str]] = []
     for name in names or KINDS:
-        if ground.corpus is None and name not in _WITHOUT_CORPUS:
-            found: list[Option] | str = "no corpus is given"
-            way = "--corpus or --app"
-        else:
-            found = KINDS[name](ground)
-            way = "" if _asked(ground, name) else _WAYS.get(name, "")
+        lacks_corpus = ground.corpus is None and name not in _WITHOUT_CORPUS
+        found = "no corpus is given" if lacks_corpus else KINDS[name](ground)
         if not isinstance(found, str):
             made += found
-        elif names:
-            raise InputError(f"option '{name}' cannot be tried: {found}{way and f' ({way})'}")
-        elif name not in _UNNAMED or _asked(ground, name):
-            skipped.append({"name": name, "reason": found})
+            continue
+        way = _WAYS.get(found)
+        reason = f"{found}; {way}" if way else found
+        if names:
+            raise InputError(f"option '{name}' cannot be tried: {reason}")
+        skipped.append({"name": name, "reason": reason})
     return made, skipped
-
-
-def _asked(ground: Ground, name: str) -> bool:
-    """Whether what the option tries was named."""
-    given = {"rerank": ground.reranker, "chunk": ground.chunking, "embedding": ground.other}
-    return given.get(name) is not None
 
 
 def _searched_by(ground: Ground) -> str:

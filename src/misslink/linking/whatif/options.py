@@ -57,7 +57,7 @@ class MorePassages:
             self._continued(case, trace, length, today.k)
             for case, trace in zip(today.cases, today.traces, strict=True)
         )
-        return Tried(today.cases, traces, self.width, texts=False)
+        return Tried(today.cases, traces, self.width)
 
     def _continued(self, case: Case, trace: Trace, length: int, k: int) -> Trace:
         if why_unmeasured(trace):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Protocol
 
 from misslink.errors import InputError, MissingExtraError
@@ -12,6 +15,8 @@ from misslink.importing import attribute_of, import_target, with_article
 from misslink.manifest import shown_path
 
 __all__ = ["Reranker", "open_reranker"]
+
+_EXCERPT = 200  # characters of a library's message that are shown
 
 
 class Reranker(Protocol):
@@ -33,7 +38,10 @@ class _CrossEncoder:
         pairs = [(question, text) for text in texts]
         if not pairs:
             return []
-        scores = await asyncio.to_thread(self._model.predict, pairs, show_progress_bar=False)
+        try:
+            scores = await asyncio.to_thread(self._model.predict, pairs, show_progress_bar=False)
+        except Exception as error:
+            raise _failed(self.name, error) from error
         return sorted(range(len(pairs)), key=lambda place: -float(scores[place]))
 
 
@@ -56,9 +64,7 @@ class _Compressor:
         try:
             back = await self._compressor.acompress_documents(given, question)
         except Exception as error:
-            raise InputError(
-                f"the reranker {self.name} failed: {type(error).__name__}: {error}"
-            ) from error
+            raise _failed(self.name, error) from error
         places = [document.metadata.get(self._KEY) for document in back]
         if None in places:
             raise InputError(
@@ -96,11 +102,44 @@ def open_reranker(spec: str) -> Reranker:
     except ImportError:
         raise MissingExtraError("sentence-transformers", "langchain") from None
     try:
-        model = CrossEncoder(spec, device="cpu")
+        with _hub_in_silence():
+            model = _loaded(CrossEncoder, spec)
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
         raise InputError(
-            f"no cross-encoder could be loaded from '{spec}' ({type(error).__name__}: {said}); "
+            f"no cross-encoder could be loaded from '{spec}' ({_said(error)}); "
             "name its folder, its name on the hub, or a compressor as file.py:name"
         ) from error
     return _CrossEncoder(shown_path(spec), model)
+
+
+def _loaded(kind: Any, spec: str) -> Any:
+    """What lies on this machine is taken without asking the hub."""
+    try:
+        return kind(spec, device="cpu", local_files_only=True)
+    except OSError:
+        if Path(spec).exists():
+            raise
+        return kind(spec, device="cpu")
+
+
+@contextmanager
+def _hub_in_silence() -> Iterator[None]:
+    """The hub's client tells every try that failed; here only the last failure counts."""
+    loggers = [logging.getLogger(name) for name in ("huggingface_hub", "transformers", "urllib3")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _failed(name: str, error: Exception) -> InputError:
+    return InputError(f"the reranker {name} failed: {_said(error)}")
+
+
+def _said(error: Exception) -> str:
+    """Kind and message in one line, cut at a word."""
+    return f"{type(error).__name__}: {shorten(str(error), _EXCERPT, placeholder=' ...')}"

@@ -58,6 +58,10 @@ class Today:
             listed=_usual((len(trace.retrieved) for trace in mine), k),
         )
 
+    def misses(self) -> tuple[bool | None, ...]:
+        """As of `Tried`, for what the run's own retriever gave."""
+        return Tried(self.cases, self.traces, self.width).misses()
+
     def cutoff(self, width: int) -> int:
         """The run's k, scaled to a context of `width` passages in place of today's."""
         return max(1, round(self.k * width / self.width))
@@ -75,14 +79,11 @@ class Tried:
         One a case, best first; ``unmeasured`` says why a case was not measured.
     width : int
         How many of the passages the answer would be written from.
-    texts : bool
-        Whether every passage's text is known, so that an app could be handed them.
     """
 
     cases: tuple[Case, ...]
     traces: tuple[Trace, ...]
     width: int
-    texts: bool = True
 
     def misses(self) -> tuple[bool | None, ...]:
         """Whether no needed passage is among the first `width`; None: none needed, or unknown."""

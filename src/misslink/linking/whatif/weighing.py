@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError
-from misslink.linking.pool import Pool
-from misslink.linking.whatif.checking import Rerun, check
+from misslink.linking.calibration import Calibration
+from misslink.linking.whatif.basis import Basis
+from misslink.linking.whatif.checking import Deeper, Rerun, check
 from misslink.linking.whatif.chunking import Chunking
 from misslink.linking.whatif.comparing import (
     Compared,
+    Unknown,
     context_tokens,
     counted,
     finding,
     measured_today,
     metrics_of,
 )
-from misslink.linking.whatif.forecast import Change, Table, avoided, changes, confirmed_share
+from misslink.linking.whatif.forecast import Change, Table, avoided, changes
+from misslink.linking.whatif.given import checked_corpus, texts_known
 from misslink.linking.whatif.kinds import Ground, options_of
 from misslink.linking.whatif.options import Option
 from misslink.linking.whatif.reranking import Reranker
@@ -32,17 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["whatif"]
 
-_ASSOCIATION = (
-    "The forecast takes it that a mended miss has the risk of today's hits: association, not cause."
-)
-_REPLAYED = (
-    "The forecast takes it that the share of misses that replay mended is mended here too: {share}."
-)
 _TRACES_ONLY = (
     "Without a corpus only a larger k was tried, from the ranks that the run knows; "
     "give --corpus or --app to try other searches."
 )
-_QUESTIONS = "The corpus is searched with the questions as the gold set has them."
 
 
 @dataclass(frozen=True)
@@ -54,11 +50,16 @@ class _Weighed:
     changed: tuple[Change, ...]
     metrics: Compared
     saved: Estimate
+    unknown: Unknown | None
 
-    def order(self, metric: str) -> tuple[bool, float, float]:
-        """Best first: by unfaithful answers avoided, then by the difference of `metric`."""
-        difference = self.metrics[metric]["difference"]["value"]
-        return self.saved.value is None, -(self.saved.value or 0.0), -(difference or 0.0)
+    def order(self, metric: str) -> tuple[int, float, float]:
+        """Best first: by who wins, then by what is saved for certain, then by the difference."""
+        compared = self.metrics[metric]
+        place = ("option", None, "today").index(compared["winner"])
+        low, high = self.saved.low, self.saved.high
+        certain = low is not None and high is not None and (low > 0 or high < 0)
+        saved = (self.saved.value or 0.0) if certain else 0.0
+        return place, -saved, -(compared["difference"]["value"] or 0.0)
 
 
 async def whatif(
@@ -72,6 +73,7 @@ async def whatif(
     widths: Sequence[int] = (),
     options: Sequence[str] | None = None,
     rerun: Rerun | None = None,
+    deeper: Deeper | None = None,
     sample: int = 0,
     seed: int = 0,
     tick: Callable[[str, int, int], object] = lambda *_: None,
@@ -96,6 +98,9 @@ async def whatif(
         Names of `misslink.linking.whatif.kinds.KINDS`. None: whatever can be tried.
     rerun : callable or None
         Takes a case and passages, generates and judges again; with it the forecast is checked.
+    deeper : callable or None
+        Takes a case and a number, and returns as many passages of the app's own ranking; with it
+        a larger k can be checked where the run knows only the ranks of what was missed.
     sample : int
         Affected cases of the best option that are checked at most.
     seed : int
@@ -111,37 +116,40 @@ async def whatif(
     Raises
     ------
     InputError
-        An option is unknown or cannot be tried, or the corpus is not the one the gold set names.
+        An option is unknown or was asked for and cannot be tried, all of them failed, or the
+        corpus is not the one the gold set names. Of several options one that fails is skipped.
     """
     if any(width < 1 for width in widths):
         raise InputError(f"k counts passages from 1, not {min(widths)}")
     today = Today.of(run)
-    notes: list[str] = []
-    passages = None
-    if corpus is None:
-        notes.append(_TRACES_ONLY)
-    else:
-        passages = _checked(today, corpus, notes)
+    passages, notes = None, [_TRACES_ONLY]
+    if corpus is not None:
+        passages, notes = checked_corpus(today, corpus)
     ground = Ground(today, passages, embedder, other, reranker, chunking, tuple(widths))
     made, skipped = options_of(ground, options)
-    tried = []
-    for done, option in enumerate(made):
-        tick("options", done, len(made))
-        tried.append(await option.tried(today))
-    tick("options", len(made), len(made))
-    table, confirmed = Table.of(today), confirmed_share(run.replay)
+    basis = Basis.of(run, today)
+    found = await _all_tried(today, made, skipped, tick)
     scores, before = measured_today(today, seed)
-    weighed = []
-    metrics = metrics_of(today, scores, tried, seed)
-    for option, found, compared in zip(made, tried, metrics, strict=True):
-        changed = changes(today, found)
-        saved = avoided(table, changed, confirmed=confirmed, seed=seed)
-        weighed.append(_Weighed(option, found, changed, compared, saved))
+    metrics = metrics_of(today, scores, [tried for _, tried in found], seed)
     main = f"recall@{today.k}"
+    weighed = [
+        _weighed(today, option, tried, compared, basis, seed)
+        for (option, tried), compared in zip(found, metrics, strict=True)
+    ]
     weighed.sort(key=lambda one: one.order(main))
     error = None
     if rerun is not None and sample > 0:
-        error = await _checked_forecast(today, weighed, rerun, sample, table, confirmed, seed)
+        error = await _checked_forecast(
+            today,
+            weighed,
+            basis,
+            known=texts_known(run, passages),
+            rerun=rerun,
+            deeper=deeper,
+            sample=sample,
+            calibration=Calibration.of_run(run),
+            seed=seed,
+        )
     return {
         "run": run.summary.get("run"),
         "corpus": None if passages is None else {"passages": len(passages)},
@@ -149,76 +157,80 @@ async def whatif(
         "k": today.k,
         "context_passages": today.width,
         "today": {name: estimate.model_dump() for name, estimate in before.items()},
-        "options": [_as_document(today, one, before, table, main, seed) for one in weighed],
+        "options": [_as_document(today, one, basis.table, main, seed) for one in weighed],
         "skipped": skipped,
         "forecast_error": error,
-        "basis": "replayed" if confirmed else "association",
-        "notes": [*notes, _basis(confirmed)],
+        "basis": "replayed" if basis.pairs else "association",
+        "notes": [*notes, *basis.notes],
         "seed": seed,
     }
 
 
-def _checked(today: Today, corpus: Sequence[Passage], notes: list[str]) -> tuple[Passage, ...]:
-    """The corpus' passages with a text, each id once, if it is the one the gold set names."""
-    pool = Pool(today.traces, corpus)
-    if not pool.passages:
-        raise InputError("the corpus holds no text; give one with texts")
-    ids = {
-        id_
-        for case in today.cases
-        if not any(case.evidence.values())
-        for id_ in (
-            [one for group in case.relevant_any for one in group]
-            or [name for name, grade in case.relevant.items() if grade > 0]
-        )
-    }
-    if ids and ids.isdisjoint(pool.place):
-        raise InputError(
-            f"the corpus holds none of the {len(ids)} passages that the gold set names (such as "
-            f"'{min(ids)}'); give the corpus that the app searches, with the same ids"
-        )
-    if lacking := len(ids - pool.place.keys()):
-        notes.append(
-            f"The corpus lacks {lacking} of the {len(ids)} passages that the gold set names; "
-            "no option can find them."
-        )
-    if not (pool.knows_ids or pool.knows_texts):
-        notes.append("The corpus does not hold all that the app retrieved; it may be another one.")
-    notes.append(_QUESTIONS)
-    return pool.passages
+async def _all_tried(
+    today: Today,
+    options: Sequence[Option],
+    skipped: list[dict[str, str]],
+    tick: Callable[[str, int, int], object],
+) -> list[tuple[Option, Tried]]:
+    """Try the options; one that fails is put among the skipped.
+
+    Raises
+    ------
+    InputError
+        All failed; it is the first failure.
+    """
+    found = []
+    failures = []
+    for done, option in enumerate(options):
+        tick("options", done, len(options))
+        try:
+            found.append((option, await option.tried(today)))
+        except InputError as problem:
+            failures.append(problem)
+            skipped.append({"name": option.name, "reason": str(problem)})
+    tick("options", len(options), len(options))
+    if failures and not found:
+        raise failures[0]
+    return found
+
+
+def _weighed(
+    today: Today, option: Option, tried: Tried, metrics: Compared, basis: Basis, seed: int
+) -> _Weighed:
+    changed = changes(today, tried)
+    unknown = Unknown.among(today, tried)
+    if unknown:
+        saved = Estimate.missing(f"misses are {unknown}", n=basis.table.n)
+    else:
+        saved = avoided(basis.table, changed, pairs=basis.pairs, seed=seed)
+    return _Weighed(option, tried, changed, metrics, saved, unknown)
 
 
 async def _checked_forecast(
-    today: Today,
-    weighed: Sequence[_Weighed],
-    rerun: Rerun,
-    sample: int,
-    table: Table,
-    confirmed: Estimate | None,
-    seed: int,
+    today: Today, weighed: Sequence[_Weighed], basis: Basis, **given: Any
 ) -> dict[str, Any]:
     """The forecast of the best option that changes judged cases and whose passages are known."""
+    first = None
     for one in weighed:
-        if (
-            one.tried.texts
-            and one.saved.value is not None
-            and any(change.bad is not None for change in one.changed)
-        ):
-            return await check(
-                today,
-                one.option.name,
-                one.tried,
-                one.changed,
-                rerun=rerun,
-                sample=sample,
-                table=table,
-                confirmed=confirmed,
-                seed=seed,
-            )
-    reason = "no option whose passages are known changes a case with a judged answer"
-    return {
+        if one.saved.value is None or all(change.bad is None for change in one.changed):
+            continue
+        found = await check(
+            today,
+            one.option.name,
+            one.tried,
+            one.changed,
+            table=basis.table,
+            pairs=basis.pairs,
+            **given,
+        )
+        if found["asked"]:
+            return found
+        first = first or found
+    reason = "no option changes a case with a judged answer"
+    return first or {
         "option": None,
         "affected": 0,
+        "asked": 0,
         "checked": 0,
         "forecast": None,
         "measured": None,
@@ -227,15 +239,8 @@ async def _checked_forecast(
     }
 
 
-def _as_document(
-    today: Today,
-    one: _Weighed,
-    before: dict[str, Estimate],
-    table: Table,
-    main: str,
-    seed: int,
-) -> dict[str, Any]:
-    mended, made = counted(one.changed)
+def _as_document(today: Today, one: _Weighed, table: Table, main: str, seed: int) -> dict[str, Any]:
+    mended, made = (None, None) if one.unknown else counted(one.changed)
     bad = table.miss_bad + table.hit_bad
     lost = Counter(
         then.unmeasured
@@ -252,13 +257,5 @@ def _as_document(
         "misses_mended": mended,
         "new_misses": made,
         "unmeasured": dict(lost),
-        "finding": finding(main, one.metrics[main], before[main], one.saved, bad),
+        "finding": finding(main, one.metrics[main], one.saved, bad, one.unknown),
     }
-
-
-def _basis(confirmed: Estimate | None) -> str:
-    if confirmed is None or confirmed.value is None:
-        return _ASSOCIATION
-    ends = (confirmed.low, confirmed.high)
-    low, high = ("?" if end is None else f"{100 * end:.0f}" for end in ends)
-    return _REPLAYED.format(share=f"{100 * confirmed.value:.0f} % [{low}, {high}]")
