@@ -162,7 +162,14 @@ async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any],
 
     async def linked(measured: Measured) -> list[Link]:
         return [
-            await link_case(case, trace, said, K, missed=measured.missed.get(case.id))
+            await link_case(
+                case,
+                trace,
+                said,
+                K,
+                missed=measured.missed.get(case.id),
+                found=measured.found.get(case.id),
+            )
             for case, trace, said in zip(made.cases, made.traces, made.verdicts, strict=True)
         ]
 

@@ -116,7 +116,7 @@ def _recall(
     first: list[float] = []
     deep: list[float] = []
     for case, trace in pairs:
-        found = outcome(case, trace, k)
+        found = measured.found.get(case.id) or outcome(case, trace, k)
         needed = len(found.found) + len(found.missed)
         if not needed:
             continue

@@ -97,6 +97,7 @@ def gather(
     verdicts: Mapping[str, Verdict],
     k: int,
     calibration: Calibration | None = None,
+    found: Outcome | None = None,
 ) -> Facts:
     """Gather the facts of one case.
 
@@ -111,6 +112,8 @@ def gather(
     calibration : Calibration or None
         The judge held against human labels, on faithfulness or correctness: of that metric, what
         lies in its uncertain band decides nothing. None: not calibrated, every label is taken.
+    found : Outcome or None
+        What the case's retrieval brought, where that was worked out.
     """
     faithfulness, correctness = verdicts.get("faithfulness"), verdicts.get("correctness")
     relevance, sufficiency = verdicts.get("context_relevance"), verdicts.get("context_sufficiency")
@@ -121,7 +124,7 @@ def gather(
     return Facts(
         case=case,
         trace=trace,
-        found=outcome(case, trace, k),
+        found=found or outcome(case, trace, k),
         context=context,
         relevant=frozenset(relevant_ids(case, context)),
         answer=answer,

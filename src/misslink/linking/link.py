@@ -12,6 +12,7 @@ from misslink.linking.facts import gather
 from misslink.linking.losses import unmeasured
 from misslink.prompting import Prompts
 from misslink.prompting.prompts import BUILT_IN
+from misslink.retrieval import Outcome
 from misslink.types import Case, Link, Missed, Trace, Verdict
 
 __all__ = ["link_case"]
@@ -24,6 +25,7 @@ async def link_case(
     k: int,
     *,
     missed: Sequence[Missed] | None = None,
+    found: Outcome | None = None,
     judge: Judge | None = None,
     prompts: Prompts = BUILT_IN,
     calibration: Calibration | None = None,
@@ -40,6 +42,8 @@ async def link_case(
         How many retrieved passages count as context where the prompt was not seen.
     missed : sequence of Missed or None
         The case's missed passages as they were measured. None: what their ranks alone tell.
+    found : Outcome or None
+        What its retrieval brought, where that was worked out.
     judge : Judge or None
         Who is asked what the missed passages say of the claims; None: the embedded judge.
     prompts : Prompts
@@ -47,7 +51,7 @@ async def link_case(
     calibration : Calibration or None
         Of the judge: verdicts within its uncertain band decide nothing.
     """
-    facts = gather(case, trace, verdicts, k, calibration)
+    facts = gather(case, trace, verdicts, k, calibration, found)
     cause, reasons = causes_of(facts)
     lost = unmeasured(trace, facts.found, k) if missed is None else tuple(missed)
     return Link(

@@ -57,6 +57,8 @@ class Measured:
         Number of passages of the corpus. None: it was not listed.
     whole, split : int
         Needs given as evidence that one passage carries whole, and that take two.
+    found : mapping of str to Outcome
+        By case, what its retrieval brought.
     """
 
     missed: Mapping[str, tuple[Missed, ...]]
@@ -65,6 +67,7 @@ class Measured:
     corpus: int | None = None
     whole: int = 0
     split: int = 0
+    found: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ async def measure(
     split += sum(bool(loss.miss.halves) for one in seen for loss in one.losses)
     return Measured(
         missed={one.case.id: measured.of(one) for one in seen},
+        found={one.case.id: one.found for one in seen},
         pairs=pairs,
         embedding=embedder.name if embedder is not None and meaning is not None else None,
         corpus=len(corpus) if corpus is not None else None,

@@ -185,6 +185,7 @@ async def link(
             by_case[case.id],
             line.options.k,
             missed=measured.missed.get(case.id),
+            found=measured.found.get(case.id),
             judge=line.judge,
             prompts=line.prompts,
             calibration=line.calibration,
