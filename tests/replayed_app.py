@@ -23,6 +23,7 @@ from misslink.judging.asking import judge_case
 from misslink.judging.metric import Subject
 from misslink.judging.opening import open_judge
 from misslink.linking import link_case
+from misslink.linking.replay import replay
 from misslink.registry import judged_metrics
 from misslink.retrieval import still_wanted
 from misslink.types import Case, Run
@@ -188,3 +189,28 @@ def run_of(app, cases, server, **options):
 
 def causes(run):
     return [link.cause for link in run.links]
+
+
+TEN = (*"123456789", "ten")  # as many misses as a causal fraction needs
+
+
+def replayed(run, app, *, judge=JUDGE, terms=None, ledger=None, **options):
+    async def go():
+        opened = open_judge(judge, ledger=ledger, concurrency=4, terms=terms)
+        try:
+            return await replay(run, app, judge=opened, **options)
+        finally:
+            await opened.close()
+
+    return asyncio.run(go())
+
+
+def towns(server, kind="attentive", **of_kind):
+    """An app over towns of several kinds, and its run."""
+    app = chain(retriever(corpus(**of_kind)), kind)
+    names = [town for some in of_kind.values() for town in some]
+    return app, run_of(app, [case(town) for town in names], server)
+
+
+def line(found, town):
+    return next(one for one in found.document["cases"] if one["case_id"] == f"case-{town}")

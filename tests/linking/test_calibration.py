@@ -86,14 +86,14 @@ def test_a_wrong_field_is_named_with_the_file_and_the_way_out(written, changes, 
         Calibration.read(path)
     said = str(caught.value)
     assert said.startswith(f"{path}, {field}: ")
-    assert "misslink calibrate --json" in said or "such as [0.35, 0.6]" in said
+    assert "agreement.sensitivity" in said or "such as [0.35, 0.6]" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\xff\xfe", b"[" * 100_000, b"NaN"])
 def test_a_file_that_is_no_calibration_gives_one_sentence(tmp_path, content):
     path = tmp_path / "calibration.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="misslink calibrate --json"):
+    with pytest.raises(InputError, match=r"agreement\.sensitivity"):
         Calibration.read(path)
 
 

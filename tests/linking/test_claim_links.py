@@ -9,7 +9,8 @@ import pytest
 from said_needs import FERRY, GULLS, TOLL, lost, needs, said, unfaithful
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judging.embedded import relation
+from misslink.judging.embedded import relations
+from misslink.judging.embedded.lexical import Context
 from misslink.judging.opening import open_judge
 from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
 from misslink.linking.claims import hold_claims
@@ -243,9 +244,9 @@ def test_one_missed_passage_keeps_all_that_was_measured_of_it():
 @pytest.mark.parametrize("claim", [SEVEN, NINE, "The ferry is blue.", INVENTED, "At nine.", ""])
 @pytest.mark.parametrize("text", [FERRY, GULLS, TOLL, "", f"{GULLS} {FERRY}"])
 def test_what_the_embedded_judge_is_not_asked_it_would_call_unrelated(claim, text):
-    """`relation` is its own word of one pair."""
+    """`relations` is its own word of one pair."""
     (link,) = hold([claim], [lost("p", text)])
-    kind, quote, probability = relation(claim, text)
+    ((kind, quote, probability),) = relations([claim], Context((text,)))
     assert (link.relation, link.quote) == (kind, quote)
     assert link.probability in {None, probability}
     assert link.probability is not None or kind == "unrelated"

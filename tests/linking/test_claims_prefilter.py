@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from misslink.judging.embedded import relation
+from misslink.judging.embedded import relations
 from misslink.judging.embedded.abstention import claim_spans, declines
+from misslink.judging.embedded.lexical import Context
 from misslink.linking.needs import LEAST_SHARED, may_be_related, share_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "faithfulness"
@@ -80,7 +81,7 @@ def test_what_shares_too_little_is_unrelated_to_the_embedded_judge_too(source):
     held += [(claim, passages[0]) for claim, passages, _ in pairs]
     apart = [pair for pair in held if share_of(*pair) < LEAST_SHARED]
     assert len(apart) > len(pairs) / 2
-    assert {relation(*pair)[0] for pair in apart} == {"unrelated"}
+    assert {relations([pair[0]], Context((pair[1],)))[0][0] for pair in apart} == {"unrelated"}
 
 
 def test_no_sentence_that_people_marked_as_contradicted_is_lost():

@@ -67,3 +67,10 @@ def test_an_embedding_that_was_named_must_not_fail():
     app = app_over(InMemoryVectorStore(DeterministicFakeEmbedding(size=8)))
     with pytest.raises(InputError, match="quota exceeded"):
         evaluated(app, embedding=Tiring(0))
+
+
+def test_an_embedding_that_there_is_not_is_told_before_the_app_is_asked():
+    asked = []
+    with pytest.raises(InputError, match="names no embedding"):
+        evaluated(RunnableLambda(asked.append), embedding="nope")
+    assert not asked

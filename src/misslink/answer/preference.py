@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from misslink.errors import InputError
 from misslink.judging.asking import put
 from misslink.judging.embedded.judge import EmbeddedJudge
-from misslink.judging.protocol import Ask, Judge, Reply
-from misslink.judging.wrappers.ledger import innermost
+from misslink.judging.protocol import Ask, Judge, Reply, innermost
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.stats import proportion
 from misslink.types import Estimate, Run

@@ -90,7 +90,8 @@ def evaluate(
     calibration: Path | None = typer.Option(
         None,
         "--calibration",
-        help="What  misslink calibrate --json  found of this judge: the risks are corrected for "
+        help="JSON of how this judge agrees with human labels (metric, threshold, "
+        "agreement.sensitivity, agreement.specificity): the risks are corrected for "
         "its errors.",
         show_default=False,
     ),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from misslink.judging.embedded import EmbeddedJudge
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened
-from misslink.judging.protocol import Ask, Judge
+from misslink.judging.protocol import Ask, Judge, innermost
 from misslink.judging.tokenrates import CHARACTERS, Rates, Spent, about, learn, simulated
-from misslink.judging.wrappers.ledger import Ledger, innermost
+from misslink.judging.wrappers.ledger import Ledger
 
 __all__ = ["Forecast", "forecast"]
 

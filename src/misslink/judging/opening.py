@@ -11,11 +11,11 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.models.own import is_own, load_judge
-from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply
+from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, innermost
 from misslink.judging.terms import Price, Terms
 from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.cascade import Cascade, band_of, split
-from misslink.judging.wrappers.ledger import Ledger, innermost
+from misslink.judging.wrappers.ledger import Ledger
 from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
 from misslink.judging.wrappers.parts import InParts
 from misslink.judging.wrappers.repair import Repair

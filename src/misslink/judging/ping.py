@@ -13,9 +13,8 @@ from misslink.errors import InputError, MisslinkError
 from misslink.judging.examination import LabelAlone, examine
 from misslink.judging.models.reading import EXCERPT
 from misslink.judging.opening import open_judge
-from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError
+from misslink.judging.protocol import Ask, Judge, Reply, TryAgainError, innermost
 from misslink.judging.terms import Price, Terms
-from misslink.judging.wrappers.ledger import innermost
 
 __all__ = ["Ping", "ping", "ping_spec"]
 

@@ -26,6 +26,7 @@ __all__ = [
     "Probabilities",
     "Reply",
     "TryAgainError",
+    "innermost",
     "longest_reply",
     "total_usage",
 ]
@@ -293,3 +294,9 @@ def longest_reply(judge: Judge) -> int:
     """Return how many tokens a reply of `judge`, a bare one, may have; 4096 unless it says so."""
     said: int | None = getattr(judge, "max_tokens", None)
     return said or _LONGEST_REPLY
+
+
+def innermost(judge: Judge) -> Judge:
+    """Return the judge inside all wrappers, each of which keeps what it wraps as ``judge``."""
+    inner: Judge | None = getattr(judge, "judge", None)
+    return judge if inner is None else innermost(inner)

@@ -16,7 +16,10 @@ from misslink.types import Estimate, Run
 
 __all__ = ["Calibration"]
 
-_WAY_OUT = "give the file that  misslink calibrate --json  writes"
+_WAY_OUT = (
+    'give a JSON object with "metric", "threshold" and, as estimates, "agreement.sensitivity" and '
+    '"agreement.specificity" of the judge against human labels'
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,10 @@ class Calibration:
 
     @classmethod
     def read(cls, path: str | Path) -> Calibration:
-        """Read the document of ``misslink calibrate --json``; other keys may stand in it.
+        """Read a JSON object with the keys below; others may stand in it.
+
+        ``metric``, ``threshold``, ``agreement.sensitivity`` and ``agreement.specificity`` (two
+        Estimates), and where there is one ``uncertain_band`` (two probabilities).
 
         Raises
         ------

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from misslink.judging.embedded.fitted import load_fit
-from misslink.judging.embedded.judge import EmbeddedJudge, hold
+from misslink.judging.embedded import EmbeddedJudge, relations
 from misslink.judging.embedded.lexical import Context
-from misslink.judging.protocol import Judge
-from misslink.judging.wrappers.ledger import innermost
+from misslink.judging.protocol import Judge, innermost
 from misslink.linking.needs import (
     LEAST_SHARED,
     OfPairs,
@@ -96,20 +94,11 @@ def _embedded(claims: Sequence[str], passages: Sequence[str]) -> OfPairs:
     It is not asked of a pair that shares too little: of 2,484 such pairs of the data that the cut
     was chosen on it called every one unrelated, and to read the passage is what takes time.
     """
-    fit = load_fit("embedded")
     said: OfPairs = {}
     for text in passages:
         near = [claim for claim in claims if share_of(claim, text) >= LEAST_SHARED]
-        for claim, (match, probability) in zip(
-            near, hold(near, _context(text), fit) if near else (), strict=True
-        ):
-            kind: Relation = "unrelated"
-            if match.best is not None and match.conflict is not None:
-                kind = "would_contradict"
-            elif match.best is not None and probability >= fit.cut:
-                kind = "would_support"
-            quote = match.best.text if match.best and kind != "unrelated" else None
-            said[claim, text] = Said(kind, quote, probability)
+        for claim, found in zip(near, relations(near, _context(text)) if near else (), strict=True):
+            said[claim, text] = Said(*found)
         for claim in claims:
             said.setdefault((claim, text), Said("unrelated", None, None))
     return said

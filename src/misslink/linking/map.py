@@ -26,6 +26,8 @@ _NOTHING = 1e-6  # a spread that single precision makes of equal vectors
 _FEWEST = 3  # two points lie on a line whatever they are
 # UMAP's own default; among fewer points every one is everybody's neighbour.
 _NEIGHBOURS = 15
+# To import and compile UMAP takes some 12 s of CPU; of fewer points two components show as much.
+_FROM = 100
 
 
 class _Line(NamedTuple):
@@ -184,7 +186,7 @@ def _cut(text: str) -> str:
 
 
 def _umap_serves(points: int) -> bool:
-    return points > _NEIGHBOURS and find_spec("umap") is not None
+    return points >= _FROM and find_spec("umap") is not None
 
 
 def _umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:

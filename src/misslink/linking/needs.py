@@ -13,9 +13,8 @@ from misslink.judging.asking import put
 from misslink.judging.embedded.lexical import SAID_OF_SOURCES, stems
 from misslink.judging.endings import too_long
 from misslink.judging.nearly import UNSPACED
-from misslink.judging.protocol import Ask, Judge, Reply, longest_reply
+from misslink.judging.protocol import Ask, Judge, Reply, innermost, longest_reply
 from misslink.judging.quotes import SHORT_CLAIM, TELLING_WORDS, verified
-from misslink.judging.wrappers.ledger import innermost
 from misslink.judging.wrappers.packing import Piece, size_of, tokens
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.text import fold

@@ -100,8 +100,9 @@ async def evaluate_async(
         By which misses are measured: 'app' (that of the app's own vector store, where it has one),
         'minilm', 'PROVIDER:MODEL', 'file.py:name', a LangChain embedding, or 'none'.
     calibration : path or None
-        What ``misslink calibrate --json`` found of this judge. The risks are then corrected for
-        its errors, and verdicts within its uncertain band decide nothing.
+        JSON of how this judge agrees with human labels (`Calibration.read` says which keys): the
+        risks are then corrected for its errors, and verdicts within its uncertain band decide
+        nothing.
     terms : Terms or None
         On what terms the judge is asked: its address and key, how often, how fast, for how much.
     seed : int
@@ -156,7 +157,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
         seen = caught.traces
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
-        async with surroundings(options, caught.watcher) as around:
+        async with surroundings(options, line.embedder, caught.watcher) as around:
             # Before anything is paid for, so that an embedding that fails costs nothing.
             measured = await around.measured(line.gold.cases, seen, options)
             verdicts = await stages.judge(line, seen, tick)

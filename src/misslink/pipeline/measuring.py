@@ -24,7 +24,7 @@ from misslink.types import Case, Link, Passage, Trace, Verdict
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
 
-__all__ = ["Surroundings", "diagnosis", "surroundings"]
+__all__ = ["Surroundings", "diagnosis", "named_embedder", "surroundings"]
 
 _log = logging.getLogger(__name__)
 
@@ -98,32 +98,42 @@ class Surroundings:
             return None
 
 
-@asynccontextmanager
-async def surroundings(options: Options, watcher: Watcher | None) -> AsyncIterator[Surroundings]:
-    """Open the embedding that is asked for, list the app's index, and close it in the end.
+def named_embedder(name: Any) -> Embedder | None:
+    """Open the embedding that somebody named; None for the app's own and for none.
 
     Raises
     ------
     InputError
-        The embedding that was asked for cannot be opened.
+        It cannot be opened.
     """
-    corpus = await watcher.corpus(_LISTED) if watcher else None
-    embedder = await _embedder(options.embedding, watcher)
-    wanted = not isinstance(options.embedding, str) or options.embedding not in _UNNAMED
-    try:
-        yield Surroundings(embedder, corpus, wanted)
-    finally:
-        if embedder is not None:
-            embedder.close()
-
-
-async def _embedder(wanted: Any, watcher: Watcher | None) -> Embedder | None:
     from misslink.embedding import open_embedder
 
-    if not isinstance(wanted, str) or wanted not in _UNNAMED:
-        return open_embedder(wanted)
-    model = watcher.embeddings() if watcher and wanted == "app" else None
-    if watcher is None or model is None:
+    unnamed = isinstance(name, str) and name in _UNNAMED
+    return None if unnamed else open_embedder(name)
+
+
+@asynccontextmanager
+async def surroundings(
+    options: Options, named: Embedder | None, watcher: Watcher | None
+) -> AsyncIterator[Surroundings]:
+    """List the app's index, and open its own embedding where none was named."""
+    corpus = await watcher.corpus(_LISTED) if watcher else None
+    own = None
+    if named is None and watcher is not None and options.embedding == "app":
+        own = await _own_embedder(watcher)
+    try:
+        yield Surroundings(named or own, corpus, wanted=named is not None)
+    finally:
+        if own is not None:
+            own.close()
+
+
+async def _own_embedder(watcher: Watcher) -> Embedder | None:
+    """The app's own embedding, with the vectors that its store keeps; None where it fails."""
+    from misslink.embedding import open_embedder
+
+    model = watcher.embeddings()
+    if model is None:
         return None
     embedder = None
     try:

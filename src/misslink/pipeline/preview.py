@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from misslink.judging.asking import judge_case
 from misslink.judging.embedded import EmbeddedJudge, open_embedded
-from misslink.judging.protocol import Ask
-from misslink.judging.wrappers.ledger import innermost
+from misslink.judging.protocol import Ask, innermost
 from misslink.linking.needs import foreseen_needs
 from misslink.pipeline import stages
 from misslink.pipeline.options import Options, Progress

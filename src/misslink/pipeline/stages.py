@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
+from misslink.embedding import Embedder
 from misslink.engines.local import each
 from misslink.errors import AppUnreachableError
 from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
@@ -19,6 +20,7 @@ from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
 from misslink.linking import Calibration, Measured, link_case
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
+from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
 from misslink.registry import judged_metrics
@@ -41,6 +43,7 @@ class Given:
     brought: Mapping[str, Trace] | None
     judge: Opened | None
     calibration: Calibration | None
+    embedder: Embedder | None
     metrics: tuple[JudgedMetric, ...]
     prompts: Prompts
     settings: Mapping[str, Any]
@@ -87,6 +90,9 @@ async def given(options: Options) -> AsyncIterator[Given]:
         )
         if judge:
             held.push_async_callback(judge.close)
+        embedder = named_embedder(options.embedding)
+        if embedder:
+            held.callback(embedder.close)
         settings = _settings(options, judge)
         # Whether two app objects are the same app nobody can tell: each call is a run of its own.
         which = uuid.uuid4().hex if brought is None and options.spec is None else None
@@ -125,6 +131,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
             brought=brought,
             judge=judge,
             calibration=calibration,
+            embedder=embedder,
             metrics=_judged_metrics(),
             prompts=prompts,
             settings=settings,

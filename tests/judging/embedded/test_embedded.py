@@ -9,7 +9,8 @@ from examined import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.judging.embedded import open_embedded, relation
+from misslink.judging.embedded import open_embedded, relations
+from misslink.judging.embedded.lexical import Context
 from misslink.judging.examination import Examination, examine
 
 
@@ -262,13 +263,13 @@ def test_the_reply_does_not_depend_on_the_hash_seed():
     ],
 )
 def test_the_relation_of_a_claim_to_a_passage(claim, kind, quote):
-    found, its_quote, probability = relation(claim, TOWER)
+    ((found, its_quote, probability),) = relations([claim], Context((TOWER,)))
     assert (found, its_quote) == (kind, quote)
     assert (probability >= CUT) == (kind == "would_support")
 
 
 def test_an_empty_passage_is_unrelated():
-    assert relation("The tower is tall.", "")[:2] == ("unrelated", None)
+    assert relations(["The tower is tall."], Context(("",)))[0][:2] == ("unrelated", None)
 
 
 def test_another_question_is_not_answered():

@@ -63,7 +63,8 @@ def test_the_figures_say_that_it_is_a_heuristic_and_how_good():
 def test_the_judge_imports_no_heavy_package():
     heavy = "{'torch', 'numpy', 'pandas', 'sentence_transformers', 'transformers', 'scipy'}"
     code = (
-        "import sys, misslink.judging.embedded as e; e.relation('a b', 'a b'); e.open_embedded();"
+        "import sys, misslink.judging.embedded as e;"
+        "e.relations(['a b'], e.judge.Context(('a b',))); e.open_embedded();"
         f"print(sorted({heavy} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

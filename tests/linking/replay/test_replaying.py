@@ -2,60 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 
 import pytest
 
 from misslink.errors import AppUnreachableError, InputError
-from misslink.judging.opening import open_judge
 from misslink.judging.terms import Terms
-from misslink.linking.replay import replay
 from replayed_app import (
     JUDGE,
+    TEN,
     K,
     Reader,
     case,
     causes,
     chain,
     corpus,
-    forget_stores,
+    line,
+    replayed,
     retriever,
     run_of,
+    towns,
     truth,
 )
-
-TEN = (*"123456789", "ten")  # as many misses as a causal fraction needs
-
-
-@pytest.fixture(autouse=True)
-def server(judge_server, monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
-    yield judge_server
-    forget_stores()
-
-
-def replayed(run, app, *, judge=JUDGE, terms=None, ledger=None, **options):
-    async def go():
-        opened = open_judge(judge, ledger=ledger, concurrency=4, terms=terms)
-        try:
-            return await replay(run, app, judge=opened, **options)
-        finally:
-            await opened.close()
-
-    return asyncio.run(go())
-
-
-def towns(server, kind="attentive", **of_kind):
-    """An app over towns of several kinds, and its run."""
-    app = chain(retriever(corpus(**of_kind)), kind)
-    names = [town for some in of_kind.values() for town in some]
-    return app, run_of(app, [case(town) for town in names], server)
-
-
-def line(found, town):
-    return next(one for one in found.document["cases"] if one["case_id"] == f"case-{town}")
 
 
 class TestCauses:

@@ -6,7 +6,7 @@ from misslink.judging.embedded.judge import (
     figures,
     hold,
     open_embedded,
-    relation,
+    relations,
     rules_version,
 )
 
@@ -16,6 +16,6 @@ __all__ = [
     "figures",
     "hold",
     "open_embedded",
-    "relation",
+    "relations",
     "rules_version",
 ]

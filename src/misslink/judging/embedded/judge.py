@@ -36,7 +36,7 @@ from misslink.registry import judges
 from misslink.text import sentences
 from misslink.types import Support
 
-__all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relation", "rules_version"]
+__all__ = ["EmbeddedJudge", "figures", "hold", "open_embedded", "relations", "rules_version"]
 
 _CITATION = re.compile(r"\s*\[\^?\d{1,3}(?:\s*[-,;\u2013]\s*\d{1,3})*\]")  # "[2, 3]" is no number
 
@@ -233,33 +233,37 @@ def hold(
     return [(m, fit.probability(m, extra)) for m, extra in zip(matches, more, strict=True)]
 
 
-def relation(
-    claim_text: str, passage_text: str
-) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]:
-    """What a passage would have said of a claim, by the lexical judge; a heuristic.
+def relations(
+    claims: Sequence[str], context: Context
+) -> list[tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]]:
+    """What passages would have said of claims, by the lexical judge; a heuristic.
 
     Parameters
     ----------
-    claim_text, passage_text : str
+    claims : sequence of str
+    context : Context
+        Of the passages.
 
     Returns
     -------
-    relation : {'would_support', 'would_contradict', 'unrelated'}
-        'unrelated' too where either text is empty.
-    quote : str or None
-        The passage's sentence, verbatim; None where the two are unrelated.
-    probability : float
-        P(the passage supports the claim).
+    list of (relation, quote, probability)
+        For each claim 'would_support', 'would_contradict' or 'unrelated' (also where either text
+        is empty); the sentence that says so, verbatim, None where they are unrelated; and
+        P(the passages support the claim).
     """
     fit = load_fit("embedded")
-    ((match, probability),) = hold([claim_text], Context((passage_text,)), fit)
-    if match.best is None:
-        return "unrelated", None, probability
-    if match.conflict is not None:
-        return "would_contradict", match.best.text, probability
-    if probability >= fit.cut:
-        return "would_support", match.best.text, probability
-    return "unrelated", None, probability
+    return [
+        (*_relation(match, probability, fit.cut), probability)
+        for match, probability in hold(claims, context, fit)
+    ]
+
+
+def _relation(
+    match: Match, probability: float, cut: float
+) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None]:
+    if match.best is None or (match.conflict is None and probability < cut):
+        return "unrelated", None
+    return "would_support" if match.conflict is None else "would_contradict", match.best.text
 
 
 @cache

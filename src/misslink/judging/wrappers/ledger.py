@@ -14,12 +14,12 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
-from misslink.judging.protocol import Ask, Judge, Reply
+from misslink.judging.protocol import Ask, Judge, Reply, innermost
 from misslink.judging.wrappers.replies import Replies
 from misslink.text import valid_text
 from misslink.types import Usage
 
-__all__ = ["Ledger", "innermost"]
+__all__ = ["Ledger"]
 
 _TOKENS = 2**53  # more than any server can mean, and more than every JSON reader takes
 
@@ -192,12 +192,6 @@ class Ledger:
     def _key(self, ask: Ask) -> str:
         content = f"{ask.key}:{ask.repeat}:{self._identity}"
         return hashlib.sha256(content.encode()).hexdigest()
-
-
-def innermost(judge: Judge) -> Judge:
-    """Return the judge inside all wrappers, each of which keeps what it wraps as ``judge``."""
-    inner: Judge | None = getattr(judge, "judge", None)
-    return judge if inner is None else innermost(inner)
 
 
 def _storable(reply: Reply) -> Reply:

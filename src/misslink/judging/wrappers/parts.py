@@ -10,8 +10,7 @@ from typing import Any
 
 from misslink.judging.endings import too_long
 from misslink.judging.examination import Examination, LabelAlone, examine
-from misslink.judging.protocol import Ask, Judge, Reply, longest_reply, total_usage
-from misslink.judging.wrappers.ledger import innermost
+from misslink.judging.protocol import Ask, Judge, Reply, innermost, longest_reply, total_usage
 from misslink.judging.wrappers.merging import (
     ExaminationPart,
     Part,

@@ -16,11 +16,11 @@ from misslink.judging.protocol import (
     NotAskedError,
     Reply,
     TryAgainError,
+    innermost,
     longest_reply,
 )
 from misslink.judging.wrappers.circuit import Circuit
 from misslink.judging.wrappers.clock import ask_in_time
-from misslink.judging.wrappers.ledger import innermost
 from misslink.judging.wrappers.limits import Pace, Places
 
 __all__ = ["Throttle"]
