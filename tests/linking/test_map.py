@@ -145,7 +145,7 @@ def test_umap_is_used_where_it_is_installed_and_is_seeded(monkeypatch):
     pytest.importorskip("umap", reason="the extra 'map' is not installed")
     monkeypatch.undo()
     assert find_spec("umap")
-    cases = [Case(id=f"c{at}", question=f"question {at}?") for at in range(40)]
+    cases = [Case(id=f"c{at}", question=f"question {at}?") for at in range(120)]
     one, other = (drawn(cases, TRACES, LINKS, seed=1) for _ in range(2))
     assert one["method"] == "umap"
     assert one == other
