@@ -20,8 +20,9 @@ FLOORS = [
     {"generation", "answer"},
     {"linking", "engines", "summary", "repetition"},
     {"pipeline"},
+    {"deciding"},
     {"report"},
-    {"cli"},
+    {"cli", "pytest_plugin"},
 ]
 FLOOR = {room: height for height, rooms in enumerate(FLOORS) for room in rooms}
 LIMIT = 320
