@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.text import _folded, content_words, fold, fold_with_places, locate, sentences
+from misslink.text import (
+    _WORD,
+    STOPWORDS,
+    _folded,
+    content_words,
+    fold,
+    fold_with_places,
+    locate,
+    sentences,
+)
 
 ODD = st.text(
     alphabet=st.sampled_from(list("aB1 -'\n\t`")) | st.characters(exclude_categories=("Cs",)),
@@ -21,6 +30,13 @@ def cut(text):
 @given(ODD)
 def test_the_fast_folding_equals_the_one_that_keeps_offsets(text):
     assert fold(text) == "".join(piece for piece, _ in _folded(text))
+
+
+@given(ODD, st.text(alphabet=" .,;:!?'\"()[]_-a", max_size=6))
+def test_what_stands_around_the_words_changes_no_content_word(text, around):
+    whole = f"{around}{text}{around[::-1]}"
+    words = _WORD.findall(fold(whole))
+    assert content_words(whole) == tuple(word for word in words if word not in STOPWORDS)
 
 
 @given(ODD, ODD, ODD)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from misslink.types import Verdict
+from misslink.types import FORMAT, Verdict
 
 __all__ = ["by_name", "code_hash", "content_hash", "manifest", "shown_path"]
 
@@ -112,6 +112,7 @@ def manifest(
         if package in by_judges or package.replace("-", "_") in sys.modules:
             versions[package] = importlib.metadata.version(package)
     return {
+        "format": FORMAT,
         "misslink": importlib.metadata.version("misslink"),
         "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         **about,

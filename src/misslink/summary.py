@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from misslink.stats import mean, proportion
+from misslink.stats import mean
 from misslink.types import Case, Estimate, Verdict
 
-__all__ = ["Scores", "coverage", "levels", "lower_is_better", "slices"]
+__all__ = [
+    "Reading",
+    "Scores",
+    "coverage",
+    "levels",
+    "lower_is_better",
+    "mean_read",
+    "mean_scores",
+    "numbers_of",
+    "slices",
+]
 
 _BAD_PARTS = ("over_refused", "should_have_abstained")  # of abstention, which is good when high
 # Parts of verdicts that are numbers of their own, and what these are called.
@@ -21,8 +31,11 @@ _PARTS: dict[str, dict[str, str]] = {
     },
     "citation_correctness": {"recall": "citation_recall"},
 }
+# What the share of good labels is called, where it is a number of its own.
+_GOOD = {"faithfulness": "faithful", "correctness": "correct"}
 
 Scores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
+Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1]
 
 
 def levels(
@@ -51,16 +64,11 @@ def levels(
     for metric, level in level_of.items():
         mine = [verdict for verdict in verdicts if verdict.metric == metric]
         target = generation if level == 2 else answer  # noqa: PLR2004 (levels are numbered)
-        target[metric] = _mean_verdict(mine, seed).model_dump()
-        for part, shown in _PARTS.get(metric, {}).items():
-            target[shown] = _mean_part(mine, part, seed).model_dump()
-        if metric == "faithfulness":
-            target["faithful"] = _share_good(mine).model_dump()
-        if metric == "correctness":
-            target["correct"] = _share_good(mine).model_dump()
+        for name, read in numbers_of(metric).items():
+            target[name] = mean_read(mine, read, seed=seed).model_dump()
     return {
         "retrieval": {
-            metric: _mean_scores(of_case.values(), seed).model_dump()
+            metric: mean_scores(of_case.values(), seed=seed).model_dump()
             for metric, of_case in scores.items()
         },
         "generation": generation,
@@ -93,9 +101,9 @@ def slices(
             faithfulness = [v for v in mine if v.metric == "faithfulness"]
             correctness = [v for v in mine if v.metric == "correctness"]
             metrics = {
-                f"recall@{k}": _mean_scores([recall.get(i) for i in sorted(ids)], seed),
-                "faithful": _share_good(faithfulness),
-                "correctness": _mean_verdict(correctness, seed),
+                f"recall@{k}": mean_scores([recall.get(i) for i in sorted(ids)], seed=seed),
+                "faithful": mean_read(faithfulness, _good, seed=seed),
+                "correctness": mean_read(correctness, _value, seed=seed),
             }
             found.setdefault(axis, {})[group] = {
                 "n": len(ids),
@@ -124,29 +132,43 @@ def lower_is_better(metrics: Iterable[object]) -> list[str]:
     return sorted([*low, *_BAD_PARTS])
 
 
-def _mean_scores(values: Iterable[float | None], seed: int) -> Estimate:
+def numbers_of(metric: str) -> dict[str, Reading]:
+    """What the verdicts of a judged metric say in numbers: the name of each, and how it is read.
+
+    >>> list(numbers_of("faithfulness")), list(numbers_of("context_relevance"))
+    (['faithfulness', 'faithful'], ['context_relevance'])
+    """
+    numbers: dict[str, Reading] = {metric: _value}
+    numbers |= {shown: _part(part) for part, shown in _PARTS.get(metric, {}).items()}
+    if metric in _GOOD:
+        numbers[_GOOD[metric]] = _good
+    return numbers
+
+
+def mean_scores(values: Iterable[float | None], *, seed: int) -> Estimate:
+    """Mean of a rank metric over the cases that have a value; missing where none has."""
     known = [value for value in values if value is not None]
     if not known:
         return Estimate.missing("no case has relevant passages and a ranking")
     return mean(known, seed=seed)
 
 
-def _mean_verdict(verdicts: Sequence[Verdict], seed: int) -> Estimate:
-    known = [verdict.value for verdict in verdicts if verdict.value is not None]
+def mean_read(verdicts: Sequence[Verdict], read: Reading, *, seed: int) -> Estimate:
+    """Mean of one number of a metric's verdicts; missing where none has it, and then says why."""
+    known = [value for value in map(read, verdicts) if value is not None]
     return mean(known, seed=seed) if known else Estimate.missing(_why_none(verdicts))
 
 
-def _mean_part(verdicts: Sequence[Verdict], part: str, seed: int) -> Estimate:
-    values = [verdict.parts.get(part) for verdict in verdicts]
-    known = [value for value in values if value is not None]
-    return mean(known, seed=seed) if known else Estimate.missing(_why_none(verdicts))
+def _value(verdict: Verdict) -> float | None:
+    return verdict.value
 
 
-def _share_good(verdicts: Sequence[Verdict]) -> Estimate:
-    labels = [verdict.label for verdict in verdicts if verdict.label is not None]
-    if not labels:
-        return Estimate.missing(_why_none(verdicts))
-    return proportion(sum(labels), len(labels))
+def _part(name: str) -> Reading:
+    return lambda verdict: verdict.parts.get(name)
+
+
+def _good(verdict: Verdict) -> float | None:
+    return None if verdict.label is None else float(verdict.label)
 
 
 def _why_none(verdicts: Sequence[Verdict]) -> str:

@@ -23,6 +23,7 @@ _ENDS_LINE = re.compile(r"-[ \t]*\n")
 _BLANKS = re.compile(r"\s+")
 _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
+_NO_WORD = " .,;:!?'\"()[]"
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
     r"|(?<=[\u3002\uff01\uff1f])"  # a full stop of a script that puts no blank behind it
@@ -133,7 +134,8 @@ def content_id(text: str) -> str:
 
 def content_words(text: str) -> tuple[str, ...]:
     """The words of `text` that carry content, folded, in order, repetitions kept."""
-    return _content_words(fold(text))
+    # What stands around the words makes none, and without it a quote meets its sentence here.
+    return _content_words(fold(text).strip(_NO_WORD))
 
 
 @lru_cache(maxsize=16_384)

@@ -24,6 +24,7 @@ from misslink import lenient
 from misslink.registry import exporters
 
 __all__ = [
+    "FORMAT",
     "Case",
     "Cause",
     "Claim",
@@ -45,6 +46,8 @@ __all__ = [
     "Usage",
     "Verdict",
 ]
+
+FORMAT = 1  # of run folders: raised when an older misslink could not read what this one writes
 
 Grade = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -484,7 +487,8 @@ class Estimate(Noun):
 class Run(Noun):
     """Everything one evaluation found; it round-trips through its folder without loss.
 
-    ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None.
+    ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None;
+    ``calibration`` is how its judge agrees with human labels, as it was given.
     """
 
     manifest: dict[str, JsonValue]
@@ -496,6 +500,7 @@ class Run(Noun):
     replay: dict[str, JsonValue] | None = None
     whatif: dict[str, JsonValue] | None = None
     map: dict[str, JsonValue] | None = None
+    calibration: dict[str, JsonValue] | None = None
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

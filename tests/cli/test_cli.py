@@ -143,7 +143,7 @@ def test_report_renders_a_run_again(misslink, files):
     page = Path("run/report.html").read_bytes()
     Path("run/report.html").unlink()
     code, out, _ = misslink("report", "run")
-    assert (code, out.strip()) == (0, "run/report.html")
+    assert (code, out.splitlines()[-1]) == (0, "report: run/report.html")
     assert Path("run/report.html").read_bytes() == page
     code, out, _ = misslink("report", "run", "--out", "elsewhere.html", "--json")
     assert json.loads(out)["report"] == "elsewhere.html"

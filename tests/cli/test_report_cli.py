@@ -1,34 +1,174 @@
-"""misslink report: places that cannot be written."""
+"""misslink report: its forms, where they are written, and where they are not."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from misslink.cli.report import report
-from misslink.errors import InputError
+from misslink.registry import exporters
+
+CASES = [
+    {"id": "ferry", "question": "When does the ferry leave?", "relevant": ["times"]},
+    {"id": "dogs", "question": "May dogs travel?", "relevant": ["pets"]},
+]
+SHOWN = {"id": "times", "text": "The ferry leaves at seven."}
+TRACES = [
+    {"case_id": "ferry", "retrieved": [SHOWN], "answer": "The ferry leaves at seven."},
+    {"case_id": "dogs", "retrieved": [SHOWN], "answer": "All dogs may travel."},
+]
 
 
 @pytest.fixture
-def run():
-    folder = Path("run")
-    folder.mkdir()
-    for part in ("cases", "traces", "verdicts", "links"):
-        (folder / f"{part}.jsonl").write_text("", encoding="utf-8")
-    for name in ("manifest", "summary"):
-        (folder / f"{name}.json").write_text("{}", encoding="utf-8")
-    return folder
+def run(misslink):
+    """A run of two cases, one of them a miss, in ./run."""
+
+    def write(name, rows):
+        Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+    write("gold.jsonl", CASES)
+    write("traces.jsonl", TRACES)
+    evaluate(misslink)
+    return Path("run")
 
 
-def test_a_page_that_cannot_be_written_names_the_option_that_helps(run):
+def evaluate(misslink, *options):
+    code, _, err = misslink(
+        *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
+        *("--judge", "embedded", "--out", "run", *options),
+    )
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "begins"),
+    [
+        ("html", "report.html", "<!doctype html>"),
+        ("markdown", "report.md", "# traces.jsonl"),
+        ("json", "report.json", "{"),
+        ("csv", "report.csv", "number,id,question"),
+    ],
+)
+def test_every_form_has_its_file_beside_the_run(misslink, run, form, name, begins):
+    (run / "report.html").unlink()
+    code, out, err = misslink("report", run, "--format", form)
+    assert (code, err) == (0, "")
+    assert out.endswith(f"\nreport: run/{name}\n")
+    assert (run / name).read_text(encoding="utf-8").startswith(begins)
+
+
+def test_people_are_told_what_the_run_found_and_what_to_do(misslink, run):
+    _, out, _ = misslink("report", run, "--format", "csv")
+    assert out.startswith("2 cases, judge embedded, k = 5\n")
+    assert "recall@5" in out
+    assert "What to do next\n1. " in out
+
+
+def test_evaluate_says_the_same(misslink, run):
+    _, again, _ = misslink("report", run)
+    _, out, _ = misslink(
+        *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
+        *("--judge", "embedded", "--out", "run"),
+    )
+
+    def numbers(printed):  # the second time the ledger answers
+        return [line for line in printed.splitlines() if "ledger" not in line]
+
+    assert numbers(out) == numbers(again)
+
+
+def test_json_says_where_it_was_written(misslink, run):
+    _, out, _ = misslink("report", run, "--format", "markdown", "--json", "--out", "a/b.md")
+    assert json.loads(out) == {"run": "run", "report": "a/b.md", "format": "markdown"}
+    assert Path("a/b.md").is_file()
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "json", "csv"])
+def test_a_dash_prints_the_same_document_and_nothing_else(misslink, run, form):
+    misslink("report", run, "--format", form, "--out", "file")
+    code, out, err = misslink("report", run, "--format", form, "--out", "-")
+    assert (code, err) == (0, "")
+    assert out.encode() == Path("file").read_bytes()
+    assert not Path("-").exists()
+
+
+def test_one_stdout_is_not_for_two_documents(misslink, run):
+    code, out, err = misslink("report", run, "--out", "-", "--json")
+    assert (code, out) == (2, "")
+    assert "leave one of them out" in err
+
+
+def test_an_unknown_form_names_the_nearest(misslink, run):
+    code, out, err = misslink("report", run, "--format", "markdwon")
+    assert (code, out) == (2, "")
+    assert "did you mean 'markdown'? Known: csv, html, json, markdown" in err
+
+
+def test_a_form_of_somebody_else_works_by_its_name(misslink, run, monkeypatch):
+    """What an entry point of the group misslink.exporters registers when it is loaded."""
+
+    def tally(run, path):
+        path.write_text(f"{len(run.cases)} cases", encoding="utf-8")
+        return path
+
+    exporters.names()  # loaded; what is entered now goes away again
+    monkeypatch.setitem(exporters._entries, "tally", tally)
+    code, out, _ = misslink("report", run, "--format", "tally")
+    assert (code, out.splitlines()[-1]) == (0, "report: run/report.tally")
+    assert (run / "report.tally").read_text(encoding="utf-8") == "2 cases"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cases.jsonl", "Links.JSONL", "summary.json", "manifest.json", "map.json", "replays.jsonl"],
+)
+@pytest.mark.parametrize("form", ["html", "csv"])
+def test_no_report_is_written_over_a_part_of_a_run(misslink, run, form, name):
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    code, out, err = misslink("report", run, "--format", form, "--out", run / name)
+    assert (code, out) == (2, "")
+    assert f"run/{name}: this is a part of a run" in err
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_elsewhere_these_names_are_free(misslink, run):
+    assert misslink("report", run, "--format", "json", "--out", "summary.json")[0] == 0
+
+
+def test_a_run_that_is_replaced_leaves_no_old_report(misslink, run):
+    for form in ("markdown", "json", "csv"):
+        misslink("report", run, "--format", form)
+    Path("run/notes.txt").write_text("mine", encoding="utf-8")
+    evaluate(misslink, "--k", "3", "--overwrite")
+    reports = {path.name for path in run.iterdir() if path.name.startswith("report.")}
+    assert reports == {"report.html"}
+    assert Path("run/notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "json", "csv"])
+def test_a_file_that_cannot_be_written_names_the_option_that_helps(misslink, run, form):
     """A file stands where its folder would have to be: nobody, root included, can write there."""
     Path("file").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"^file/p\.html: the report .* another path with --out$"):
-        report(run, out=Path("file/p.html"), as_json=False)
+    code, _, err = misslink("report", run, "--format", form, "--out", "file/p")
+    assert code == 2
+    assert "file/p: the report cannot be written" in err
+    assert "another path with --out" in err
 
 
-def test_a_run_folder_that_takes_no_page_names_the_option_that_helps(run):
+def test_a_run_folder_that_takes_no_page_names_the_option_that_helps(misslink, run):
+    (run / "report.html").unlink()
     (run / "report.html").mkdir()
-    with pytest.raises(InputError, match=r"give another path.* with --out$"):
-        report(run, out=None, as_json=False)
+    code, _, err = misslink("report", run)
+    assert code == 2
+    assert "give another path" in err
+    assert err.rstrip().endswith("with --out")
+
+
+def test_what_is_wrong_with_the_run_is_not_blamed_on_the_path(misslink, run):
+    rows = Path("run/cases.jsonl").read_text(encoding="utf-8")
+    Path("run/cases.jsonl").write_text(rows + rows, encoding="utf-8")
+    code, _, err = misslink("report", run, "--format", "csv")
+    assert code == 2
+    assert "two cases have the id 'ferry'" in err
+    assert "--out" not in err

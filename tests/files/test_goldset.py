@@ -108,3 +108,11 @@ def test_cases_and_mappings_from_python_are_read_too():
     assert gold.cases[0].id == "a"
     with pytest.raises(InputError, match="no case in it"):
         read_goldset([])
+
+
+def test_only_some_of_its_cases_keep_its_order_and_an_unknown_id_names_the_nearest():
+    gold = read_goldset([{"id": one, "question": f"{one}?"} for one in ("ferry", "bus", "dogs")])
+
+    assert [case.id for case in gold.only(["dogs", "ferry", "dogs"]).cases] == ["ferry", "dogs"]
+    with pytest.raises(InputError, match=r"the gold set: there is no case with the id 'fery'; did"):
+        gold.only(["bus", "fery"])

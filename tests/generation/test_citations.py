@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.generation.citations import cited_statements
+from misslink.generation.citations import _MARKER, _OPENS, cited_statements
 from misslink.types import Passage
 
 DOCS = tuple(Passage(id=f"doc-{n}", text="t", rank=n) for n in (1, 2, 3))
@@ -134,3 +134,9 @@ def test_any_text_can_be_read_and_statements_lie_in_it(answer):
         assert 0 <= each.start < each.end <= len(answer)
         assert each.cited or each.lost
         assert len(set(each.cited)) == len(each.cited)
+
+
+@given(st.text(alphabet="[](){}<>sup/^1a, \u3010\u3011\u2070\u00b2\u2079", max_size=30))
+def test_where_no_marker_can_begin_there_is_none(text):
+    markers = [marker.start() for marker in _MARKER.finditer(text)]
+    assert set(markers) <= {opening.start() for opening in _OPENS.finditer(text)}

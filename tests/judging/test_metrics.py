@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from pydantic import ValidationError
 
 from misslink.judging.asking import judge_case
 from misslink.judging.examination import LabelAlone, PassageSaid
-from misslink.judging.metric import Subject
+from misslink.judging.metric import Finding, Subject
 from misslink.registry import judged_metrics
 from misslink.types import Case, Trace, Usage
 from scripted_judge import (
@@ -249,3 +250,20 @@ def test_context_relevance_is_as_probable_as_any_relevant_passage():
     assert found["context_relevance"].probability == pytest.approx(0.6)
     del chances["passages.1.relevant"]
     assert verdicts(said, probabilities=chances)[0]["context_relevance"].probability is None
+
+
+def test_a_metric_whose_value_is_no_share_is_refused_and_named_by_its_place():
+    class Percent:
+        name, level = "percent", 2
+
+        def ask(self, subject):
+            return subject.examination
+
+        def read(self, _subject, _reply):
+            return Finding("scored", value=97.0, label=True)
+
+    case, trace = Case(id="c", question="When?"), Trace(case_id="c", answer="In 1904.")
+    metrics = [judged_metrics.get("faithfulness"), Percent()]
+    with pytest.raises(ValidationError) as refused:
+        asyncio.run(judge_case(Subject(case, trace, 5), metrics, ScriptedJudge(plain(SUPPORTED))))
+    assert [error["loc"] for error in refused.value.errors()] == [(1, "value")]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.calibration import Calibration
+from misslink.linking.calibration import Calibration, calibration_document
 from misslink.stats import proportion
 
 DOCUMENT = {
@@ -95,6 +95,18 @@ def test_a_file_that_is_no_calibration_gives_one_sentence(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"agreement\.sensitivity"):
         Calibration.read(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_no_run_can_keep_is_refused_by_name(tmp_path, number):
+    path = tmp_path / "calibration.json"
+    path.write_text(f'{{"metric": "faithfulness", "extra": {number}}}', encoding="utf-8")
+    with pytest.raises(InputError, match=f"holds {number}, which is no finite number"):
+        Calibration.read(path)
+
+
+def test_the_document_is_kept_whole(written):
+    assert calibration_document(written()) == DOCUMENT
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

@@ -96,8 +96,11 @@ def test_without_embedding_and_corpus_it_says_so(run):
 
 def test_a_gap_points_at_its_passage_in_its_case(run):
     first, second = holes(run).rows
-    page = build(run)
-    anchors = {row.anchor: row.id for case in page.cases for row in case.retrieved}
+    anchors = {
+        f"case={case.number}&passage={place}": row.id
+        for case in build(run).cases.entries
+        for place, row in enumerate(case.retrieved, 1)
+    }
 
     assert anchors[first.href] == "try#4"
     assert anchors[second.href] == HOSTILE[5]

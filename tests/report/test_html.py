@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from example_run import HOSTILE, example_run
@@ -23,37 +25,50 @@ from proven_run import LONG_WORD, proven_run
 from misslink.errors import InputError
 from misslink.report.html import render, write
 from misslink.report.page import build
+from misslink.report.places import FILTERS
 from misslink.types import Case, Run
 
 GOLD = Path(__file__).parents[1] / "gold" / "report.html"
 
 
 class _Reader(HTMLParser):
-    """Collects what a browser would see."""
+    """Collects what a browser would see, and the texts in blocks of data."""
 
     def __init__(self, html):
         super().__init__()
         self.tags, self.attributes, self.ids, self.inline, self.policy = [], [], [], {}, ""
-        self.text = []
-        self._inside = None
+        self.text, self.data = [], {}
+        self._inside = self._block = None
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += [(tag, name, value or "") for name, value in attrs]
         self.ids += [value for name, value in attrs if name == "id"]
+        self._block = dict(attrs)["id"] if ("type", "application/json") in attrs else None
         self._inside = tag if tag in ("style", "script") else None
         if dict(attrs).get("http-equiv") == "Content-Security-Policy":
             self.policy = dict(attrs)["content"]
 
     def handle_endtag(self, tag):
-        self._inside = None
+        self._inside = self._block = None
 
     def handle_data(self, data):
-        if self._inside:
+        if self._block:
+            self.data[self._block] = json.loads(data)
+        elif self._inside:
             self.inline.setdefault(self._inside, []).append(data)
         else:
             self.text.append(data)
+
+
+def _texts(data):
+    """Every text in JSON, whatever it is part of."""
+    if isinstance(data, dict | list):
+        for part in data.values() if isinstance(data, dict) else data:
+            yield from _texts(part)
+    elif isinstance(data, str):
+        yield data
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +84,8 @@ def read(html):
 def test_the_page_is_the_one_a_person_looked_at_and_accepted(html):
     scrubbed = re.sub(r"sha256-[\w+/=]+", "sha256-…", html)
     scrubbed = re.sub(r"(?s)<(style|script)>.*?</\1>", r"<\1>…</\1>", scrubbed)
+    # A line for each case, so that a change can be read.
+    scrubbed = re.sub(r"(?m)(?<=[\]}],)(?={)|(?<=\[)(?={\"number)", "\n", scrubbed)
     if os.environ.get("MISSLINK_ACCEPT"):
         GOLD.write_text(scrubbed, encoding="utf-8", newline="")
     assert scrubbed.encode() == GOLD.read_bytes(), "look at the page, then MISSLINK_ACCEPT=1"
@@ -91,7 +108,7 @@ def test_a_run_of_before_renders_without_the_sections_it_has_nothing_for(html):
 
     assert set(sections) <= set(new.ids)
     assert {one for one in sections if one in old.ids} == {"misses"}  # subtypes are older
-    assert {target[1:] for target in links} <= set(old.ids)
+    assert {target[1:] for target in links if "=" not in target} <= set(old.ids)
     assert "confirmed" not in "".join(old.text).replace("confirmed by replay", "")
 
 
@@ -108,7 +125,7 @@ def test_each_document_alone_gives_its_section_alone(part):
 
 
 def test_hostile_text_makes_no_element_and_no_attribute(read):
-    assert Counter(read.tags)["script"] == 1
+    assert Counter(read.tags)["script"] == 1 + len(read.data)
     assert Counter(read.tags)["style"] == 1
     assert not {"img", "link", "iframe", "object", "base", "form"} & set(read.tags)
     names = {name for _, name, _ in read.attributes}
@@ -118,10 +135,15 @@ def test_hostile_text_makes_no_element_and_no_attribute(read):
 
 def test_every_link_stays_on_the_page_and_leads_somewhere(read):
     targets = [value for tag, name, value in read.attributes if (tag, name) == ("a", "href")]
+    views = [parse_qsl(target[1:], strict_parsing=True) for target in targets if "=" in target]
 
     assert len(targets) > 30
     assert {target[0] for target in targets} == {"#"}
-    assert {target[1:] for target in targets} <= set(read.ids)
+    assert {target[1:] for target in targets if "=" not in target} <= set(read.ids)
+    assert len(views) > 20
+    assert {key for view in views for key, _ in view} <= {*FILTERS, "case", "passage"}
+    numbers = {str(row["number"]) for row in read.data["case-list"]["rows"]}
+    assert {value for view in views for key, value in view if key == "case"} <= numbers
 
 
 def test_no_id_is_given_twice_and_none_is_made_of_text_under_test(read):
@@ -131,7 +153,7 @@ def test_no_id_is_given_twice_and_none_is_made_of_text_under_test(read):
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\0" not in text])
 def test_hostile_text_is_shown_as_it_was_written(read, hostile):
-    assert hostile in "".join(read.text)
+    assert hostile in "".join(read.text) + "".join(_texts(read.data))
 
 
 def test_what_no_file_can_carry_is_replaced(tmp_path):
@@ -147,7 +169,7 @@ def test_what_no_file_can_carry_is_replaced(tmp_path):
 
 
 def test_long_and_right_to_left_answers_are_whole(read):
-    text = "".join(read.text)
+    text = "".join(_texts(read.data))
 
     assert "x" * 900 in text
     assert "匿名函数 🐍 naïve café" in text

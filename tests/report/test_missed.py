@@ -20,7 +20,7 @@ def run():
 
 
 def _case(run, case_id):
-    return next(case for case in build(run).cases if case.id == case_id)
+    return next(case for case in build(run).cases.entries if case.id == case_id)
 
 
 def test_every_subtype_has_words():
@@ -37,10 +37,12 @@ def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
     assert first.share.brief == "17 % [3, 56]"  # Wilson for 1 of 6
     assert first.failed == 1
     assert first.advice.startswith("Search by words and by meaning together")
-    assert (first.example, first.first_case) == (
-        "it shares 25 % of the question's words, and BM25 puts it at rank 212 of 594", 14,
+    assert (first.example, first.example_at) == (
+        "it shares 25 % of the question's words, and BM25 puts it at rank 212 of 594", "case=14",
     )  # fmt: skip
+    assert first.fragment == "subtype=vocabulary_mismatch"
     assert rows[-1].label == "not known"
+    assert rows[-1].fragment == ""
     assert "--depth" in rows[-1].advice
 
 

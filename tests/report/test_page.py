@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 from example_run import HOSTILE, estimate, example_run, missing
+from proven_run import proven_run
 
+from misslink.registry import judged_metrics, rank_metrics
+from misslink.report.glossary import metric_words
 from misslink.report.page import build
-from misslink.types import Case, Claim, Evidence, Link, Missed, Passage, Run, Trace, Verdict
+from misslink.summary import numbers_of
+from misslink.types import Run, Trace
 
 
 @pytest.fixture(scope="module")
 def page():
     return build(example_run())
-
-
-def _case(page, case_id):
-    return next(case for case in page.cases if case.id == case_id)
 
 
 def _run(**parts):
@@ -131,7 +131,7 @@ def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
     assert (wrong.bad, wrong.miss, wrong.hit) == ("Wrong", (1, 2), (2, 2))
 
 
-def test_causes_are_counted_from_the_links_and_point_at_their_first_case(page):
+def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):
     rows = {row.key: row for row in page.causes}
 
     assert [(key, row.count) for key, row in rows.items()][:2] == [
@@ -139,7 +139,7 @@ def test_causes_are_counted_from_the_links_and_point_at_their_first_case(page):
     ]  # fmt: skip
     assert sum(row.count for row in rows.values()) == 14
     assert rows["retrieval_miss"].share.brief == "14 % [4, 40]"  # Wilson for 2 of 14
-    assert rows["retrieval_miss"].first_case == 4  # the fourth case of the gold set
+    assert rows["retrieval_miss"].fragment == "cause=retrieval_miss"
 
 
 def test_what_could_not_be_judged_is_counted_with_its_reason(page):
@@ -150,155 +150,75 @@ def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     assert not generation["context_utilization"].shown.measured
 
 
+def test_the_first_screen_says_the_risks_and_how_far_to_take_them_in_short():
+    assert _linked(0.38, -0.08, 0.61, n=9).caution == (
+        "This is association, not cause. Its interval includes 0: no link is established. "
+        "Only 9 cases: a hint."
+    )
+    assert _linked(0.38, 0.2, 0.61).caution == "This is association, not cause."
+    assert _linked(0.38, 0.2, 0.61).risks == (
+        "After a miss 57 % [37, 76] of answers were unfaithful (n = 21), "
+        "after a hit 9 % [5, 17] (n = 77)."
+    )
+    assert build(_run()).headline.caution == ""
+
+
+def test_every_metric_that_is_shown_anywhere_is_explained(page):
+    shown = {metric.shown.name for level in page.levels for metric in level.metrics}
+    shown |= {name for axis in page.slices for name in axis.metrics}
+
+    assert shown == set(dict(page.metrics))
+    assert all(words and "outside misslink" not in words for words in dict(page.metrics).values())
+
+
+def test_every_metric_of_the_package_has_words_and_one_from_elsewhere_says_that_it_is():
+    parts = {part for name in judged_metrics.names() for part in numbers_of(name)}
+    ranked = {name.partition("@")[0] for name in rank_metrics.names()}
+
+    lacking = {name for name in {*parts, *ranked} if "outside misslink" in metric_words(name)}
+    assert lacking == set()
+    assert "outside misslink" in metric_words("my_own@5")
+
+
+def test_the_sections_stand_in_the_page_s_order_and_each_is_there(page):
+    assert [anchor for anchor, _ in page.sections] == [
+        "flow", "next", "causes", "misses", "curve", "cases", "slices", "levels", "trust", "used",
+        "reading",
+    ]  # fmt: skip
+
+
+def test_terms_are_explained_once():
+    page = build(proven_run())
+    names = [name for name, _ in page.terms]
+
+    assert len(names) == len(set(names))
+    assert "cut-off k" in names
+
+
+@pytest.mark.parametrize(
+    ("verdict", "badge", "warns"),
+    [
+        ("trust", "calibrated: trust it", False),
+        ("caution", "calibrated: use with caution", True),
+        ("distrust", "calibrated: do not trust it", True),
+    ],
+)
+def test_a_calibrated_judge_gives_the_badge_its_verdict_and_first_reason(verdict, badge, warns):
+    run = _run(manifest={"judge": "embedded"})
+    known = {"verdict": verdict, "reasons": ["Specificity is 55 %.", "More."]}
+    found = build(run.model_copy(update={"calibration": known})).badge
+
+    assert (found.text, found.note, found.warns) == (badge, "Specificity is 55 %.", warns)
+
+
 def test_groups_come_worst_first_and_small_ones_last_and_marked(page):
     category = page.slices[0]
 
     assert [(group.name, group.small) for group in category.groups] == [
         ("negative", False), ("comparative", False), ("simple_factual", False), (HOSTILE[3], True),
     ]  # fmt: skip
-
-
-def test_cases_come_worst_first_by_cause_then_faithfulness(page):
-    causes = [case.cause for case in page.cases]
-
-    assert causes[:4] == [
-        "retrieval_miss", "retrieval_miss", "should_have_abstained", "over_refused",
-    ]  # fmt: skip
-    assert page.cases[0].id == "with-exit"  # 0.25 against 0.40
-    assert causes[-3:] == ["fine"] * 3
-
-
-def test_a_claim_points_at_its_quote_and_the_quote_is_marked_in_its_passage(page):
-    case = _case(page, "with-exit")
-    pointer = case.claims[1].quotes[0]
-    marked = [p for row in case.retrieved for p in row.pieces if pointer.href in p.anchors]
-
-    assert pointer.where == "rank 1"
-    assert [piece.text for piece in marked] == ["nothing happens"]
-
-
-def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(page):
-    case = _case(page, "with-exit")
-    first = case.claims[0].needed[0]
-    marked = [p for row in case.missed for p in row.pieces if first.href in p.anchors]
-
-    assert first.where == "rank 17 of 100 asked"
-    assert first.words.startswith("would have contradicted")
-    assert [p.text for p in marked] == ["its type, value and traceback are passed to it"]
-    assert case.claims[3].needed[0].where == "not within the first 100"
-
-
-def test_a_click_on_a_claim_leads_to_what_decides_it(page):
-    case = _case(page, "with-exit")
-    targets = {piece.kind: piece.href for piece in case.answer if piece.kind}
-
-    assert targets["supported"] == case.claims[1].quotes[0].href
-    assert targets["contradicted"] == case.claims[0].needed[0].href
-
-
-def test_a_claim_that_is_not_in_the_answer_is_listed_all_the_same(page):
-    case = _case(page, "with-exit")
-
-    assert [claim.located for claim in case.claims] == [True, True, True, False]
-    assert case.claims[3].note == "The judge's quote is in no passage."
-
-
-def test_a_passage_says_whether_it_is_relevant_and_reached_the_prompt(page):
-    assert _case(page, "lambda").retrieved[0].flags == ("relevant", "in the prompt")
-    assert _case(page, "with-exit").retrieved[2].flags == ("not in the prompt",)
-    assert _case(page, "long").retrieved[0].flags == ("relevant", "prompt not seen")
-
-
-def test_one_raw_reply_that_serves_several_metrics_is_shown_once(page):
-    assert _case(page, "with-exit").raws == (
-        ("faithfulness, answer_relevance", '{"claims": ["…"]}'),
-    )
-
-
-@pytest.mark.parametrize(
-    ("missed", "retrieved", "expected"),
-    [
-        (Missed(passage_id="a"), (), "rank not known, the retriever was not asked deeper"),
-        (Missed(passage_id="a", true_rank=7), (), "rank 7"),
-        (Missed(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 asked"),
-        (Missed(passage_id="a", depth=50), (), "not within the first 50"),
-        (
-            Missed(passage_id="a", true_rank=2, depth=50),
-            (Passage(id="a", rank=2),),
-            "rank 2, retrieved but not in the prompt",
-        ),
-    ],
-)
-def test_a_missed_passage_says_where_it_really_is(missed, retrieved, expected):
-    page = build(
-        _run(
-            cases=(Case(id="q", question="?", relevant={"a": 1}),),
-            traces=(Trace(case_id="q", retrieved=retrieved, prompted=(), answer="-"),),
-            links=(
-                Link(case_id="q", retrieval="miss", answer="unfaithful", cause="retrieval_miss",
-                     reason="-", missed=(missed, missed)),
-            ),
-        )
-    )  # fmt: skip
-
-    assert page.cases[0].missed[0].rank == expected
-
-
-def test_a_passage_that_carries_two_missed_evidences_is_shown_once_with_both_marked(page):
-    case = _case(page, "with-exit")
-
-    assert [row.id for row in case.missed] == ["with#1", "evidence-2"]
-    assert [p.text for p in case.missed[0].pieces if p.kind == "evidence"] == [
-        "calls the context manager's __exit__() method", "when the suite ends",
-    ]  # fmt: skip
-
-
-def test_a_quote_from_nowhere_gets_no_link():
-    claim = Claim(
-        text="c",
-        support="supported",
-        evidence=(Evidence(passage_id="gone", quote="q"), Evidence(passage_id="p", quote="absent")),
-    )
-    page = build(
-        _run(
-            cases=(Case(id="q", question="?"),),
-            traces=(Trace(case_id="q", answer="c",
-                          retrieved=(Passage(id="p", text="t", rank=1),)),),
-            verdicts=(
-                Verdict(case_id="q", metric="faithfulness", status="scored", value=1, judge="j",
-                        claims=(claim,)),
-            ),
-        )
-    )  # fmt: skip
-
-    assert [pointer.href for pointer in page.cases[0].claims[0].quotes] == ["", ""]
-    assert page.cases[0].cause_label == "Not linked"
-
-
-def test_a_verdict_says_whether_it_is_good_or_bad(page):
-    def labels(case_id):
-        return {row.metric: (row.value, row.label) for row in _case(page, case_id).verdicts}
-
-    assert labels("with-exit")["faithfulness"] == ("25 %", "bad")
-    assert labels("with-exit")["answer_relevance"] == ("80 %", "")
-    assert labels("rtl")["faithfulness"] == ("100 %", "good")
-    assert labels("undecided")["faithfulness"] == ("failed", "")
-
-
-def test_evidence_that_was_found_split_over_two_passages_is_noted():
-    evidence = "A long evidence text that the boundary of two chunks cuts in the middle."
-    halves = (Passage(id="one", text=evidence[:36], rank=1),
-              Passage(id="two", text=evidence[36:], rank=2))  # fmt: skip
-    case = Case(id="q", question="?", evidence={evidence: 1})
-    trace = Trace(case_id="q", retrieved=halves, answer="-", notes=("seen",))
-
-    def notes(k):
-        return build(_run(cases=(case,), traces=(trace,), summary={"k": k})).cases[0].notes
-
-    assert notes(2) == (
-        "seen", "found split over two passages: evidence-1 over 'one' and 'two'",
-    )  # fmt: skip
-    assert notes(1) == ("seen",)
+    assert category.groups[1].fragment == "category=comparative"
+    assert page.slices[1].groups[0].fragment == "tag=topic%3Afunctions"
 
 
 def test_how_deep_retrievers_were_asked_is_told_where_they_were():
@@ -317,5 +237,8 @@ def test_a_run_of_nothing_at_all_is_a_page_that_says_so():
 
     assert page.title == "A RAG app"
     assert page.flow is None
-    assert page.cases == page.causes == page.crosses == page.slices == ()
+    assert page.cases.entries == page.causes == page.crosses == page.slices == ()
+    assert page.steps == ()
+    assert page.nothing == "Nothing can be advised: this run holds no cases."
+    assert page.curve is page.trust is page.used is None
     assert all(not number.shown.measured for number in page.numbers)

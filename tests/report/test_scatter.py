@@ -64,7 +64,7 @@ def test_marks_stay_inside_whatever_the_document_says(run):
 def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(found):
     assert len(found.segments) == len(found.needed) == 3  # the fourth leads off the map
     assert found.needed[0].passage_id == "with#1"
-    assert re.fullmatch(r"case-\d+", found.needed[0].href)
+    assert re.fullmatch(r"case=\d+", found.needed[0].href)
     segment = found.segments[0]
     assert any((mark.x, mark.y) == (segment.x1, segment.y1) for mark in found.marks)
     assert any(dot[:3] == (segment.x2, segment.y2, True) for dot in found.dots)

@@ -37,7 +37,7 @@ class Abstention:
         """Hold what the app did against what it should have done."""
         said = said_of(reply)
         declined = said.response == "declines"
-        expected = subject.case.expects_answer
+        expected = subject.expects_answer
         parts = {
             "declined": float(declined),
             "over_refused": float(declined) if expected is True else None,

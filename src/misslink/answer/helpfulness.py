@@ -35,7 +35,7 @@ class Helpfulness:
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Read the grade."""
         said = said_of(reply)
-        if said.response == "declines" and subject.case.expects_answer is False:
+        if said.response == "declines" and subject.expects_answer is False:
             return skipped("the answer rightly declines; abstention judges it")
         if said.helpful is None:
             return skipped("the judge does not say how helpful the answer is")

@@ -37,9 +37,9 @@ from misslink.cli.output import (
     own_stdout,
     print_forecast,
     print_json,
-    print_summary,
     progress_bars,
 )
+from misslink.cli.summary import print_run
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
@@ -58,6 +58,12 @@ def evaluate(
     goldset: Path = typer.Option(..., "--goldset", help="Gold set: JSON Lines or a JSON array."),
     traces: Path | None = typer.Option(
         None, "--traces", help="What an app did, as JSON Lines, in place of APP."
+    ),
+    case: list[str] | None = typer.Option(
+        None,
+        "--case",
+        help="Id of a case to evaluate, and no other but those named so; may be repeated.",
+        show_default="all cases",
     ),
     judge: str = typer.Option(
         "embedded",
@@ -165,6 +171,7 @@ def evaluate(
         ),
         seed=seed,
         overwrite=overwrite,
+        only=tuple(case or ()),
         command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),
     )
 
@@ -174,7 +181,6 @@ def run_and_print(
 ) -> None:
     """Evaluate with progress on stderr, and print the summary, or what it would cost."""
     from misslink.pipeline import Options, evaluate_async, forecast_async
-    from misslink.report.judging import judging_notes
 
     if options["ledger"] is None:
         del options["ledger"]  # from Python, None means none; here it means the default one
@@ -192,7 +198,7 @@ def run_and_print(
     if as_json:
         print_json(run.summary)
     else:
-        print_summary(run.summary, judging_notes(run))
+        print_run(run, f"{run.summary['run']}/report.html")
 
 
 def _shown(

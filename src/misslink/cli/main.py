@@ -9,9 +9,11 @@ import typer
 
 from misslink import __version__
 from misslink.cli import (
+    compare,
     demo,
     diagnose,
     evaluate,
+    gate,
     judge,
     ledger,
     prompts,
@@ -34,6 +36,8 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)
+app.command("compare")(compare.compare)
+app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.add_typer(judge.app, name="judge")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from misslink.pipeline import Progress
 
 __all__ = [
+    "encodable",
     "interruptible",
     "own_stdout",
     "plain",
     "print_forecast",
     "print_json",
-    "print_summary",
     "progress_bars",
     "say",
     "shown",
@@ -37,6 +37,10 @@ _STAGES = {
     "replaying": "replaying the app",
     "options": "trying options",
 }
+# Of misslink's own words, what old encodings lack.
+_PLAINER = str.maketrans(
+    {"\u2212": "-", "\u2026": "...", "\u201c": '"', "\u201d": '"', "\u2019": "'", "\xa0": " "}
+)
 
 
 def plain(text: str) -> str:
@@ -52,7 +56,21 @@ def plain(text: str) -> str:
 
 def say(console: Console, text: str, style: str | None = None) -> None:
     """Print a line as it is: no markup, no escape sequence, wrapped by the terminal alone."""
-    console.print(plain(text), style=style, markup=False, highlight=False, soft_wrap=True)
+    safe = encodable(plain(text), console.encoding)
+    console.print(safe, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def encodable(text: str, encoding: str) -> str:
+    r"""Return a text as a terminal of this encoding can show it.
+
+    >>> encodable("\u22125 points \u2026", "ascii"), encodable("\u22125 points", "utf-8")
+    ('-5 points ...', '\u22125 points')
+    """
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAINER).encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -117,65 +135,6 @@ def print_forecast(found: Forecast) -> None:
         f"by the ledger): about {found.prompt_tokens} prompt tokens and "
         f"{found.completion_tokens} completion tokens{cost}.\n{found.basis}\n"
         "Nothing has been asked."
-    )
-
-
-def print_summary(summary: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
-    """Print the estimates of a run as tables, how it was judged, the sentence of the link last."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    title = Text(f"{summary['cases']} cases, judge {summary['judge']}")
-    table = Table(title=title, title_justify="left")
-    for column in ("level", "metric", "value [95 %]", "n"):
-        table.add_column(column, justify="right" if column == "n" else "left")
-    unmeasured: dict[str, list[str]] = {}
-    for level in ("retrieval", "generation", "answer"):
-        for metric, estimate in summary[level].items():
-            if estimate["value"] is None:
-                unmeasured.setdefault(estimate["reason"], []).append(metric)
-            else:
-                table.add_row(level, metric, shown(estimate), str(estimate["n"]))
-    console.print(table)
-    if summary.get("judge_note"):
-        console.print(f"Of the judge: {summary['judge_note']}.", markup=False, highlight=False)
-    for reason, metrics in unmeasured.items():
-        console.print(f"Not measured: {', '.join(metrics)}: {reason}.", markup=False)
-    for note in notes:
-        console.print(note, markup=False, highlight=False)
-    link = summary["link"]
-    causes = Table(title="Causes", title_justify="left")
-    causes.add_column("cause")
-    causes.add_column("cases", justify="right")
-    for cause, count in link["causes"].items():
-        causes.add_row(cause, str(count))
-    console.print(causes)
-    console.print(_sentence(link), highlight=False, markup=False)
-    if folder := summary.get("run"):
-        console.print(
-            f"report: {folder}/report.html", highlight=False, markup=False, soft_wrap=True
-        )
-
-
-def _sentence(link: Mapping[str, Any]) -> str:
-    fraction = link["attributable_fraction"]
-    if fraction["value"] is None:
-        return f"How many unfaithful answers go with a retrieval miss: {shown(fraction)}."
-    if link["risk_given_miss"]["value"] is None:
-        return "No answer with a verdict followed a retrieval miss."
-    if fraction["value"] <= 0:
-        return (
-            f"Unfaithful answers are no more frequent after a retrieval miss: unfaithful are"
-            f" {shown(link['risk_given_miss'])} of answers after a miss"
-            f" and {shown(link['risk_given_hit'])} after a hit."
-        )
-    return (
-        f"{shown(fraction)} of unfaithful answers go with a retrieval miss: unfaithful are"
-        f" {shown(link['risk_given_miss'])} of answers after a miss"
-        f" and {shown(link['risk_given_hit'])} after a hit."
-        " This is association, not proof of cause."
     )
 
 

@@ -1,33 +1,82 @@
-"""misslink report: render a run folder's page again."""
+"""misslink report: write a run's report again, in any of its forms."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import typer
 
 from misslink.cli.output import print_json
+from misslink.errors import InputError
+
+if TYPE_CHECKING:
+    from misslink.types import Run
 
 __all__ = ["report"]
+
+_ENDINGS = {"markdown": "md"}  # of the others the name is the ending
+_STDOUT = Path("-")
+_REPLAYS = "replays.jsonl"  # what replay keeps beside a run: generations that were paid for
 
 
 def report(
     run: Path = typer.Argument(..., help="A run folder that misslink evaluate wrote."),
+    form: str = typer.Option(
+        "html", "--format", help="html, markdown, json, csv, or a form that a plugin adds."
+    ),
     out: Path | None = typer.Option(
-        None, "--out", help="The page to write.", show_default="RUN/report.html"
+        None, "--out", help="The file to write; - is stdout.", show_default="RUN/report.FORM"
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the path as JSON."),
 ) -> None:
-    """Write the HTML report of a run; it asks no model."""
-    from misslink.errors import InputError
+    """Write the report of a run, and print its summary; it asks no model."""
     from misslink.files import read_run
+    from misslink.registry import exporters
 
+    write = exporters.get(form)
+    if out == _STDOUT and as_json:
+        raise InputError("--json prints to stdout, and so does --out -; leave one of them out")
     read = read_run(run)
+    if out == _STDOUT:
+        _to_stdout(write, read)
+        return
+    path = out or run / f"report.{_ENDINGS.get(form, form)}"
+    _refuse_part_of_run(path)
     try:
-        path = read.html(out or run / "report.html")
-    except InputError as refused:  # by who writes pages, and knows of no options
+        path = write(read, path)
+    except InputError as refused:
+        if refused.path is None:
+            raise
+        # By who writes the file, and knows of no options.
         raise InputError(f"{refused.problem} with --out", path=refused.path) from None
     if as_json:
-        print_json({"run": str(run), "report": str(path)})
-    else:
-        print(path)
+        print_json({"run": str(run), "report": str(path), "format": form})
+        return
+    from misslink.cli.summary import print_run
+
+    print_run(read, str(path))
+
+
+def _to_stdout(write: Callable[[Run, Path], Path], run: Run) -> None:
+    """Print what an exporter writes, which may be bytes of any kind."""
+    with TemporaryDirectory(prefix="misslink-") as folder:
+        content = write(run, Path(folder) / "report").read_bytes()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _refuse_part_of_run(path: Path) -> None:
+    """Raise where the file is, or would be, one that a run folder is made of."""
+    from misslink.files import holds_run
+    from misslink.files.runfolder import OURS
+
+    parts = {name for name in OURS if not name.startswith("report.")} | {_REPLAYS}
+    if path.name.casefold() in parts and holds_run(path.parent):  # some disks know no capitals
+        raise InputError(
+            "this is a part of a run, not a report; give another path with --out", path=path
+        )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError
+from misslink.errors import InputError, did_you_mean
 from misslink.files.jsonl import as_items, parse, read_objects
 from misslink.types import Case
 
@@ -34,6 +34,22 @@ class GoldSet:
     def error(self, case_id: str, field: str, problem: str) -> InputError:
         """Return an error that names the file, the line and the field of a case."""
         return InputError(problem, path=self.name, line=self.lines.get(case_id), field=field)
+
+    def only(self, ids: Iterable[str]) -> GoldSet:
+        """Return the gold set of these cases alone, in its own order.
+
+        Raises
+        ------
+        InputError
+            It holds no case of one of them.
+        """
+        known = {case.id for case in self.cases}
+        wanted = set(ids)
+        for unknown in sorted(wanted - known):
+            hint = did_you_mean(unknown, known)
+            problem = f"there is no case with the id '{unknown}'; {hint or 'give one of its ids'}"
+            raise InputError(problem, path=self.name)
+        return replace(self, cases=tuple(case for case in self.cases if case.id in wanted))
 
 
 def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> GoldSet:

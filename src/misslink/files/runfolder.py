@@ -11,25 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from misslink.errors import InputError
-from misslink.files.jsonl import parse, read_objects, read_text, write_lines
-from misslink.types import Case, Link, Run, Trace, Verdict
+from misslink.files.jsonl import parse, read_objects, write_lines
+from misslink.files.reading import DOCUMENTS, PARTS, read_json, read_run
+from misslink.types import Run, Trace
 
-__all__ = ["DOCUMENTS", "Staging", "holds_run", "read_run", "told", "write_json"]
+__all__ = ["DOCUMENTS", "OURS", "Staging", "holds_run", "read_run", "told", "write_json"]
 
-_PARTS: dict[str, type[BaseModel]] = {
-    "cases": Case,
-    "traces": Trace,
-    "verdicts": Verdict,
-    "links": Link,
-}
-DOCUMENTS = ("replay", "whatif", "map")  # what a run folder may hold beside its parts
-_OURS = frozenset(
+OURS = frozenset(
     {
-        *("manifest.json", "summary.json", "report.html"),
-        *(f"{part}.jsonl" for part in _PARTS),
+        *("manifest.json", "summary.json", "report.html", "report.md", "report.json", "report.csv"),
+        *(f"{part}.jsonl" for part in PARTS),
         *(f"{name}.json" for name in DOCUMENTS),
     }
 )
@@ -118,7 +112,7 @@ class Staging:
             fresh = self.folder / "run"
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
-            for part in _PARTS:
+            for part in PARTS:
                 write_lines(fresh / f"{part}.jsonl", getattr(run, part))
             write_json(fresh / "summary.json", run.summary)
             for name in DOCUMENTS:
@@ -149,38 +143,12 @@ class Staging:
         if not self.out.exists():
             self._retired.rename(self.out)
             return
-        ours = _OURS if holds_run(self._retired) else frozenset()
+        ours = OURS if holds_run(self._retired) else frozenset()
         for other in self._retired.iterdir():
             if other.name not in ours:
-                taken = other.name in _OURS or (self.out / other.name).exists()
+                taken = other.name in OURS or (self.out / other.name).exists()
                 other.rename(self.out / (f"{other.name}.before" if taken else other.name))
         shutil.rmtree(self._retired)
-
-
-def read_run(folder: str | Path) -> Run:
-    """Read a run folder.
-
-    Raises
-    ------
-    InputError
-        It is no run folder, or one of its files is damaged.
-    """
-    folder = Path(folder)
-    if not (folder / "manifest.json").is_file():
-        raise InputError(
-            "this is no run folder (it has no manifest.json); "
-            "name one that  misslink evaluate --out  wrote",
-            path=folder,
-        )
-    parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in _PARTS.items()}
-    names = ("manifest", "summary", *(n for n in DOCUMENTS if (folder / f"{n}.json").exists()))
-    documents = {name: _read_json(folder / f"{name}.json") for name in names}
-    try:
-        return Run.model_validate({**documents, **parts})
-    except ValidationError as invalid:
-        error = invalid.errors()[0]
-        place = ".".join(map(str, error["loc"]))
-        raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
 def holds_run(folder: Path) -> bool:
@@ -233,7 +201,7 @@ def _differences(held: Mapping[str, str], inputs: Mapping[str, str]) -> list[str
 def _run_inputs(folder: Path) -> Mapping[str, str] | None:
     """The inputs of the run that a folder holds; None where it holds none."""
     with contextlib.suppress(InputError):  # no manifest, or a broken one: not a run of ours
-        held = _read_json(folder / "manifest.json")
+        held = read_json(folder / "manifest.json")
         if "misslink" in held and "inputs" in held:
             inputs = held["inputs"]
             return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
@@ -244,7 +212,7 @@ def _unfinished(out: Path, work: str) -> dict[str, Trace]:
     """The traces of the run in `out`, if its judging was left unfinished; failed ones are not."""
     if _run_inputs(out) is None:
         return {}
-    held = _read_json(out / "manifest.json")
+    held = read_json(out / "manifest.json")
     if held.get("work") != work or not held.get("unfinished"):
         return {}
     lines = read_objects(out / "traces.jsonl")
@@ -293,25 +261,6 @@ def _whole_lines(path: Path) -> dict[str, Trace]:
             kept[trace.case_id] = trace
     path.write_text("".join(f"{t.model_dump_json()}\n" for t in kept.values()), encoding="utf-8")
     return kept
-
-
-def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
-    if path.exists() and path.stat().st_size == 0:
-        return ()  # a run without a judge has no verdicts
-    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    again = path.stem if path.stem in {"replay", "whatif"} else "evaluate"
-    try:
-        data = json.loads(read_text(path))
-    except ValueError as problem:
-        raise InputError(
-            f"this is not JSON ({problem}); delete it, and run  misslink {again}  again", path=path
-        ) from None
-    if not isinstance(data, dict):
-        raise InputError("this is not a JSON object", path=path)
-    return data
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:

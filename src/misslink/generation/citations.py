@@ -21,6 +21,7 @@ _MARKER = re.compile(
     r"|<sup>\[?(?P<tag>\d{1,3}(?:,\s*\d{1,3})*)\]?</sup>"
     rf"|(?P<raised>[{_SUPERSCRIPTS}]{{1,2}}(?:,[{_SUPERSCRIPTS}]{{1,2}})*)"
 )
+_OPENS = re.compile(rf"[\[\u3010(<{_SUPERSCRIPTS}]")  # what every marker begins with
 # Code is quoted and not cited from; what follows such a heading or label is a list of sources.
 _NO_STATEMENT = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
@@ -107,7 +108,7 @@ def cited_statements(answer: str, passages: Sequence[Passage]) -> tuple[Statemen
     tuple of Statement
         Empty where nothing is cited.
     """
-    if not _MARKER.search(answer):
+    if not (_OPENS.search(answer) and _MARKER.search(answer)):
         return ()  # as most answers, and looking closer takes ten times as long
     names = _Names(passages)
     body = _NO_STATEMENT.sub(lambda found: _blank(found[0]), answer)

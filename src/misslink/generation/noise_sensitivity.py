@@ -51,7 +51,7 @@ class NoiseSensitivity:
         if isinstance(claims, Finding):
             return claims
         wrong = [c for c in claims if c.support == "supported" and c.correct is not True]
-        relevance = passage_relevance(subject, reply)
+        relevance = passage_relevance(subject, reply) if wrong else {}
         rests_on = [{relevance[item.passage_id] for item in claim.evidence} for claim in wrong]
         known = not any(None in kinds for kinds in rests_on)
         total = len(claims)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from misslink.errors import MisslinkError
 from misslink.judging.examination import Examination, ExaminationWithReference, LabelAlone
@@ -23,6 +25,10 @@ from misslink.judging.repeats import in_one
 from misslink.types import Usage, Verdict
 
 __all__ = ["Unasked", "judge_case", "put"]
+
+# All verdicts of a case are checked in one go: the same checks in two thirds of the time.
+_VERDICTS = TypeAdapter(tuple[Verdict, ...])
+_Fields = Mapping[str, Any]  # of a Verdict that is to be checked
 
 
 class Unasked(Reply):
@@ -79,10 +85,10 @@ async def judge_case(
     samples = [(key, number) for key in asks for number in range(repeats)]
     calls = [put(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples]
     answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-    replies: dict[str, list[Reply]] = {key: [] for key in asks}
+    replies: dict[str, list[_Heard]] = {key: [] for key in asks}
     for (key, _), answer in zip(samples, answers, strict=True):
-        replies[key].append(answer)
-    verdicts = []
+        replies[key].append(_heard(asks[key], answer))
+    verdicts: list[_Fields] = []
     charged: set[str] = set()
     for metric, ask in zip(metrics, wanted, strict=True):
         if isinstance(ask, str):
@@ -90,8 +96,7 @@ async def judge_case(
             verdicts.append(_verdict(subject, metric, judge, found))
             continue
         mine = replies[ask.key]
-        findings = [_read(subject, metric, ask, reply) for reply in mine]
-        finding, which = in_one(findings)
+        finding, which = in_one([_read(subject, metric, heard) for heard in mine])
         first = ask.key not in charged
         charged.add(ask.key)
         verdict = _verdict(
@@ -100,18 +105,18 @@ async def judge_case(
             judge,
             finding,
             ask,
-            mine[which],
-            usage=total_usage(mine) if first else None,
+            mine[which].reply,
+            usage=total_usage(heard.reply for heard in mine) if first else None,
             first=first,
         )
         verdicts.append(verdict)
-    return tuple(verdicts)
+    return _VERDICTS.validate_python(verdicts)
 
 
 def _of_nothing(subject: Subject, metric: JudgedMetric) -> Finding:
     """Read an empty answer as one that declines, which needs no judge to say."""
     said: dict[str, Any] = {"claims": (), "passages": (), "response": "declines"}
-    if subject.case.references and subject.case.expects_answer is not False:
+    if subject.case.references and subject.expects_answer is not False:
         parsed: Examination = ExaminationWithReference(**said, reference_claims=())
     else:
         parsed = Examination(**said)
@@ -119,17 +124,34 @@ def _of_nothing(subject: Subject, metric: JudgedMetric) -> Finding:
     return finding if finding.value is not None else skipped(EMPTY_ANSWER, parts=finding.parts)
 
 
-def _read(subject: Subject, metric: JudgedMetric, ask: Ask, reply: Reply) -> Finding:
+class _Heard(NamedTuple):
+    """A reply, and what holds of it for every metric that reads it."""
+
+    reply: Reply
+    unreadable: Finding | None  # what each of them finds where there is nothing to read
+    one_word: bool
+
+
+def _heard(ask: Ask, reply: Reply) -> _Heard:
+    parsed = reply.parsed
+    one_word = isinstance(parsed, LabelAlone)
+    unreadable = None
     if isinstance(reply, Unasked):
-        return skipped(reply.problem or "the question was not put")
-    if reply.parsed is None:
-        return failed(reply.problem or "the judge's reply cannot be read")
-    if not isinstance(reply.parsed, ask.schema | LabelAlone):
-        kind = type(reply.parsed).__name__
-        return failed(f"the judge gave {kind} where {ask.schema.__name__} was asked for")
-    if isinstance(reply.parsed, LabelAlone) and not getattr(metric, "reads_one_word", False):
+        unreadable = skipped(reply.problem or "the question was not put")
+    elif parsed is None:
+        unreadable = failed(reply.problem or "the judge's reply cannot be read")
+    elif not one_word and not isinstance(parsed, ask.schema):
+        kind = type(parsed).__name__
+        unreadable = failed(f"the judge gave {kind} where {ask.schema.__name__} was asked for")
+    return _Heard(reply, unreadable, one_word)
+
+
+def _read(subject: Subject, metric: JudgedMetric, heard: _Heard) -> Finding:
+    if heard.unreadable is not None:
+        return heard.unreadable
+    if heard.one_word and not getattr(metric, "reads_one_word", False):
         return failed(ONE_WORD)
-    return metric.read(subject, reply)
+    return metric.read(subject, heard.reply)
 
 
 def _verdict(
@@ -142,23 +164,23 @@ def _verdict(
     *,
     usage: Usage | None = None,
     first: bool = False,
-) -> Verdict:
+) -> _Fields:
+    """The fields of a verdict; those of a case are checked together."""
     with_raw = reply is not None and bool(reply.raw) and (first or finding.status == "failed")
-    parts: Mapping[str, float | None] = finding.parts or {}
-    return Verdict(
-        case_id=subject.case.id,
-        metric=metric.name,
-        status=finding.status,
-        value=finding.value,
-        label=finding.label,
-        probability=finding.probability,
-        claims=finding.claims,
-        passages=dict(finding.passages or {}),
-        parts=dict(parts),
-        repeats=finding.repeats,
-        reason=finding.reason,
-        judge=(reply.judge if reply else None) or judge.name,
-        prompt=ask.prompt if ask else None,
-        usage=usage,
-        raw=reply.raw if reply and with_raw else None,
-    )
+    return {
+        "case_id": subject.case.id,
+        "metric": metric.name,
+        "status": finding.status,
+        "value": finding.value,
+        "label": finding.label,
+        "probability": finding.probability,
+        "claims": finding.claims,
+        "passages": finding.passages or {},
+        "parts": finding.parts or {},
+        "repeats": finding.repeats,
+        "reason": finding.reason,
+        "judge": (reply.judge if reply else None) or judge.name,
+        "prompt": ask.prompt if ask else None,
+        "usage": usage,
+        "raw": reply.raw if reply and with_raw else None,
+    }

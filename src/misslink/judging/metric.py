@@ -49,6 +49,11 @@ class Subject:
         return self.trace.answer or ""
 
     @cached_property
+    def expects_answer(self) -> bool | None:
+        """Whether the app ought to answer, which most metrics ask; see `Case.expects_answer`."""
+        return self.case.expects_answer
+
+    @cached_property
     def grounded(self) -> Ask | str:
         """The shared question, or why nothing can be said of passages that were not seen."""
         if self.trace.unmeasured and self.trace.answer is not None:
@@ -72,7 +77,7 @@ class Subject:
             return "the trace holds no answer"
         if not self.answer.strip():
             return EMPTY_ANSWER
-        references = () if self.case.expects_answer is False else self.case.references
+        references = () if self.expects_answer is False else self.case.references
         texts = tuple(passage.text for passage in self.context)
         return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
 

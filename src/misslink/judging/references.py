@@ -9,7 +9,7 @@ __all__ = ["lacks_references"]
 
 def lacks_references(subject: Subject) -> str | None:
     """Why nothing can be held against the case's reference answers; None: it can."""
-    if subject.case.expects_answer is False:
+    if subject.expects_answer is False:
         return "the question has no answer; abstention judges it"
     if not subject.case.references:
         return "the case has no reference answer"

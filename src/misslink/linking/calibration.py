@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from misslink.errors import InputError
 from misslink.types import Estimate, Run
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "calibration_document"]
 
 _WAY_OUT = (
     'give a JSON object with "metric", "threshold" and, as estimates, "agreement.sensitivity" and '
@@ -56,17 +56,17 @@ class Calibration:
         InputError
             The file cannot be read, is not such a document, or a number in it cannot be.
         """
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            why = error.strerror or "cannot be read"
-            raise InputError(f"{why}: {_WAY_OUT}", path=path) from None
-        except UnicodeDecodeError:
-            raise InputError(f"is not UTF-8 text: {_WAY_OUT}", path=path) from None
-        except (json.JSONDecodeError, RecursionError):
-            raise InputError(f"is not a JSON document: {_WAY_OUT}", path=path) from None
-        if not isinstance(document, Mapping):
-            raise InputError(f"holds no calibration: {_WAY_OUT}", path=path)
+        return cls.of(calibration_document(path), path)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], path: str | Path) -> Calibration:
+        """Take from a document, as `calibration_document` read it from `path`, what is needed.
+
+        Raises
+        ------
+        InputError
+            It lacks one of the keys that `read` names, or a number in it cannot be.
+        """
         metric = document.get("metric")
         if not isinstance(metric, str) or not metric:
             raise InputError(f"names no metric: {_WAY_OUT}", path=path, field="metric")
@@ -117,6 +117,38 @@ class Calibration:
             return False
         low, high = self.uncertain_band
         return low <= probability <= high
+
+
+def calibration_document(path: str | Path) -> dict[str, Any]:
+    """Read a calibration as it was written, whatever stands in it, for a run to keep.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no JSON object of finite numbers.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_finite, parse_float=_finite)
+    except OSError as error:
+        why = error.strerror or "cannot be read"
+        raise InputError(f"{why}: {_WAY_OUT}", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError(f"is not UTF-8 text: {_WAY_OUT}", path=path) from None
+    except (json.JSONDecodeError, RecursionError):
+        raise InputError(f"is not a JSON document: {_WAY_OUT}", path=path) from None
+    except ValueError as error:
+        raise InputError(f"{error}: {_WAY_OUT}", path=path) from None
+    if not isinstance(document, dict):
+        raise InputError(f"holds no calibration: {_WAY_OUT}", path=path)
+    return document
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"holds {written}, which is no finite number")
+    return number
 
 
 def _rate(agreement: Mapping[str, Any], name: str, path: str | Path) -> Estimate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,6 +66,7 @@ async def evaluate_async(
     terms: Terms | None = None,
     seed: int = 0,
     overwrite: bool = False,
+    only: Sequence[str] = (),
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Run:
@@ -109,6 +110,8 @@ async def evaluate_async(
         Of the intervals that are drawn.
     overwrite : bool
         Replace a run of other inputs in `out`.
+    only : sequence of str
+        Ids of the cases to evaluate, in the gold set's order. Empty: all of them.
     progress : callable or None
         Called with the stage, how many cases are done, and how many there are.
     command : str or None
@@ -142,6 +145,7 @@ async def evaluate_async(
         terms=terms or Terms(),
         seed=seed,
         overwrite=overwrite,
+        only=only,
     )
     tick = progress or (lambda *_: None)
     with seldom_collecting():
@@ -206,6 +210,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
             },
             map=shown,
+            calibration=line.calibration_document and dict(line.calibration_document),
         )
         if line.staging:
             line.staging.publish(run, run.html)

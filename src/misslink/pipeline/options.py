@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Options:
     terms: Terms = field(default_factory=Terms)
     seed: int = 0
     overwrite: bool = False
+    only: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if (self.app is None) == (self.traces is None):

@@ -18,7 +18,7 @@ from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_tr
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
-from misslink.linking import Calibration, Measured, link_case
+from misslink.linking import Calibration, Measured, calibration_document, link_case
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
 from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
@@ -43,6 +43,7 @@ class Given:
     brought: Mapping[str, Trace] | None
     judge: Opened | None
     calibration: Calibration | None
+    calibration_document: Mapping[str, Any] | None
     embedder: Embedder | None
     metrics: tuple[JudgedMetric, ...]
     prompts: Prompts
@@ -78,8 +79,10 @@ async def given(options: Options) -> AsyncIterator[Given]:
     brought = None
     if options.traces is not None:
         brought = match_traces(read_traces(options.traces), gold)
+    gold = gold.only(options.only) if options.only else gold
     prompts = Prompts.of(options.terms.prompts)
-    calibration = Calibration.read(options.calibration) if options.calibration else None
+    told = calibration_document(options.calibration) if options.calibration else None
+    calibration = Calibration.of(told, options.calibration or "") if told is not None else None
     app = load_app(options.spec) if options.spec else options.app
     async with AsyncExitStack() as held:
         judge = open_judge(
@@ -102,6 +105,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
                 **settings,
                 "app object (new at each call)": which,
                 "goldset": content_hash(gold.cases)[:_DIGITS],
+                "cases": [case.id for case in gold.cases] if options.only else None,
                 "traces": None if brought is None else content_hash(brought)[:_DIGITS],
                 "repeats": options.terms.repeats,
                 "context_length": options.terms.context_length,
@@ -131,6 +135,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
             brought=brought,
             judge=judge,
             calibration=calibration,
+            calibration_document=told,
             embedder=embedder,
             metrics=_judged_metrics(),
             prompts=prompts,

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from misslink.report.documents import count_in, estimate_in, mapping_in
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
+from misslink.report.places import view
 from misslink.report.wording import Shown, plural, shown
 from misslink.types import Estimate, Run
 
@@ -21,11 +22,17 @@ _FEW = 30  # cases under which an interval is so wide that the headline says so
 
 @dataclass(frozen=True)
 class Headline:
-    """The link in plain words: ``share`` is its number or "", ``words`` the rest of it."""
+    """The link in plain words: ``share`` is its number or "", ``words`` the rest of it.
+
+    ``risks`` is what the sentence rests on and ``caution`` how far to take it, each short enough
+    to stand beside it; ``paragraphs`` are both in full.
+    """
 
     share: str
     interval: str
     words: str
+    risks: str
+    caution: str
     paragraphs: tuple[str, ...]
 
 
@@ -44,7 +51,7 @@ class Cross:
 
 @dataclass(frozen=True)
 class CauseRow:
-    """A cause, how often it was the primary one, and what it means."""
+    """A cause, how often it was the primary one, what it means, and the view of its cases."""
 
     key: str
     label: str
@@ -53,7 +60,7 @@ class CauseRow:
     meaning: str
     action: str
     failure: bool
-    first_case: int
+    fragment: str
 
 
 def headline(run: Run) -> Headline:
@@ -61,22 +68,18 @@ def headline(run: Run) -> Headline:
     link = mapping_in(run.summary.get("link"))
     part = estimate_in(run.summary, "link", "attributable_fraction", why=_no_link(run))
     number = shown("attributable_fraction", part)
+    short = _short_risks(link)
     if part.value is None:
-        return Headline(
-            "",
-            "",
-            "Whether misses and unfaithful answers go together is not measured",
-            (f"The reason: {no_judge(run) or part.reason}.", *_risks(link)),
-        )
+        words = "Whether misses and unfaithful answers go together is not measured"
+        why = f"The reason: {no_judge(run) or part.reason}."
+        return Headline("", "", words, short or why, "", (why, *_risks(link)))
+    said = (*_risks(link), *_hedges(part, link), *_wrong(link))
+    caution = _caution(part)
     if part.value <= 0:
         words = "Unfaithful answers are no more frequent after a miss than after a hit"
-        return Headline("", "", words, (*_risks(link), *_hedges(part, link), *_wrong(link)))
-    return Headline(
-        number.value,
-        number.interval,
-        "of unfaithful answers go with a retrieval miss",
-        (*_risks(link), *_hedges(part, link), *_wrong(link)),
-    )
+        return Headline("", "", words, short, caution, said)
+    words = "of unfaithful answers go with a retrieval miss"
+    return Headline(number.value, number.interval, words, short, caution, said)
 
 
 def crosses(run: Run) -> tuple[Cross, ...]:
@@ -95,10 +98,6 @@ def causes(run: Run) -> tuple[CauseRow, ...]:
     from misslink.stats import proportion  # scipy may come with it
 
     counts: Counter[str] = Counter(link.cause for link in run.links)
-    places = {case.id: number for number, case in enumerate(run.cases, 1)}
-    first: dict[str, int] = {}
-    for link in run.links:
-        first.setdefault(link.cause, places.get(link.case_id, 0))
     total = counts.total()
     return tuple(
         CauseRow(
@@ -109,7 +108,7 @@ def causes(run: Run) -> tuple[CauseRow, ...]:
             meaning=words.meaning,
             action=words.action,
             failure=key in FAILURES,
-            first_case=first[key],
+            fragment=view(cause=key),
         )
         for key, words in CAUSES.items()
         if counts[key]
@@ -134,6 +133,31 @@ def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str,
     return (said,)
 
 
+def _short_risks(link: Mapping[str, JsonValue]) -> str:
+    miss = shown("risk", estimate_in(link, "risk_given_miss"))
+    hit = shown("risk", estimate_in(link, "risk_given_hit"))
+    if not (miss.measured and hit.measured):
+        return ""
+    return (
+        f"After a miss {miss.brief} of answers were unfaithful (n = {miss.n:,}), "
+        f"after a hit {hit.brief} (n = {hit.n:,})."
+    )
+
+
+def _caution(part: Estimate) -> str:
+    """The hedges in short, for the eye that reads one line."""
+    said = "This is association, not cause."
+    if _over_zero(part):
+        said += " Its interval includes 0: no link is established."
+    if part.n < _FEW:
+        said += f" Only {plural(part.n, 'case')}: a hint."
+    return said
+
+
+def _over_zero(part: Estimate) -> bool:
+    return part.low is not None and part.high is not None and part.low <= 0 <= part.high
+
+
 def _hedges(part: Estimate, link: Mapping[str, JsonValue]) -> tuple[str, ...]:
     said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
     if part.value is not None and part.value > 0:
@@ -147,7 +171,7 @@ def _hedges(part: Estimate, link: Mapping[str, JsonValue]) -> tuple[str, ...]:
             f"The attributable share, {brief}, is not above 0: by these cases better retrieval "
             "would not make answers more faithful."
         )
-    if part.low is not None and part.high is not None and part.low <= 0 <= part.high:
+    if _over_zero(part):
         said.append("The interval includes 0: these cases alone do not establish a link.")
     if part.n < _FEW:
         said.append(f"Only {plural(part.n, 'case')} could be used: take it as a hint.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
-from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
+from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.replayed import case_replays
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
@@ -46,25 +46,31 @@ class CaseEntry:
     """One case of the run, by its place in the gold set (``number``, from 1).
 
     ``evidence`` holds all its causes, the primary one first; where the run gives none a cause
-    (older runs), ``contributing`` names the others.
+    (older runs), ``contributing`` names the others. ``cause``, ``retrieval`` and ``answered`` are
+    keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
+    verdicts by metric, ``bad`` the metrics with a bad label.
     """
 
     number: int
-    anchor: str
     id: str
     question: str
     cause: str
-    cause_label: str
+    retrieval: str
+    answered: str
+    correct: str
+    subtypes: tuple[str, ...]
+    category: str
+    tags: tuple[str, ...]
+    values: Mapping[str, float]
+    bad: tuple[str, ...]
+    latency_s: float | None
     contributing: tuple[str, ...]
     reason: str
     evidence: tuple[CauseEvidence, ...]
     basis: str
     replays: tuple[str, ...]
-    failure: bool
-    outcome: str
-    category: str
-    tags: tuple[str, ...]
-    answer: tuple[Piece, ...]
+    answer: str
+    pieces: tuple[Piece, ...]
     answer_note: str
     claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
@@ -74,7 +80,6 @@ class CaseEntry:
     judges: tuple[str, ...]
     notes: tuple[str, ...]
     error: str
-    latency: str
     raws: tuple[tuple[str, str], ...]
 
 
@@ -96,11 +101,8 @@ def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
         link, said = links.get(case.id), verdicts.get(case.id, [])
         again = replays.get(case.id, ())
         entry = _entry(number, case, traces.get(case.id), link, said, again, k)
-        faithfulness = _of(said, "faithfulness")
-        value = faithfulness.value if faithfulness is not None else None
-        keyed.append(
-            (severity[link.cause] if link else len(severity), 2 if value is None else value, entry)
-        )
+        value = entry.values.get("faithfulness", 2.0)  # without one after all that have one
+        keyed.append((severity[link.cause] if link else len(severity), value, entry))
     keyed.sort(key=lambda item: item[:2])  # stable: ties stay in the gold set's order
     return tuple(entry for *_, entry in keyed)
 
@@ -116,21 +118,29 @@ def _entry(
 ) -> CaseEntry:
     from misslink.retrieval import outcome, relevant_ids  # brings numpy
 
-    anchor = f"case-{number}"
-    faithfulness = _of(verdicts, "faithfulness")
+    faithfulness = next((one for one in verdicts if one.metric == "faithfulness"), None)
     claims = faithfulness.claims if faithfulness else ()
     retrieved = trace.retrieved if trace else ()
-    spots = Spots(anchor, trace, link)
+    spots = Spots(trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     known = relevant_ids(case, retrieved) if retrieved else set()
     note = outcome(case, trace, k).note if trace else None
     return CaseEntry(
         number=number,
-        anchor=anchor,
         id=case.id,
         question=case.question,
         cause=link.cause if link else "",
-        cause_label=CAUSES[link.cause].label if link else "Not linked",
+        retrieval=link.retrieval if link else "",
+        answered=link.answer if link else "",
+        correct={True: "yes", False: "no", None: ""}[link.correct if link else None],
+        subtypes=tuple(dict.fromkeys(one.subtype for one in link.missed if one.subtype))
+        if link
+        else (),
+        category=case.category or "",
+        tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
+        values={one.metric: one.value for one in verdicts if one.value is not None},
+        bad=tuple(dict.fromkeys(one.metric for one in verdicts if one.label is False)),
+        latency_s=trace.latency_s if trace else None,
         contributing=(
             tuple(CAUSES[cause].label for cause in link.contributing if cause not in link.reasons)
             if link
@@ -140,21 +150,17 @@ def _entry(
         evidence=_evidence(link),
         basis="confirmed by replay" if link and link.basis == "replayed" else "",
         replays=replays,
-        failure=link is not None and link.cause in FAILURES,
-        outcome=_outcome(link),
-        category=case.category or "",
-        tags=tuple(f"{name}: {tag}" for name, tag in case.tags.items()),
-        answer=_answer(trace, claims, rows),
+        answer=(trace.answer or "") if trace else "",
+        pieces=_marked(trace, claims, rows),
         answer_note=_answer_note(trace),
         claims=rows,
-        retrieved=tuple(spots.retrieved(p, i, known) for i, p in enumerate(retrieved)),
+        retrieved=tuple(spots.retrieved(passage, known) for passage in retrieved),
         missed=spots.missed(),
         references=case.references,
         verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
         notes=(*(trace.notes if trace else ()), *([note] if note else [])),
         error=(trace.error or "") if trace else "",
-        latency=f"{trace.latency_s:.1f} s" if trace and trace.latency_s is not None else "",
         raws=_raws(verdicts),
     )
 
@@ -169,22 +175,16 @@ def _evidence(link: Link | None) -> tuple[CauseEvidence, ...]:
     )
 
 
-def _answer(
+def _marked(
     trace: Trace | None, claims: Sequence[Claim], rows: Sequence[ClaimRow]
 ) -> tuple[Piece, ...]:
     text = (trace.answer or "") if trace else ""
     spans = [
-        Span(claim.start, claim.end, claim.support, f"{row.anchor}-span", _target(row), row.number)
+        Span(claim.start, claim.end, claim.support, row.number)
         for claim, row in zip(claims, rows, strict=True)
         if row.located and claim.start is not None and claim.end is not None
     ]
     return pieces(text, spans)
-
-
-def _target(row: ClaimRow) -> str:
-    """What a click on a claim shows: its quote, else the passage it needed, else the claim."""
-    found = (pointer.href for pointer in (*row.quotes, *row.needed) if pointer.href)
-    return next(found, row.anchor)
 
 
 def _answer_note(trace: Trace | None) -> str:
@@ -193,16 +193,6 @@ def _answer_note(trace: Trace | None) -> str:
     if trace.answer is None:
         return "The app raised an error." if trace.error else "The app gave no answer."
     return "" if trace.answer.strip() else "The answer is empty."
-
-
-def _outcome(link: Link | None) -> str:
-    """The outcomes in one line, such as "miss, unfaithful, wrong"."""
-    if link is None:
-        return ""
-    words = [RETRIEVALS[link.retrieval], ANSWERS[link.answer]]
-    if link.correct is not None:
-        words.append("correct" if link.correct else "wrong")
-    return ", ".join(words).lower()
 
 
 def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
@@ -240,7 +230,3 @@ def _raws(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
         if verdict.raw:
             names.setdefault(verdict.raw, []).append(verdict.metric)
     return tuple((", ".join(metrics), raw) for raw, metrics in names.items())
-
-
-def _of(verdicts: Sequence[Verdict], metric: str) -> Verdict | None:
-    return next((verdict for verdict in verdicts if verdict.metric == metric), None)

@@ -16,12 +16,17 @@ __all__ = ["ClaimRow", "PassageRow", "Pointer", "Spots"]
 
 @dataclass(frozen=True)
 class Pointer:
-    """From a claim to what decides it; ``href`` is "" where the page holds no such place."""
+    """From a claim to what decides it.
 
-    href: str
+    ``passage`` and ``missed`` are places in the case's lists of passages, from 1, and 0 where it
+    is in neither; ``quote`` is told only where it is not marked there.
+    """
+
     where: str
     words: str
-    quote: str
+    quote: str = ""
+    passage: int = 0
+    missed: int = 0
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,6 @@ class ClaimRow:
     """A claim, its support, and where its quotes and the passages it needed stand."""
 
     number: int
-    anchor: str
     text: str
     support: str
     probability: str
@@ -44,35 +48,32 @@ class ClaimRow:
 class PassageRow:
     """A passage, retrieved or missed; ``flags`` are words, the first of them the strongest.
 
-    ``details`` are what was measured of a missed one.
+    ``pieces`` mark its text, ``details`` are what was measured of a missed one.
     """
 
-    anchor: str
     id: str
     rank: str
     score: str
     relevant: bool
     flags: tuple[str, ...]
+    text: str
     pieces: tuple[Piece, ...]
-    preview: str
-    open: bool
     details: tuple[MissDetail, ...] = ()
 
 
 class Spots:
-    """The places of one case that a claim can point to, collected while its claims are read.
+    """The places of one case that a claim can point to, collected while its claims are read."""
 
-    Ids are made of counted numbers alone, so no text under test ever enters one.
-    """
-
-    def __init__(self, anchor: str, trace: Trace | None, link: Link | None) -> None:
-        self._anchor = anchor
+    def __init__(self, trace: Trace | None, link: Link | None) -> None:
         self._trace = trace
         self._links = link.claims if link else ()
         self._missed: dict[str, list[Missed]] = {}  # one passage can carry several evidences
         for missed in link.missed if link else ():
             self._missed.setdefault(missed.passage_id, []).append(missed)
-        self._passages = {passage.id: passage for passage in (trace.retrieved if trace else ())}
+        retrieved = trace.retrieved if trace else ()
+        self._passages = {passage.id: passage for passage in retrieved}
+        self._places = {passage.id: number for number, passage in enumerate(retrieved, 1)}
+        self._missed_places = {name: number for number, name in enumerate(self._missed, 1)}
         deeper = {passage.id: passage.text for passage in (trace.deeper if trace else ())}
         self._texts = {
             name: ones[0].text or deeper.get(name) or ones[0].evidence or ""
@@ -87,7 +88,6 @@ class Spots:
         correct = {True: "agrees with the reference", False: "contradicts the reference", None: ""}
         return ClaimRow(
             number=index + 1,
-            anchor=f"{self._anchor}-claim-{index + 1}",
             text=claim.text,
             support=claim.support,
             probability="" if claim.probability is None else decimal(claim.probability),
@@ -98,30 +98,27 @@ class Spots:
             needed=tuple(self._need(link) for link in self._links if link.index == index),
         )
 
-    def retrieved(self, passage: Passage, index: int, relevant: AbstractSet[str]) -> PassageRow:
+    def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> PassageRow:
         """A retrieved passage, after all claims were read."""
-        spans = self._quotes.pop(passage.id, [])  # once, so that no id is given twice
         is_relevant = passage.id in relevant
         flags = [_reached(passage, self._trace)]
         if is_relevant:
             flags.insert(0, "relevant")
         return PassageRow(
-            anchor=f"{self._anchor}-passage-{index + 1}",
             id=passage.id,
             rank=f"{passage.rank}",
             score="" if passage.score is None else decimal(passage.score, 3),
             relevant=is_relevant,
             flags=tuple(flags),
-            pieces=pieces(passage.text, spans),
-            preview=_preview(passage.text),
-            open=bool(spans) or is_relevant,
+            text=passage.text,
+            pieces=pieces(passage.text, self._quotes.get(passage.id, [])),
         )
 
     def missed(self) -> tuple[PassageRow, ...]:
         """All missed passages, after all claims were read."""
-        return tuple(self._missed_row(i, name) for i, name in enumerate(self._missed, 1))
+        return tuple(map(self._missed_row, self._missed))
 
-    def _missed_row(self, number: int, name: str) -> PassageRow:
+    def _missed_row(self, name: str) -> PassageRow:
         ones, text = self._missed[name], self._texts[name]
         first = ones[0]
         flags = ["highly relevant" if max(one.grade for one in ones) > 1 else "relevant", "missed"]
@@ -129,15 +126,13 @@ class Spots:
         spots = [place(text, None, None, one.evidence) for one in ones if one.evidence]
         spans = [Span(*spot, "evidence") for spot in spots if spot is not None]
         return PassageRow(
-            anchor=f"{self._anchor}-missed-{number}",
             id=name,
             rank=self._rank(first),
             score="" if first.score is None else decimal(first.score, 3),
             relevant=True,
             flags=tuple(flags),
+            text=text,
             pieces=pieces(text, spans + self._needed.get(name, [])),
-            preview=_preview(text),
-            open=True,
             details=miss_details(ones),
         )
 
@@ -145,32 +140,28 @@ class Spots:
         evidence = claim.evidence[which]
         passage = self._passages.get(evidence.passage_id)
         if passage is None:
-            return Pointer("", evidence.passage_id, "a passage that was not retrieved", "")
+            return Pointer(evidence.passage_id, "a passage that was not retrieved", evidence.quote)
         spot = place(passage.text, evidence.start, evidence.end, evidence.quote)
         where = f"rank {passage.rank}"
         if spot is None:
-            return Pointer("", where, "quote not found in the passage", evidence.quote)
-        anchor = f"{self._anchor}-quote-{index + 1}-{which + 1}"
+            return Pointer(where, "quote not found in the passage", evidence.quote)
         spans = self._quotes.setdefault(evidence.passage_id, [])
-        spans.append(Span(*spot, "quote", anchor, f"{self._anchor}-claim-{index + 1}", index + 1))
-        return Pointer(anchor, where, "quoted from", evidence.quote)
+        spans.append(Span(*spot, "quote", index + 1))
+        return Pointer(where, "quoted from", passage=self._places[passage.id])
 
     def _need(self, link: ClaimLink) -> Pointer:
         missed = self._missed.get(link.passage_id)
         words = _relation(link)
         if missed is None:
-            return Pointer("", f"missed passage {link.passage_id}", words, link.quote or "")
-        place_in_list = list(self._missed).index(link.passage_id) + 1
-        target = f"{self._anchor}-missed-{place_in_list}"
+            return Pointer(f"missed passage {link.passage_id}", words, link.quote or "")
         spot = place(self._texts[link.passage_id], None, None, link.quote or "")
         if spot is not None:
             spans = self._needed.setdefault(link.passage_id, [])
-            target = f"{target}-quote-{len(spans) + 1}"
-            back = f"{self._anchor}-claim-{link.index + 1}"
-            spans.append(Span(*spot, "needed", target, back, link.index + 1))
+            spans.append(Span(*spot, "needed", link.index + 1))
         far = distance_words(link.distance if link.distance is not None else missed[0].distance)
         where = f"{self._rank(missed[0])}, {far}" if far else self._rank(missed[0])
-        return Pointer(target, where, words, link.quote or "")
+        quote = link.quote or "" if spot is None else ""
+        return Pointer(where, words, quote, missed=self._missed_places[link.passage_id])
 
     def _rank(self, missed: Missed) -> str:
         passage = self._passages.get(missed.passage_id)
@@ -205,8 +196,3 @@ def _reached(passage: Passage, trace: Trace | None) -> str:
     if trace is None or trace.prompted is None:
         return "prompt not seen"
     return "in the prompt" if passage.id in trace.prompted else "not in the prompt"
-
-
-def _preview(text: str) -> str:
-    line = " ".join(text[:400].split())
-    return line if len(line) <= 110 else line[:109] + "…"  # noqa: PLR2004 -- about one line

@@ -164,6 +164,10 @@ CHECKED = {
     "upper_quartile_characters": "a quarter has more characters than",
 }
 _TERMS: dict[str, dict[str, str]] = {
+    "curve": {
+        "cut-off k": "How many passages count as given. A larger k lets recall rise and precision "
+        "fall: more of what is needed comes in, and more of what is not.",
+    },
     "adjusted": {
         "adjusted": "Pooled over groups by the weights of Mantel and Haenszel: what is left of "
         "the difference when only cases of the same group are compared.",
@@ -213,11 +217,31 @@ _TERMS: dict[str, dict[str, str]] = {
     },
 }
 
+_TERMS["trust"] = {
+    "Cohen's kappa, Gwet's AC1": "Agreement of judge and people beyond what chance gives: 1 full, "
+    "0 none. AC1 stays readable where nearly all cases are good.",
+    "AUROC": _TERMS["checks"]["AUROC"],
+    "sensitivity, specificity": "Share of the good cases that the judge calls good, and of the bad "
+    "ones that it calls bad.",
+    "reliability diagram": "Of the cases to which the judge gave about one probability, how many "
+    "people called good. On the diagonal the probability means what it says.",
+    "Brier score, expected calibration error": "How far probabilities are from what came: 0 is "
+    "best. A coin's Brier score is 0.25.",
+    "prediction-powered": "The judge's rate over all cases, moved by what it got wrong on the "
+    "labelled ones.",
+}
+
 _METRICS = {
     "hit": "Share of questions for which at least one needed passage is among the first k.",
     "recall": "Share of a question's needed passages that are among the first k, averaged.",
     "precision": "Share of the first k passages that were needed, averaged.",
     "mrr": "One over the rank of the first needed passage, averaged: 1 means always first.",
+    "map": "Precision at the rank of each needed passage, averaged over them and then over "
+    "questions.",
+    "r-precision": "Precision at as many passages as the question needs, averaged.",
+    "bpref": "Share of judged pairs in which the needed passage stands above the one that is not.",
+    "rbp": "What a reader finds who goes on to the next passage with a fixed probability.",
+    "judged": "Share of the first k passages that the gold set says anything about, averaged.",
     "ndcg": "How near the ranking is to the ideal one; highly relevant passages weigh more.",
     "faithful": "Share of answers without a single unsupported or contradicted claim.",
     "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",
@@ -231,6 +255,8 @@ _METRICS = {
     "passage supports, averaged: the model's own knowledge. Lower is better.",
     "citation_correctness": "Share of an answer's citations whose passage says what it is cited "
     "for, averaged over the answers that cite.",
+    "citation_recall": "Share of an answer's cited statements that at least one of the "
+    "passages cited for them bears out, averaged.",
     "correctness": "How far answers state what the reference answer states (F1 over claims).",
     "correct": "Share of answers that agree with the reference answer.",
     "correctness_precision": "Share of an answer's claims that the reference bears out, averaged.",
@@ -245,7 +271,7 @@ _METRICS = {
 
 
 def metric_words(name: str) -> str:
-    """One line of meaning for the metric `name`, its cutoff filled in; "" where none is known.
+    """One line of meaning for the metric `name`, its cutoff filled in; of another's, that it is.
 
     Examples
     --------
@@ -253,7 +279,7 @@ def metric_words(name: str) -> str:
     'Share of questions for which at least one needed passage is among the first 5.'
     """
     base, _, k = name.partition("@")
-    words = _METRICS.get(base, "")
+    words = _METRICS.get(base, "A metric from outside misslink; who wrote it says what it means.")
     return words.replace("first k", f"first {k}") if k else words
 
 

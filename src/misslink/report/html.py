@@ -9,17 +9,30 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from misslink.engines.local import seldom_collecting
 from misslink.errors import InputError
 from misslink.registry import exporters
+from misslink.report.explorer import blocks
 from misslink.report.page import Page, build
 from misslink.types import Run
 
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["render", "write"]
+__all__ = ["asset", "fill", "put", "render", "write"]
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
+_STYLES = ("report.css", "explorer.css")
+_SCRIPTS = (
+    "report.js",
+    "address.js",
+    "search.js",
+    "case.js",
+    "pane.js",
+    "list.js",
+    "filters.js",
+    "explorer.js",
+)
 
 
 @exporters.register("html")
@@ -43,7 +56,13 @@ def write(run: Run, path: Path) -> Path:
     InputError
         The file cannot be written.
     """
-    content = render(build(run)).encode()
+    with seldom_collecting():  # 10,000 cases are millions of small objects, and none is garbage
+        return put(render(build(run)), path)
+
+
+def put(html: str, path: Path) -> Path:
+    """Write a page as `write` does, whole or not at all, and return its path."""
+    content = html.encode()
     if path.is_dir():
         raise InputError(
             "this is a folder; give another path, a page such as report.html", path=path
@@ -65,19 +84,40 @@ def write(run: Run, path: Path) -> Path:
 
 def render(page: Page) -> str:
     """Turn `page` into HTML: every text escaped, only the page's own style and script allowed."""
+    listed, *bodies = blocks(page.cases) if page.cases.entries else (None,)
+    # In a block of their own, so that what one file declares the others see, and nobody else.
+    script = f'"use strict";\n{{\n{"".join(map(asset, _SCRIPTS))}}}\n'
+    style = "".join(map(asset, _STYLES))
+    return fill("report.jinja", page, style=style, script=script, listed=listed, bodies=bodies)
+
+
+def fill(template: str, page: object, *, style: str, script: str = "", **more: object) -> str:
+    """Render a template of this package, everything of `page` escaped.
+
+    Parameters
+    ----------
+    template : str
+        It is given ``page``, the texts ``style`` and ``script`` as they are, and what a
+        Content-Security-Policy calls them, ``style_hash`` and ``script_hash``.
+    page : object
+        What is shown.
+    style, script : str
+        From files of this package; nobody else's text may be in them.
+    **more
+        Given to the template too.
+    """
     from markupsafe import Markup  # comes with jinja2
 
-    style, script = _asset("report.css"), _asset("report.js")
     html = (
         _environment()
-        .get_template("report.jinja")
+        .get_template(template)
         .render(
             page=page,
-            # Both are files of this package; nobody else's text is in them.
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
             style_hash=_hash(style),
             script_hash=_hash(script),
+            **more,
         )
     )
     # What no file can carry: half a surrogate pair, and NUL, which browsers treat each their own.
@@ -98,7 +138,8 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Text of a style sheet or script beside the templates."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from misslink.report import places
 from misslink.report.glossary import FAILURES, MEASURED, SUBTYPES
 from misslink.report.wording import Shown, decimal, percent, plain_number, plural, shown
 from misslink.types import Link, Missed, Rival, Run, Subtype
@@ -49,7 +50,8 @@ class MissDetail:
 class SubtypeRow:
     """A reason for misses: how many, in how many failed cases, and what to do about it.
 
-    ``example`` is the evidence of the first of them, ``first_case`` its place in the gold set.
+    ``example`` is the evidence of the first of them, ``example_at`` the fragment of its case, and
+    ``fragment`` the view of all cases with this reason ("" where it is not known).
     """
 
     label: str
@@ -58,7 +60,8 @@ class SubtypeRow:
     failed: int
     advice: str
     example: str
-    first_case: int
+    example_at: str
+    fragment: str
 
 
 def misses(links: Iterable[Link]) -> tuple[tuple[Link, Missed], ...]:
@@ -91,7 +94,7 @@ def subtype_rows(run: Run) -> tuple[SubtypeRow, ...]:
     if not found.keys() - {None}:
         return ()
     causes = {link.case_id: link.cause for link in run.links}
-    places = {case.id: number for number, case in enumerate(run.cases, 1)}
+    numbers = {case.id: number for number, case in enumerate(run.cases, 1)}
     total = sum(map(len, found.values()))
     rows = []
     for subtype in sorted(found, key=lambda one: (one is None, -len(found[one]))):
@@ -105,7 +108,8 @@ def subtype_rows(run: Run) -> tuple[SubtypeRow, ...]:
                 failed=len({case for case, _ in ones if causes[case] in FAILURES}),
                 advice=recommendation(subtype),
                 example=told[1].reason or "",
-                first_case=places.get(told[0], 0),
+                example_at=places.case(numbers[told[0]]) if told[0] in numbers else "",
+                fragment=places.view(subtype=subtype) if subtype else "",
             )
         )
     return tuple(rows)

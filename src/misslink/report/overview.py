@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from misslink.report.documents import estimate_in, mapping_in
+from misslink.report.places import view
 from misslink.report.wording import Shown, shown
 from misslink.types import Run
 
@@ -72,12 +73,16 @@ class Level:
 
 @dataclass(frozen=True)
 class Slice:
-    """A group of cases; ``small`` where it has so few that its numbers say little."""
+    """A group of cases; ``small`` where it has so few that its numbers say little.
+
+    ``fragment`` is the view of its cases.
+    """
 
     name: str
     n: int
     small: bool
     metrics: tuple[Shown, ...]
+    fragment: str
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def slices(run: Run) -> tuple[Slices, ...]:
         for group in mapping_in(groups).values():
             names |= dict.fromkeys(mapping_in(mapping_in(group).get("metrics")))
         rows = [
-            (_mean_value(group, tuple(names)), _slice(name, group, tuple(names)))
+            (_mean_value(group, tuple(names)), _slice(dimension, name, group, tuple(names)))
             for name, group in mapping_in(groups).items()
         ]
         rows.sort(key=lambda row: (row[1].small, row[0], row[1].name))
@@ -173,7 +178,7 @@ def _names(listed: JsonValue) -> tuple[str, ...]:
     return tuple(map(str, listed)) if isinstance(listed, list | tuple) else ()
 
 
-def _slice(name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:
+def _slice(axis: str, name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:
     size = mapping_in(group).get("n")
     n = size if isinstance(size, int) else 0
     estimates = (estimate_in(mapping_in(group), "metrics", metric) for metric in metrics)
@@ -182,6 +187,7 @@ def _slice(name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:
         n=n,
         small=n < _SMALL,
         metrics=tuple(shown(*pair) for pair in zip(metrics, estimates, strict=True)),
+        fragment=view(category=name) if axis == "category" else view(tag=f"{axis}:{name}"),
     )
 
 

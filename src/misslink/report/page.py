@@ -21,32 +21,28 @@ from misslink.report.association import (
     crosses,
     headline,
 )
-from misslink.report.cases import CaseEntry, case_entries
+from misslink.report.badge import Badge, badge
 from misslink.report.diagnosis import Checklist, Holes, checklist, holes
 from misslink.report.documents import mapping_in
+from misslink.report.explorer import CaseList, case_list
 from misslink.report.glossary import metric_words, term_words
 from misslink.report.judging import RepeatRow, judging_notes, repeat_rows
+from misslink.report.kcurve import Curve, curve
 from misslink.report.missed import SubtypeRow, subtype_rows
+from misslink.report.next import Step, next_steps, nothing_next
 from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
 from misslink.report.replayed import Proof, Replayed, proof, replayed
 from misslink.report.sankey import Flow, flow
 from misslink.report.scatter import Scatter, scatter
+from misslink.report.trust import Trust, trust
+from misslink.report.usage import Used, used
 from misslink.report.whatif import WhatIf, whatif
 from misslink.report.wording import plural
 from misslink.types import Run
 
-__all__ = ["Badge", "Page", "build"]
+__all__ = ["Page", "build"]
 
 _UNKNOWN = "not recorded"
-
-
-@dataclass(frozen=True)
-class Badge:
-    """How far the judge can be trusted: a few words and a sentence."""
-
-    text: str
-    note: str
-    warns: bool
 
 
 @dataclass(frozen=True)
@@ -81,17 +77,54 @@ class Page:
     proof: Proof | None
     numbers: tuple[Number, ...]
     flow: Flow | None
+    steps: tuple[Step, ...]
+    nothing: str
     crosses: tuple[Cross, ...]
     causes: tuple[CauseRow, ...]
     proven: Proven
+    curve: Curve | None
     levels: tuple[Level, ...]
     slices: tuple[Slices, ...]
-    cases: tuple[CaseEntry, ...]
+    cases: CaseList
+    trust: Trust | None
+    used: Used | None
     judging: tuple[str, ...]
     repeats: tuple[RepeatRow, ...]
     metrics: tuple[tuple[str, str], ...]
     manifest: tuple[tuple[str, str], ...]
     command: str
+
+    @property
+    def sections(self) -> tuple[tuple[str, str], ...]:
+        """Anchor and name of every section that the page has, in its order."""
+        found = self.proven
+        told: tuple[tuple[str, str, object], ...] = (
+            ("flow", "Flow", True),
+            ("next", "Next", True),
+            ("causes", "Causes", True),
+            ("misses", "Misses", found.misses),
+            ("curve", "Cut-off", self.curve),
+            ("whatif", "What if", found.whatif),
+            ("replay", "Replay", found.replay),
+            ("cases", "Cases", True),
+            ("slices", "Slices", self.slices),
+            ("within", "Within groups", found.adjusted or found.doses or found.corrected),
+            ("levels", "Levels", True),
+            ("checklist", "Checklist", found.checks),
+            ("holes", "Gold set", found.holes),
+            ("map", "Map", found.map),
+            ("trust", "Judge", self.trust),
+            ("used", "Cost", self.used),
+            ("reading", "How to read", True),
+        )
+        return tuple((anchor, name) for anchor, name, there in told if there)
+
+    @property
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """The words that a reader of the page needs, each once, with their meaning."""
+        curve_words = term_words("curve") if self.curve else ()
+        trust_words = term_words("trust") if self.trust and self.trust.measured else ()
+        return tuple(dict((*curve_words, *self.proven.terms, *trust_words)).items())
 
 
 def build(run: Run) -> Page:
@@ -108,25 +141,32 @@ def build(run: Run) -> Page:
     Page
         What was not measured says why.
     """
-    found = levels(run)
-    measured = [metric.shown.name for level in found for metric in level.metrics]
+    found, groups = levels(run), slices(run)
+    told = {metric.shown.name: None for level in found for metric in level.metrics}
+    told |= dict.fromkeys(name for axis in groups for name in axis.metrics)
+    told |= dict.fromkeys(mapping_in((run.whatif or {}).get("today")))
     return Page(
         title=_title(run.manifest),
         facts=_facts(run),
-        badge=_badge(run),
+        badge=badge(run),
         headline=headline(run),
         proof=proof(run),
         numbers=numbers(run, _k(run)),
         flow=flow(run.links),
+        steps=next_steps(run),
+        nothing=nothing_next(run),
         crosses=crosses(run),
         causes=causes(run),
         proven=_proven(run),
+        curve=curve(run, _k(run)),
         levels=found,
-        slices=slices(run),
-        cases=case_entries(run, _k(run)),
+        slices=groups,
+        cases=case_list(run, _k(run)),
+        trust=trust(run),
+        used=used(run),
         judging=judging_notes(run),
         repeats=repeat_rows(run),
-        metrics=tuple((name, words) for name in measured if (words := metric_words(name))),
+        metrics=tuple((name, metric_words(name)) for name in told),
         manifest=_manifest(run),
         command=_text(run.manifest, "command", ""),
     )
@@ -164,29 +204,6 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         ("Date", _date(_text(manifest, "created"))),
         ("misslink", _text(manifest, "misslink")),
     )
-
-
-def _badge(run: Run) -> Badge:
-    manifest = run.manifest
-    judge = _text(manifest, "judge", "")
-    note = _text(manifest, "judge_note", "")
-    if not judge:
-        return Badge("judge not recorded", note, warns=True)
-    if judge == "none":
-        return Badge("no judge", note or "Only retrieval was measured.", warns=False)
-    known = corrected(run)
-    if known is not None and known.sensitivity.measured and known.specificity.measured:
-        usual = (
-            "Held against human labels, it calls "
-            f"{known.sensitivity.brief} of faithful answers faithful and "
-            f"{known.specificity.brief} of unfaithful ones unfaithful."
-        )
-        return Badge("compared with human labels", f"{usual} {note}".rstrip(), warns=False)
-    if judge.startswith("embedded"):
-        usual = "It weighs shared words and numbers; it does not understand the text."
-        return Badge("heuristic judge", note or usual, warns=True)
-    usual = "Its verdicts were not compared with human labels, so they may be off by a constant."
-    return Badge("not calibrated", note or usual, warns=True)
 
 
 def _manifest(run: Run) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS
+from misslink.report.places import view
 from misslink.types import Link
 
 __all__ = ["Flow", "Node", "Ribbon", "flow"]
@@ -18,18 +19,19 @@ __all__ = ["Flow", "Node", "Ribbon", "flow"]
 _Triple = tuple[str, str, str]  # retrieval outcome, answer outcome, cause
 
 _BAR = 10.0  # width of a node
-_GAP = 22.0  # between nodes, so that a label of two lines never meets the next one
-_TALL = 250.0  # all cases together
-_COLUMNS = (112.0, 350.0, 578.0)
-_WIDTH = 780.0
-_TOP = 30.0
+_GAP = 19.0  # between nodes, so that the labels of two thin ones never meet
+_TALL = 200.0  # all cases together
+_COLUMNS = (118.0, 318.0, 518.0)
+_WIDTH = 716.0
+_TOP = 26.0
+_FILTERS = ("retrieval", "answer", "cause")
 _ORDERS = (tuple(RETRIEVALS), tuple(ANSWERS), tuple(CAUSES))
 _LABELS = (RETRIEVALS, ANSWERS, {cause: words.label for cause, words in CAUSES.items()})
 
 
 @dataclass(frozen=True)
 class Node:
-    """One outcome: a bar with its label and its count."""
+    """One outcome: a bar with its label, its count and the view of its cases."""
 
     column: int
     key: str
@@ -39,13 +41,15 @@ class Node:
     y: float
     width: float
     height: float
+    fragment: str
 
 
 @dataclass(frozen=True)
 class Ribbon:
     """The cases of one combination: a path of two curved bands, and the same in words.
 
-    ``tone`` is 'linked' (a miss and an unfaithful answer), 'failed' or 'fine'.
+    ``tone`` is 'linked' (a miss and an unfaithful answer), 'failed' or 'fine'; ``fragment`` the
+    view of its cases.
     """
 
     retrieval: str
@@ -54,6 +58,7 @@ class Ribbon:
     count: int
     tone: str
     path: str
+    fragment: str
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,12 @@ def flow(links: Sequence[Link]) -> Flow | None:
             count=counts[triple],
             tone=_tone(triple),
             path=_path(bands[triple], counts[triple] * unit),
+            fragment=view(**dict(zip(_FILTERS, triple, strict=True))),
         )
         for triple in order
     )
     everything = tuple(node for column in nodes for node in column)
-    height = max(node.y + node.height for node in everything) + 14
+    height = max(node.y + node.height for node in everything) + 8
     return Flow(_WIDTH, round(height, 1), _COLUMNS, everything, ribbons)
 
 
@@ -116,6 +122,7 @@ def _column(index: int, counts: Counter[_Triple], unit: float) -> list[Node]:
                     round(y, 1),
                     _BAR,
                     round(max(tall, 1), 1),
+                    view(**{_FILTERS[index]: key}),
                 )
             )
             y += tall + _GAP

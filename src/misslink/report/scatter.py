@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from misslink.report import places
 from misslink.report.documents import count_in, number_in, rows_in, text_in
 from misslink.report.glossary import CAUSES
 from misslink.report.wording import in_short
@@ -40,7 +41,7 @@ _SHAPES = {
 
 @dataclass(frozen=True)
 class Mark:
-    """A question on the map: ``kind`` is a known cause or 'other', ``href`` its case or ""."""
+    """A question on the map: ``kind`` is a known cause or 'other', ``href`` a fragment or ""."""
 
     x: float
     y: float
@@ -103,7 +104,7 @@ def scatter(run: Run) -> Scatter | None:
     passages = _placed(document.get("passages"))
     if not queries:
         return None
-    anchors = {case.id: f"case-{number}" for number, case in enumerate(run.cases, 1)}
+    anchors = {case.id: places.case(number) for number, case in enumerate(run.cases, 1)}
     lines = [
         line
         for line in rows_in(document.get("lines"))

@@ -24,33 +24,28 @@ class Span:
         Character offsets.
     kind : str
         What it is: a claim's support, 'quote', 'needed' or 'evidence'.
-    anchor : str
-        Id that the page gives to its first piece; "" for none.
-    href : str
-        Id of what a click on it shows; "" for nothing.
     number : int
-        Number of the claim it belongs to, from 1.
+        Number of the claim it belongs to, from 1; 0 for none.
     """
 
     start: int
     end: int
     kind: str
-    anchor: str = ""
-    href: str = ""
     number: int = 0
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some characters under the same spans; ``kind`` is "" where there are none.
+    """Characters from ``start`` to ``end`` under the same spans; ``kind`` is "" where none are.
 
-    ``anchors`` are the ids of spans that start here, ``ends`` the numbers of those that end here.
+    ``numbers`` are the claims of those spans, that of the gravest first; ``ends`` the numbers of
+    spans that end here.
     """
 
-    text: str
+    start: int
+    end: int
     kind: str = ""
-    href: str = ""
-    anchors: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
 
 
@@ -67,23 +62,27 @@ def place(text: str, start: int | None, end: int | None, quote: str) -> tuple[in
 def pieces(text: str, spans: Sequence[Span]) -> tuple[Piece, ...]:
     """Cut `text` so that every piece lies wholly inside or outside of every span.
 
+    Returns nothing where no span fits: then there is nothing to mark.
+
     Examples
     --------
-    >>> [(p.text, p.kind) for p in pieces("ab cd", [Span(3, 5, "quote", "q1")])]
-    [('ab ', ''), ('cd', 'quote')]
+    >>> [(p.start, p.end, p.kind) for p in pieces("ab cd", [Span(3, 5, "quote", 1)])]
+    [(0, 3, ''), (3, 5, 'quote')]
     """
     inside = [span for span in spans if 0 <= span.start < span.end <= len(text)]
+    if not inside:
+        return ()
     cuts = sorted({0, len(text)}.union(*((span.start, span.end) for span in inside)))
     found = []
     for start, end in pairwise(cuts):
         over = [span for span in inside if span.start <= start and end <= span.end]
-        top = min(over, key=lambda span: _STRONGEST_FIRST.index(span.kind), default=None)
+        over.sort(key=lambda span: _STRONGEST_FIRST.index(span.kind))
         found.append(
             Piece(
-                text=text[start:end],
-                kind=top.kind if top else "",
-                href=top.href if top else "",
-                anchors=tuple(s.anchor for s in over if s.start == start and s.anchor),
+                start,
+                end,
+                kind=over[0].kind if over else "",
+                numbers=tuple(dict.fromkeys(span.number for span in over if span.number)),
                 ends=tuple(span.number for span in over if span.end == end and span.number),
             )
         )

@@ -22,6 +22,7 @@ __all__ = [
     "plain_number",
     "plural",
     "shown",
+    "shown_decimal",
     "shown_difference",
 ]
 
@@ -106,6 +107,18 @@ def shown(name: str, estimate: Estimate) -> Shown:
     'not measured: no case has a relevant passage'
     """
     return _written(name, estimate, _unit(name))
+
+
+def shown_decimal(name: str, estimate: Estimate) -> Shown:
+    """Write `estimate` as a decimal, as kappa, AUROC and coefficients are read.
+
+    Examples
+    --------
+    >>> found = Estimate(value=0.416, low=0.3, high=0.53, n=87, method="bootstrap")
+    >>> shown_decimal("kappa", found).brief
+    '0.42 [0.30, 0.53]'
+    """
+    return _written(name, estimate, "decimal")
 
 
 def shown_difference(name: str, estimate: Estimate) -> Shown:

@@ -1,0 +1,199 @@
+"""misslink compare: is one run better than another, case by case and beyond chance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import typer
+
+from misslink.cli.options import AS_JSON
+from misslink.cli.output import plain, print_json, say
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from misslink.deciding.pairing import Named
+    from misslink.report.comparison import Comparison, ComparisonPage
+
+__all__ = ["compare"]
+
+_SHORT = {"within chance": "chance"}
+
+
+def compare(
+    runs: list[Path] = typer.Argument(
+        ..., metavar="A B [C ...]", help="Run folders; each further one is held against A."
+    ),
+    metrics: str | None = typer.Option(
+        None,
+        "--metrics",
+        help="Metrics to compare by, between commas, such as recall@5,faithful.",
+        show_default="every metric of the three levels",
+    ),
+    cases: str | None = typer.Option(
+        None,
+        "--cases",
+        help="Which cases to take where the gold sets differ: common, or a file with an id on "
+        "each line.",
+        show_default="all, and the gold sets must be the same",
+    ),
+    html: Path | None = typer.Option(None, "--html", help="Write a page here."),
+    markdown: Path | None = typer.Option(
+        None, "--markdown", help="Write markdown for a pull request here."
+    ),
+    preferences: list[Path] = typer.Option(
+        [], "--preferences", help="What  misslink judge prefer A B --json  printed; repeatable."
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Compare runs over the same cases; it asks no model."""
+    from misslink.deciding.compare import compare as compare_runs
+    from misslink.deciding.preferences import Preferences
+
+    named = _read(runs)
+    document = compare_runs(
+        named,
+        metrics=None if metrics is None else [n for n in map(str.strip, metrics.split(",")) if n],
+        cases=_cases(cases),
+        preferences=[Preferences.read(path) for path in preferences],
+    )
+    written = {
+        form: path for form, path in (("html", html), ("markdown", markdown)) if path is not None
+    }
+    for form, path in written.items():
+        _refuse_run_file(path, runs)
+        _write(form, path, document, named, runs)
+    if as_json:
+        print_json({**document, **{form: str(path) for form, path in written.items()}})
+    else:
+        _print(_page(document, named, {}))
+        for path in written.values():
+            print(path)
+
+
+def _read(folders: Sequence[Path]) -> list[Named]:
+    from misslink.deciding.pairing import Named
+    from misslink.errors import InputError
+    from misslink.files import read_run
+    from misslink.manifest import shown_path
+
+    if len(folders) < 2:  # noqa: PLR2004 -- a comparison takes two
+        raise InputError("one run cannot be compared; name two run folders or more")
+    seen: dict[Path, Path] = {}
+    for folder in folders:
+        if (before := seen.setdefault(folder.resolve(), folder)) is not folder:
+            raise InputError(f"this is the same run as {before}; name another one", path=folder)
+    names = [shown_path(folder) for folder in folders]
+    if len(set(names)) < len(names):  # two folders whose ends are the same
+        names = [str(folder) for folder in folders]
+    return [Named(name, read_run(folder)) for name, folder in zip(names, folders, strict=True)]
+
+
+def _cases(given: str | None) -> Any:
+    """Which cases to take: what was said on the command line, a file read."""
+    from misslink.errors import InputError
+    from misslink.files.jsonl import read_text
+
+    if given is None or given == "common":
+        return given
+    ids = [line.strip() for line in read_text(Path(given)).split("\n")]
+    wanted = [line for line in ids if line]
+    if not wanted:
+        raise InputError("this names no case; write an id on each line", path=given)
+    return wanted
+
+
+def _refuse_run_file(path: Path, runs: Sequence[Path]) -> None:
+    """Raise InputError where a file of a compared run would be written over."""
+    from misslink.errors import InputError
+    from misslink.files.runfolder import OURS
+
+    if path.name in OURS and path.resolve().parent in {folder.resolve() for folder in runs}:
+        raise InputError("this is a file of a run that is compared; give another path", path=path)
+
+
+def _write(
+    form: str, path: Path, document: Mapping[str, Any], named: Sequence[Named], runs: Sequence[Path]
+) -> None:
+    from misslink.report.compared_markdown import markdown
+    from misslink.report.comparison import render
+    from misslink.report.html import put
+
+    page = _page(document, named, _reports(path, named, runs))
+    put(render(page) if form == "html" else markdown(page), path)
+
+
+def _reports(path: Path, named: Sequence[Named], runs: Sequence[Path]) -> dict[str, str]:
+    """The address of each run's report as seen from the page, where there is one."""
+    found = {}
+    for one, folder in zip(named, runs, strict=True):
+        report = folder.resolve() / "report.html"
+        if report.is_file():
+            seen = os.path.relpath(report, path.resolve().parent)
+            found[one.name] = quote(Path(seen).as_posix())
+    return found
+
+
+def _page(
+    document: Mapping[str, Any], named: Sequence[Named], reports: Mapping[str, str]
+) -> ComparisonPage:
+    from misslink.report.comparison import build
+
+    return build(document, {one.name: one.run for one in named}, reports)
+
+
+def _print(page: ComparisonPage) -> None:
+    from rich.console import Console
+
+    console = Console()
+    for letter, name, _ in page.runs:
+        say(console, f"{letter}  {name}")
+    for one in page.comparisons:
+        console.print()
+        say(console, one.finding, "bold")
+        for note in one.notes:
+            say(console, note)
+        _print_metrics(console, one)
+        _print_changes(console, one)
+
+
+def _print_metrics(console: Console, one: Comparison) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in ("metric", "A", one.letter, "difference [95 %]", "p Holm", ""):
+        table.add_column(column, overflow="fold")
+    for row in one.rows:
+        table.add_row(
+            Text(plain(row.name)),
+            row.a.value,
+            row.b.value,
+            row.difference.brief,
+            row.p_holm.removeprefix("p = ").removeprefix("p "),
+            _SHORT.get(row.verdict, row.verdict),
+        )
+    if table.row_count:
+        console.print(table)
+    if one.alike:
+        say(console, f"The same in every case: {', '.join(row.name for row in one.alike)}.")
+    if one.unmeasured:
+        say(console, f"Not measured in both: {', '.join(row.name for row in one.unmeasured)}.")
+
+
+def _print_changes(console: Console, one: Comparison) -> None:
+    from misslink.report.wording import plural
+
+    for row in one.rows:
+        better, worse = row.better, row.worse
+        if better and worse and (better.count or worse.count):
+            gained = plural(better.count, "case")
+            say(console, f"{row.name}: {gained} better, {worse.count:,} worse.")
+    if one.causes:
+        say(console, f"{one.causes.changed} of {one.causes.n} cases have another cause.")
+    for sentence in one.preferred.sentences if one.preferred else ():
+        say(console, sentence)

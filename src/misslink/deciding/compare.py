@@ -1,0 +1,258 @@
+"""Runs over the same cases, held against each other case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from string import ascii_uppercase
+from typing import Any
+
+from misslink.deciding.changes import causes, flipped, in_order, is_yes_no, pairs_of
+from misslink.deciding.circumstances import circumstances
+from misslink.deciding.left_out import left_out
+from misslink.deciding.numbers import judged_numbers, number_in
+from misslink.deciding.pairing import Named, Pairing, Wanted, pair
+from misslink.deciding.preferences import Preferences
+from misslink.deciding.values import Value, select, value_of
+from misslink.errors import InputError
+from misslink.stats import Paired, holm, mean, paired_difference
+from misslink.stats.effect import cohens_dz, cohens_h, paired_t
+from misslink.stats.mcnemar import mcnemar
+from misslink.types import Estimate, Run
+
+__all__ = ["SIGNIFICANT", "compare", "metrics_of"]
+
+SIGNIFICANT = 0.05  # of p, corrected: from where on a difference has a winner
+_LEVELS = ("retrieval", "generation", "answer")
+_FEWEST = 2
+_UNKNOWN = "this run was not judged by it"
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A run cut to the cases compared, and one number of it."""
+
+    run: Run
+    value: Value
+
+
+def compare(
+    runs: Sequence[Named],
+    *,
+    metrics: Sequence[str] | None = None,
+    cases: Wanted = None,
+    preferences: Sequence[Preferences] = (),
+) -> dict[str, Any]:
+    """Compare every further run with the first.
+
+    Parameters
+    ----------
+    runs : sequence of Named
+        Two to 26; differences are each run minus the first.
+    metrics : sequence of str or None
+        Names as `misslink.deciding.values` takes them, of means over cases. None: every metric of
+        the three levels that one of the runs has.
+    cases : 'common', collection of str, or None
+        Which cases to take where the gold sets differ; see `misslink.deciding.pairing.pair`.
+    preferences : sequence of Preferences
+        Each of the first run and another one.
+
+    Returns
+    -------
+    dict
+        ``a``, and under ``comparisons`` for each further run: ``b``, ``paired`` (cases),
+        ``metrics``, ``flipped``, ``causes``, ``notes``, ``differs``, ``left_out`` and
+        ``preference``; of two runs these also stand at the top. A metric has ``a`` and ``b`` (over
+        the cases that have a value in both), ``difference``, ``p`` (sign flips), ``p_holm``
+        (over all metrics and runs), ``detectable``, ``winner`` ('a', 'b' or None), ``level``,
+        ``lower_is_better``, ``n``, ``left_out``, ``effect``, and uncorrected beside it ``t_test``
+        and, of yes-or-no values, ``mcnemar``.
+
+    Raises
+    ------
+    InputError
+        The runs are not of the same cases, a metric is unknown or no mean over cases, or
+        preferences are of other runs.
+    """
+    _check(runs)
+    pairing = pair(runs, cases)
+    ids = pairing.ids
+    seed = number_in(runs[0].run, "seed", 0)
+    cut = [select(named.run, frozenset(ids)) for named in runs]
+    of_metric = [_values(cut, name) for name in (metrics_of(cut) if metrics is None else metrics)]
+    # By the name that values have: a metric asked for by two names is one.
+    values = list({of[0].name: of for of in of_metric}.values())
+    if not values:
+        raise InputError("no metric is named to compare by; name one, such as recall@5")
+    sides = [[_Side(run, of[place]) for of in values] for place, run in enumerate(cut)]
+    found = [
+        [_compared(one, other, ids, seed) for one, other in zip(sides[0], mine, strict=True)]
+        for mine in sides[1:]
+    ]
+    corrected = iter(holm([one["p"] for row in found for one in row]))
+    rows = [[_decided(one, next(corrected)) for one in row] for row in found]
+    used = _matched(preferences, runs)
+    comparisons = [
+        {
+            "b": named.name,
+            "paired": len(ids),
+            "metrics": {of[0].name: one for of, one in zip(values, row, strict=True)},
+            "flipped": flipped(
+                [side.value for side in sides[0]], [side.value for side in sides[place]], ids
+            ),
+            "causes": causes(cut[0], cut[place], ids),
+            "preference": _preference(used[place], named.run, ids),
+            **_surroundings(runs, place, pairing),
+        }
+        for place, (named, row) in enumerate(zip(runs[1:], rows, strict=True), start=1)
+    ]
+    top = comparisons[0] if len(comparisons) == 1 else {}
+    return {"a": runs[0].name, **top, "comparisons": comparisons}
+
+
+def metrics_of(runs: Sequence[Run]) -> list[str]:
+    """Return the metrics of the three levels that one of the runs has, each once."""
+    names: list[str] = []
+    for level in _LEVELS:
+        for run in runs:
+            of = run.summary.get(level)
+            names += of if isinstance(of, Mapping) else ()
+    judged = [name for run in runs if run.verdicts for name in judged_numbers(run)]
+    return list(dict.fromkeys([*names, *(judged if not names else ())]))
+
+
+def _check(runs: Sequence[Named]) -> None:
+    if not _FEWEST <= len(runs) <= len(ascii_uppercase):
+        raise InputError(f"{len(runs)} runs cannot be compared; name from 2 to 26 run folders")
+
+
+def _values(runs: Sequence[Run], name: str) -> list[Value]:
+    """The number of each run; missing in one that does not know it, if another does."""
+    found: list[Value | None] = []
+    refused: InputError | None = None
+    for run in runs:
+        try:
+            found.append(value_of(run, name))
+        except InputError as unknown:  # a plugin's metric, in a run made without the plugin
+            refused = refused or unknown
+            found.append(None)
+    known = next((value for value in found if value is not None), None)
+    if known is None:
+        raise refused or InputError(f"nothing in a run is called '{name}'")
+    if known.of_case is None:
+        raise InputError(
+            f"the metric '{known.name}' has no value case by case, so runs cannot be paired by "
+            "it; leave it out, or gate on it with  misslink gate --baseline"
+        )
+    absent = replace(known, estimate=Estimate.missing(_UNKNOWN), of_case={})
+    return [value or absent for value in found]
+
+
+def _compared(a: _Side, b: _Side, ids: Sequence[str], seed: int) -> dict[str, Any]:
+    """Everything of one metric but what depends on the others."""
+    before, after = (in_order(side.value, ids) for side in (a, b))
+    pairs = pairs_of(before, after)
+    paired = paired_difference(before, after, seed=seed)
+    differences = [y - x for x, y in pairs]
+    yes_no = is_yes_no(pairs)
+    means = [_mean([pair[side] for pair in pairs], seed) for side in (0, 1)]
+    found: dict[str, Any] = {
+        "level": _level(a.run, b.run, a.value.name),
+        "lower_is_better": a.value.lower_is_better,
+        "n": len(pairs),
+        "a": means[0].model_dump(),
+        "b": means[1].model_dump(),
+        "difference": _with_reason(paired, a, b).model_dump(),
+        "p": paired.p,
+        "p_holm": None,
+        "detectable": paired.detectable,
+        "winner": None,
+        "effect": cohens_dz(differences).model_dump(),
+        "t_test": asdict(paired_t(differences)),
+        "mcnemar": None,
+        "left_out": left_out((a.run, a.value), (b.run, b.value), ids),
+    }
+    if yes_no:
+        test = mcnemar(sum(y > x for x, y in pairs), sum(y < x for x, y in pairs))
+        found["mcnemar"] = {**asdict(test), "odds": test.odds.model_dump()}
+        shares = [value for value in (means[0].value, means[1].value) if value is not None]
+        found["effect"] = cohens_h(shares[0], shares[1], len(pairs)).model_dump()
+    return found
+
+
+def _decided(found: dict[str, Any], p_holm: float | None) -> dict[str, Any]:
+    """The same with its corrected p-value, and who is better if that is beyond noise."""
+    winner = None
+    if p_holm is not None and p_holm < SIGNIFICANT:
+        rises = found["difference"]["value"] > 0
+        winner = "a" if rises == found["lower_is_better"] else "b"
+    return {**found, "p_holm": p_holm, "winner": winner}
+
+
+def _with_reason(paired: Paired, a: _Side, b: _Side) -> Estimate:
+    """The difference; where no case has both values, why the first run lacking them has none."""
+    if paired.difference.value is not None:
+        return paired.difference
+    whose = next((s.value.estimate for s in (a, b) if s.value.estimate.value is None), None)
+    return Estimate.missing((whose and whose.reason) or "no case has a value in both runs")
+
+
+def _level(a: Run, b: Run, name: str) -> str:
+    for level in _LEVELS:
+        for run in (a, b):
+            of = run.summary.get(level)
+            if isinstance(of, Mapping) and name in of:
+                return level
+    room = name.partition(".")[0]
+    return room if room in ("link", "coverage") else "retrieval"
+
+
+def _surroundings(runs: Sequence[Named], place: int, pairing: Pairing) -> dict[str, Any]:
+    letters = ascii_uppercase[0], ascii_uppercase[place]
+    differs = circumstances(runs[0].run, runs[place].run, letters)
+    omitted = pairing.left_out[place - 1]
+    notes = [one.sentence for one in differs]
+    notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
+    if omitted:
+        notes.append(_omitted(len(pairing.ids), omitted, letters))
+    return {
+        "notes": notes,
+        "differs": [{"what": one.what, "a": one.a, "b": one.b} for one in differs],
+        "left_out": omitted,
+    }
+
+
+def _omitted(taken: int, omitted: Mapping[str, int], letters: tuple[str, str]) -> str:
+    said = {
+        "only_in_a": f"are only in {letters[0]}",
+        "only_in_b": f"are only in {letters[1]}",
+        "asks_something_else": "ask something else in each",
+        "not_selected": "were not selected",
+    }
+    counts = ", ".join(f"{count} {said[reason]}" for reason, count in omitted.items())
+    return f"{taken} cases are compared; of the others {counts}."
+
+
+def _matched(
+    preferences: Sequence[Preferences], runs: Sequence[Named]
+) -> dict[int, Preferences | None]:
+    """The preferences that go with each further run."""
+    used: dict[int, Preferences | None] = dict.fromkeys(range(1, len(runs)))
+    for one in preferences:
+        fits = [(p, found) for p in used if (found := one.between(runs[0].name, runs[p].name))]
+        if not fits:
+            raise InputError(
+                f"these preferences are of {one.a} and {one.b}, not of {runs[0].name} and a run "
+                "that is compared with it; ask  misslink judge prefer  for these",
+                path=one.path,
+            )
+        used[fits[0][0]] = fits[0][1]
+    return used
+
+
+def _preference(one: Preferences | None, run: Run, ids: Sequence[str]) -> dict[str, Any] | None:
+    return one.document(run, ids) if one is not None else None
+
+
+def _mean(values: Sequence[float], seed: int) -> Estimate:
+    return mean(values, seed=seed) if values else Estimate.missing("no case has a value in both")

@@ -1,0 +1,206 @@
+"""May it ship? Every gate of the criteria decided on a run, if need be against a baseline.
+
+Nothing passes by accident: what could not be computed fails its gate and says why, and what could
+not be asked (a metric nobody knows, a regression without a baseline) is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from misslink.deciding.anew import new_failures
+from misslink.deciding.baseline import Baseline
+from misslink.deciding.criteria import Criteria
+from misslink.deciding.figures import cases_in_words, drop_in_words, written
+from misslink.deciding.gates import Gate
+from misslink.deciding.naming import readings
+from misslink.deciding.outcome import Change, Decision, Outcome
+from misslink.deciding.selection import none_fits, selected
+from misslink.deciding.sides import Sides, before, change, sides_of
+from misslink.deciding.unfinished import judged_metrics_of, unasked, why_unknown
+from misslink.deciding.values import Value, known_values, value_of
+from misslink.errors import InputError, did_you_mean
+from misslink.manifest import shown_path
+from misslink.types import Estimate, Run
+
+__all__ = ["decide"]
+
+_ROUNDING = 1e-9  # 0.87 - 0.84 is 0.03
+_WORST = 20  # cases kept for a reader where no change tells which
+
+
+def decide(
+    run: Run,
+    criteria: Criteria,
+    baseline: Baseline | None = None,
+    *,
+    folder: str | Path | None = None,
+) -> Decision:
+    """Decide every gate.
+
+    Parameters
+    ----------
+    run : Run
+        A whole one.
+    criteria : Criteria
+    baseline : Baseline or None
+    folder : path or None
+        Where the run was read from, for people.
+
+    Raises
+    ------
+    InputError
+        A gate's metric is not known, or it needs a baseline that is not given, or that does not
+        have the metric or the cases.
+    """
+    metrics: dict[str, str] = {}
+    for gate in criteria.gates:  # what is wrong with the file is told before anything is decided
+        if gate.new_failures is None:
+            metrics[gate.name] = _metric(run, criteria, gate)
+        if (gate.new_failures or gate.regression_max is not None) and baseline is None:
+            raise criteria.refusal(
+                gate,
+                "it is about what changed, and there is no baseline; add --baseline with a run "
+                "folder or a summary.json",
+            )
+    sides = sides_of(run, criteria, baseline)
+    outcomes = tuple(
+        new_failures(sides, gate, gate.new_failures)
+        if gate.new_failures
+        else _one(sides, gate, metrics[gate.name])
+        for gate in criteria.gates
+    )
+    shown = {"run": shown_path(folder)} if folder is not None else {}
+    if baseline is not None:
+        shown["baseline"] = shown_path(baseline.path)
+    return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, shown)
+
+
+def _metric(run: Run, criteria: Criteria, gate: Gate) -> str:
+    """The metric of a gate, as the run calls it."""
+    for name in [gate.metric] if gate.metric else readings(gate.name):
+        try:
+            return value_of(run, name).name
+        except InputError as unknown:
+            if gate.metric:
+                raise criteria.refusal(gate, str(unknown)) from None
+    hint = did_you_mean(readings(gate.name)[-1], known_values(run))
+    raise criteria.refusal(
+        gate, f"its name says no metric; {hint + ' ' if hint else ''}Add  metric: NAME"
+    )
+
+
+def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
+    run = selected(sides.run, gate)
+    value = value_of(run, metric)
+    earlier = before(sides, gate, value)
+    found = change(sides, gate, value, earlier)
+    outcome = Outcome(
+        gate=gate,
+        metric=metric,
+        passed=False,
+        estimate=value.estimate,
+        reason="",
+        baseline=None if earlier is None else earlier.estimate,
+        change=found,
+        notes=tuple(_notes(sides, gate, value, run)),
+        cases=found.worse if found and found.worse else _lowest(value),
+        lower_is_better=value.lower_is_better,
+    )
+    if not run.cases:
+        return replace(outcome, reason=none_fits(gate))
+    if value.estimate.value is None:
+        return replace(outcome, reason=f"{metric} could not be computed: {value.estimate.reason}")
+    if left := unasked(run, judged_metrics_of(run, metric)):
+        return replace(outcome, reason=why_unknown(left, metric))
+    problems = [*_limits(gate, value.estimate, metric)]
+    if problem := _regressed(outcome):
+        problems.append(problem)
+    return replace(outcome, passed=not problems, reason="; ".join(problems) or _passed_by(outcome))
+
+
+def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
+    """What of the limits on the value itself is not kept."""
+    if gate.min_cases is not None and found.n < gate.min_cases:
+        yield (
+            f"only {cases_in_words(found.n)} {'has' if found.n == 1 else 'have'} a value of "
+            f"{metric}, and {gate.min_cases:,} must"
+        )
+    for limit, floor, end in ((gate.threshold, True, "low"), (gate.at_most, False, "high")):
+        if limit is None:
+            continue
+        by_end = gate.on == end
+        held = getattr(found, end) if by_end else found.value
+        if held is None:
+            yield f"{metric} has no {end} end of an interval to go by: {found.reason}"
+        elif (held - limit if floor else limit - held) < -_ROUNDING:
+            value, demanded = written(metric, held, limit)
+            what = f"the {end} end of the interval of {metric}" if by_end else metric
+            side = "below the floor" if floor else "above the ceiling"
+            yield f"{what} is {value}, {side} of {demanded}"
+
+
+def _regressed(outcome: Outcome) -> str:
+    """Why the change is one for the worse that is not allowed; "" where it is none."""
+    gate, metric, found, earlier = outcome.gate, outcome.metric, outcome.change, outcome.baseline
+    most, now = gate.regression_max, outcome.estimate.value
+    if most is None or now is None:
+        return ""
+    if earlier is None or earlier.value is None or found is None:
+        why = "" if earlier is None else f": {earlier.reason}"
+        return f"the baseline has no {metric} to hold this against{why}"
+    pairing = gate.regression_test == "paired" and found.difference is not None
+    if pairing and found.difference is not None and found.difference.value is None:
+        return f"no question has a value of {metric} in both runs, so nothing could be paired"
+    if found.drop <= most + _ROUNDING or (pairing and found.by_chance is not False):
+        return ""
+    was, is_now = written(metric, earlier.value, now)
+    verb = "rose" if now > earlier.value else "dropped"
+    told = (
+        f"{metric} {verb} from {was} to {is_now}: {drop_in_words(metric, found.drop)} for the "
+        f"worse, more than the {drop_in_words(metric, most)} allowed"
+    )
+    if pairing and found.difference is not None:
+        told += f" (paired over {cases_in_words(found.difference.n)})"
+    return told
+
+
+def _passed_by(outcome: Outcome) -> str:
+    """What a passed gate found."""
+    found, earlier, changed = outcome.estimate, outcome.baseline, outcome.change
+    if found.value is None:
+        return ""
+    (now,) = written(outcome.metric, found.value)
+    told = f"{outcome.metric} is {now} over {cases_in_words(found.n)}"
+    if earlier is None or earlier.value is None or changed is None:
+        return told
+    was, now = written(outcome.metric, earlier.value, found.value)
+    told = f"{outcome.metric} is {now}, was {was}"
+    return told + _by_chance(outcome.gate, changed)
+
+
+def _by_chance(gate: Gate, found: Change) -> str:
+    if gate.regression_max is None or found.drop <= gate.regression_max + _ROUNDING:
+        return ""
+    return "; a change for the worse, but within what chance gives"
+
+
+def _lowest(value: Value) -> tuple[str, ...]:
+    """Cases that drag the number down, the worst first."""
+    if value.of_case is None:
+        return ()
+    best, sign = (0.0, -1.0) if value.lower_is_better else (1.0, 1.0)
+    off = {name: sign * x for name, x in value.of_case.items() if x is not None and x != best}
+    return tuple(sorted(off, key=lambda name: off[name])[:_WORST])
+
+
+def _notes(sides: Sides, gate: Gate, value: Value, run: Run) -> Iterator[str]:
+    metrics = judged_metrics_of(run, value.name)
+    if metrics:
+        yield from sides.judged_otherwise
+    if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
+        yield f"{failed:,} of its verdicts failed and are not counted."
+    if gate.regression_test == "paired" and sides.both and value.of_case is None:
+        yield f"{value.name} is no mean over questions and is not paired; the change alone decides."

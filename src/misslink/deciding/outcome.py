@@ -1,0 +1,176 @@
+"""What became of the gates: each decided, with why, and all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from misslink.deciding.criteria import Criteria
+from misslink.deciding.gates import Gate
+from misslink.types import Estimate, Run
+
+__all__ = ["Change", "Decision", "Outcome"]
+
+_NAMED = 5  # cases in a line of text
+
+
+@dataclass(frozen=True)
+class Change:
+    """A metric against its baseline.
+
+    Parameters
+    ----------
+    drop : float
+        How far it changed for the worse, in the metric's own sense; below 0 it got better.
+    difference : Estimate or None
+        Run minus baseline over the cases in both. None: there are no cases to pair.
+    p : float or None
+        Of the sign-flip test on these.
+    worse, better : sequence of str
+        Cases whose value changed, the largest change first.
+    """
+
+    drop: float
+    difference: Estimate | None = None
+    p: float | None = None
+    worse: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()
+
+    @property
+    def by_chance(self) -> bool | None:
+        """Whether chance alone gives such a change. None: there was nothing to tell it by."""
+        found = self.difference
+        if found is None or found.low is None or found.high is None:
+            return None
+        return found.low <= 0 <= found.high
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A gate, decided.
+
+    Parameters
+    ----------
+    gate : Gate
+    metric : str
+        As the run calls it; 'new_failures' where cases are counted.
+    passed : bool
+    estimate : Estimate
+        Of the run; missing with a reason where it could not be computed.
+    baseline : Estimate or None
+        None: there is no baseline, or it was not needed and does not have this.
+    change : Change or None
+        None: not both have a value.
+    reason : str
+        Why it failed, or what it passed by, in one or more sentences.
+    notes : sequence of str
+        What a reader must know of it besides.
+    cases : sequence of str
+        Those to look at first: that got worse, that fail anew, or else that are lowest.
+    lower_is_better : bool
+    """
+
+    gate: Gate
+    metric: str
+    passed: bool
+    estimate: Estimate
+    reason: str
+    baseline: Estimate | None = None
+    change: Change | None = None
+    notes: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    lower_is_better: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        gate, change = self.gate, self.change
+        asked = gate.new_failures or gate
+        return {
+            "name": gate.name,
+            "metric": self.metric,
+            "severity": gate.severity,
+            "passed": self.passed,
+            "value": self.estimate.value,
+            "baseline": None if self.baseline is None else self.baseline.value,
+            "threshold": gate.threshold,
+            "at_most": asked.at_most,
+            "regression": None if change is None else change.drop,
+            "regression_max": gate.regression_max,
+            "reason": self.reason,
+            "notes": list(self.notes),
+            "estimate": self.estimate.model_dump(),
+            "difference": None
+            if change is None or change.difference is None
+            else change.difference.model_dump(),
+            "p": None if change is None else change.p,
+            "lower_is_better": self.lower_is_better,
+            "selection": {
+                "tag": dict(asked.tag),
+                "tier": asked.tier,
+                "category": asked.category,
+            },
+            "cases": list(self.cases),
+        }
+
+
+@dataclass(frozen=True)
+class Decision:
+    """All gates of a criteria file, decided.
+
+    Parameters
+    ----------
+    criteria : Criteria
+    run : Run
+    baseline : Run or None
+        None also where the baseline is a summary alone.
+    outcomes : sequence of Outcome
+        In the order of the file.
+    notes : sequence of str
+        Of the comparison as a whole.
+    shown : mapping of str to str
+        What the run and the baseline are called.
+    """
+
+    criteria: Criteria
+    run: Run
+    baseline: Run | None
+    outcomes: tuple[Outcome, ...]
+    notes: tuple[str, ...] = ()
+    shown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate of severity error failed."""
+        return all(one.passed or one.gate.severity == "warning" for one in self.outcomes)
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        """The gates that failed, errors first."""
+        missed = [one for one in self.outcomes if not one.passed]
+        return tuple(sorted(missed, key=lambda one: one.gate.severity == "warning"))
+
+    def text(self) -> str:
+        """What failed, a line each, for an assertion or a log."""
+        lines = [
+            f"{one.gate.severity} {one.gate.name}: {one.reason}" + _in_cases(one)
+            for one in self.failed
+        ]
+        count = f"{len(lines)} of {len(self.outcomes)} gates of {self.criteria.name} failed"
+        return "\n".join([count, *lines, *self.notes])
+
+    def document(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {
+            "passed": self.passed,
+            "criteria": self.criteria.name,
+            "run": self.shown.get("run"),
+            "baseline": self.shown.get("baseline"),
+            "notes": list(self.notes),
+            "gates": [one.document() for one in self.outcomes],
+        }
+
+
+def _in_cases(outcome: Outcome) -> str:
+    named = ", ".join(outcome.cases[:_NAMED])
+    more = f" and {len(outcome.cases) - _NAMED} more" if len(outcome.cases) > _NAMED else ""
+    return f" (look at {named}{more})" if named else ""

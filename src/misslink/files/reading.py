@@ -1,0 +1,97 @@
+"""Run folders read: every part checked, and none from a newer misslink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from misslink.errors import InputError
+from misslink.files.jsonl import parse, read_objects, read_text
+from misslink.types import FORMAT, Case, Link, Run, Trace, Verdict
+
+__all__ = ["DOCUMENTS", "PARTS", "read_json", "read_run"]
+
+PARTS: dict[str, type[BaseModel]] = {
+    "cases": Case,
+    "traces": Trace,
+    "verdicts": Verdict,
+    "links": Link,
+}
+DOCUMENTS = ("replay", "whatif", "map", "calibration")  # what it may hold beside its parts
+
+
+def read_run(folder: str | Path) -> Run:
+    """Read a run folder.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, one of its files is missing or damaged, or it was written by a newer
+        misslink than this.
+    """
+    folder = Path(folder)
+    if not (folder / "manifest.json").is_file():
+        raise InputError(
+            "this is no run folder (it has no manifest.json); "
+            "name one that  misslink evaluate --out  wrote",
+            path=folder,
+        )
+    manifest = read_json(folder / "manifest.json")
+    _refuse_newer(manifest, folder)
+    for name in (*(f"{part}.jsonl" for part in PARTS), "summary.json"):
+        if not (folder / name).is_file():
+            raise InputError(
+                f"this run folder is not whole (it has no {name}); copy it again, or run  "
+                "misslink evaluate  again",
+                path=folder,
+            )
+    parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in PARTS.items()}
+    names = ("summary", *(n for n in DOCUMENTS if (folder / f"{n}.json").exists()))
+    documents = {name: read_json(folder / f"{name}.json") for name in names}
+    try:
+        return Run.model_validate({"manifest": manifest, **documents, **parts})
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        place = ".".join(map(str, error["loc"]))
+        raise InputError(f"{place}: {error['msg']}", path=folder) from None
+
+
+def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a run whose format this misslink does not know; one without was made before 1."""
+    found = manifest.get("format", FORMAT)
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise InputError(
+            "its format is no whole number; copy the run again",
+            path=folder / "manifest.json",
+            field="format",
+        )
+    if found > FORMAT:
+        raise InputError(
+            f"this run was written by a newer misslink ({manifest.get('misslink', 'unknown')}); "
+            "upgrade misslink",
+            path=folder,
+        )
+
+
+def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
+    if path.exists() and path.stat().st_size == 0:
+        return ()  # a run without a judge has no verdicts
+    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON document of a run folder, an object."""
+    again = path.stem if path.stem in {"replay", "whatif"} else "evaluate"
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as problem:
+        raise InputError(
+            f"this is not JSON ({problem}); delete it, and run  misslink {again}  again", path=path
+        ) from None
+    if not isinstance(data, dict):
+        raise InputError("this is not a JSON object", path=path)
+    return data

@@ -1,0 +1,221 @@
+"""A run as one JSON document: what the page says as data, for whoever computes further.
+
+Keys of the document, all of them always there:
+
+``format``
+    1. Another number when a key goes or changes its meaning; new keys may come at any time.
+``run``, ``manifest``, ``summary``
+    Where the run was written (or null), how it was made, and its estimates, as they are in
+    ``manifest.json`` and ``summary.json``.
+``next``
+    What to do next: ``action``, ``why``, ``cases`` (their numbers), ``fragment`` (of the page).
+``causes``
+    Those that occur, the most severe first: ``cause``, ``label``, ``meaning``, ``cases`` (their
+    numbers), ``count``, ``share`` (an Estimate).
+``unmeasured``
+    Rank metrics of the summary that cannot be computed case by case here, and why.
+``cases``
+    In the order of the gold set; see `case_records`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.registry import exporters
+from misslink.report.documents import mapping_in, text_in
+from misslink.report.glossary import CAUSES
+from misslink.report.html import put
+from misslink.report.next import next_steps
+from misslink.types import Case, Link, Run, Trace, Verdict
+
+__all__ = ["case_records", "document", "write"]
+
+_FORMAT = 1
+_FAITHFULNESS = "faithfulness"
+
+
+@exporters.register("json")
+def write(run: Run, path: Path) -> Path:
+    """Write `run` as one JSON document, whole or not at all, and return the path.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or two cases or traces have the same id.
+    """
+    text = json.dumps(document(run), indent=2, ensure_ascii=False, allow_nan=False)
+    # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
+    return put(f"{text}\n".encode("utf-8", "replace").decode(), path)
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Return the JSON document of `run`; see the head of this module.
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    _, unmeasured = _rank_metrics(run)
+    return {
+        "format": _FORMAT,
+        "run": text_in(run.summary, "run") or None,
+        "manifest": run.manifest,
+        "summary": run.summary,
+        "next": [asdict(step) for step in next_steps(run)],
+        "causes": _causes(run),
+        "unmeasured": unmeasured,
+        "cases": case_records(run),
+    }
+
+
+def case_records(run: Run) -> list[dict[str, Any]]:
+    """Return what is known of each case, in the order of the gold set.
+
+    Parameters
+    ----------
+    run : Run
+        Any: without traces, verdicts or links what they would say is None.
+
+    Returns
+    -------
+    list of dict
+        ``number`` (the place in the gold set, from 1, as in the page's addresses), ``id``,
+        ``question``, ``category``, ``tags``, ``tier``; ``retrieval``, ``answer`` (the two
+        outcomes), ``correct``, ``cause``, ``contributing``, ``reason``, ``basis``; ``answer_text``,
+        ``error``, ``latency_s``; ``metrics`` (name to value in [0, 1], the rank metrics of the
+        run's summary and every number of the judged metrics; None: not measured), ``verdicts``
+        (metric to ``status``, ``value``, ``label``, ``probability``, ``reason``, the last saying
+        why there is no value), ``missed`` (``passage_id``, ``grade``, ``true_rank``, ``subtype``,
+        ``also``, ``reason``, ``depth``, ``distance``), ``claims`` (how many the judge called
+        supported, contradicted and unsupported; None where faithfulness was not scored).
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    from misslink.retrieval import score  # brings numpy
+
+    ranks, _ = _rank_metrics(run)
+    scores = score(run.cases, run.traces, ranks)
+    traces = {trace.case_id: trace for trace in run.traces}
+    links = {link.case_id: link for link in run.links}
+    verdicts: dict[str, dict[str, Verdict]] = {}
+    for verdict in run.verdicts:
+        verdicts.setdefault(verdict.case_id, {}).setdefault(verdict.metric, verdict)
+    judged = tuple(dict.fromkeys(verdict.metric for verdict in run.verdicts))
+    return [
+        {
+            **_asked(number, case),
+            **_linked(links.get(case.id)),
+            **_done(traces.get(case.id)),
+            "metrics": {name: of_case[case.id] for name, of_case in scores.items()}
+            | _numbers(judged, verdicts.get(case.id, {})),
+            "verdicts": {name: _said(one) for name, one in verdicts.get(case.id, {}).items()},
+            "missed": _missed(links.get(case.id)),
+            "claims": _claims(verdicts.get(case.id, {}).get(_FAITHFULNESS)),
+        }
+        for number, case in enumerate(run.cases, 1)
+    ]
+
+
+def _asked(number: int, case: Case) -> dict[str, Any]:
+    return {
+        "number": number,
+        "id": case.id,
+        "question": case.question,
+        "category": case.category,
+        "tags": dict(case.tags),
+        "tier": case.tier,
+    }
+
+
+def _linked(link: Link | None) -> dict[str, Any]:
+    return {
+        "retrieval": link.retrieval if link else None,
+        "answer": link.answer if link else None,
+        "correct": link.correct if link else None,
+        "cause": link.cause if link else None,
+        "contributing": list(link.contributing) if link else [],
+        "reason": link.reason if link else None,
+        "basis": link.basis if link else None,
+    }
+
+
+def _done(trace: Trace | None) -> dict[str, Any]:
+    return {
+        "answer_text": trace.answer if trace else None,
+        "error": trace.error if trace else None,
+        "latency_s": trace.latency_s if trace else None,
+    }
+
+
+def _numbers(metrics: Sequence[str], said: Mapping[str, Verdict]) -> dict[str, float | None]:
+    """Every number of the judged metrics, None where the verdict has none or there is none."""
+    from misslink.summary import numbers_of  # brings numpy
+
+    return {
+        name: read(said[metric]) if metric in said else None
+        for metric in metrics
+        for name, read in numbers_of(metric).items()
+    }
+
+
+def _said(verdict: Verdict) -> dict[str, Any]:
+    return verdict.model_dump(include={"status", "value", "label", "probability", "reason"})
+
+
+def _missed(link: Link | None) -> list[dict[str, Any]]:
+    kept = {
+        *("passage_id", "grade", "true_rank", "subtype"),
+        *("also", "reason", "depth", "distance"),
+    }
+    return [one.model_dump(mode="json", include=kept) for one in (link.missed if link else ())]
+
+
+def _claims(faithfulness: Verdict | None) -> dict[str, int] | None:
+    if faithfulness is None or faithfulness.status != "scored":
+        return None
+    supports = [claim.support for claim in faithfulness.claims]
+    return {one: supports.count(one) for one in ("supported", "contradicted", "unsupported")}
+
+
+def _causes(run: Run) -> list[dict[str, Any]]:
+    from misslink.stats import proportion  # scipy may come with it
+
+    places = {case.id: number for number, case in enumerate(run.cases, 1)}
+    found: dict[str, list[Link]] = {}
+    for link in run.links:
+        found.setdefault(link.cause, []).append(link)
+    return [
+        {
+            "cause": cause,
+            "label": words.label,
+            "meaning": words.meaning,
+            "count": len(found[cause]),
+            "share": proportion(len(found[cause]), len(run.links)).model_dump(),
+            "cases": sorted(places[one.case_id] for one in found[cause] if one.case_id in places),
+        }
+        for cause, words in CAUSES.items()
+        if cause in found
+    ]
+
+
+def _rank_metrics(run: Run) -> tuple[list[str], dict[str, str]]:
+    """The rank metrics of the run's summary, at its k, and why others cannot be computed."""
+    from misslink.retrieval import parse
+
+    names, unmeasured = [], {}
+    for name in mapping_in(run.summary.get("retrieval")):
+        try:
+            names.append(str(parse(name)))
+        except InputError as unknown:  # of a plugin that is not installed here
+            unmeasured[name] = unknown.problem
+    return names, unmeasured

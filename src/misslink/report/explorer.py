@@ -1,0 +1,221 @@
+"""The cases as data for the page's script: compact JSON in blocks that no browser executes.
+
+The list of all cases stands in one block, what a case holds in chunks that are parsed when the
+first case of theirs is opened, and the texts of passages in a table, each once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from misslink.report.cases import CaseEntry, case_entries
+from misslink.report.claims import PassageRow
+from misslink.report.command import Command, one_case, quoted
+from misslink.report.documents import list_in, text_in
+from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS, SUBTYPES
+from misslink.report.spans import Piece
+from misslink.types import Run
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["Block", "CaseList", "blocks", "case_list"]
+
+_BODIES = 200  # cases in one block, and texts in one block: a few hundred kB to parse at a time
+_TEXTS = 400
+_RAW = 6_000_000  # characters of raw replies in one page; the run folder holds them all
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+@dataclass(frozen=True)
+class CaseList:
+    """All cases, the worst first, and what the list needs to know beside them."""
+
+    entries: tuple[CaseEntry, ...]
+    lower_is_better: tuple[str, ...]
+    command: Command
+
+
+@dataclass(frozen=True)
+class Block:
+    """The id of a script element and its text, in which nothing ends the element."""
+
+    id: str
+    text: Markup
+
+
+def case_list(run: Run, k: int) -> CaseList:
+    """Collect the cases of `run` at its cutoff `k`; a run without cases has none."""
+    lower = list_in(run.summary.get("lower_is_better"))
+    return CaseList(
+        entries=case_entries(run, k),
+        lower_is_better=tuple(name for name in lower if isinstance(name, str)),
+        command=one_case(run.manifest, text_in(run.summary, "run")),
+    )
+
+
+def blocks(cases: CaseList) -> Iterator[Block]:
+    """Write `cases` as blocks: the list, the bodies in the gold set's order, the texts.
+
+    Yields
+    ------
+    Block
+        ``case-list``, ``case-bodies-0`` and on, ``case-texts-0`` and on; ids count from 0.
+    """
+    yield Block("case-list", _json(_listed(cases)))
+    texts: dict[str, int] = {}
+    kept = _raws_kept(cases.entries)
+    in_order = sorted(cases.entries, key=lambda entry: entry.number)
+    for place, chunk in enumerate(_chunks(in_order, _BODIES)):
+        bodies = [_body(entry, texts, raws=entry.number in kept) for entry in chunk]
+        yield Block(f"case-bodies-{place}", _json(bodies))
+    for place, some in enumerate(_chunks(texts, _TEXTS)):
+        yield Block(f"case-texts-{place}", _json(some))
+
+
+def _listed(cases: CaseList) -> dict[str, Any]:
+    entries = cases.entries
+    names = dict.fromkeys(name for one in entries for name in (*one.values, *one.bad))
+    metrics = {name: place for place, name in enumerate(names)}
+    return {
+        "chunk": _BODIES,
+        "texts": _TEXTS,
+        "causes": {key: words.label for key, words in CAUSES.items()},
+        "failures": sorted(FAILURES),
+        "retrievals": RETRIEVALS,
+        "answers": ANSWERS,
+        "subtypes": SUBTYPES,
+        "metrics": list(metrics),
+        "lower": [name for name in metrics if name in cases.lower_is_better],
+        "command": cases.command,
+        "rows": [_row(entry, metrics) for entry in entries],
+    }
+
+
+def _row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
+    return _filled(
+        number=entry.number,
+        id=entry.id,
+        question=entry.question,
+        cause=entry.cause,
+        retrieval=entry.retrieval,
+        answer=entry.answered,
+        correct=entry.correct,
+        subtypes=entry.subtypes,
+        category=entry.category,
+        tags=entry.tags,
+        values=[_short(entry.values.get(name)) for name in metrics] if entry.values else None,
+        bad=[metrics[name] for name in entry.bad],
+        latency=_short(entry.latency_s),
+    )
+
+
+def _body(entry: CaseEntry, texts: dict[str, int], *, raws: bool) -> dict[str, Any]:
+    shell = quoted(entry.id)
+    return _filled(
+        contributing=entry.contributing,
+        reason=entry.reason if entry.contributing or not entry.evidence else "",
+        evidence=entry.evidence,
+        basis=entry.basis,
+        replays=entry.replays,
+        answer=entry.answer,
+        marks=_marks(entry.answer, entry.pieces),
+        answer_note=entry.answer_note,
+        claims=entry.claims,
+        retrieved=[_passage(row, texts) for row in entry.retrieved],
+        missed=[_passage(row, texts) for row in entry.missed],
+        references=entry.references,
+        verdicts=entry.verdicts,
+        judges=entry.judges,
+        notes=entry.notes,
+        error=entry.error,
+        raws=entry.raws if raws else None,
+        raws_left_out=bool(entry.raws) and not raws,
+        shell="" if shell == entry.id else shell,
+        unsafe=shell is None,
+    )
+
+
+def _passage(row: PassageRow, texts: dict[str, int]) -> dict[str, Any]:
+    return _filled(
+        id=row.id,
+        rank=row.rank,
+        score=row.score,
+        relevant=row.relevant,
+        flags=row.flags,
+        text=texts.setdefault(row.text, len(texts)) if row.text else None,
+        marks=_marks(row.text, row.pieces),
+        details=row.details,
+    )
+
+
+def _marks(text: str, pieces: Sequence[Piece]) -> list[list[Any]]:
+    """Pieces as [end, kind, claims, claims that end here], in the units that JavaScript counts.
+
+    Each begins where the one before it ends; what is empty at the end of a list is left out.
+    """
+    wide = bool(pieces) and not text.isascii() and max(text) > "\uffff"
+
+    def units(end: int) -> int:
+        return len(text[:end].encode("utf-16-le", "surrogatepass")) // 2 if wide else end
+
+    found = []
+    for piece in pieces:
+        mark: list[Any] = [units(piece.end), piece.kind, piece.numbers, piece.ends]
+        while not mark[-1]:
+            mark.pop()
+        found.append(mark)
+    return found
+
+
+def _raws_kept(entries: Iterable[CaseEntry]) -> set[int]:
+    """The numbers of the cases, the worst first, whose raw replies the page has room for."""
+    room, kept = _RAW, set()
+    for entry in entries:
+        room -= sum(len(raw) for _, raw in entry.raws)
+        if room < 0:
+            break
+        kept.add(entry.number)
+    return kept
+
+
+def _chunks(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    rest = iter(items)
+    while chunk := tuple(islice(rest, size)):
+        yield chunk
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _filled(**parts: Any) -> dict[str, Any]:
+    """Without what is empty; 0 is not."""
+    return {
+        name: part
+        for name, part in parts.items()
+        if part not in ("", (), []) and part is not None and part is not False
+    }
+
+
+def _json(content: Any) -> Markup:
+    """JSON that ends no script element and holds nothing a file cannot."""
+    from markupsafe import Markup  # comes with jinja2
+
+    text = json.dumps(
+        content,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=lambda one: _filled(**vars(one)),
+    )
+    if "\\u0000" in text:  # rare; as html.py does it elsewhere on the page
+        text = _NUL.sub("\\1\N{REPLACEMENT CHARACTER}", text)
+    for sign in "<\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 -- no "<" is left in it

@@ -1,0 +1,190 @@
+// The explorer: the view is the one truth; the address, the fields, the list and the case follow.
+
+const PRINTED = 300; // rows of the list on paper
+
+const explore = () => {
+  const at = (id) => document.getElementById(id);
+  const [pane, rows, panes, shown] = ["pane", "rows", "panes", "shown"].map(at);
+  const known = new Map(data.rows.map((row) => [row.number, row]));
+  let view = emptyView();
+  let open = 0; // number of the case in the pane
+  let matches = data.rows;
+
+  const tellCount = (busy) => {
+    shown.textContent = busy ? "Searching\u2026" : `${matches.length.toLocaleString("en")} of ${data.rows.length.toLocaleString("en")}`;
+    rows.setAttribute("aria-busy", String(Boolean(busy)));
+  };
+
+  const narrow = () => {
+    const narrowed = data.rows.filter((row) => fits(row, view));
+    const words = wordsOf(view.q);
+    const put = (found) => {
+      matches = ordered(found ? narrowed.filter((row) => found.has(row.number)) : narrowed, view.sort);
+      list.set(matches);
+      tellCount();
+    };
+    endSearch();
+    if (!words.length) return put();
+    tellCount(true);
+    return search(narrowed, words, put);
+  };
+
+  const draw = (take) => {
+    const row = known.get(view.case);
+    const body = row && bodyOf(row.number);
+    if (row && !body) return loaded(() => draw(take)); // the page is still coming in
+    const same = open === (row?.number ?? 0);
+    open = row?.number ?? 0;
+    pane.hidden = !row;
+    panes.classList.toggle("beside", Boolean(row));
+    if (!same) {
+      pane.replaceChildren(...(row ? [barOf(row, body, close), drawCase(row, body)] : []));
+      pane.scrollTop = 0;
+      list.choose(open);
+    }
+    if (!row) return undefined;
+    if (view.claim) showClaim(pane, body, view.claim, take);
+    else if (view.passage) showPassage(pane, view.passage);
+    else if (take && !same) {
+      pane.focus({ preventScroll: true });
+      panes.scrollIntoView({ block: "nearest" });
+    }
+    return undefined;
+  };
+
+  const turnTo = (number) => {
+    if (!known.has(number)) return;
+    const push = !open;
+    view = { ...view, case: number, claim: 0, passage: 0 };
+    putAddress(view, push);
+    draw(true);
+  };
+
+  let closing = null; // the view to keep when going back has closed the case
+  const close = () => {
+    view = { ...view, case: 0, claim: 0, passage: 0 };
+    if (history.state?.opened) {
+      closing = view;
+      history.back();
+    } else putAddress(view);
+    draw();
+    rows.focus({ preventScroll: true });
+  };
+
+  const list = makeList(rows, at("all-rows"), turnTo);
+
+  const changed = (part) => {
+    view = { ...view, ...(typeof part === "function" ? part(view) : part) };
+    putAddress(view);
+    filters.tell(view);
+    narrow();
+  };
+  const filters = makeFilters(at, changed);
+
+  const follow = () => {
+    const hash = location.hash.slice(1);
+    if (closing) {
+      [view, closing] = [closing, null];
+      putAddress(view);
+      return;
+    }
+    if (hash && !isView(hash)) {
+      view = { ...view, case: 0, claim: 0, passage: 0 };
+    } else {
+      view = readView(hash);
+      if (!known.has(view.case)) view.case = 0;
+      filters.tell(view);
+      narrow();
+    }
+    draw(true);
+    if (hash && isView(hash)) bring();
+  };
+
+  const bring = () => (open ? panes : at("cases")).scrollIntoView({ block: open ? "nearest" : "start" });
+
+  const toKey = (event) => {
+    const step = { j: 1, k: -1 }[event.key];
+    if (step) {
+      list.move(list.active + (list.rows[list.active]?.number === open || !open ? step : 0));
+      const row = list.rows[list.active];
+      if (open && row) turnTo(row.number);
+      else {
+        rows.focus({ preventScroll: true });
+        panes.scrollIntoView({ block: "nearest" });
+      }
+    } else if (event.key === "/") {
+      at("cases").scrollIntoView({ block: "nearest" });
+      filters.field.focus();
+    } else if (event.key === "?") at("keys-shown").showModal();
+    else if (event.key === "Escape" && open) close();
+    else return;
+    event.preventDefault();
+  };
+
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.target.closest("input, select, textarea, dialog, [contenteditable]")) return;
+    toKey(event);
+  });
+
+  rows.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const places = {
+      ArrowDown: list.active + 1, ArrowUp: list.active - 1, Home: 0, End: list.rows.length - 1,
+      PageDown: list.active + list.page(), PageUp: list.active - list.page(),
+    };
+    if (event.key in places) list.move(places[event.key]);
+    else if (event.key === "Enter" || event.key === " ") turnTo(list.rows[list.active]?.number);
+    else return;
+    event.preventDefault();
+  });
+
+  filters.field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") rows.focus();
+  });
+
+  pane.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const link = event.target.closest("[data-claim], [data-item-of]");
+    if (!link) return;
+    event.preventDefault();
+    const { claim, itemOf } = link.dataset;
+    view = { ...view, claim: Number(claim ?? itemOf), passage: 0 };
+    putAddress(view);
+    if (claim) showClaim(pane, bodyOf(open), view.claim);
+    else showItem(pane, view.claim);
+  });
+
+  at("show-keys").addEventListener("click", () => at("keys-shown").showModal());
+  at("hide-keys").addEventListener("click", () => at("keys-shown").close());
+  at("more").addEventListener("click", () => {
+    const more = at("more-filters");
+    more.hidden = !more.hidden;
+    at("more").setAttribute("aria-expanded", String(!more.hidden));
+  });
+  // A second click on the same link changes no address, so the click itself is heard as well.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link && !pane.contains(link) && isView(link.getAttribute("href")) && link.getAttribute("href") === location.hash) follow();
+  });
+  addEventListener("popstate", follow);
+
+  // On paper the list is plain rows; the pane prints as it stands.
+  const toPaper = () => {
+    const left = matches.length - PRINTED;
+    const line = (row) => el("li", { value: row.number }, causeChip(row), " ",
+      said("span", "question", row.question), " ", el("span", { class: "outcome" }, outcomeOf(row)));
+    at("printed").replaceChildren(
+      el("ol", {}, matches.slice(0, PRINTED).map(line)),
+      ...(left > 0 ? [el("p", { class: "small" }, `${plural(left, "more case")} left out on paper.`)] : []));
+  };
+  addEventListener("beforeprint", toPaper);
+  addEventListener("afterprint", () => at("printed").replaceChildren());
+
+  at("explorer").hidden = false;
+  filters.tell(view);
+  narrow();
+  follow();
+};
+
+if (data) explore();

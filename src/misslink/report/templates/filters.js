@@ -1,0 +1,101 @@
+// The fields above the list, and what they are set to.
+
+const MOST_OPTIONS = 300; // of a tag with as many values as cases; an address can name any
+
+const SORTS = [["", "worst first"], ["gold", "as in the gold set"], ["latency", "slowest first"]];
+
+// What a row offers to each choice.
+const OFFERED = {
+  cause: (row) => [row.cause], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
+  correct: (row) => [row.correct], subtype: (row) => row.subtypes ?? [],
+  category: (row) => [row.category], tag: (row) => row.tags ?? [],
+  metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),
+};
+const NAMED = () => ({
+  cause: data.causes, retrieval: data.retrievals, answer: data.answers, subtype: data.subtypes,
+});
+const TITLES = {
+  cause: "Cause", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
+  subtype: "Why missed", category: "Category", metric: "Bad verdict of", tag: "Tag",
+};
+
+const counted = (rows, of) => {
+  const counts = new Map();
+  for (const row of rows) {
+    for (const value of of(row)) if (value) counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return counts;
+};
+
+// Options in the glossary's order where it has one, else the most frequent first.
+const optionsOf = (key) => {
+  const counts = counted(data.rows, OFFERED[key]);
+  const names = NAMED()[key] ?? {};
+  const known = Object.keys(names).filter((value) => counts.has(value));
+  const others = [...counts.keys()].filter((value) => !(value in names))
+    .sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_OPTIONS);
+  return [...known, ...others].map((value) => [value, `${names[value] ?? value} (${counts.get(value)})`]);
+};
+
+const fill = (select, options) =>
+  select.replaceChildren(...options.map(([value, label]) => {
+    const option = el("option", { dir: "auto" }, label);
+    option.value = value;
+    return option;
+  }));
+
+// An address may hold a value that no case has: then the field names it all the same.
+const setTo = (select, value) => {
+  if (![...select.options].some((option) => option.value === value)) {
+    const option = el("option", { dir: "auto" }, value);
+    option.value = value;
+    select.append(option);
+  }
+  select.value = value;
+};
+
+// `changed` is called with what of the view is new.
+const makeFilters = (at, changed) => {
+  const fields = Object.fromEntries([...CHOICES, "tag", "sort", "q"].map((key) => [key, at(`by-${key}`)]));
+  for (const key of [...CHOICES, "tag"]) {
+    const options = optionsOf(key);
+    fill(fields[key], [["", key === "tag" ? "any (choose to add)" : "any"], ...options]);
+    if (!options.length) fields[key].closest("label").hidden = true;
+    fields[key].addEventListener("change", () => {
+      const value = fields[key].value;
+      if (key !== "tag") changed({ [key]: value });
+      else if (value) changed((view) => ({ tags: [...new Set([...view.tags, value])] }));
+    });
+  }
+  const measured = data.metrics.filter((_, place) => data.rows.some((row) => typeof row.values?.[place] === "number"));
+  fill(fields.sort, [...SORTS, ...measured.map((name) =>
+    [name, `${name}, ${data.lower.includes(name) ? "highest" : "lowest"} first`])]);
+  fields.sort.addEventListener("change", () => changed({ sort: fields.sort.value }));
+  let typed = 0;
+  fields.q.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(() => changed({ q: fields.q.value.trim() }), 120);
+  });
+
+  // The fields and the chips say what the view is, whoever set it.
+  const tell = (view) => {
+    for (const key of CHOICES) setTo(fields[key], view[key]);
+    fields.tag.value = "";
+    setTo(fields.sort, view.sort);
+    if (fields.q.value.trim() !== view.q) fields.q.value = view.q;
+    const chip = (words, without) => {
+      const made = el("button", { type: "button", class: "chip", "aria-label": `Remove: ${words}` },
+        said("span", "", words), " \u00d7");
+      made.addEventListener("click", () => changed(without));
+      return made;
+    };
+    const chips = CHOICES.filter((key) => view[key]).map((key) =>
+      chip(`${TITLES[key]}: ${NAMED()[key]?.[view[key]] ?? view[key]}`, { [key]: "" }));
+    chips.push(...view.tags.map((tag) =>
+      chip(`${TITLES.tag}: ${tag}`, (now) => ({ tags: now.tags.filter((one) => one !== tag) }))));
+    if (view.ids.length) chips.push(chip(`chosen: ${plural(view.ids.length, "case")}`, { ids: [] }));
+    if (view.q) chips.push(chip(`Text: ${view.q}`, { q: "" }));
+    at("chosen").replaceChildren(...chips.flatMap((one) => [one, " "]));
+  };
+  return { tell, field: fields.q };
+};

@@ -1,0 +1,59 @@
+"""A real Chromium and the report it opens, for every test in this folder.
+
+Where Chromium or Playwright is missing the tests are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from watch import listening
+
+from misslink.report.html import write
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+# The hand-written runs lie with the tests of the report.
+sys.path.append(str(Path(__file__).parents[1] / "report"))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report of a hand-written run that uses every part of the page."""
+    from proven_run import proven_run
+
+    return write(proven_run(), tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, headless, once for each test file."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, report):
+    """The page, its console messages (violations of the policy too) and the requests it made."""
+    # Without smooth scrolling a click need not wait until the page stands still.
+    page = listening(browser.new_page(reduced_motion="reduce"))
+    page.goto(report.as_uri())
+    yield page
+    page.close()

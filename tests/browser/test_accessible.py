@@ -1,0 +1,114 @@
+"""The report for people who see little, use no mouse, or have it read aloud."""
+
+from __future__ import annotations
+
+import pytest
+from watch import listening
+
+from misslink.report import places
+
+SEVERE = {"serious", "critical"}
+
+
+@pytest.fixture(scope="module")
+def axe():
+    library = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    return library.Axe()
+
+
+def _whole(page, report):
+    """Open a case and all that is folded, so that nothing escapes the look."""
+    page.goto(report.as_uri() + "#" + places.case(1))
+    page.locator("#pane article").wait_for()
+    page.evaluate("""() => {
+      for (const folded of document.querySelectorAll("details")) folded.open = true;
+      const more = document.getElementById("more");
+      if (more.getAttribute("aria-expanded") === "false") more.click();
+    }""")
+
+
+def _severe(axe, page):
+    faults = axe.run(page).response["violations"]
+    return {
+        f"{fault['id']}: {fault['help']}": [node["html"][:160] for node in fault["nodes"]][:5]
+        for fault in faults
+        if fault["impact"] in SEVERE
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_axe_finds_no_serious_fault_with_everything_open(browser, report, axe, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    _whole(page, report)
+
+    assert _severe(axe, page) == {}
+    page.close()
+
+
+def test_axe_would_find_a_fault(browser, report, axe):
+    page = browser.new_page()
+    _whole(page, report)
+    page.evaluate("""() => {
+      const image = document.createElement("img"), button = document.createElement("button");
+      document.querySelector("h1").after(image, button);
+    }""")
+
+    assert {name.partition(":")[0] for name in _severe(axe, page)} >= {"image-alt", "button-name"}
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_whatever_the_keyboard_reaches_shows_that_it_is_reached(browser, report, scheme):
+    page = listening(browser.new_page(reduced_motion="reduce", color_scheme=scheme))
+    _whole(page, report)
+    page.locator("body").focus()
+    page.keyboard.press("Tab")  # from here on, what has the focus is reached by the keyboard
+    unseen = page.evaluate("""() => {
+      const kinds = new Map();
+      const reachable = "a[href], button, input, select, summary, [tabindex='0']";
+      for (const one of document.querySelectorAll(reachable)) {
+        if (one.checkVisibility() && one.tabIndex >= 0) {
+          kinds.set(`${one.localName}.${one.className?.baseVal ?? one.className}`, one);
+        }
+      }
+      const faults = [];
+      for (const [kind, one] of kinds) {
+        const look = () => {
+          const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(one);
+          return [outlineStyle, parseFloat(outlineWidth), outlineColor];
+        };
+        one.blur();
+        one.focus({ preventScroll: true, focusVisible: true });
+        const [style, width, color] = look();
+        if (document.activeElement !== one) continue; // a fold that focusing another has closed
+        if (style === "none" || width < 1 || color === "rgba(0, 0, 0, 0)") faults.push(kind);
+      }
+      return [kinds.size, faults];
+    }""")
+    page.close()
+
+    assert unseen[1] == []
+    assert unseen[0] >= 10, "too few kinds of elements were tried"
+
+
+def test_every_drawing_that_says_something_has_a_name_and_a_table(browser, report):
+    page = browser.new_page()
+    _whole(page, report)
+    drawings = page.evaluate("""() => [...document.querySelectorAll("svg")]
+      .filter((one) => one.ariaHidden !== "true" && !one.closest("[aria-hidden=true]"))
+      .map((one) => ({
+        name: one.getAttribute("class"),
+        // A drawing that holds links is no image: their names would not be read.
+        role: one.getAttribute("role") === (one.querySelector("a") ? "group" : "img"),
+        title: document.getElementById(one.getAttribute("aria-labelledby"))?.textContent ?? "",
+        tables: one.closest("section, figure").querySelectorAll("table").length,
+      }))""")
+    page.close()
+
+    names = {one["name"] for one in drawings}
+    assert names >= {"sankey", "map"}
+    assert [one for one in drawings if not one["role"] or not one["title"].strip()] == []
+    assert [one["name"] for one in drawings if not one["tables"]] == []

@@ -1,0 +1,446 @@
+"""The explorer of cases in a real Chromium: filters, addresses, keys, claims, paper, length."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from watch import listening  # beside this file
+
+from misslink.report.html import write
+from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+
+CASE = "#case-title"
+
+
+def shown(page):
+    """The count over the list, once a search has ended."""
+    page.wait_for_selector("#rows[aria-busy=false]")
+    return page.inner_text("#shown")
+
+
+def numbers(page):
+    """Case numbers of the rows in the document, from the top down."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.row')]"
+        ".sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((row) => Number(row.dataset.number))"
+    )
+
+
+def until(page, true, arg=None):
+    """Wait for a condition; the page's policy forbids Playwright's own waiting by a script."""
+    for _ in range(200):
+        if page.evaluate(f"(arg) => Boolean({true})", arg):
+            return
+        page.wait_for_timeout(25)
+    pytest.fail(f"never true: {true}")
+
+
+def row(page, number):
+    return page.locator(f".row[data-number='{number}']")
+
+
+def fragment(page):
+    return page.evaluate("location.hash.slice(1)")
+
+
+@pytest.fixture
+def at(browser, report):
+    """Open the report at a fragment; what it says on the console ends the test."""
+    pages = []
+
+    def open_at(fragment="", **options):
+        page = listening(browser.new_page(reduced_motion="reduce", **options))
+        page.goto(f"{report.as_uri()}{'#' if fragment else ''}{fragment}")
+        pages.append(page)
+        return page
+
+    yield open_at
+    for page in pages:
+        assert page.said == []
+        page.close()
+
+
+def test_every_filter_narrows_the_list_and_they_combine(opened):
+    assert shown(opened) == "14 of 14"
+    opened.select_option("#by-cause", "retrieval_miss")
+    assert (shown(opened), fragment(opened)) == ("2 of 14", "cause=retrieval_miss")
+    opened.click("#more")
+    for field, value, count in (
+        ("retrieval", "miss", 2), ("answer", "unfaithful", 2), ("correct", "no", 1),
+        ("metric", "faithfulness", 1), ("category", "procedural", 1),
+        ("tag", "topic:context managers", 1),
+    ):  # fmt: skip
+        opened.select_option(f"#by-{field}", value)
+        assert shown(opened) == f"{count} of 14", field
+    assert numbers(opened) == [14]
+    assert fragment(opened) == (
+        "cause=retrieval_miss&retrieval=miss&answer=unfaithful&correct=no&category=procedural"
+        "&metric=faithfulness&tag=topic%3Acontext%20managers"
+    )
+    opened.select_option("#by-correct", "")
+    opened.get_by_role("button", name="Remove: Cause: Retrieval miss").click()
+    assert "cause" not in fragment(opened)
+
+
+def test_text_is_searched_in_questions_answers_passages_and_ids_all_words_of_it(opened):
+    for text, found in (
+        ("SOCKETS by", [14]),  # answer
+        ("borrow checker", [3]),  # question
+        ("with-exit", [14]),  # id
+        ("traceback passed", [14]),  # a missed passage
+        ("traceback maintains", []),
+    ):
+        opened.fill("#by-q", text)
+        until(opened, "location.hash.includes(encodeURIComponent(arg))", text)
+        assert shown(opened) == f"{len(found)} of 14", text
+        assert numbers(opened) == found
+    opened.fill("#by-q", "")
+    until(opened, "location.hash === ''")
+    assert shown(opened) == "14 of 14"
+
+
+def test_an_address_sets_every_filter_and_the_open_case(at):
+    page = at("cause=retrieval_miss&q=sockets&sort=gold&case=14&claim=1")
+
+    assert shown(page) == "1 of 14"
+    assert page.input_value("#by-cause") == "retrieval_miss"
+    assert page.input_value("#by-q") == "sockets"
+    assert page.input_value("#by-sort") == "gold"
+    assert page.inner_text(CASE) == "What does a with statement do when its suite raises?"
+    assert page.locator("mark.lit").inner_text().startswith("its type, value")
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ("nonsense=1&cause=fine", "3 of 14"), ("case=99999&cause=fine", "3 of 14"),
+        ("case=-1&claim=x&sort=toString", "14 of 14"), ("cause=__proto__", "0 of 14"),
+        ("q=%", "1 of 14"), ("ids=3,5,x,77", "2 of 14"), ("subtype=vocabulary_mismatch", "1 of 14"),
+        ("case=14&claim=99&passage=99", "14 of 14"), ("tag=no:such", "0 of 14"), ("=", "14 of 14"),
+    ],
+)  # fmt: skip
+def test_what_an_address_holds_never_does_harm(at, given, count):
+    assert shown(at(given)) == count
+
+
+def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters(at):
+    page = at("cause=fine")
+    page.evaluate("location.hash = '#cause=fabricated'")
+    until(page, "document.querySelector('#shown').innerText === '1 of 14'")
+    page.evaluate("location.hash = '#causes'")
+    until(page, "document.querySelector('#causes').getBoundingClientRect().top < 200")
+    assert shown(page) == "1 of 14"
+
+
+def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
+    opened.select_option("#by-cause", "retrieval_miss")
+    row(opened, 14).click()
+    assert fragment(opened) == "cause=retrieval_miss&case=14"
+    row(opened, 4).click()
+    assert fragment(opened) == "cause=retrieval_miss&case=4"
+    opened.go_back()
+    opened.wait_for_selector("#pane", state="hidden")
+    assert fragment(opened) == "cause=retrieval_miss"
+    opened.go_forward()
+    opened.wait_for_selector(CASE)
+    assert fragment(opened) == "cause=retrieval_miss&case=4"
+
+
+def test_filters_set_while_a_case_is_open_stay_when_it_is_closed(opened):
+    row(opened, 14).click()
+    opened.select_option("#by-cause", "fine")
+    opened.click(".shut")
+    until(opened, "location.hash === '#cause=fine'")
+    assert shown(opened) == "3 of 14"
+    assert opened.locator("#pane").is_hidden()
+    opened.reload()
+    assert shown(opened) == "3 of 14"
+
+
+def test_the_list_is_worst_first_and_can_be_ordered_otherwise(opened):
+    assert numbers(opened)[:3] == [14, 4, 3]
+    opened.select_option("#by-sort", "gold")
+    assert numbers(opened) == list(range(1, 15))
+    opened.select_option("#by-sort", "faithfulness")
+    assert numbers(opened)[:3] == [3, 6, 14]  # 0, 0 and 0.25
+    assert set(numbers(opened)[-3:]) == {5, 11, 12}  # none has a verdict
+    opened.select_option("#by-sort", "latency")
+    assert numbers(opened)[0] == 14  # 2.34 s
+    assert set(numbers(opened)[-2:]) == {4, 7}  # not measured
+
+
+def test_keys_move_open_close_filter_and_explain(opened):
+    opened.keyboard.press("j")
+    assert opened.evaluate("document.activeElement.id") == "rows"
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-4"
+    opened.keyboard.press("ArrowDown")
+    opened.keyboard.press("k")
+    opened.keyboard.press("ArrowUp")
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-14"
+    opened.keyboard.press("Enter")
+    assert "with statement" in opened.inner_text(CASE)
+    opened.keyboard.press("j")
+    assert fragment(opened) == "case=4"
+    opened.keyboard.press("Escape")
+    opened.wait_for_selector("#pane", state="hidden")
+    assert opened.evaluate("document.activeElement.id") == "rows"
+    opened.keyboard.press("End")
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-13"
+    opened.keyboard.press("?")
+    assert opened.locator("#keys-shown").is_visible()
+    opened.keyboard.press("Escape")
+    assert opened.locator("#keys-shown").is_hidden()
+    opened.keyboard.press("/")
+    opened.keyboard.type("jk/?")
+    assert opened.input_value("#by-q") == "jk/?"
+    assert opened.locator("#keys-shown").is_hidden()
+
+
+def test_focus_is_seen_on_the_list(opened):
+    opened.keyboard.press("j")
+
+    style = opened.evaluate("getComputedStyle(document.querySelector('#rows')).outlineStyle")
+    assert style == "solid"
+    assert row(opened, 4).evaluate("e => e.classList.contains('active')")
+
+
+def test_a_click_on_a_claim_shows_its_quote_or_the_passage_that_it_needed(at):
+    page = at("case=14", viewport={"width": 1280, "height": 800})
+    for kind, number, marked in (
+        ("supported", 2, "nothing happens"),
+        ("contradicted", 1, "its type, value and traceback are passed to it"),
+    ):
+        page.click(f".answer .claim.{kind}")
+        lit = page.locator("mark.lit")
+        assert lit.inner_text() == marked
+        assert lit.evaluate("e => e === document.activeElement")
+        box, view = lit.bounding_box(), page.viewport_size
+        assert 0 < box["y"] < view["height"]
+        assert fragment(page) == f"case=14&claim={number}"
+    missed = page.locator(".passage.missed", has=page.locator("mark.lit"))
+    assert "rank 17 of 100 asked" in missed.inner_text()
+    assert "What stood above it" in missed.inner_text()
+    page.locator(".passage.missed .back").first.click()
+    assert page.locator("li.lit").inner_text().startswith("✗ contradicted")
+
+
+def test_enter_on_a_claim_without_a_quote_shows_the_missed_passage_itself(at):
+    page = at("case=14")
+    page.focus(".answer .claim.unsupported")
+    page.keyboard.press("Enter")
+
+    assert page.locator("details.lit").get_attribute("data-missed") == "1"
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+
+
+def test_support_is_told_by_signs_not_by_colour_alone(at):
+    page = at("case=14")
+
+    assert page.locator(".answer sup").all_inner_texts() == ["1✗", "2✓", "3?"]
+    first = page.locator(".answer .claim").first
+    assert first.get_attribute("aria-label").endswith("(claim 1, contradicted)")
+
+
+def test_a_case_shows_everything_that_is_known_of_it(at):
+    page = at("case=14")
+    text = page.inner_text("#pane")
+
+    for told in (
+        "None of the 2 needed passages reached the prompt", "confirmed by replay", "also",
+        "Replay:", "procedural", "topic:context managers", "2.3 s", "Worded by the judge",
+        "The judge's quote is in no passage.", "precision 25 %", "P(supported) 0.07",
+        "worded differently from the question", "not within the first 100", "Judged by embedded",
+    ):  # fmt: skip
+        assert told in text, told
+    assert page.locator(".raw pre").is_hidden()
+    page.click(".raw summary")
+    assert page.locator(".raw pre").inner_text() == '{"claims": ["…"]}'
+
+
+def test_where_a_claim_cuts_a_text_with_wide_characters_it_cuts_it_in_the_right_place(at):
+    page = at("case=1")
+
+    answer = page.locator(".answer")
+    assert answer.evaluate("e => e.dir") == "auto"
+    assert answer.locator(".claim").inner_text() == "تعبيرات لامدا تنشئ دوال مجهولة."
+    assert "匿名函数 🐍 naïve café." in answer.inner_text()
+
+
+def test_a_link_to_a_passage_of_a_case_opens_it_there(opened):
+    opened.click("a[href='#case=9&passage=2']")
+
+    assert opened.locator("details.lit").get_attribute("data-passage") == "2"
+
+
+def test_a_cause_in_the_table_shows_its_cases_and_a_second_click_does_so_again(opened):
+    link = opened.locator("table.causes a[href='#cause=fine']")
+    link.click()
+    assert shown(opened) == "3 of 14"
+    opened.get_by_role("button", name="Remove: Cause: Fine").click()
+    assert shown(opened) == "14 of 14"
+    link.click()
+    assert shown(opened) == "3 of 14"
+
+
+def test_without_a_clipboard_the_link_and_the_command_stand_selected_in_a_field(at):
+    page = at("case=14")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    selected = "[document.activeElement.value, getSelection().toString()]"
+
+    page.get_by_role("button", name="Copy link").click()
+    value, marked = page.evaluate(selected)
+    assert value == marked
+    assert value.endswith("report.html#case=14")
+    page.get_by_role("button", name="Copy command").click()
+    assert page.evaluate(selected)[0] == (
+        "misslink evaluate examples/python_reference/app.py:chain --goldset "
+        "examples/python_reference/goldset.jsonl --judge embedded --case=with-exit "
+        "--out reports/today-case-14"
+    )
+
+
+def test_with_a_clipboard_they_are_copied(at):
+    page = at("case=14")
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard',"
+        " { value: { writeText: async (text) => { window.copied = text; } } })"
+    )
+
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("window.copied").endswith("#case=14")
+    assert page.locator(".copied").is_hidden()
+
+
+def test_an_id_that_is_not_safe_to_paste_gives_no_command(at, browser, tmp_path):
+    run = _many(1, name="\x1b[2J{}")
+    page = browser.new_page()
+    page.goto(f"{write(run, tmp_path / 'r.html').as_uri()}#case=1")
+
+    assert "not safe to paste" in page.inner_text(".case-bar")
+    assert page.get_by_role("button", name="Copy command").count() == 0
+    page.close()
+
+
+def test_without_scripts_the_page_says_what_to_do(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+
+    assert page.locator("noscript p").is_visible()
+    assert page.locator("#explorer").is_hidden()
+    context.close()
+
+
+def test_on_a_phone_the_case_covers_the_list_until_back(at):
+    page = at("", viewport={"width": 390, "height": 844})
+    row(page, 14).click()
+
+    assert page.locator("#rows").is_hidden()
+    assert page.locator(CASE).is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.get_by_role("button", name="Back", exact=False).first.click()
+    page.wait_for_selector("#rows", state="visible")
+    assert row(page, 14).is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_case_fits_a_phone(at, scheme):
+    page = at("", viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    for number in range(1, 15):
+        page.evaluate("n => { location.hash = `#case=${n}`; }", number)
+        until(page, "document.querySelector('.meta')?.innerText.startsWith(`Case ${arg} `)", number)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, number
+
+
+def test_two_panes_stand_side_by_side_where_there_is_room(at):
+    page = at("case=14", viewport={"width": 1200, "height": 800})
+    rows, pane = page.locator("#rows").bounding_box(), page.locator("#pane").bounding_box()
+
+    assert rows["x"] + rows["width"] <= pane["x"]
+    assert page.evaluate("document.documentElement.scrollWidth") == 1200
+
+
+def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_path):
+    page = at("cause=fine&case=14")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+
+    assert page.locator("#printed li").count() == 3
+    assert page.locator("#rows").is_hidden()
+    assert page.locator(".case").is_visible()
+    assert page.locator("#pane").evaluate("e => e.scrollHeight <= e.clientHeight")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#printed li").count() == 0
+    assert len(page.pdf()) > 20_000
+
+    many = browser.new_page()
+    many.goto(write(_many(450), tmp_path / "r.html").as_uri())
+    many.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert many.locator("#printed li").count() == 300
+    assert "150 more cases left out" in many.locator("#printed").text_content()
+    many.close()
+
+
+def test_of_many_cases_only_those_in_view_stand_in_the_document(browser, tmp_path):
+    page = listening(browser.new_page(viewport={"width": 1200, "height": 800}))
+    page.goto(f"{write(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
+    assert shown(page) == "3,000 of 3,000"
+
+    seen = page.evaluate("""async () => {
+      const box = document.getElementById("rows");
+      const next = () => new Promise(requestAnimationFrame);
+      const frame = () => next().then(next);
+      const counts = [];
+      for (let at = 0; at < box.scrollHeight; at += 20000) {
+        box.scrollTop = at;
+        await frame();
+        counts.push(document.querySelectorAll(".row").length);
+      }
+      box.scrollTop = box.scrollHeight;
+      await frame();
+      return Math.max(...counts, document.querySelectorAll(".row").length);
+    }""")
+    assert seen < 60
+    last = row(page, 3000)
+    assert (last.get_attribute("aria-posinset"), last.get_attribute("aria-setsize")) == (
+        "3000",
+        "3000",
+    )
+    assert last.is_visible()
+
+    page.fill("#by-q", "needle-2718")
+    until(page, "document.querySelector('#shown').innerText === '1 of 3,000'")
+    row(page, 2718).click()
+    assert page.inner_text(CASE) == "Question 2718?"
+    assert "Text of passage 18." in page.inner_text("#pane")
+    assert page.said == []
+    page.close()
+
+
+def _many(cases, name="case {}"):
+    """Cases alike, each with a passage of its hundred and a word that is nowhere else."""
+    ids = [name.format(n) for n in range(1, cases + 1)]
+    causes = itertools.cycle(("fine", "retrieval_miss", "undecided"))
+    return Run(
+        manifest={"command": "misslink evaluate app.py:app --goldset gold.jsonl"},
+        cases=tuple(Case(id=one, question=f"Question {n}?") for n, one in enumerate(ids, 1)),
+        traces=tuple(
+            Trace(
+                case_id=one,
+                answer=f"An answer with needle-{n} in it.",
+                retrieved=(Passage(id=f"p{n % 100}", text=f"Text of passage {n % 100}.", rank=1),),
+            )
+            for n, one in enumerate(ids, 1)
+        ),
+        verdicts=tuple(
+            Verdict(case_id=one, metric="faithfulness", status="scored", value=1, judge="j")
+            for one in ids
+        ),
+        links=tuple(
+            Link(case_id=one, retrieval="hit", answer="faithful", cause=cause, reason="-")
+            for one, cause in zip(ids, causes, strict=False)
+        ),
+        summary={},
+    )

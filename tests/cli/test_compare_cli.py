@@ -1,0 +1,124 @@
+"""misslink compare: tables, JSON, pages, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "deciding"))
+
+from small_runs import small_run, write_run
+
+N = 10
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two runs in ./runs, with reports beside."""
+    write_run(Path("runs/a"), small_run([0] * N, faithful=[1] * N), report=True)
+    write_run(Path("runs/b b"), small_run([1] * N, faithful=[1] * N), report=True)
+    return "runs/a", "runs/b b"
+
+
+def test_one_json_document_and_nothing_else_on_stdout(misslink, runs):
+    code, out, _ = misslink("compare", *runs, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert (document["a"], document["b"], document["paired"]) == ("runs/a", "runs/b b", N)
+    assert document["metrics"]["recall@1"]["winner"] == "b"
+
+
+def test_the_table_fits_80_columns(misslink, runs, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = misslink("compare", *runs)
+    assert code == 0
+    table = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+    assert any("recall@1" in line and "better" in line for line in table)
+    assert max(map(len, table)) <= 80
+    assert "recall@1: 10 cases better, 0 worse." in out
+    assert "The same in every case: faithfulness, faithful." in out
+
+
+def test_the_page_links_to_the_reports_beside(misslink, runs):
+    code, out, _ = misslink("compare", *runs, "--html", "pages/ab.html", "--json")
+    html = Path("pages/ab.html").read_text(encoding="utf-8")
+    assert code == 0
+    assert json.loads(out)["html"] == "pages/ab.html"
+    assert 'href="../runs/a/report.html#case=1"' in html
+    assert 'href="../runs/b%20b/report.html#case=1"' in html
+
+
+def test_a_run_without_a_report_is_not_linked(misslink, runs):
+    Path("runs/a/report.html").unlink()
+    misslink("compare", *runs, "--html", "ab.html")
+    html = Path("ab.html").read_text(encoding="utf-8")
+    assert "runs/a/report.html" not in html
+    assert "runs/b%20b/report.html" in html
+
+
+def test_markdown_is_written(misslink, runs):
+    code, out, _ = misslink("compare", *runs, "--markdown", "ab.md", "--metrics", "recall@1,mrr")
+    assert code == 0
+    assert "ab.md" in out
+    written = Path("ab.md").read_text(encoding="utf-8")
+    assert "`recall@1`" in written
+    assert "`faithful`" not in written
+
+
+def test_cases_are_taken_from_a_file(misslink, runs):
+    Path("ids.txt").write_text("c2\n\nc5\n", encoding="utf-8")
+    _, out, _ = misslink("compare", *runs, "--cases", "ids.txt", "--json")
+    assert json.loads(out)["paired"] == 2
+
+
+def test_three_runs_are_each_compared_with_the_first(misslink, runs):
+    write_run(Path("runs/c"), small_run([1, 0] * 5, faithful=[1] * N))
+    code, out, _ = misslink("compare", *runs, "runs/c", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert [one["b"] for one in document["comparisons"]] == ["runs/b b", "runs/c"]
+    assert "metrics" not in document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["runs/a"], "one run cannot be compared"),
+        (["runs/a", "runs/../runs/a"], "this is the same run as runs/a"),
+        (["runs/a", "nowhere"], "no run folder"),
+        (["runs/a", "runs/b b", "--metrics", "recal@1"], "did you mean 'recall@1'"),
+        (["runs/a", "runs/b b", "--metrics", ","], "no metric is named"),
+        (["runs/a", "runs/b b", "--cases", "nothing.txt"], "nothing.txt"),
+        (["runs/a", "runs/b b", "--preferences", "nothing.json"], "nothing.json"),
+        (["runs/a", "runs/b b", "--html", "runs/a/report.html"], "a file of a run"),
+        (["runs/a", "runs/b b", "--html", "runs"], "this is a folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_2(misslink, runs, arguments, told):
+    code, out, err = misslink("compare", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.startswith("misslink: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_other_gold_sets_need_a_word(misslink, runs):
+    write_run(Path("runs/other"), small_run([1, 1], ids=["c1", "new"]))
+    code, _, err = misslink("compare", "runs/a", "runs/other")
+    assert code == 2
+    assert "9 only in runs/a" in err
+    assert "--cases common" in err
+    code, out, _ = misslink("compare", "runs/a", "runs/other", "--cases", "common", "--json")
+    assert (code, json.loads(out)["paired"]) == (0, 1)
+
+
+def test_hostile_texts_do_not_reach_the_terminal(misslink):
+    ids = ["\x1b[2Jred", "b"]
+    for name, hits in (("a", [0, 1]), ("b", [1, 1])):
+        write_run(Path("runs") / name, small_run(hits, ids=ids))
+    code, out, _ = misslink("compare", "runs/a", "runs/b")
+    assert code == 0
+    assert "\x1b[2J" not in out

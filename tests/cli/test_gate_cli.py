@@ -1,0 +1,98 @@
+"""misslink gate: exit codes, documents, files, and a table that fits a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "deciding"))
+from gated_run import gated_run, write
+
+TEN = "1111111100"
+
+
+@pytest.fixture
+def folders():
+    write("main", gated_run(TEN))
+    write("today", gated_run("1111000000"))
+
+
+def criteria(text):
+    Path("ship.yaml").write_text(f"gates: [{text}]", encoding="utf-8")
+    return ("--criteria", "ship.yaml")
+
+
+def test_it_prints_the_contract_and_fails_with_1(misslink, folders):
+    wanted = criteria("{name: retrieval_recall_at_1, threshold: 0.5, regression_max: 0.03}")
+    code, out, err = misslink("gate", "today", *wanted, "--baseline", "main", "--json")
+    found = json.loads(out)
+    (gate,) = found["gates"]
+    assert (code, found["passed"], err) == (1, False, "")
+    expected = {
+        "name": "retrieval_recall_at_1", "metric": "recall@1", "severity": "error",
+        "passed": False, "value": 0.4, "baseline": 0.8, "threshold": 0.5,
+    }  # fmt: skip
+    assert expected.items() <= gate.items()
+    assert gate["regression"] == pytest.approx(0.4)
+    code, out, _ = misslink("gate", "main", *wanted, "--baseline", "main/summary.json", "--json")
+    assert (code, json.loads(out)["passed"]) == (0, True)
+
+
+def test_the_table_fits_80_columns(misslink, folders, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    wanted = criteria(
+        '{name: recall_at_1, threshold: 0.5}, {name: "a\\e[31m", metric: mrr, at_most: 1}'
+    )
+    code, out, _ = misslink("gate", "today", *wanted)
+    assert code == 1
+    assert max(map(len, out.splitlines())) <= 80
+    assert "\x1b" not in out
+    assert out.splitlines()[-1] == "1 of 2 gates failed."
+
+
+def test_files_are_written_and_the_schema_is_printed(misslink, folders):
+    wanted = criteria("{name: recall_at_1, threshold: 0.5}")
+    code, _, _ = misslink("gate", "today", *wanted, "--markdown", "c.md", "--junit", "g.xml")
+    assert code == 1
+    assert Path("c.md").read_text(encoding="utf-8").startswith("<!-- misslink gate: ship -->\n")
+    assert "<testsuites" in Path("g.xml").read_text(encoding="utf-8")
+    code, out, _ = misslink("gate", "today", *wanted, "--markdown", "-")
+    assert out == Path("c.md").read_text(encoding="utf-8")
+    code, out, _ = misslink("gate", "--schema")
+    assert code == 0
+    assert json.loads(out)["properties"]["gates"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("gate",), "needs a run folder"),
+        (("gate", "today"), "needs --criteria"),
+        (("gate", "nowhere", "--criteria", "ship.yaml"), "nowhere: this is no run folder"),
+        (("gate", "today", "--criteria", "none.yaml"), "none.yaml: there is no such file"),
+        (("gate", "today", "--criteria", "ship.yaml", "--junit", "no/x"), "its folder does not"),
+        (
+            ("gate", "today", "--criteria", "ship.yaml", "--markdown", "today/summary.json"),
+            "would be lost",
+        ),
+        (("gate", "today", "--criteria", "ship.yaml", "--markdown", "-", "--json"), "both print"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(misslink, folders, arguments, said):
+    criteria("{name: recall_at_1, threshold: 0.5}")
+    code, out, err = misslink(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_run_of_a_newer_misslink_is_refused(misslink, folders):
+    path = Path("today/manifest.json")
+    newer = {**json.loads(path.read_text(encoding="utf-8")), "format": 2, "misslink": "9.1"}
+    path.write_text(json.dumps(newer), encoding="utf-8")
+    code, _, err = misslink("gate", "today", *criteria("{name: mrr, threshold: 0}"))
+    assert code == 2
+    assert "today: this run was written by a newer misslink (9.1); upgrade misslink" in err

@@ -1,0 +1,194 @@
+"""A case as data: worst first, its claims pointed at what decides them, its passages marked."""
+
+from __future__ import annotations
+
+import pytest
+from example_run import example_run
+
+from misslink.report.cases import case_entries
+from misslink.types import Case, Claim, Evidence, Link, Missed, Passage, Run, Trace, Verdict
+
+
+@pytest.fixture(scope="module")
+def entries():
+    return case_entries(example_run(), 5)
+
+
+def _case(entries, case_id):
+    return next(case for case in entries if case.id == case_id)
+
+
+def _entry(k=5, **parts):
+    empty = {"manifest": {}, "cases": (), "traces": (), "verdicts": (), "links": (), "summary": {}}
+    (entry,) = case_entries(Run(**{**empty, **parts}), k)
+    return entry
+
+
+def _texts(row, kind=None):
+    """The marked texts of a passage."""
+    return [row.text[p.start : p.end] for p in row.pieces if kind in (None, p.kind) and p.kind]
+
+
+def test_cases_come_worst_first_by_cause_then_faithfulness(entries):
+    causes = [case.cause for case in entries]
+
+    assert causes[:4] == [
+        "retrieval_miss", "retrieval_miss", "should_have_abstained", "over_refused",
+    ]  # fmt: skip
+    assert entries[0].id == "with-exit"  # 0.25 against 0.40
+    assert causes[-3:] == ["fine"] * 3
+
+
+def test_a_claim_points_at_its_quote_and_the_quote_is_marked_in_its_passage(entries):
+    case = _case(entries, "with-exit")
+    pointer = case.claims[1].quotes[0]
+    passage = case.retrieved[pointer.passage - 1]
+
+    assert (pointer.where, pointer.missed, pointer.quote) == ("rank 1", 0, "")
+    assert _texts(passage) == ["nothing happens"]
+    assert [piece.numbers for piece in passage.pieces if piece.kind] == [(2,)]
+
+
+def test_an_unfaithful_claim_points_at_the_missed_passage_and_its_true_rank(entries):
+    case = _case(entries, "with-exit")
+    first = case.claims[0].needed[0]
+    missed = case.missed[first.missed - 1]
+
+    assert first.where == "rank 17 of 100 asked"
+    assert first.words.startswith("would have contradicted")
+    assert _texts(missed, "needed") == ["its type, value and traceback are passed to it"]
+    assert [piece.numbers for piece in missed.pieces if piece.kind == "needed"] == [(1,)]
+    assert case.claims[3].needed[0].where == "not within the first 100"
+
+
+def test_the_answer_is_marked_by_its_claims(entries):
+    case = _case(entries, "with-exit")
+    marked = [(case.answer[p.start : p.end], p.kind, p.numbers) for p in case.pieces if p.kind]
+
+    assert marked == [
+        ("The with statement swallows every exception", "contradicted", (1,)),
+        ("It calls __exit__() at the end.", "supported", (2,)),
+        ("Since Python 2.2 it also closes sockets.", "unsupported", (3,)),
+    ]
+
+
+def test_what_the_list_narrows_and_sorts_by_is_told_of_every_case(entries):
+    case = _case(entries, "with-exit")
+
+    assert (case.cause, case.retrieval, case.answered, case.correct) == (
+        "retrieval_miss", "miss", "unfaithful", "no",
+    )  # fmt: skip
+    assert case.subtypes == ("ranking",)
+    assert case.tags == ("topic:context managers",)
+    assert (case.values["faithfulness"], case.bad, case.latency_s) == (
+        0.25,
+        ("faithfulness",),
+        2.34,
+    )
+    assert _case(entries, "crashed").values == {}
+    assert _case(entries, "rtl").correct == "yes"
+
+
+def test_a_claim_that_is_not_in_the_answer_is_listed_all_the_same(entries):
+    case = _case(entries, "with-exit")
+
+    assert [claim.located for claim in case.claims] == [True, True, True, False]
+    assert case.claims[3].note == "The judge's quote is in no passage."
+
+
+def test_a_passage_says_whether_it_is_relevant_and_reached_the_prompt(entries):
+    assert _case(entries, "lambda").retrieved[0].flags == ("relevant", "in the prompt")
+    assert _case(entries, "with-exit").retrieved[2].flags == ("not in the prompt",)
+    assert _case(entries, "long").retrieved[0].flags == ("relevant", "prompt not seen")
+
+
+def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
+    assert _case(entries, "with-exit").raws == (
+        ("faithfulness, answer_relevance", '{"claims": ["…"]}'),
+    )
+
+
+@pytest.mark.parametrize(
+    ("missed", "retrieved", "expected"),
+    [
+        (Missed(passage_id="a"), (), "rank not known, the retriever was not asked deeper"),
+        (Missed(passage_id="a", true_rank=7), (), "rank 7"),
+        (Missed(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 asked"),
+        (Missed(passage_id="a", depth=50), (), "not within the first 50"),
+        (
+            Missed(passage_id="a", true_rank=2, depth=50),
+            (Passage(id="a", rank=2),),
+            "rank 2, retrieved but not in the prompt",
+        ),
+    ],
+)
+def test_a_missed_passage_says_where_it_really_is(missed, retrieved, expected):
+    entry = _entry(
+        cases=(Case(id="q", question="?", relevant={"a": 1}),),
+        traces=(Trace(case_id="q", retrieved=retrieved, prompted=(), answer="-"),),
+        links=(
+            Link(case_id="q", retrieval="miss", answer="unfaithful", cause="retrieval_miss",
+                 reason="-", missed=(missed, missed)),
+        ),
+    )  # fmt: skip
+
+    assert entry.missed[0].rank == expected
+
+
+def test_a_passage_that_carries_two_missed_evidences_is_shown_once_with_both_marked(entries):
+    case = _case(entries, "with-exit")
+
+    assert [row.id for row in case.missed] == ["with#1", "evidence-2"]
+    assert _texts(case.missed[0], "evidence") == [
+        "calls the context manager's __exit__() method", "when the suite ends",
+    ]  # fmt: skip
+
+
+def test_a_quote_from_nowhere_points_nowhere_and_is_told(entries):
+    claim = Claim(
+        text="c",
+        support="supported",
+        evidence=(Evidence(passage_id="gone", quote="q"), Evidence(passage_id="p", quote="absent")),
+    )
+    entry = _entry(
+        cases=(Case(id="q", question="?"),),
+        traces=(Trace(case_id="q", answer="c", retrieved=(Passage(id="p", text="t", rank=1),)),),
+        verdicts=(
+            Verdict(case_id="q", metric="faithfulness", status="scored", value=1, judge="j",
+                    claims=(claim,)),
+        ),
+    )  # fmt: skip
+
+    quotes = entry.claims[0].quotes
+    assert [(one.passage, one.missed, one.quote) for one in quotes] == [
+        (0, 0, "q"),
+        (0, 0, "absent"),
+    ]
+    assert (entry.cause, entry.retrieval) == ("", "")
+    assert "no judge was asked" in entry.reason
+
+
+def test_a_verdict_says_whether_it_is_good_or_bad(entries):
+    def labels(case_id):
+        return {row.metric: (row.value, row.label) for row in _case(entries, case_id).verdicts}
+
+    assert labels("with-exit")["faithfulness"] == ("25 %", "bad")
+    assert labels("with-exit")["answer_relevance"] == ("80 %", "")
+    assert labels("rtl")["faithfulness"] == ("100 %", "good")
+    assert labels("undecided")["faithfulness"] == ("failed", "")
+
+
+def test_evidence_that_was_found_split_over_two_passages_is_noted():
+    evidence = "A long evidence text that the boundary of two chunks cuts in the middle."
+    halves = (Passage(id="one", text=evidence[:36], rank=1),
+              Passage(id="two", text=evidence[36:], rank=2))  # fmt: skip
+    case = Case(id="q", question="?", evidence={evidence: 1})
+    trace = Trace(case_id="q", retrieved=halves, answer="-", notes=("seen",))
+
+    def notes(k):
+        return _entry(k, cases=(case,), traces=(trace,)).notes
+
+    assert notes(2) == (
+        "seen", "found split over two passages: evidence-1 over 'one' and 'two'",
+    )  # fmt: skip
+    assert notes(1) == ("seen",)

@@ -1,0 +1,147 @@
+"""A comparison for people: what it says, what it links to, and that texts under test stay texts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from example_run import HOSTILE
+
+from misslink.deciding.compare import compare
+from misslink.report.compared_markdown import markdown
+from misslink.report.comparison import build, render
+
+sys.path.append(str(Path(__file__).parents[1] / "deciding"))
+
+from small_runs import named, small_run
+
+N = 10
+A = small_run([0] * N, faithful=[1] * (N - 1) + [0])
+B = small_run([1] * N, faithful=[0] + [1] * (N - 1))
+
+
+def page_of(*runs, reports=None):
+    listed = named(*runs)
+    return build(compare(listed), {one.name: one.run for one in listed}, reports)
+
+
+class Tags(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.hrefs, self.ids = [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.hrefs += [value for name, value in attrs if name == "href"]
+        self.ids += [value for name, value in attrs if name == "id"]
+        assert not [name for name, _ in attrs if name.startswith("on") or name == "style"]
+
+
+def test_the_finding_names_who_is_better_beyond_chance():
+    one = page_of(A, B).comparisons[0]
+    assert one.finding.startswith("B is better than A on recall@1 (+100 points")
+    assert "2 tests" not in one.finding  # faithfulness is tested too
+    assert "10 cases, 3 tests, Holm" in one.finding
+
+
+def test_the_finding_says_where_nothing_is_beyond_chance():
+    finding = page_of(small_run([0, 1, 0, 1, 1]), small_run([1, 1, 0, 1, 1])).comparisons[0].finding
+    assert finding.startswith("Nothing measured differs between A and B by more than chance")
+    assert "recall@1 would have to change by about" in finding
+    alike = page_of(A, A).comparisons[0].finding
+    assert alike.startswith("A and B are alike in everything that was measured")
+
+
+def test_the_biggest_change_beyond_chance_stands_first():
+    one = page_of(A, B).comparisons[0]
+    assert one.rows[0].name == "recall@1"
+    assert one.rows[0].verdict == "better"
+    assert one.rows[1].verdict == "within chance"  # one up, one down
+
+
+def test_the_forest_has_a_line_for_each_row_around_no_difference():
+    forest = page_of(A, B).comparisons[0].forest
+    middle = (forest.left + forest.right) / 2
+    assert forest.ticks[1].x == middle
+    assert forest.ticks[1].label == "0 points"
+    assert [line.name for line in forest.whiskers] == ["recall@1", "faithfulness", "faithful"]
+    assert all(line.low <= line.x <= line.high for line in forest.whiskers)
+    assert forest.whiskers[0].low > middle
+
+
+def test_both_answers_of_a_flipped_case_stand_side_by_side():
+    html = render(page_of(A, B))
+    assert html.count("Answer to c1.") == 2
+    assert "worse: faithfulness, faithful" in html
+    assert "Retrieval miss to Fine" in html
+
+
+def test_links_lead_to_the_case_by_its_number_in_each_run():
+    b = small_run([1, 1], ids=["extra", "c1"])
+    listed = named(small_run([0], ids=["c1"]), b)
+    document = compare(listed, cases="common")
+    runs = {one.name: one.run for one in listed}
+    page = build(document, runs, {"runs/a": "../a/report.html", "runs/b": "../b/report.html"})
+    hrefs = Tags(render(page)).hrefs
+    assert "../a/report.html#case=1" in hrefs
+    assert "../b/report.html#case=2" in hrefs
+    assert "../b/report.html#ids=2" in hrefs
+
+
+def test_without_a_report_beside_there_are_no_links():
+    page = page_of(A, B)
+    inside = [href for href in Tags(render(page)).hrefs if not href.startswith("#")]
+    assert inside == []
+
+
+def test_ids_are_unique_with_several_runs():
+    ids = Tags(render(page_of(A, B, small_run([1, 0] * 5, faithful=[1] * N)))).ids
+    assert len(ids) == len(set(ids)) > 20
+
+
+def test_the_page_allows_no_script_and_loads_nothing():
+    html = render(page_of(A, B))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert not {"script", "img", "link", "iframe"} & set(Tags(html).tags)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_text_in_the_page(text):
+    """In ids, questions, answers and the runs' names."""
+    a, b = (small_run([hit] * 3, ids=[text, "x", "y"]) for hit in (0, 1))
+    listed = named(a, b)
+    document = compare(listed)
+    document["comparisons"][0]["notes"].append(text)
+    html = render(build(document, {one.name: one.run for one in listed}))
+    tags = Tags(html)
+    clean = Tags(render(page_of(*(small_run([hit] * 3) for hit in (0, 1)))))
+    assert set(tags.tags) == set(clean.tags)
+    assert tags.hrefs == clean.hrefs
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "| a | b |", "@everyone #1", "[x](javascript:1)"])
+def test_hostile_texts_are_text_in_markdown(text):
+    ids = [text, "x", "y"]
+    a, b = (small_run([hit] * 3, ids=ids, questions=[text, "X", "Y"]) for hit in (0, 1))
+    written = markdown(page_of(a, b))
+    rows = [line for line in written.splitlines() if line.startswith("|")]
+    bars = {len(re.findall(r"(?<!\\)\|", row)) for row in rows[-3:]}
+    assert len(bars) == 1  # no text made another cell
+    outside = re.sub(r"`[^`]*`", "", written)
+    assert "<script" not in outside
+    assert "<img" not in outside
+    assert not re.search(r"(?<!\\)\]\(", outside)
+    assert "@everyone" not in outside
+
+
+def test_markdown_has_the_numbers_and_the_cases():
+    written = markdown(page_of(A, B))
+    assert "| `recall@1` | 0 % \\[0, 28\\] | 100 % \\[72, 100\\] |" in written
+    assert "**better**" in written
+    assert "<details><summary>Cases that changed</summary>" in written

@@ -1,0 +1,120 @@
+"""The blocks of data: whole, each text once, and nothing that ends a script element."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from example_run import HOSTILE, example_run
+from proven_run import proven_run
+
+from misslink.report import explorer
+from misslink.report.explorer import blocks, case_list
+from misslink.types import Case, Claim, Passage, Run, Trace, Verdict
+
+
+def _read(run, k=5):
+    return {block.id: json.loads(block.text) for block in blocks(case_list(run, k))}
+
+
+def _run(*traces, verdicts=()):
+    return Run(
+        manifest={},
+        cases=tuple(Case(id=trace.case_id, question="?") for trace in traces),
+        traces=traces, verdicts=verdicts, links=(), summary={},
+    )  # fmt: skip
+
+
+def test_the_list_holds_every_case_worst_first_without_empty_fields():
+    found = _read(example_run())["case-list"]
+    rows = found["rows"]
+
+    assert [row["number"] for row in rows][:3] == [14, 4, 3]
+    assert rows[0] == {
+        "number": 14, "id": "with-exit", "cause": "retrieval_miss", "retrieval": "miss",
+        "question": "What does a with statement do when its suite raises?",
+        "answer": "unfaithful", "correct": "no", "subtypes": ["ranking"],
+        "category": "procedural", "tags": ["topic:context managers"],
+        "values": [0.25 if name == "faithfulness" else {"answer_relevance": 0.8,
+                   "correctness": 0.33}.get(name) for name in found["metrics"]],
+        "bad": [found["metrics"].index("faithfulness")], "latency": 2.34,
+    }  # fmt: skip
+    assert "latency" not in next(row for row in rows if row["id"] == "long")
+
+
+def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
+    monkeypatch.setattr(explorer, "_BODIES", 5)
+    found = _read(example_run())
+
+    assert found["case-list"]["chunk"] == 5
+    assert [len(found[f"case-bodies-{place}"]) for place in range(3)] == [5, 5, 4]
+    assert found["case-bodies-2"][3]["answer"].startswith("The with statement swallows")
+    assert "case-bodies-3" not in found
+
+
+def test_a_passage_s_text_is_held_once_however_many_cases_show_it():
+    shared = Passage(id="p", text="one text for all", rank=1)
+    run = _run(*(Trace(case_id=f"c{n}", retrieved=(shared,)) for n in range(50)))
+    texts = [block.text for block in blocks(case_list(run, 5))]
+
+    assert "".join(texts).count("one text for all") == 1
+    assert {body["retrieved"][0]["text"] for body in _read(run)["case-bodies-0"]} == {0}
+
+
+def test_marks_count_in_the_units_of_javascript():
+    answer = "🐍🐍 snake. 🐍 end"
+    claim = Claim(text="snake.", start=3, end=9, support="supported")
+    run = _run(
+        Trace(case_id="c", answer=answer),
+        verdicts=(
+            Verdict(case_id="c", metric="faithfulness", status="scored", value=1, judge="j",
+                    claims=(claim,)),
+        ),
+    )  # fmt: skip
+
+    marks = _read(run)["case-bodies-0"][0]["marks"]
+    units = answer.encode("utf-16-le")
+    assert marks == [[5], [11, "supported", [1], [1]], [18]]
+    assert units[2 * 5 : 2 * 11].decode("utf-16-le") == "snake."
+
+
+@pytest.mark.parametrize("run", [example_run(), proven_run()])
+def test_no_block_ends_its_element_or_holds_what_no_file_can(run):
+    for block in blocks(case_list(run, 5)):
+        assert not {"<", "\u2028", "\u2029", "\0"} & set(block.text)
+
+
+def test_hostile_texts_come_back_as_they_were_written():
+    found = _read(example_run())
+    questions = [row["question"] for row in found["case-list"]["rows"]]
+    whole = json.dumps(found, ensure_ascii=False)
+
+    assert " ".join(HOSTILE).replace("\0", "\ufffd") in questions
+    for text in HOSTILE:
+        assert json.dumps(text.replace("\0", "\ufffd"), ensure_ascii=False)[1:-1] in whole
+
+
+def test_a_written_escape_is_no_nul():
+    run = _run(Trace(case_id="c", answer="\\u0000 and \0 and \\\0"))
+
+    body = _read(run)["case-bodies-0"][0]
+    assert body["answer"] == "\\u0000 and \ufffd and \\\ufffd"
+
+
+def test_raw_replies_beyond_what_a_page_carries_are_left_out_and_told(monkeypatch):
+    monkeypatch.setattr(explorer, "_RAW", 20)
+    traces = [Trace(case_id=one) for one in "ab"]
+    verdicts = tuple(
+        Verdict(case_id=one, metric="faithfulness", status="scored", value=value, judge="j",
+                raw=one * 15)
+        for one, value in (("a", 1), ("b", 0))
+    )  # fmt: skip
+
+    good, bad = _read(_run(*traces, verdicts=verdicts))["case-bodies-0"]
+    assert bad["raws"] == [["faithfulness", "b" * 15]]  # the worse case keeps its own
+    assert "raws" not in good
+    assert good["raws_left_out"]
+
+
+def test_a_run_without_cases_has_an_empty_list():
+    assert _read(_run())["case-list"]["rows"] == []

@@ -1,0 +1,172 @@
+"""The report as markdown: the page's story, and nobody else's markup in it."""
+
+from __future__ import annotations
+
+import html
+import re
+from itertools import pairwise
+
+import pytest
+from example_run import example_run
+from markdown_it import MarkdownIt
+from proven_run import proven_run
+
+from misslink.report.markdown import render, write
+from misslink.report.page import build
+from misslink.types import Case, Run
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+MARKUP = "](https://e.org) ![x](https://e.org/p.png) @all `x` | y |\n# loud\n\n<b>#12 ~~a~~ **b**"
+# What GitHub takes as the text of a pull request or a comment.
+LONGEST = 65_536
+SECTIONS = [
+    "What to do next",
+    "Causes",
+    "What other retrieval would bring",
+    "Why passages were missed",
+    "Groups of cases, the worst first",
+    "The worst cases",
+]
+
+
+def hostile_run():
+    """Markup of this very format in every text that reaches it, long ones among them."""
+    run = proven_run()
+    long = MARKUP * 200
+    group = run.summary["slices"]["category"]["simple_factual"]
+    metrics = run.summary["generation"]
+    return run.model_copy(
+        update={
+            "cases": tuple(
+                case.model_copy(update={"question": long, "category": long, "tags": {MARKUP: long}})
+                for case in run.cases
+            ),
+            "traces": tuple(
+                one.model_copy(update={"error": long, "answer": long}) for one in run.traces
+            ),
+            "links": tuple(link.model_copy(update={"reason": long}) for link in run.links),
+            "manifest": run.manifest | {"app": MARKUP, "goldset": MARKUP, "judge_note": MARKUP},
+            "summary": run.summary
+            | {
+                "slices": {
+                    f"{MARKUP}{place}": {f"{long}{one}": group for one in range(9)}
+                    for place in range(12)
+                },
+                "generation": metrics | {MARKUP: metrics["faithful"]},
+            },
+        }
+    )
+
+
+def tokens_of(markdown):
+    """Every token of a document, those within lines too."""
+    for token in PARSER.parse(markdown):
+        yield token
+        yield from token.children or ()
+
+
+def headings(markdown, level):
+    tokens = PARSER.parse(markdown)
+    return [
+        after.content
+        for token, after in pairwise(tokens)
+        if token.type == "heading_open" and token.tag == f"h{level}"
+    ]
+
+
+def rows(markdown):
+    """The rows of all tables, as the texts of their cells."""
+    found = []
+    for token in PARSER.parse(markdown):
+        if token.type == "tr_open":
+            found.append([])
+        if token.type == "inline" and found and found[-1] is not None and token.level > 2:
+            found[-1].append("".join(child.content for child in token.children))
+    return found
+
+
+@pytest.mark.parametrize("run", [example_run, proven_run, hostile_run])
+def test_no_text_under_test_becomes_markup(run):
+    markdown = render(build(run()))
+    kinds = {token.type for token in tokens_of(markdown)}
+    assert not kinds & {"html_block", "link_open", "image", "s_open", "fence", "code_block"}
+    tags = {token.content for token in tokens_of(markdown) if token.type == "html_inline"}
+    assert tags <= {"<code>", "</code>"}
+    assert headings(markdown, 2) == [name for name in SECTIONS if name in headings(markdown, 2)]
+    assert len(headings(markdown, 1)) == 1
+    assert "@all" not in markdown
+    assert "://" not in markdown
+
+
+def test_the_worst_run_fits_into_a_pull_request():
+    assert len(render(build(hostile_run()), page_at="report.html")) < LONGEST
+
+
+def test_it_tells_what_the_page_tells_in_its_order():
+    run = proven_run()
+    page, markdown = build(run), render(build(run))
+    seen = html.unescape(markdown).replace("\\", "").replace("\u2060", "")
+    assert headings(markdown, 2) == SECTIONS
+    assert f"**{page.headline.share} {page.headline.interval}** {page.headline.words}" in seen
+    assert all(paragraph in seen for paragraph in page.headline.paragraphs)
+    assert all(number.shown.text in seen for number in page.numbers)
+    assert all(step.action.replace("`", "") in seen.replace("`", "") for step in page.steps)
+    assert all(f"| {cause.count} | {cause.share.text} |" in seen for cause in page.causes)
+    assert all(option.avoided.text in seen for option in page.proven.whatif.options)
+    assert all(row.share.text in seen for row in page.proven.misses)
+    assert page.badge.text in seen
+    assert page.command in seen
+
+
+def test_every_number_of_a_table_has_its_interval_and_its_n():
+    found = rows(render(build(proven_run())))
+    shares = [cell for row in found for cell in row if re.match(r"[\d<>]+ %", cell)]
+    assert len(shares) > 20
+    assert all(re.fullmatch(r"\S+ % \[\S+, \S+\], n = \d+", cell) for cell in shares)
+
+
+def test_the_cases_are_the_ten_worst_worst_first():
+    found = rows(render(build(proven_run())))
+    place = next(place for place, row in enumerate(found) if row[0] == "No.")
+    numbers = [int(row[0]) for row in found[place + 1 :]]
+    # By cause in the order of severity, then by faithfulness: worked out from example_run by hand.
+    assert numbers == [14, 4, 3, 5, 6, 7, 8, 9, 10, 11]
+    assert found[place + 1][3:5] == ["Retrieval miss", "miss, unfaithful, wrong"]
+    assert "Left out: 1 more case to look at." in render(build(proven_run()))
+
+
+def test_links_lead_into_the_page_where_it_stands_beside(tmp_path):
+    alone = write(proven_run(), tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "](" not in alone
+    (tmp_path / "report.html").write_text("", encoding="utf-8")
+    beside = write(proven_run(), tmp_path / "report.md").read_text(encoding="utf-8")
+    targets = {token.attrs["href"] for token in tokens_of(beside) if token.type == "link_open"}
+    assert {"report.html", "report.html#cause=retrieval_miss", "report.html#case=14"} <= targets
+    assert all(target.startswith("report.html") for target in targets)
+
+
+def test_a_run_without_a_judge_says_what_is_not_measured():
+    run = example_run()
+    bare = run.model_copy(
+        update={
+            "manifest": run.manifest | {"judge": "none"},
+            "verdicts": (),
+            "links": (),
+            "summary": {key: run.summary[key] for key in ("cases", "k", "retrieval")},
+        }
+    )
+    markdown = render(build(bare))
+    assert "not measured: no judge was asked" in markdown
+    assert headings(markdown, 2) == ["What to do next"]
+
+
+def test_an_empty_run_is_a_document_too():
+    empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
+    assert headings(render(build(empty)), 1) == ["A RAG app"]
+    assert "this run holds no cases" in render(build(empty))
+
+
+def test_half_a_surrogate_pair_is_no_obstacle(tmp_path):
+    case = Case(id="c", question="What?").model_copy(update={"question": "What\ud800?"})
+    run = Run(manifest={}, cases=(case,), traces=(), verdicts=(), links=(), summary={})
+    assert write(run, tmp_path / "r.md").read_text(encoding="utf-8").startswith("# A RAG app")

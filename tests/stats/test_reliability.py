@@ -1,0 +1,103 @@
+"""Brier and calibration error against scikit-learn and by hand, the interval by coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+
+from misslink.stats.reliability import brier, calibration_error, reliability_bins
+
+
+def judged(seed, n=200):
+    generator = np.random.default_rng(seed)
+    chance = generator.random(n)
+    return (generator.random(n) < chance**2).astype(int).tolist(), chance.tolist()
+
+
+def test_brier_is_that_of_scikit_learn():
+    labels, chance = judged(1)
+    found = brier(labels, chance)
+    assert found.value == pytest.approx(brier_score_loss(labels, chance))
+    assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize(("by", "strategy"), [("width", "uniform"), ("mass", "quantile")])
+def test_bins_are_those_of_scikit_learn(by, strategy):
+    labels, chance = judged(2)
+    good, predicted = calibration_curve(labels, chance, n_bins=8, strategy=strategy)
+    found = reliability_bins(labels, chance, bins=8, by=by)
+    assert sum(each.n for each in found) == 200
+    abs_tolerance = 1e-9 if by == "width" else 0.02  # a quantile of few cases has several names
+    assert [each.good.value for each in found] == pytest.approx(good, abs=5 * abs_tolerance)
+    assert [each.predicted for each in found] == pytest.approx(predicted, abs=abs_tolerance)
+
+
+def test_a_bin_begins_with_its_low_end_and_the_last_holds_one():
+    found = reliability_bins([1, 1, 0, 1], [0.3, 0.7, 0.6999, 1.0], bins=10)
+    filled = {(each.low, each.high): each.n for each in found if each.n}
+    assert filled == {(0.3, 0.4): 1, (0.7, 0.8): 1, (0.6, 0.7): 1, (0.9, 1.0): 1}
+
+
+def test_an_empty_bin_is_missing_and_not_zero():
+    empty = reliability_bins([1], [0.9], bins=2)[0]
+    assert (empty.n, empty.predicted, empty.good.value) == (0, None, None)
+    assert empty.good.reason == "no cases"
+
+
+def test_equal_probabilities_stay_in_one_bin_of_equal_mass():
+    found = reliability_bins([0, 1] * 10, [0.5] * 15 + [0.8] * 5, bins=4, by="mass")
+    assert [each.n for each in found] == [15, 5]
+    alike = reliability_bins([0, 1], [0.5, 0.5], bins=4, by="mass")
+    assert [(each.n, each.predicted) for each in alike] == [(2, 0.5)]
+
+
+def test_calibration_error_worked_by_hand():
+    # below one half: 4 cases at 0.25, 2 good; above: 6 at 0.75, 3 good: 0.4*0.25 + 0.6*0.25
+    labels, chance = [1, 1, 0, 0] + [1, 0] * 3, [0.25] * 4 + [0.75] * 6
+    found = calibration_error(labels, chance, bins=2)
+    assert found.value == pytest.approx(0.25)
+    assert found.low == 0.0  # ten cases do not show that anything is wrong
+    assert found.high < 0.7
+
+
+def test_gross_overconfidence_is_shown_even_by_the_low_end():
+    found = calibration_error([0, 1] * 100, [0.99] * 200)
+    assert found.value == pytest.approx(0.49)
+    assert found.low == pytest.approx(0.42, abs=0.01)  # a share of 200 is good to 7 points
+    assert found.high == pytest.approx(0.56, abs=0.01)
+
+
+def test_probabilities_that_hold_have_an_interval_down_to_zero():
+    generator = np.random.default_rng(4)
+    held = 0
+    for _ in range(60):
+        chance = np.round(generator.random(60), 2)
+        labels = (generator.random(60) < chance).astype(int)
+        found = calibration_error(labels.tolist(), chance.tolist())
+        assert found.value > 0.03
+        held += found.low == 0
+    assert held >= 54
+
+
+def test_no_cases_are_missing():
+    assert brier([], []).value is None
+    assert calibration_error([], []).reason == "no cases"
+    assert reliability_bins([], []) == []
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.01, float("nan")])
+def test_what_is_no_probability_is_refused(wrong):
+    for function in (brier, calibration_error, reliability_bins):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            function([1, 0], [0.5, wrong])
+
+
+def test_labels_and_bins_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="0 or 1"):
+        brier([0.5], [0.5])
+    with pytest.raises(ValueError, match="pair"):
+        brier([1], [])
+    with pytest.raises(ValueError, match="0 bins"):
+        reliability_bins([1], [0.5], bins=0)
