@@ -56,7 +56,7 @@ def test_every_field_that_people_read_is_among_those_attacked(harmless):
 def test_one_field_left_unescaped_is_noticed(browser, harmless, tmp_path, kind):
     report = write(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
     page = report.read_text(encoding="utf-8")
-    for attack in ATTACKS[kind]:
+    for attack in (one for one in ATTACKS[kind] if "<" in one):  # the others name signs, not tags
         broken = page.replace(str(escape(attack)), attack)
         assert broken != page, f"nothing on the page says {attack}"
         report.write_text(broken, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The workflow of examples/ci: its commands run as they stand, nobody has more rights than needed."""
+"""The workflow of examples/ci: its commands run as they stand, and its rights are the least."""
 
 from __future__ import annotations
 

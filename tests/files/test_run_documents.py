@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from misslink.cli.report import reports_of
 from misslink.errors import InputError
 from misslink.files import Staging, add_to_run, read_run
 from misslink.types import Case, Link, Run, Trace
@@ -35,11 +36,19 @@ def test_a_document_comes_with_its_links_and_a_page_of_both(folder):
     replayed = run.model_copy(
         update={"links": (run.links[0].model_copy(update={"basis": "replayed"}),)}
     )
-    made = add_to_run(folder, replayed, "replay", {"sample": 1}, page)
+    made = add_to_run(folder, replayed, "replay", {"sample": 1}, {"report.html": page})
     assert read_run(folder) == made
     assert made.replay == {"sample": 1}
     assert (folder / "report.html").read_text(encoding="utf-8") == "{'sample': 1} None replayed"
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_the_reports_that_a_folder_has_are_all_written_anew(folder):
+    (folder / "report.md").write_text("of before", encoding="utf-8")
+    assert sorted(reports_of(folder)) == ["report.html", "report.md"]
+    add_to_run(folder, read_run(folder), "replay", {"sample": 1}, reports_of(folder))
+    assert "of before" not in (folder / "report.md").read_text(encoding="utf-8")
+    assert not (folder / "report.csv").exists()
 
 
 def test_what_fails_while_it_is_written_changes_nothing(folder):
@@ -50,10 +59,10 @@ def test_what_fails_while_it_is_written_changes_nothing(folder):
         raise RuntimeError("out of ink")
 
     with pytest.raises(RuntimeError, match="out of ink"):
-        add_to_run(folder, read_run(folder), "whatif", {"options": []}, fails)
+        add_to_run(folder, read_run(folder), "whatif", {"options": []}, {"report.html": fails})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_another_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="no run folder"):
-        add_to_run(tmp_path, a_run(), "replay", {}, page)
+        add_to_run(tmp_path, a_run(), "replay", {}, {"report.html": page})

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from misslink.judging.asking import judge_case
 from misslink.judging.examination import LabelAlone, PassageSaid
 from misslink.judging.metric import Finding, Subject
+from misslink.judging.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.types import Case, Trace, Usage
 from scripted_judge import (
@@ -265,5 +266,7 @@ def test_a_metric_whose_value_is_no_share_is_refused_and_named_by_its_place():
     case, trace = Case(id="c", question="When?"), Trace(case_id="c", answer="In 1904.")
     metrics = [judged_metrics.get("faithfulness"), Percent()]
     with pytest.raises(ValidationError) as refused:
-        asyncio.run(judge_case(Subject(case, trace, 5), metrics, ScriptedJudge(plain(SUPPORTED))))
+        asyncio.run(
+            judge_case(Subject(case, trace, 5), metrics, ScriptedJudge(Reply(plain(SUPPORTED), "")))
+        )
     assert [error["loc"] for error in refused.value.errors()] == [(1, "value")]

@@ -95,6 +95,7 @@ def put_into_run(
     InputError
         Meanwhile the folder came to hold another run, or it cannot be written.
     """
+    from misslink.cli.report import reports_of
     from misslink.files import add_to_run, read_run
 
     now = read_run(folder)
@@ -105,7 +106,7 @@ def put_into_run(
             path=folder,
         )
     fresh = now if links is None else now.model_copy(update={"links": tuple(links)})
-    add_to_run(folder, fresh, name, document, lambda made, path: made.html(path))
+    add_to_run(folder, fresh, name, document, reports_of(folder))
 
 
 async def _see_its_address(run: Run, opened: Opened | None) -> None:

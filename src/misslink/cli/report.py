@@ -16,7 +16,7 @@ from misslink.errors import InputError
 if TYPE_CHECKING:
     from misslink.types import Run
 
-__all__ = ["report"]
+__all__ = ["report", "reports_of"]
 
 _ENDINGS = {"markdown": "md"}  # of the others the name is the ending
 _STDOUT = Path("-")
@@ -44,7 +44,7 @@ def report(
     if out == _STDOUT:
         _to_stdout(write, read)
         return
-    path = out or run / f"report.{_ENDINGS.get(form, form)}"
+    path = out or run / _file(form)
     _refuse_part_of_run(path)
     try:
         path = write(read, path)
@@ -59,6 +59,22 @@ def report(
     from misslink.cli.summary import print_run
 
     print_run(read, str(path))
+
+
+def reports_of(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
+    """The reports that a run folder has, the page in any case, each with what writes it anew."""
+    from misslink.registry import exporters
+
+    return {
+        _file(form): exporters.get(form)
+        for form in exporters.names()
+        if form == "html" or (folder / _file(form)).exists()
+    }
+
+
+def _file(form: str) -> str:
+    """What a report of this form is called in a run folder."""
+    return f"report.{_ENDINGS.get(form, form)}"
 
 
 def _to_stdout(write: Callable[[Run, Path], Path], run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,9 +21,9 @@ def add_to_run(
     run: Run,
     name: Literal["replay", "whatif"],
     document: Mapping[str, Any],
-    write_report: Callable[[Run, Path], object],
+    reports: Mapping[str, Callable[[Run, Path], object]],
 ) -> Run:
-    """Put a document into a run folder, with the run's links and a page that shows both.
+    """Put a document into a run folder, with the run's links and reports that show both.
 
     Parameters
     ----------
@@ -31,8 +32,8 @@ def add_to_run(
         As it is now; its links are written too, for a replay changes what they rest on.
     name : {'replay', 'whatif'}
     document : mapping
-    write_report : callable
-        Takes the run and a path.
+    reports : mapping of str to callable
+        File name to what writes it, given the run and a path.
 
     Returns
     -------
@@ -50,9 +51,10 @@ def add_to_run(
     fresh = run.model_copy(update={name: dict(document)})
     writers: dict[str, Callable[[Path], object]] = {
         "links.jsonl": lambda path: write_lines(path, fresh.links),
-        "report.html": lambda path: write_report(fresh, path),
         f"{name}.json": lambda path: write_json(path, document),
     }
+    for file, write in reports.items():
+        writers[file] = partial(write, fresh)
     with told(folder):
         _all_replaced(folder, writers)
     return fresh
