@@ -6,10 +6,15 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo sample test test-slow gold lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
+
+# What the README shows: the demo's page, and its first screen as a picture.
+sample: $(VENV)/.dev demo
+	cp reports/demo/report.html reports/sample/report.html
+	$(BIN)/python reports/picture.py reports/sample/report.html reports/sample/report.png
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -19,6 +24,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
+
+# Accept the pages as they are now, after somebody has looked at them.
+gold: $(VENV)/.dev
+	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -18,7 +18,7 @@ FLOORS = [
     {"files", "prompting", "stats", "manifest", "embedding"},
     {"retrieval", "judging", "capture", "whitebox"},
     {"generation", "answer"},
-    {"linking", "engines", "summary", "repetition"},
+    {"linking", "calibration", "engines", "summary", "repetition"},
     {"pipeline"},
     {"deciding"},
     {"report"},

@@ -19,6 +19,12 @@ from judge_server import JudgeServer
 
 _DATE = re.compile(r"\d{1,2} \w+ \d{4}, \d\d:\d\d UTC")
 _CALLS = re.compile(r"The judge was asked [\d,]+ questions?.*? from the ledger")
+# What the last of several starts paid for: without a question in it there are no rows of tokens.
+_COUNTED = re.compile(
+    r"<div><dt[^>]*>(?:Asked of the judge|From the ledger, free|Prompt tokens|Written tokens|Cost)"
+    r"</dt><dd[^>]*>(?:[\d,.]+(?: questions?| reply| replies)?|not known: no prices were given"
+    r"|nothing: no question was paid for in this run)</dd></div>\s*"
+)
 CONCURRENCY = 4
 COMMAND = (
     "evaluate", "--goldset", "gold.jsonl", "--traces", "traces.jsonl",
@@ -129,7 +135,7 @@ def parts(folder):
     spent = summary.pop("usage")
     files["manifest.json"], files["summary.json"] = manifest, summary
     page = _DATE.sub("DATE", files["report.html"].replace(created, "CREATED"))
-    files["report.html"] = _CALLS.sub("CALLS", page)
+    files["report.html"] = _COUNTED.sub("", _CALLS.sub("CALLS", page))
     return files, spent
 
 

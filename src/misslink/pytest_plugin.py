@@ -18,9 +18,10 @@ The run is the folder that ``misslink_run = reports/today`` in pytest's configur
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -41,17 +42,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def misslink_run(pytestconfig: pytest.Config) -> Run:
     """The run that gates are held against."""
-    from misslink.deciding.baseline import read_whole
     from misslink.errors import InputError
+    from misslink.files import read_whole
 
     given = pytestconfig.getoption("--misslink-run")
     named = given or pytestconfig.getini("misslink_run")
     if not named:
-        raise InputError(
+        pytest.fail(
             "there is no run: set misslink_run in pytest's configuration, give --misslink-run, or "
-            "define a fixture misslink_run that returns what misslink.evaluate returns"
+            "define a fixture misslink_run that returns what misslink.evaluate returns",
+            pytrace=False,
         )
-    return read_whole(Path(named) if given else _from_root(pytestconfig, named))
+    try:
+        return read_whole(Path(named) if given else _from_root(pytestconfig, named))
+    except InputError as problem:
+        _fail(problem)
 
 
 @pytest.fixture(scope="session")
@@ -65,15 +70,20 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         criteria: str | Path, run: Run | str | Path | None = None, baseline: Any = None
     ) -> None:
         __tracebackhide__ = True
+        from misslink.errors import InputError
+
         root = request.config
         held = request.getfixturevalue("misslink_run") if run is None else _placed(root, run)
-        check_gate(_from_root(root, criteria), held, _placed(root, baseline))
+        try:
+            check_gate(_from_root(root, criteria), held, _placed(root, baseline))
+        except InputError as problem:
+            _fail(problem)
 
     return check
 
 
 def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None) -> None:
-    """Raise where a run does not meet its criteria.
+    """Raise where a run does not meet its criteria; of a gate of severity warning, warn.
 
     Parameters
     ----------
@@ -91,9 +101,9 @@ def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None
         The criteria, the run or the baseline cannot be read, or do not go together.
     """
     __tracebackhide__ = True
-    from misslink.deciding.baseline import read_whole
     from misslink.deciding.criteria import read_criteria
     from misslink.deciding.gate import decide
+    from misslink.files import read_whole
 
     wanted = read_criteria(criteria)
     folder = run if isinstance(run, str | Path) else None
@@ -101,6 +111,15 @@ def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None
     decision = decide(held, wanted, _baseline(baseline), folder=folder)
     if not decision.passed:
         raise AssertionError(decision.text())
+    if decision.failed:
+        warnings.warn(decision.text(), stacklevel=2)
+
+
+def _fail(problem: Exception) -> NoReturn:
+    """End a test on a mistake of whoever set it up: its one sentence, no traceback."""
+    from misslink.files.markdown import in_line
+
+    pytest.fail(in_line(str(problem)), pytrace=False)
 
 
 def _baseline(given: Any) -> Baseline | None:

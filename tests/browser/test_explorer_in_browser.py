@@ -7,6 +7,7 @@ import itertools
 import pytest
 from watch import listening  # beside this file
 
+from misslink.report.cases import case_entries
 from misslink.report.html import write
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
 
@@ -34,6 +35,11 @@ def until(page, true, arg=None):
             return
         page.wait_for_timeout(25)
     pytest.fail(f"never true: {true}")
+
+
+def whole(text):
+    """As a page tells it, which carries no NUL."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def row(page, number):
@@ -444,3 +450,111 @@ def _many(cases, name="case {}"):
         ),
         summary={},
     )
+
+
+def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
+    from proven_run import proven_run  # beside the tests of the report
+
+    for entry in case_entries(proven_run(), 5):
+        opened.evaluate("n => { location.hash = `#case=${n}`; }", entry.number)
+        until(
+            opened,
+            "document.querySelector('.meta')?.innerText.startsWith(`Case ${arg} `)",
+            entry.number,
+        )
+        texts = "els => els.map((one) => one.textContent)"
+        assert opened.locator(".claims .claim-link").evaluate_all(texts) == [
+            whole(claim.text) for claim in entry.claims
+        ]
+        assert opened.locator(".verdicts tbody th").evaluate_all(texts) == [
+            whole(verdict.metric) for verdict in entry.verdicts
+        ]
+        assert opened.locator("[data-passage] .rank").evaluate_all(texts) == [
+            row.rank for row in entry.retrieved
+        ]
+        assert opened.locator("#pane .passage .flag:not(:has-text('score'))").count() == sum(
+            len(row.flags) for row in (*entry.retrieved, *entry.missed)
+        )
+
+
+def test_rows_are_used_again_while_the_list_scrolls(browser, tmp_path):
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    page.goto(f"{write(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
+    shown(page)
+    made = page.evaluate("""async () => {
+      const box = document.getElementById("rows"), sheet = document.getElementById("all-rows");
+      let made = 0;
+      new MutationObserver((found) => found.forEach((one) => { made += one.addedNodes.length; }))
+        .observe(sheet, { childList: true });
+      const next = () => new Promise(requestAnimationFrame);
+      const frame = () => next().then(next);
+      const end = box.scrollHeight - box.clientHeight;
+      for (let step = 1; step <= 60; step += 1) {
+        box.scrollTop = (end * step) / 60;
+        await frame();
+      }
+      return made;
+    }""")
+    assert numbers(page)[-1] == 3000
+    assert row(page, 2999).locator(".question").inner_text() == "Question 2999?"
+    assert made < 60  # in 60 steps with 20 rows each
+    page.close()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)])
+def test_a_page_loaded_at_a_case_stands_there_at_once_under_the_bar_of_sections(
+    browser, report, size
+):
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})  # motion is allowed
+    page.goto(f"{report.as_uri()}#case=14")
+    tops = """() => {
+      const first = document.querySelector(innerWidth > 960 ? ".filter" : "#pane");
+      return [scrollY, first.getBoundingClientRect().top,
+        document.querySelector("nav").getBoundingClientRect().bottom];
+    }"""
+    before = page.evaluate(tops)
+    page.wait_for_timeout(300)
+    scrolled, first, bar = page.evaluate(tops)
+
+    assert scrolled > 0
+    assert before[0] == scrolled
+    assert bar <= first < bar + 40
+    page.close()
+
+
+def test_a_case_opened_by_its_address_has_no_ring_and_one_by_a_key_a_whole_one(at):
+    page = at("case=14", viewport={"width": 1440, "height": 900})
+    ring = """() => {
+      const pane = document.getElementById("pane"), style = getComputedStyle(pane);
+      const { left, right } = pane.getBoundingClientRect(), rows = document.getElementById("rows");
+      const room = Math.min(left - rows.getBoundingClientRect().right, innerWidth - right);
+      return [document.activeElement.id, style.outlineStyle, parseFloat(style.outlineOffset), room,
+        parseFloat(style.paddingLeft)];
+    }"""
+
+    assert page.evaluate(ring)[:2] == ["pane", "none"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("Enter")
+    active, style, offset, room, padding = page.evaluate(ring)
+    assert (active, style) == ("pane", "solid")
+    assert 0 <= offset < room
+    assert padding >= 8
+
+
+def test_on_a_phone_nothing_stands_above_an_open_case_and_the_reasons_have_room(at):
+    page = at("case=14", viewport={"width": 390, "height": 844})
+
+    assert page.locator("#by-q").is_hidden()
+    assert page.locator("#shown").is_hidden()
+    reason = page.locator(".verdicts td:last-child").first
+    assert reason.bounding_box()["width"] > 300
+    page.keyboard.press("/")
+    page.wait_for_selector("#pane", state="hidden")
+    assert page.evaluate("document.activeElement.id") == "by-q"
+
+
+def test_a_long_reason_in_the_bias_audit_keeps_to_the_page(at):
+    page = at(viewport={"width": 1200, "height": 800})
+    table = page.get_by_role("region", name="Bias audit")
+
+    assert table.evaluate("e => e.scrollWidth <= e.clientWidth")

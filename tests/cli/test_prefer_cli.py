@@ -24,7 +24,9 @@ def write_run(name, answers, question="When does {} leave?"):
     folder.mkdir()
     cases = [{"id": case, "question": question.format(case)} for case in answers]
     traces = [{"case_id": case, "answer": answer} for case, answer in answers.items()]
-    for part, items in {"cases": cases, "traces": traces, "verdicts": [], "links": []}.items():
+    undecided = {"retrieval": "unknown", "answer": "unknown", "cause": "undecided", "reason": "-"}
+    links = [{"case_id": case, **undecided} for case in answers]
+    for part, items in {"cases": cases, "traces": traces, "verdicts": [], "links": links}.items():
         lines = "".join(json.dumps(item) + "\n" for item in items)
         (folder / f"{part}.jsonl").write_text(lines, encoding="utf-8")
     for part in ("manifest", "summary"):
@@ -66,6 +68,32 @@ def test_json_is_one_document_with_everything(command, runs, judge_server):
     assert again["usage"]["calls"] == 0  # the default ledger kept them
     assert {**again, "usage": None} == {**found, "usage": None}
     assert Path(".misslink/ledger.sqlite").exists()
+
+
+def test_what_it_prints_is_what_compare_takes(misslink, command, runs, judge_server):
+    """The very output, once for the runs as they are, moved, and answered anew."""
+    judge_server.script = knows_the_hour
+    asked = ["--judge", "openai:test-judge", "--base-url", judge_server.url, "--json"]
+    Path("preferences.json").write_text(command(*runs, *asked)[1], encoding="utf-8")
+    Path("elsewhere").mkdir()
+    moved = Path("two").rename("elsewhere/second")
+
+    given = ["--metrics", "link.causes.fine", "--preferences", "preferences.json"]
+    code, out, _ = misslink("compare", "one", moved, *given, "--json")
+    found = json.loads(out)["preference"]
+    assert (code, found["judge"]) == (0, "openai:test-judge")
+    assert found["wins"] == {"a": 1, "b": 2, "tie": 1}
+    assert found["by_order"] == {
+        name: {"a": 1, "b": 2, "tie": 0} for name in ("a_first", "b_first")
+    }
+    code, out, _ = misslink("compare", moved, "one", *given)
+    assert "B was preferred in 33 % [6, 79], n = 3 of the decided cases" in out
+
+    traces = moved / "traces.jsonl"
+    traces.write_text(traces.read_text(encoding="utf-8").replace("seven", "ten"), encoding="utf-8")
+    code, out, err = misslink("compare", "one", moved, *given)
+    assert (code, out) == (2, "")
+    assert "between the answers of one and two as they were then" in err
 
 
 def test_people_get_a_table_and_sentences(command, runs, judge_server):

@@ -64,6 +64,13 @@ def small_run(
     )
 
 
+def broken(run: Run, *ids: str) -> Run:
+    """The same run, but the app failed on these cases before it retrieved anything."""
+    lost = {"retrieved": (), "answer": None, "error": "RuntimeError: timeout"}
+    traces = [trace.model_copy(update=lost if trace.case_id in ids else {}) for trace in run.traces]
+    return run.model_copy(update={"traces": tuple(traces)})
+
+
 def _verdict(name, metric, value, good, **more) -> Verdict:
     status = "skipped" if value is None else "scored"
     return Verdict(

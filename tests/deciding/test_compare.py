@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from statistics import stdev
 
 import pytest
 from scipy.stats import ttest_rel
-from small_runs import named, small_run
+from small_runs import broken, named, small_run
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
 
 from misslink.deciding.compare import compare
-from misslink.deciding.preferences import Preferences
 from misslink.errors import InputError
 
 A = small_run([1, 0, 0, 0, 0, 0, 0, 1], faithful=[1, 1, 1, 1, 0, None, 1, 0])
@@ -58,7 +59,9 @@ def test_the_tests_beside_are_those_of_scipy_and_statsmodels(found):
     assert recall["mcnemar"]["p"] == pytest.approx(mcnemar([[1, 1], [6, 0]], exact=True).pvalue)
     assert (recall["mcnemar"]["gained"], recall["mcnemar"]["lost"]) == (6, 1)
     assert recall["mcnemar"]["odds"]["value"] == pytest.approx(6.0)
-    assert recall["effect"]["method"] == "cohen's h"
+    # Six of 8 differences are +1, one is -1, one 0: mean 5/8, squares around it 31/8 over 7.
+    assert recall["effect"]["method"] == "cohen's d_z"
+    assert recall["effect"]["value"] == pytest.approx((5 / 8) / ((31 / 8) / 7) ** 0.5)
 
 
 def test_a_mean_that_is_no_share_has_d_z_and_no_mcnemar():
@@ -81,6 +84,46 @@ def test_holm_goes_over_all_metrics_and_runs():
     corrected = [m["p_holm"] for m in metrics if m["p"] is not None]
     assert len(ps) == 6
     assert corrected == pytest.approx(list(expected))
+
+
+def test_what_could_be_detected_is_at_the_level_that_holm_leaves():
+    """Against the power of the paired t test by statsmodels: two runs, two tests, none rejected."""
+    a = small_run(A_HITS, faithful=[1, 1, 1, 1, 0, 0, 1, 0])
+    b = small_run(B_HITS, faithful=[1, 0, 1, 1, 1, 0, 1, 1])
+    metrics = compare(named(a, b), metrics=["recall@1", "faithful"])["metrics"]
+    assert [metric["winner"] for metric in metrics.values()] == [None, None]
+    spread = stdev([y - x for x, y in zip(A_HITS, B_HITS, strict=True)])
+    effect = TTestPower().solve_power(nobs=8, alpha=0.05 / 2, power=0.8)
+    assert metrics["recall@1"]["detectable"] == pytest.approx(effect * spread, rel=1e-3)
+    alone = compare(named(a, b), metrics=["recall@1"])["metrics"]["recall@1"]["detectable"]
+    assert alone < metrics["recall@1"]["detectable"]
+
+
+def test_cases_that_one_run_alone_lacks_are_told_with_the_reason():
+    """In B the app failed on two, and another answer declines; what both skip is no news."""
+    a = small_run([1, 1, 1, 1, 1], faithful=[1, 1, 1, 1, None])
+    b = broken(small_run([1, 1, 1, 1, 1], faithful=[None, None, None, 1, None]), "c1", "c2")
+    found = compare(named(a, b))
+    assert found["lacking"] == [
+        {
+            "run": "b",
+            "reason": "the app failed",
+            "cases": ["c1", "c2"],
+            "metrics": ["recall@1", "faithfulness", "faithful"],
+        },
+        {
+            "run": "b",
+            "reason": "skipped: the answer declines",
+            "cases": ["c3"],
+            "metrics": ["faithfulness", "faithful"],
+        },
+    ]
+    turned = compare(named(b, a))["lacking"]
+    assert [(one["run"], len(one["cases"])) for one in turned] == [("a", 2), ("a", 1)]
+
+
+def test_nothing_is_lacking_where_both_have_the_same_cases():
+    assert compare(named(A, A))["lacking"] == []
 
 
 def test_a_winner_is_beyond_chance_after_holm():
@@ -247,58 +290,6 @@ def test_hostile_ids_are_escaped_in_messages():
     with pytest.raises(InputError) as refused:
         compare(named(a, b))
     assert "\x1b" not in str(refused.value)
-
-
-def preferred(tmp_path, a="runs/a", b="runs/b", **per_case):
-    """A file as misslink judge prefer prints it."""
-    path = tmp_path / "preferences.json"
-    cases = {
-        name: {"winner": winner, "orders": orders, "probability": 0.75, "reason": None}
-        for name, (winner, orders) in per_case.items()
-    }
-    path.write_text(json.dumps({"a": a, "b": b, "judge": "m", "per_case": cases}))
-    return Preferences.read(path)
-
-
-CASES = {"c1": ("b", ["b", "b"]), "c2": ("tie", ["a", "b"]), "c3": ("a", ["a", "a"])}
-
-
-def test_preferences_are_of_both_orders(tmp_path):
-    found = compare(named(A, B), preferences=[preferred(tmp_path, **CASES)])["preference"]
-    assert found["wins"] == {"a": 1, "b": 1, "tie": 1}
-    assert found["by_order"]["a_first"] == {"a": 2, "b": 1, "tie": 0}
-    assert found["by_order"]["b_first"] == {"a": 1, "b": 2, "tie": 0}
-    assert found["position_flips"]["value"] == pytest.approx(1 / 3)
-    assert found["not_asked"] == 5
-
-
-def test_preferences_of_the_runs_in_the_other_order_are_turned(tmp_path):
-    turned = preferred(tmp_path, a="runs/b", b="runs/a", c1=("b", ["b", "tie"]))
-    found = compare(named(A, B), preferences=[turned])["preference"]
-    assert found["wins"] == {"a": 1, "b": 0, "tie": 0}
-    # Their second order showed our A first.
-    assert found["by_order"]["a_first"] == {"a": 0, "b": 0, "tie": 1}
-    assert found["per_case"]["c1"]["probability"] == pytest.approx(0.25)
-
-
-def test_only_compared_cases_count_among_preferences(tmp_path):
-    document = compare(named(A, B), cases=["c1"], preferences=[preferred(tmp_path, **CASES)])
-    assert document["preference"]["cases"] == 1
-
-
-def test_preferences_of_other_runs_are_refused(tmp_path):
-    with pytest.raises(InputError, match="are of runs/a and elsewhere"):
-        compare(named(A, B), preferences=[preferred(tmp_path, b="elsewhere", **CASES)])
-    with pytest.raises(InputError, match="has a case 'ghost'"):
-        compare(named(A, B), preferences=[preferred(tmp_path, ghost=("a", None))])
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"a": 1}', "\ud83d", "[" * 9999])
-def test_what_are_no_preferences_is_refused(tmp_path, text):
-    path = tmp_path / "p.json"
-    path.write_text(text, encoding="utf-8", errors="replace")
-    with pytest.raises(InputError, match="misslink judge prefer"):
-        Preferences.read(path)
 
 
 def test_one_run_is_no_comparison():

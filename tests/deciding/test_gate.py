@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from gated_run import decided, gated_run, numbers_of, write
 
-from misslink.deciding.baseline import read_baseline, read_whole
+from misslink.deciding.baseline import read_baseline
 from misslink.deciding.criteria import read_criteria
 from misslink.deciding.gate import decide
 from misslink.errors import InputError
+from misslink.files import read_whole
 
 TEN = "1111111100"  # recall@1 0.8
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from misslink.errors import InputError
-from misslink.files import Staging, read_run
+from misslink.files import Staging, read_run, read_whole
 from misslink.types import Case, Claim, Evidence, Link, Passage, Run, Trace, Verdict
 
 
@@ -179,3 +179,23 @@ def test_what_is_no_run_folder_or_damaged_is_told(tmp_path):
     (tmp_path / "run" / "summary.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"links.jsonl|summary.json"):
         read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("part", ["cases", "traces", "verdicts", "links"])
+def test_a_folder_that_lost_a_line_is_not_whole(tmp_path, part):
+    publish(tmp_path / "run")
+    summary = tmp_path / "run" / "summary.json"
+    summary.write_text('{"cases": 1, "coverage": {"m": {"scored": 1}}}', encoding="utf-8")
+    assert read_whole(tmp_path / "run").cases == example().cases
+    (tmp_path / "run" / f"{part}.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match=r"not whole \(\w+.jsonl has [01] entries where there sho"):
+        read_whole(tmp_path / "run")
+
+
+@pytest.mark.parametrize("file", ["summary.json", "manifest.json", "verdicts.jsonl"])
+def test_what_is_nested_too_deeply_is_told_not_a_traceback(tmp_path, file):
+    publish(tmp_path / "run")
+    (tmp_path / "run" / file).write_text('{"a":' * 200_000 + "1" + "}" * 200_000, encoding="utf-8")
+    with pytest.raises(InputError, match="nested too deeply") as refused:
+        read_run(tmp_path / "run")
+    assert refused.value.path == tmp_path / "run" / file

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.calibration import Calibration, calibration_document
+from misslink.linking.calibration import Calibration, calibration_document, check_judge
 from misslink.stats import proportion
 
 DOCUMENT = {
@@ -118,3 +119,59 @@ def test_an_unmeasured_rate_is_kept_as_missing(written):
     unmeasured = {**proportion(0, 0).model_dump()}
     agreement = {**DOCUMENT["agreement"], "specificity": unmeasured}
     assert Calibration.read(written(agreement=agreement)).specificity.value is None
+
+
+def test_rates_of_unequally_drawn_cases_are_the_weighted_ones(written):
+    weighted = {"specificity": proportion(30, 60).model_dump()}
+    found = Calibration.read(written(weighted=weighted))
+    assert found.sensitivity == proportion(110, 120)
+    assert found.specificity == proportion(30, 60)
+    assert Calibration.read(written(weighted=None)).specificity == proportion(60, 80)
+
+
+RECORDED = {
+    **DOCUMENT,
+    "judge": "openai:m",
+    "prompts": {"examination": "ab" * 32},
+    "judge_identity": {"judge_identity.temperature": "0.0"},
+    "created": "2026-01-01T00:00:00+00:00",
+}
+DAY = dt.datetime(2026, 1, 31, tzinfo=dt.UTC)
+
+
+def check(document, judge="openai:m", prompt="ab" * 32, **more):
+    more.setdefault("now", DAY)
+    check_judge(document, "c.json", judge=judge, prompts={"examination": prompt}, **more)
+
+
+def test_a_calibration_of_this_judge_and_prompt_passes_in_silence(caplog):
+    check(RECORDED, identity={"judge_identity.temperature": "0.0", "new": "1"})
+    assert caplog.messages == []
+
+
+def test_a_calibration_of_another_judge_is_refused():
+    with pytest.raises(InputError, match=r"c\.json, field 'judge'.*openai:m, and openai:n is"):
+        check(RECORDED, judge="openai:n")
+
+
+def test_a_calibration_with_another_prompt_is_refused():
+    with pytest.raises(InputError, match=r"field 'prompts\.examination'.*is not the one"):
+        check(RECORDED, prompt="cd" * 32)
+
+
+def test_age_drift_and_a_bad_verdict_are_told(caplog):
+    later = DAY + dt.timedelta(days=100)
+    bad = {**RECORDED, "verdict": "do not use"}
+    check(bad, identity={"judge_identity.temperature": "0.7"}, now=later)
+    drift, *others = caplog.messages
+    assert drift.startswith("c.json: temperature was 0.0 when the judge was calibrated, and is 0.7")
+    assert others == [
+        "c.json: is 130 days old; the judge may have drifted since",
+        "c.json: by it this judge is not to be used",
+    ]
+
+
+@pytest.mark.parametrize("created", [None, 5, "yesterday", "2026-01-01"])
+def test_a_calibration_that_names_no_judge_is_taken_with_a_word(caplog, created):
+    check({**DOCUMENT, "created": created})
+    assert caplog.messages == ["c.json: names no judge; it is taken to be of openai:m"]

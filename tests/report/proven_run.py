@@ -21,6 +21,7 @@ def proven_run() -> Run:
             "replay": replay(),
             "whatif": whatif(),
             "map": map_document(),
+            "calibration": calibration(),
         }
     )
 
@@ -374,6 +375,59 @@ def _option(name, what, recall, apart, p, winner, avoided, finding):
         "misses_mended": 5,
         "new_misses": 1,
         "finding": finding,
+    }  # fmt: skip
+
+
+def calibration():
+    """A judge held against people: 220 cases, every part of the document, hostile words in some."""
+    return {
+        "metric": "faithfulness",
+        "n": 220,
+        "positives": 140,
+        "threshold": 0.43,
+        "agreement": {
+            "kappa": estimate(0.65, 0.54, 0.75, 220, "bootstrap"),
+            "gwet_ac1": estimate(0.7, 0.6, 0.79, 220, "bootstrap"),
+            "sensitivity": estimate(0.91, 0.85, 0.95, 140),
+            "specificity": estimate(0.72, 0.61, 0.81, 80),
+            "balanced_accuracy": estimate(0.82, 0.76, 0.87, 220, "bootstrap"),
+        },
+        "detection": {
+            "precision": estimate(0.82, 0.72, 0.9, 71),
+            "recall": estimate(0.72, 0.61, 0.81, 80),
+            "f1": estimate(0.77, 0.68, 0.84, 220, "bootstrap"),
+            "auroc": estimate(0.88, 0.83, 0.92, 220, "delong"),
+        },
+        "human": {"annotators": 2, "alpha": missing("one annotator only")},
+        "baselines": {
+            "always_good": {"kappa": 0.0},
+            "length": {"kappa": 0.12, "auroc": 0.58},
+            MARKUP: {HOSTILE[0]: 0.5},
+        },
+        "probability": {"brier": 0.131, "ece": 0.062},
+        "corrected": {
+            "judge_only": estimate(0.68, 0.61, 0.74, 220),
+            "labelled_only": estimate(0.64, 0.57, 0.7, 220),
+            "rogan_gladen": estimate(0.63, 0.5, 0.76, 220, "rogan-gladen"),
+            "prediction_powered": estimate(0.65, 0.59, 0.71, 220, "ppi"),
+        },
+        "bias": {
+            "length": {"coefficient": estimate(-0.3, -0.5, -0.1, 220, "logistic")},
+            "position": {"coefficient": estimate(0.1, -0.2, 0.4, 220, "logistic")},
+            HOSTILE[0]: {"coefficient": missing(LONG_WORD)},
+        },
+        "confusion": {"true_good": 127, "false_good": 22, "true_bad": 58, "false_bad": 13},
+        "reliability": [
+            {"low": 0.0, "high": 0.25, "n": 40, "predicted": 0.12,
+             "good": estimate(0.15, 0.07, 0.29, 40)},
+            {"low": 0.25, "high": 0.5, "n": 40, "predicted": 0.38,
+             "good": estimate(0.45, 0.31, 0.6, 40)},
+            {"low": 0.5, "high": 0.75, "n": 0, "predicted": None, "good": missing("no case")},
+            {"low": 0.75, "high": 1.0, "n": 140, "predicted": 0.9,
+             "good": estimate(0.83, 0.76, 0.88, 140)},
+        ],
+        "verdict": "caution",
+        "reasons": ["Of the bad answers it calls 28 % good.", " ".join(HOSTILE)],
     }  # fmt: skip
 
 

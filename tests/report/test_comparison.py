@@ -16,7 +16,7 @@ from misslink.report.comparison import build, render
 
 sys.path.append(str(Path(__file__).parents[1] / "deciding"))
 
-from small_runs import named, small_run
+from small_runs import broken, named, small_run
 
 N = 10
 A = small_run([0] * N, faithful=[1] * (N - 1) + [0])
@@ -51,9 +51,87 @@ def test_the_finding_names_who_is_better_beyond_chance():
 def test_the_finding_says_where_nothing_is_beyond_chance():
     finding = page_of(small_run([0, 1, 0, 1, 1]), small_run([1, 1, 0, 1, 1])).comparisons[0].finding
     assert finding.startswith("Nothing measured differs between A and B by more than chance")
-    assert "recall@1 would have to change by about" in finding
+    assert finding.endswith(
+        "To be seen in 4 of 5 repetitions, recall@1 would have to change by about 75 points."
+    )
     alike = page_of(A, A).comparisons[0].finding
     assert alike.startswith("A and B are alike in everything that was measured")
+
+
+def test_no_metric_is_picked_by_how_it_came_out_for_what_could_have_been_seen():
+    """The least and the most that any could have shown, at the level that Holm leaves."""
+    a = small_run([0, 1, 0, 1, 1, 1], faithful=[1, 1, 1, 1, 1, 0])
+    b = small_run([1, 1, 0, 0, 1, 1], faithful=[1, 1, 1, 1, 1, 1])
+    finding = page_of(a, b).comparisons[0].finding
+    said = "To be seen in 4 of 5 repetitions at the level that Holm leaves, faithful"
+    assert re.search(rf"{said}\w* would have to change by about \d+ points and recall@1", finding)
+
+
+def crashed():
+    """In B the app failed on 4 of 10, and nothing else differs."""
+    lost = ["c1", "c2", "c3", "c4"]
+    b = small_run([0] * N, faithful=[None] * 4 + [1] * (N - 5) + [0])
+    return A, broken(b, *lost)
+
+
+def test_what_failed_in_one_run_leads_and_is_nowhere_called_the_same():
+    one = page_of(*crashed()).comparisons[0]
+    assert one.finding == (
+        "4 cases of A have no value in B (the app failed). No case that has a value in both A and "
+        "B differs (10 cases, 3 tests, Holm)."
+    )
+    assert one.alike == ()
+    assert {row.verdict for row in one.rows} == {"the same in the rest"}
+    assert {(row.n, row.of) for row in one.rows} == {(6, "6 of 10 cases")}
+    assert all("4 cases left out, 4 with a value in A alone: " in row.left_out for row in one.rows)
+
+
+def test_a_winner_over_what_is_left_of_a_run_says_so():
+    b = broken(small_run([1] * 20, faithful=[1] * 20), "c1")
+    finding = page_of(small_run([0] * 20, faithful=[1] * 20), b).comparisons[0].finding
+    assert finding.startswith("1 case of A has no value in B (the app failed): recall@1. B is bet")
+    assert "beyond chance over the cases that both have (20 cases" in finding
+
+
+def test_what_is_skipped_in_one_run_is_noted_and_leads_nothing():
+    a, b = small_run([1] * 4, faithful=[1] * 4), small_run([1] * 4, faithful=[1, 1, 1, None])
+    one = page_of(a, b).comparisons[0]
+    assert one.finding.startswith("No case that has a value in both A and B differs")
+    assert one.notes[0] == (
+        "1 case of A has no value in B (skipped: the answer declines): faithfulness, faithful."
+    )
+    assert [row.name for row in one.alike] == ["recall@1"]
+
+
+def test_a_run_that_was_not_judged_is_not_alike_in_everything():
+    finding = page_of(A, small_run([0] * N, judge="none")).comparisons[0].finding
+    assert finding == (
+        "10 cases of A have no value in B (no judge was asked): faithfulness, faithful. A and B "
+        "are alike in the 1 metric that both have (10 cases, 1 test, Holm)."
+    )
+
+
+def test_cases_without_a_value_in_both_are_counted_beside_what_is_the_same():
+    same = small_run([1, 1, None], faithful=[1, None, 1])
+    one = page_of(same, same).comparisons[0]
+    assert [(row.name, row.of) for row in one.alike] == [
+        ("recall@1", "2 of 3 cases"), ("faithfulness", "2 of 3 cases"),
+        ("faithful", "2 of 3 cases"),
+    ]  # fmt: skip
+    assert "`recall@1` (2 of 3 cases)" in markdown(page_of(same, same))
+
+
+def test_markdown_and_the_page_say_how_many_were_left_out():
+    for written in (markdown(page_of(*crashed())), render(page_of(*crashed()))):
+        assert "4 cases of A have no value in B" in written.replace("\\", "")
+        assert "4 cases left out, 4 with a value in A alone" in written
+
+
+def test_yes_or_no_metrics_have_the_odds_of_the_cases_that_turned():
+    rows = {row.name: row.effect for row in page_of(A, B).comparisons[0].rows}
+    assert rows["recall@1"].endswith("no spread; 10 up, 0 down")
+    # Of 2 cases 1: the exact interval of the share ends at the roots of 0.975, turned to odds.
+    assert rows["faithful"] == "cohen's d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
 
 
 def test_the_biggest_change_beyond_chance_stands_first():

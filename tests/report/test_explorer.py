@@ -118,3 +118,47 @@ def test_raw_replies_beyond_what_a_page_carries_are_left_out_and_told(monkeypatc
 
 def test_a_run_without_cases_has_an_empty_list():
     assert _read(_run())["case-list"]["rows"] == []
+
+
+def test_what_several_cases_say_alike_is_held_once_and_told_by_its_place():
+    def said(case_id, reason):
+        return Verdict(
+            case_id=case_id, metric="relevance", status="scored", value=1, judge="j", reason=reason
+        )
+
+    found = _read(
+        _run(
+            *(Trace(case_id=one, retrieved=(Passage(id="p", text="t", rank=1),)) for one in "abc"),
+            verdicts=(said("a", "the same"), said("b", "the same"), said("c", "its own")),
+        )
+    )
+    parts, bodies = found["case-parts"], found["case-bodies-0"]
+
+    assert parts[0] == ["j"] == parts[bodies[2]["judges"]]  # three times, as are the flags
+    assert parts[bodies[0]["retrieved"][0]["flags"]] == ["prompt not seen"]
+    assert bodies[0]["verdicts"] == bodies[1]["verdicts"]
+    assert parts[bodies[0]["verdicts"][0]]["reason"] == "the same"
+    assert bodies[2]["verdicts"][0]["reason"] == "its own"
+
+
+def test_a_claim_has_a_text_of_its_own_only_where_its_answer_says_it_otherwise():
+    answer = "🐍 One. Two. Three."
+    claims = (
+        Claim(text="One. Two.", start=2, end=11, support="supported"),
+        Claim(text="Two.", start=7, end=11, support="contradicted"),
+        Claim(text="two", start=7, end=11, support="supported"),
+        Claim(text="Four.", support="unsupported"),
+    )
+    verdict = Verdict(
+        case_id="c", metric="faithfulness", status="scored", value=1, judge="j", claims=claims
+    )
+    (body,) = _read(_run(Trace(case_id="c", answer=answer), verdicts=(verdict,)))["case-bodies-0"]
+
+    assert [claim.get("text") for claim in body["claims"]] == [None, None, "two", "Four."]
+    assert [claim.get("unlocated", False) for claim in body["claims"]] == [False] * 3 + [True]
+
+
+def test_a_body_stands_after_all_that_it_refers_to():
+    ids = [block.id for block in blocks(case_list(example_run(), 5))]
+
+    assert ids == ["case-list", "case-parts", "case-texts-0", "case-bodies-0"]

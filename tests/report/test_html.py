@@ -1,7 +1,7 @@
 """The page as a file: escaped, closed off by its policy, whole or not there.
 
 The expected page is ``tests/gold/report.html``. After a change that is meant, look at the page in
-a browser, then run the tests once with ``MISSLINK_ACCEPT=1`` to accept the new one.
+a browser, then ``make gold`` accepts the new one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_the_page_is_the_one_a_person_looked_at_and_accepted(html):
     scrubbed = re.sub(r"(?m)(?<=[\]}],)(?={)|(?<=\[)(?={\"number)", "\n", scrubbed)
     if os.environ.get("MISSLINK_ACCEPT"):
         GOLD.write_text(scrubbed, encoding="utf-8", newline="")
-    assert scrubbed.encode() == GOLD.read_bytes(), "look at the page, then MISSLINK_ACCEPT=1"
+    assert scrubbed.encode() == GOLD.read_bytes(), "look at the page, then  make gold"
 
 
 def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else(read):
@@ -208,7 +208,7 @@ def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
 
-    with pytest.raises(InputError, match=r"file.report\.html: the report cannot be written"):
+    with pytest.raises(InputError, match=r"file.report\.html: it cannot be written"):
         write(example_run(), tmp_path / "file" / "report.html")
     with pytest.raises(InputError, match="give another path"):
         write(example_run(), tmp_path / "folder")

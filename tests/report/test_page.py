@@ -242,3 +242,11 @@ def test_a_run_of_nothing_at_all_is_a_page_that_says_so():
     assert page.nothing == "Nothing can be advised: this run holds no cases."
     assert page.curve is page.trust is page.used is None
     assert all(not number.shown.measured for number in page.numbers)
+
+
+def test_the_manifest_names_the_only_cases_that_were_asked_where_it_was_told_which():
+    run = example_run()
+    told = run.model_copy(update={"manifest": {**run.manifest, "inputs": {"cases": '["a", "b"]'}}})
+
+    assert dict(build(told).manifest)["Only these cases"] == '["a", "b"]'
+    assert "Only these cases" not in dict(build(run).manifest)

@@ -100,7 +100,10 @@ def test_a_case_says_what_each_rerun_gave(run):
         "needed passage first: faithful, needed passage last: unfaithful."
     )
     assert said[HOSTILE[0]][0].startswith("Flaky: the answer changes when nothing is changed")
-    assert next(c for c in build(run).cases if c.id == "with-exit").replays == said["with-exit"]
+    assert (
+        next(c for c in build(run).cases.entries if c.id == "with-exit").replays
+        == said["with-exit"]
+    )
 
 
 @pytest.mark.parametrize(

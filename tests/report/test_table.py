@@ -27,6 +27,13 @@ FORMULAS = (
     "--1",
     "-",
     "=",
+    " =1+1",
+    "\xa0\u3000@SUM(1)",
+    "\u200b=1+1",
+    "\ufeff\u202e+1+1",
+    "\u2028=1+1",
+    "\ufe661+1",
+    "\uff0d1+1",
 )
 
 
@@ -84,8 +91,11 @@ def test_it_is_rfc_4180(tmp_path):
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert len(rows) == 1 + len(proven_run().cases)
-    assert text.startswith("number,id,question,")
+    assert text.startswith('"number","id","question",')
     assert text.endswith("\r\n")
+    again = io.StringIO()
+    csv.writer(again, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    assert text == again.getvalue()  # every cell between quotes, so that no ; in one parts it
     assert "\0" not in text
 
 
@@ -97,7 +107,12 @@ def test_what_a_spreadsheet_would_run_is_text(formula, tmp_path):
     with path.open(encoding="utf-8", newline="") as file:
         cells = [one for row in csv.reader(file) for one in row]
     assert cells.count(f"'{formula}") == 4  # the id, the question, the category, the tag
-    assert not [one for one in cells if one[:1] in tuple("=+-@\t\r\n\uff1d")]
+    assert not [one for one in cells if one.strip(" \u200b\ufeff")[:1] in tuple("=+-@\t\r\n\uff1d")]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "a = b", "1;=2", " plain", "\u2212 5"])
+def test_what_no_spreadsheet_runs_is_left_as_it_is(text):
+    assert cell(text) == text
 
 
 @pytest.mark.parametrize("number", ["-3", "+4.5", "-1e-7", "-.5"])
@@ -107,6 +122,7 @@ def test_a_number_is_no_formula(number):
 
 def test_formulas_in_lists_are_text_too():
     assert cell(["=1+1", "b"]) == "'=1+1; b"
+    assert cell(["a", "=1+1", -3]) == "a; '=1+1; -3"
 
 
 def test_texts_of_any_kind_are_read_back_as_they_were(tmp_path):

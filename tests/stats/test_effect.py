@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
-from statsmodels.stats.proportion import proportion_effectsize
 
-from misslink.stats.effect import cohens_dz, cohens_h, paired_t
+from misslink.stats.effect import cohens_dz, paired_t
 
 A = [0.2, 0.5, 0.5, 1.0, 0.0, 0.75, 0.3]
 B = [0.4, 0.5, 0.7, 0.9, 0.6, 1.0, 0.1]
@@ -45,12 +44,6 @@ def test_d_z_is_t_over_the_root_of_n():
     assert cohens_dz(DIFFERENCES).value == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("before", "after"), [(0.5, 0.8), (0.9, 0.2), (0.0, 1.0), (0.3, 0.3)])
-def test_h_is_that_of_statsmodels(before, after):
-    expected = proportion_effectsize(after, before)
-    assert cohens_h(before, after, 10).value == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("differences", "reason"),
     [
@@ -67,12 +60,3 @@ def test_without_a_spread_there_is_neither_effect_nor_test(differences, reason):
     found = paired_t(differences)
     assert (found.t, found.p) == (None, None)
     assert reason in found.reason
-
-
-def test_h_of_no_cases_is_missing():
-    assert cohens_h(0.0, 0.0, 0).reason == "no case has a value in both"
-
-
-def test_what_is_no_share_is_refused():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        cohens_h(0.5, 1.2, 3)

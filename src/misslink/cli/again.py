@@ -74,7 +74,7 @@ async def judge_as_in_run(
 def put_into_run(
     folder: Path,
     run: Run,
-    name: Literal["replay", "whatif"],
+    name: Literal["replay", "whatif", "calibration"],
     document: Mapping[str, Any],
     links: Sequence[Link] | None = None,
 ) -> None:
@@ -85,7 +85,7 @@ def put_into_run(
     folder : Path
     run : Run
         As it was read when the work began.
-    name : {'replay', 'whatif'}
+    name : {'replay', 'whatif', 'calibration'}
     document : mapping
     links : sequence of Link or None
         In place of the run's.

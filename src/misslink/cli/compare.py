@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-_SHORT = {"within chance": "chance"}
+_SHORT = {"within chance": "chance", "the same in the rest": "same"}
 
 
 def compare(
@@ -78,7 +78,7 @@ def compare(
 def _read(folders: Sequence[Path]) -> list[Named]:
     from misslink.deciding.pairing import Named
     from misslink.errors import InputError
-    from misslink.files import read_run
+    from misslink.files import read_whole
     from misslink.manifest import shown_path
 
     if len(folders) < 2:  # noqa: PLR2004 -- a comparison takes two
@@ -90,7 +90,7 @@ def _read(folders: Sequence[Path]) -> list[Named]:
     names = [shown_path(folder) for folder in folders]
     if len(set(names)) < len(names):  # two folders whose ends are the same
         names = [str(folder) for folder in folders]
-    return [Named(name, read_run(folder)) for name, folder in zip(names, folders, strict=True)]
+    return [Named(name, read_whole(folder)) for name, folder in zip(names, folders, strict=True)]
 
 
 def _cases(given: str | None) -> Any:
@@ -166,8 +166,8 @@ def _print_metrics(console: Console, one: Comparison) -> None:
     from rich.text import Text
 
     table = Table()
-    for column in ("metric", "A", one.letter, "difference [95 %]", "p Holm", ""):
-        table.add_column(column, overflow="fold")
+    for column in ("metric", "A", one.letter, "difference [95 %]", "p Holm", "", "n"):
+        table.add_column(column, overflow="fold", justify="right" if column == "n" else "left")
     for row in one.rows:
         table.add_row(
             Text(plain(row.name)),
@@ -176,11 +176,19 @@ def _print_metrics(console: Console, one: Comparison) -> None:
             row.difference.brief,
             row.p_holm.removeprefix("p = ").removeprefix("p "),
             _SHORT.get(row.verdict, row.verdict),
+            f"{row.n:,}",
         )
     if table.row_count:
         console.print(table)
+    omitted: dict[str, list[str]] = {}
+    for row in one.rows:
+        omitted.setdefault(row.left_out, []).append(row.name)
+    for why, names in omitted.items():
+        if why:
+            say(console, f"{', '.join(names)}: {why}.")
     if one.alike:
-        say(console, f"The same in every case: {', '.join(row.name for row in one.alike)}.")
+        named = (f"{row.name} ({row.of})" if row.of else row.name for row in one.alike)
+        say(console, f"The same in every case: {', '.join(named)}.")
     if one.unmeasured:
         say(console, f"Not measured in both: {', '.join(row.name for row in one.unmeasured)}.")
 

@@ -35,9 +35,9 @@ def diagnose(
     as_json: bool = AS_JSON,
 ) -> None:
     """Say why needed passages were missed and what to do, from what the run measured."""
-    from misslink.files import read_run
+    from misslink.files import read_whole
 
-    read = read_run(run)
+    read = read_whole(run)
     found = diagnosis(read, run)
     written = _write_holes(holes, read, found["gold_holes"]) if holes is not None else 0
     if as_json:
@@ -222,5 +222,5 @@ def _print_holes(console: Console, found: Mapping[str, Any]) -> None:
         say(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
               f"{hole['reason']}")  # fmt: skip
     for metric, both in (found.get("metrics") or {}).items():
-        say(console, f"  {metric} without them {shown(both['without'])}, "
-              f"with them {shown(both['with'])}")  # fmt: skip
+        say(console, f"  {metric} without them {shown(both['without'], metric)}, "
+              f"with them {shown(both['with'], metric)}")  # fmt: skip

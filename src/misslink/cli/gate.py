@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import plain, print_json, say
+from misslink.cli.output import encodable, plain, print_json, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,10 +45,11 @@ def gate(
 
         print_json(criteria_schema())
         return
-    from misslink.deciding.baseline import read_baseline, read_whole
+    from misslink.deciding.baseline import read_baseline
     from misslink.deciding.criteria import read_criteria
     from misslink.deciding.gate import decide
     from misslink.errors import InputError
+    from misslink.files import read_whole
 
     if run is None or criteria is None:
         lacks = "a run folder: misslink gate RUN --criteria FILE" if run is None else "--criteria"
@@ -56,9 +57,10 @@ def gate(
     printed = markdown is not None and str(markdown) == _STDOUT
     if printed and as_json:
         raise InputError("--json and --markdown - both print to stdout; write one into a file")
-    for option, place in (("--markdown", markdown), ("--junit", junit)):
-        if place is not None and not (option == "--markdown" and printed):
-            _check_place(option, place, run, (criteria, baseline))
+    if markdown is not None and not printed:
+        _check_place("--markdown", markdown, (criteria, baseline))
+    if junit is not None:
+        _check_place("--junit", junit, (criteria, baseline, None if printed else markdown))
     wanted = read_criteria(criteria)
     decision = decide(
         read_whole(run), wanted, read_baseline(baseline) if baseline else None, folder=run
@@ -72,17 +74,20 @@ def gate(
         raise typer.Exit(1)
 
 
-def _check_place(option: str, place: Path, run: Path, others: tuple[Path | None, ...]) -> None:
-    """Refuse a place where no file can be made, or where another one is."""
+def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> None:
+    """Refuse a place where no file can be made, or where another one is, or will be."""
     from misslink.errors import InputError
+    from misslink.files import holds_run
     from misslink.files.runfolder import OURS
 
-    folder = place.parent
-    taken = {other.resolve() for other in others if other is not None}
+    at = place.resolve()
+    folder = at.parent
     if place.is_dir():
         problem = "this is a folder"
-    elif place.resolve() in taken or (folder.resolve() == run.resolve() and place.name in OURS):
-        problem = "this file is read for the gate and would be lost"
+    elif at in {other.resolve() for other in others if other is not None}:
+        problem = "this file is read or written for the gate already and would be lost"
+    elif at.name in OURS and folder.is_dir() and holds_run(folder):
+        problem = "this file is part of a run and would be lost"
     elif not folder.is_dir():
         problem = "its folder does not exist"
     elif not os.access(place if place.exists() else folder, os.W_OK):
@@ -95,13 +100,14 @@ def _check_place(option: str, place: Path, run: Path, others: tuple[Path | None,
 def _write(decision: Decision, markdown: Path | None, junit: Path | None) -> None:
     from misslink.deciding.comment import comment
     from misslink.deciding.junit import junit as as_junit
+    from misslink.files.whole import put
 
     if markdown is not None and str(markdown) == _STDOUT:
         print(comment(decision), end="")
     elif markdown is not None:
-        markdown.write_text(comment(decision), encoding="utf-8")
+        put(comment(decision), markdown)
     if junit is not None:
-        junit.write_text(as_junit(decision), encoding="utf-8")
+        put(as_junit(decision), junit)
 
 
 def _print(decision: Decision) -> None:
@@ -114,11 +120,11 @@ def _print(decision: Decision) -> None:
     for column in ("", "gate", "why"):
         table.add_column(column, overflow="fold", no_wrap=not column)
     for outcome in decision.outcomes:
-        name = Text(plain(outcome.gate.name))
-        table.add_row(Text(_mark(outcome)), name, Text(_why(decision, outcome)))
+        said = (_mark(outcome), plain(outcome.gate.name), _why(decision, outcome))
+        table.add_row(*(Text(encodable(text, console.encoding)) for text in said))
     console.print(table)
     for note in decision.notes:
-        say(console, note)
+        console.print(Text(encodable(plain(note), console.encoding)))  # wrapped between words
     _print_end(console, decision)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from misslink import __version__
 from misslink.cli import (
+    calibrate,
     compare,
     demo,
     diagnose,
@@ -37,6 +38,7 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)
 app.command("compare")(compare.compare)
+app.command("calibrate")(calibrate.calibrate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)

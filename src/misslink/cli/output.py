@@ -138,22 +138,19 @@ def print_forecast(found: Forecast) -> None:
     )
 
 
-def shown(estimate: Mapping[str, Any]) -> str:
-    """An estimate of a share as people read it.
+def shown(estimate: Mapping[str, Any], name: str = "share") -> str:
+    """An estimate as the page writes it, in the unit of the metric `name`.
 
     Without an interval it is its n that says how much the value is worth.
 
-    >>> shown({"value": 0.62, "low": 0.51, "high": 0.72, "n": 87})
-    '62 % [51, 72]'
-    >>> shown({"value": 0.0, "low": None, "high": None, "n": 5})
+    >>> found = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 87, "method": "wilson"}
+    >>> shown(found), shown(found, "mrr")
+    ('62 % [51, 72]', '0.62 [0.51, 0.72]')
+    >>> shown({**found, "value": 0.0, "low": None, "high": None, "n": 5, "reason": "too few"})
     '0 %, n = 5'
     """
-    if estimate["value"] is None:
-        return f"not measured: {estimate['reason']}"
-    # Whole numbers, for a float would be rounded to "-0" too.
-    value = f"{round(100 * estimate['value'])} %"
-    ends = [estimate["low"], estimate["high"]]
-    if ends == [None, None]:
-        return f"{value}, n = {estimate['n']}"
-    low, high = ("unbounded" if end is None else str(round(100 * end)) for end in ends)
-    return f"{value} [{low}, {high}]"
+    from misslink.report.wording import shown as written
+    from misslink.types import Estimate
+
+    found = written(name, Estimate.model_validate(dict(estimate)))
+    return found.brief if found.interval or not found.measured else found.text

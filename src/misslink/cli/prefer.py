@@ -89,13 +89,15 @@ async def _prefer(
 ) -> dict[str, Any]:
     from misslink.answer.preference import pair_up, preference
     from misslink.answer.preference import prefer as judge_pairs
-    from misslink.files import read_run
+    from misslink.deciding.preferences import answers_hash
+    from misslink.files import read_whole
     from misslink.judging.opening import ready_judge
     from misslink.manifest import shown_path
     from misslink.prompting import Prompts
 
     names = shown_path(run_a), shown_path(run_b)
-    pairs = pair_up(read_run(run_a), read_run(run_b), names=names)
+    a, b = read_whole(run_a), read_whole(run_b)
+    pairs = pair_up(a, b, names=names)
     prompts = Prompts.of(terms.prompts)
     opened = ready_judge(spec, ledger=ledger, concurrency=concurrency, terms=terms)
     async with opened as judge:
@@ -111,6 +113,7 @@ async def _prefer(
             "a": names[0],
             "b": names[1],
             "judge": judge.name,
+            "answers": {"a": answers_hash(a), "b": answers_hash(b)},
             **preference(outcomes),
             "usage": judge.usage(),
         }

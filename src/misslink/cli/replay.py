@@ -118,10 +118,10 @@ def replay(
     case costs 4 answers of the app for retrieval_miss, 5 for ignored_context, 3 for distracted and
     2 for a miss that was answered well, each judged; answers of before are used again.
     """
-    from misslink.files import read_run
+    from misslink.files import read_whole
     from misslink.pipeline import in_a_loop
 
-    before = read_run(run)
+    before = read_whole(run)
     terms = terms_as_in_run(
         before,
         judge,

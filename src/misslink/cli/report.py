@@ -34,13 +34,13 @@ def report(
     as_json: bool = typer.Option(False, "--json", help="Print the path as JSON."),
 ) -> None:
     """Write the report of a run, and print its summary; it asks no model."""
-    from misslink.files import read_run
+    from misslink.files import read_whole
     from misslink.registry import exporters
 
     write = exporters.get(form)
     if out == _STDOUT and as_json:
         raise InputError("--json prints to stdout, and so does --out -; leave one of them out")
-    read = read_run(run)
+    read = read_whole(run)
     if out == _STDOUT:
         _to_stdout(write, read)
         return

@@ -110,12 +110,12 @@ def whatif(
     as_json: bool = AS_JSON,
 ) -> None:
     """Try other retrievers on the run's questions, and forecast what each would save."""
-    from misslink.files import read_run
+    from misslink.files import read_whole
     from misslink.pipeline import in_a_loop
 
     if triplets is not None:
         _check_place(triplets)
-    before = read_run(run)
+    before = read_whole(run)
     terms = terms_as_in_run(
         before,
         judge,

@@ -21,7 +21,8 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
     console = Console()
     recall = f"recall@{document['k']}"
     passages = document["context_passages"]
-    title = f"What if: {recall} today {shown(document['today'][recall])}, {passages} passages"
+    today = shown(document["today"][recall], recall)
+    title = f"What if: {recall} today {today}, {passages} passages"
     table = Table(title=Text(title), title_justify="left")
     in_context = f"recall in the context (today {passages} passages)"
     # Where the run's k is not the width of its context, the metric is scaled, not that of it.
@@ -33,7 +34,7 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
         found = option["metrics"][recall]
         table.add_row(
             Text(plain(option["name"])),
-            Text(_value(found, document["today"][recall])),
+            Text(_value(recall, found, document["today"][recall])),
             "" if found["p_holm"] is None else p_value(found["p_holm"]).removeprefix("p = "),
             _count(option["context_tokens"]["b"], 0),
             _count(option["unfaithful_avoided"], 1),
@@ -47,14 +48,14 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
         say(console, line)
 
 
-def _value(found: Mapping[str, Any], today: Mapping[str, Any]) -> str:
+def _value(metric: str, found: Mapping[str, Any], today: Mapping[str, Any]) -> str:
     """The option's value; today's beside it where it is over fewer cases than the title's."""
     if found["b"]["value"] is None:
         return "not measured"
-    said = shown(found["b"])
+    said = shown(found["b"], metric)
     if found["a"]["n"] == today["n"]:
         return said
-    return f"{said}, today {shown(found['a'])} of the same {found['a']['n']} cases"
+    return f"{said}, today {shown(found['a'], metric)} of the same {found['a']['n']} cases"
 
 
 def _count(estimate: Mapping[str, Any], digits: int) -> str:

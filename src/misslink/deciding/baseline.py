@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from misslink.deciding.documents import NotThere, number_at
+from misslink.deciding.numbers import UNKNOWN
 from misslink.errors import InputError
-from misslink.files import read_run
+from misslink.files import read_whole
 from misslink.files.jsonl import read_text
+from misslink.manifest import shown_path
 from misslink.stats import proportion
 from misslink.types import Estimate, Run
 
-__all__ = ["Baseline", "of_summary", "read_baseline", "read_whole", "settings"]
+__all__ = ["Baseline", "of_summary", "read_baseline", "refuse_itself", "settings", "sizes"]
 
 _LEVELS = ("retrieval", "generation", "answer")
 _COUNTED = ("causes", "retrieval", "answers")  # of the link, each outcome with how many cases
+_SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -36,38 +39,6 @@ class Baseline:
     path: Path
     run: Run | None
     summary: Mapping[str, Any]
-
-
-def read_whole(folder: str | Path) -> Run:
-    """Read a run folder of which nothing may be missing, since a decision rests on it.
-
-    Raises
-    ------
-    InputError
-        It is no run folder, is of a newer misslink, or holds fewer cases, traces, verdicts or
-        links than it says it has.
-    """
-    run = read_run(folder)
-    held = {
-        "cases.jsonl": (len(run.cases), run.summary.get("cases")),
-        "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),
-        "links.jsonl": (len({link.case_id for link in run.links}), len(run.cases)),
-    }
-    counted = run.summary.get("coverage")
-    for metric, counts in counted.items() if isinstance(counted, dict) else ():
-        numbers = counts.values() if isinstance(counts, dict) else ()
-        said = sum(n for n in numbers if isinstance(n, int))
-        there = sum(verdict.metric == metric for verdict in run.verdicts)
-        if there != said:
-            held["verdicts.jsonl"] = (there, said)
-    for name, (there, should) in held.items():
-        if isinstance(should, int) and there != should:
-            raise InputError(
-                f"this run folder is not whole ({name} has {there} entries where there should be "
-                f"{should}); copy it again, or run  misslink evaluate  again",
-                path=folder,
-            )
-    return run
 
 
 def read_baseline(path: str | Path) -> Baseline:
@@ -113,14 +84,42 @@ def of_summary(summary: Mapping[str, Any], name: str) -> Estimate:
     group, _, outcome = rest.partition(".")
     if room == "link" and group in _COUNTED and outcome:
         counts = _counts(summary["link"].get(group))
+        if outcome not in UNKNOWN:
+            counts = {name: count for name, count in counts.items() if name not in UNKNOWN}
         return _share(counts.get(outcome, 0), sum(counts.values()), name)
-    if room == "coverage":
+    if room == "coverage" and "." not in rest:
         coverage = summary.get("coverage")
         counts = _counts(coverage.get(rest) if isinstance(coverage, dict) else None)
         return _share(
             counts.get("scored", 0), counts.get("scored", 0) + counts.get("failed", 0), name
         )
     return number_at(summary, name, n=n)
+
+
+def refuse_itself(run: Run, folder: str | Path | None, baseline: Baseline) -> None:
+    """Refuse a baseline that is the run: nothing ever got worse than itself.
+
+    Raises
+    ------
+    InputError
+        It is the run's own folder, its own summary.json, or a copy of the run.
+    """
+    own = set() if folder is None else {Path(folder).resolve(), (Path(folder) / _SUMMARY).resolve()}
+    if baseline.path.resolve() in own or (baseline.run is not None and baseline.run == run):
+        raise InputError(
+            "the baseline is the run itself, and so nothing could have got worse; name an earlier "
+            "run",
+            path=shown_path(baseline.path),
+        )
+
+
+def sizes(cases: int, baseline: Mapping[str, Any]) -> list[str]:
+    """In words, that a summary is of another number of cases than the run; else nothing."""
+    before = baseline.get("cases")
+    if before == cases:
+        return []
+    said = f"{before:,}" if isinstance(before, int) else "a number of questions it does not tell"
+    return [f"The baseline is of other cases: of {said}, and the run of {cases:,}."]
 
 
 def settings(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
@@ -138,13 +137,12 @@ def _short(value: Any) -> str:
 
 
 def _counts(found: Any) -> dict[str, int]:
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or any(
+        not isinstance(count, int) or isinstance(count, bool) or count < 0
+        for count in found.values()
+    ):
         raise NotThere
-    return {
-        name: count
-        for name, count in found.items()
-        if isinstance(count, int) and not isinstance(count, bool) and count >= 0
-    }
+    return found
 
 
 def _share(part: int, of: int, name: str) -> Estimate:

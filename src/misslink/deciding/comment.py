@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from misslink.deciding.figures import cases_in_words, written
+from misslink.deciding.figures import cases_in_words, interval_in_words, written
 from misslink.deciding.outcome import Decision, Outcome
 from misslink.deciding.selection import where
 from misslink.deciding.worse import Question, groups, questions, where_now
@@ -102,12 +102,15 @@ def _so_many(outcome: Outcome, listed: list[Question]) -> str:
         return ""
     if outcome.metric == "new_failures":
         return " These are they:"
-    if outcome.change is not None and outcome.change.worse:
-        lost = sum(bool(one.lost) for one in listed)
+    if outcome.change is not None and (outcome.change.worse or outcome.change.lost):
+        worse = [one for one in listed if one.case.id not in outcome.change.lost]
+        if not worse:
+            return " These have no value now:"
+        lost = sum(bool(one.lost) for one in worse)
+        told = f" {cases_in_words(len(worse))} got worse"
         if lost and _is_rank(outcome.metric):
-            its = "its passage" if lost == 1 else "their passage"
-            return f" {cases_in_words(lost)} lost {its}:"
-        return f" {cases_in_words(len(listed))} got worse:"
+            told = f" {cases_in_words(lost)} lost {'its' if lost == 1 else 'their'} passage"
+        return f"{told}, the others have no value now:" if len(worse) < len(listed) else f"{told}:"
     return " The questions that count most against it:"
 
 
@@ -117,10 +120,13 @@ def _chance(outcome: Outcome) -> str:
         return ""
     if outcome.gate.regression_max is None:
         return ""
-    if found.by_chance:
-        over = cases_in_words(found.difference.n)
-        return f" With {over} a change of this size is within what chance gives."
-    return " That is more than chance gives."
+    over = cases_in_words(found.difference.n)
+    change = interval_in_words(outcome.metric, found.difference)
+    told = f" Over the {over} in both the change is {inline(change)}; its 95 % interval"
+    if not found.by_chance:
+        return f"{told} leaves out 0."
+    by_value = ", but this gate goes by the change alone" if not outcome.paired else ""
+    return f"{told} holds 0, so that it may be chance{by_value}."
 
 
 def _listed(outcome: Outcome, listed: list[Question]) -> Iterator[str]:

@@ -9,15 +9,16 @@ from typing import Any
 
 from misslink.deciding.changes import causes, flipped, in_order, is_yes_no, pairs_of
 from misslink.deciding.circumstances import circumstances
-from misslink.deciding.left_out import left_out
+from misslink.deciding.left_out import lacking, left_out
 from misslink.deciding.numbers import judged_numbers, number_in
 from misslink.deciding.pairing import Named, Pairing, Wanted, pair
-from misslink.deciding.preferences import Preferences
+from misslink.deciding.preferences import Preferences, answers_hash
 from misslink.deciding.values import Value, select, value_of
 from misslink.errors import InputError
 from misslink.stats import Paired, holm, mean, paired_difference
-from misslink.stats.effect import cohens_dz, cohens_h, paired_t
+from misslink.stats.effect import cohens_dz, paired_t
 from misslink.stats.mcnemar import mcnemar
+from misslink.stats.paired import detectable_after
 from misslink.types import Estimate, Run
 
 __all__ = ["SIGNIFICANT", "compare", "metrics_of"]
@@ -61,12 +62,13 @@ def compare(
     -------
     dict
         ``a``, and under ``comparisons`` for each further run: ``b``, ``paired`` (cases),
-        ``metrics``, ``flipped``, ``causes``, ``notes``, ``differs``, ``left_out`` and
-        ``preference``; of two runs these also stand at the top. A metric has ``a`` and ``b`` (over
-        the cases that have a value in both), ``difference``, ``p`` (sign flips), ``p_holm``
-        (over all metrics and runs), ``detectable``, ``winner`` ('a', 'b' or None), ``level``,
-        ``lower_is_better``, ``n``, ``left_out``, ``effect``, and uncorrected beside it ``t_test``
-        and, of yes-or-no values, ``mcnemar``.
+        ``metrics``, ``flipped``, ``causes``, ``notes``, ``differs``, ``left_out``, ``lacking``
+        (cases with a value in one run alone) and ``preference``; of two runs these also stand at
+        the top. A metric has ``a`` and ``b`` (over the cases that have a value in both),
+        ``difference``, ``p`` (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``
+        (at the level that Holm leaves), ``winner`` ('a', 'b' or None), ``level``,
+        ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z), and uncorrected beside
+        it ``t_test`` and, of yes-or-no values, ``mcnemar`` with the odds of the discordant cases.
 
     Raises
     ------
@@ -89,8 +91,9 @@ def compare(
         [_compared(one, other, ids, seed) for one, other in zip(sides[0], mine, strict=True)]
         for mine in sides[1:]
     ]
-    corrected = iter(holm([one["p"] for row in found for one in row]))
-    rows = [[_decided(one, next(corrected)) for one in row] for row in found]
+    corrected = holm([paired.p for row in found for _, paired in row])
+    each = iter(corrected)
+    rows = [[_decided(*one, next(each), corrected) for one in row] for row in found]
     used = _matched(preferences, runs)
     comparisons = [
         {
@@ -101,6 +104,9 @@ def compare(
                 [side.value for side in sides[0]], [side.value for side in sides[place]], ids
             ),
             "causes": causes(cut[0], cut[place], ids),
+            "lacking": lacking(
+                *((cut[at], [s.value for s in sides[at]]) for at in (0, place)), ids
+            ),
             "preference": _preference(used[place], named.run, ids),
             **_surroundings(runs, place, pairing),
         }
@@ -148,13 +154,12 @@ def _values(runs: Sequence[Run], name: str) -> list[Value]:
     return [value or absent for value in found]
 
 
-def _compared(a: _Side, b: _Side, ids: Sequence[str], seed: int) -> dict[str, Any]:
-    """Everything of one metric but what depends on the others."""
+def _compared(a: _Side, b: _Side, ids: Sequence[str], seed: int) -> tuple[dict[str, Any], Paired]:
+    """Everything of one metric but what depends on the others, and the test behind it."""
     before, after = (in_order(side.value, ids) for side in (a, b))
     pairs = pairs_of(before, after)
     paired = paired_difference(before, after, seed=seed)
     differences = [y - x for x, y in pairs]
-    yes_no = is_yes_no(pairs)
     means = [_mean([pair[side] for pair in pairs], seed) for side in (0, 1)]
     found: dict[str, Any] = {
         "level": _level(a.run, b.run, a.value.name),
@@ -165,28 +170,29 @@ def _compared(a: _Side, b: _Side, ids: Sequence[str], seed: int) -> dict[str, An
         "difference": _with_reason(paired, a, b).model_dump(),
         "p": paired.p,
         "p_holm": None,
-        "detectable": paired.detectable,
+        "detectable": None,
         "winner": None,
         "effect": cohens_dz(differences).model_dump(),
         "t_test": asdict(paired_t(differences)),
         "mcnemar": None,
         "left_out": left_out((a.run, a.value), (b.run, b.value), ids),
     }
-    if yes_no:
+    if is_yes_no(pairs):
         test = mcnemar(sum(y > x for x, y in pairs), sum(y < x for x, y in pairs))
         found["mcnemar"] = {**asdict(test), "odds": test.odds.model_dump()}
-        shares = [value for value in (means[0].value, means[1].value) if value is not None]
-        found["effect"] = cohens_h(shares[0], shares[1], len(pairs)).model_dump()
-    return found
+    return found, paired
 
 
-def _decided(found: dict[str, Any], p_holm: float | None) -> dict[str, Any]:
-    """The same with its corrected p-value, and who is better if that is beyond noise."""
+def _decided(
+    found: dict[str, Any], paired: Paired, p_holm: float | None, corrected: Sequence[float | None]
+) -> dict[str, Any]:
+    """The same with its corrected p-value, what it could show, and who is better beyond noise."""
     winner = None
     if p_holm is not None and p_holm < SIGNIFICANT:
         rises = found["difference"]["value"] > 0
         winner = "a" if rises == found["lower_is_better"] else "b"
-    return {**found, "p_holm": p_holm, "winner": winner}
+    detectable = detectable_after(paired, corrected)
+    return {**found, "p_holm": p_holm, "detectable": detectable, "winner": winner}
 
 
 def _with_reason(paired: Paired, a: _Side, b: _Side) -> Estimate:
@@ -238,12 +244,14 @@ def _matched(
 ) -> dict[int, Preferences | None]:
     """The preferences that go with each further run."""
     used: dict[int, Preferences | None] = dict.fromkeys(range(1, len(runs)))
+    hashes = [answers_hash(named.run) for named in runs] if preferences else []
     for one in preferences:
-        fits = [(p, found) for p in used if (found := one.between(runs[0].name, runs[p].name))]
+        fits = [(p, found) for p in used if (found := one.between(hashes[0], hashes[p]))]
         if not fits:
             raise InputError(
-                f"these preferences are of {one.a} and {one.b}, not of {runs[0].name} and a run "
-                "that is compared with it; ask  misslink judge prefer  for these",
+                f"these preferences are between the answers of {one.a} and {one.b} as they were "
+                f"then, not between those of {runs[0].name} and a run that is compared with it; "
+                "ask  misslink judge prefer  for these",
                 path=one.path,
             )
         used[fits[0][0]] = fits[0][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from misslink.errors import InputError, did_you_mean
 
 __all__ = ["Criteria", "read_criteria"]
 
-_TEXTS = frozenset({"name", "metric", "tag", "tier", "category", "cause", "$schema"})
+_TEXTS = frozenset({"name", "metric", "tag", "tier", "category", "cause", "retrieval", "$schema"})
 _SAID = {
     "valid number": "number such as 0.85",
     "valid dictionary": "mapping",
@@ -24,6 +25,7 @@ _SAID = {
     "valid string": "text",
     "greater than or equal to": "at least",
 }
+_NONE_LEFT = 1e-9  # as much less than the whole range a change must be allowed to be
 _EXAMPLE = "gates: [{name: retrieval_recall_at_5, threshold: 0.85}]"
 
 
@@ -123,6 +125,7 @@ def _named(path: Path, found: Located, key: str | None, body: Any, spot: Spot) -
         raise InputError(
             f"{which} is no mapping of what it demands; write {written}", path=path, line=line
         )
+    _refuse_empty(path, found, which, body, spot)
     if key is not None:
         if body.get("name", key) != key:
             raise InputError(
@@ -135,13 +138,28 @@ def _named(path: Path, found: Located, key: str | None, body: Any, spot: Spot) -
         return {**body, "name": key}
     if body.get("name") is None:
         within = body.get("new_failures")
-        cause = within.get("cause") if isinstance(within, dict) else None
-        default = f"new_failures_{cause}" if cause else "new_failures"
-        name = body.get("metric") if within is None else default
+        within = within if isinstance(within, dict) else {}
+        what = [within[key] for key in ("cause", "retrieval") if key in within]
+        default = "_".join(["new_failures", *map(str, what)])
+        name = default if "new_failures" in body else body.get("metric")
         if not name:
             raise InputError(f"{which} has no name; add one", path=path, line=line)
         return {**body, "name": name}
     return body
+
+
+def _refuse_empty(path: Path, found: Located, which: str, body: dict[str, Any], spot: Spot) -> None:
+    """Refuse a key with nothing behind it: a limit would not be held, a selection not be made."""
+    for key, value in body.items():
+        if value is None:
+            raise InputError(
+                f"{which}: '{key}' is empty; give a value or remove it",
+                path=path,
+                line=found.line((*spot, key)),
+                field=key,
+            )
+        if isinstance(value, dict):
+            _refuse_empty(path, found, which, value, (*spot, key))
 
 
 def _gate(path: Path, found: Located, body: dict[str, Any], spot: Spot) -> Gate:
@@ -158,7 +176,7 @@ def _gate(path: Path, found: Located, body: dict[str, Any], spot: Spot) -> Gate:
                     line=found.line((*spot, key) if part is body else (*spot, "new_failures", key)),
                 )
     try:
-        gate = Gate.model_validate({key: value for key, value in body.items() if value is not None})
+        gate = Gate.model_validate(body)
     except ValidationError as invalid:
         error = invalid.errors()[0]
         place = tuple(error["loc"])
@@ -189,19 +207,34 @@ def _told(error: Any) -> str:
 
 def _check_range(path: Path, found: Located, gate: Gate, spot: Spot) -> None:
     """Refuse a limit that no value of the metric passes or fails."""
-    within = bounds(gate.metric or gate.name)
+    metric = gate.metric or gate.name
+    within = None if gate.new_failures else bounds(metric)
     if within is None:
         return
     least, most = within
     for field in ("threshold", "at_most", "regression_max"):
         limit = getattr(gate, field)
-        if limit is None or least <= limit <= (most - least if field == "regression_max" else most):
+        change = field == "regression_max"
+        # A change is given in points, also of what may be below 0.
+        if limit is None or (0 if change else least) <= limit <= most - (change and _NONE_LEFT):
             continue
-        way = f"; write {limit / 100:g} for {limit:g} %" if most < limit <= 100 else ""  # noqa: PLR2004
+        span = f"between {least:g} and {most:g}" if least > -math.inf else f"at most {most:g}"
+        problem = f"{limit:g} is not {span}; mend it"
+        if most < limit <= 100:  # noqa: PLR2004
+            problem = problem.replace("mend it", f"write {limit / 100:g} for {limit:g} %")
+        elif change:
+            problem = f"a change of {limit:g} is never exceeded; write 0.03 for 3 points"
         raise InputError(
-            f"gate '{gate.name}': {limit:g} is not between {least:g} and {most:g}"
-            f"{way or '; mend it'}",
+            f"gate '{gate.name}': {problem}",
             path=path,
             line=found.line((*spot, field)),
             field=field,
+        )
+    limits = (gate.threshold, gate.at_most, gate.regression_max, gate.min_cases)
+    if limits in {(low, high, None, None) for low in (None, least) for high in (None, most)}:
+        raise InputError(
+            f"gate '{gate.name}': it demands nothing, as every {metric} is between {least:g} and "
+            f"{most:g}; mend its limits",
+            path=path,
+            line=found.line(spot),
         )

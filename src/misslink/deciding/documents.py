@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
+from misslink.files.numbers import estimate_of, finite
 from misslink.types import Estimate
 
 __all__ = ["NotThere", "number_at", "paths_in"]
@@ -55,13 +53,8 @@ def number_at(document: Mapping[str, Any], path: str, *, n: int) -> Estimate:
         # The document's own reason, where it gives one beside the null.
         return Estimate.missing(reason or f"the run holds no number there ({stopped} is null)")
     if isinstance(found, Mapping) and found.keys() >= _ESTIMATE:
-        try:
-            return Estimate.model_validate(dict(found))
-        except ValidationError as problem:
-            error = problem.errors()[0]
-            place = ".".join(map(str, error["loc"])) or "the number"
-            return Estimate.missing(f"the run's entry cannot be read ({place}: {error['msg']})")
-    number = _finite(found)
+        return estimate_of(found)
+    number = finite(found)
     if number is None:
         raise NotThere(path)
     return Estimate(value=number, low=None, high=None, n=n, method="recorded", reason=_NO_INTERVAL)
@@ -75,7 +68,7 @@ def paths_in(document: Mapping[str, Any], of: str = "") -> Iterator[str]:
             yield from paths_in(value, f"{path}.")
         elif isinstance(value, list):
             yield from paths_in(_by_name(value), f"{path}.")
-        elif value is None or isinstance(value, Mapping) or _finite(value) is not None:
+        elif value is None or isinstance(value, Mapping) or finite(value) is not None:
             yield path
 
 
@@ -104,13 +97,3 @@ def _walk(
 def _by_name(items: list[Any]) -> dict[str, Any]:
     named = [item for item in items if isinstance(item, Mapping)]
     return {item["name"]: item for item in named if isinstance(item.get("name"), str)}
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # JSON knows no largest whole number
-        return None
-    return number if math.isfinite(number) else None

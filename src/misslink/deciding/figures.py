@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["cases_in_words", "drop_in_words", "written"]
+from misslink.deciding.naming import bare, bounds
+from misslink.types import Estimate
+
+__all__ = ["cases_in_words", "drop_in_words", "interval_in_words", "written"]
 
 _MINUS = "\u2212"
 _SAME = 1e-9
 _MOST = 6  # digits
-# Ranks weighed, agreement beyond chance, seconds, money: nobody reads these in per cent.
-_DECIMAL = ("mrr", "ndcg", "map", "bpref", "rbp", "trust.", "latency", "usage.", "helpfulness")
+# Ranks weighed, agreement beyond chance, seconds: nobody reads these in per cent.
+_DECIMAL = ("mrr", "ndcg", "map", "bpref", "rbp", "trust.", "latency", "helpfulness")
 
 
 def written(metric: str, *numbers: float) -> list[str]:
@@ -18,16 +21,29 @@ def written(metric: str, *numbers: float) -> list[str]:
     --------
     >>> written("recall@5", 0.81, 0.85), written("recall@5", 0.8497, 0.85)
     (['81 %', '85 %'], ['84.97 %', '85.00 %'])
-    >>> written("ndcg@10", 0.731, 0.7)
-    ['0.73', '0.70']
+    >>> written("ndcg@10", 0.731, 0.7), written("usage.calls", 1200, 80)
+    (['0.73', '0.70'], ['1,200', '80'])
     """
-    decimal = metric.startswith(_DECIMAL) or metric.endswith("risk_ratio")
-    scale, unit, least = (1, "", 2) if decimal else (100, " %", 0)
+    scale, unit, least = _scale(metric, numbers)
     for digits in range(least, _MOST + 1):
-        texts = [_signed(f"{scale * number:.{digits}f}") for number in numbers]
+        texts = [_signed(f"{scale * number:,.{digits}f}") for number in numbers]
         if _told_apart(numbers, texts):
             break
     return [text + unit for text in texts]
+
+
+def interval_in_words(metric: str, change: Estimate) -> str:
+    """Write a change with its interval; of a metric in per cent, in points.
+
+    >>> found = Estimate(value=-0.15, low=-0.27, high=-0.0604, n=40, method="bootstrap")
+    >>> interval_in_words("recall@5", found), interval_in_words("mrr", found)
+    ('−15 points [−27, −6]', '−0.15 [−0.27, −0.06]')
+    """
+    known = (change.value, change.low, change.high, 0.0)
+    texts = written(metric, *(number for number in known if number is not None))
+    value, *ends = [text.removesuffix(" %") for text in texts[:-1]]
+    unit = "" if not texts[0].endswith(" %") else " point" if value == "1" else " points"
+    return f"{value}{unit} [{', '.join(ends)}]" if ends else f"{value}{unit}"
 
 
 def drop_in_words(metric: str, change: float) -> str:
@@ -43,8 +59,8 @@ def drop_in_words(metric: str, change: float) -> str:
     (size, _) = written(metric, abs(change), 0.0)
     if not size.endswith(" %"):
         return size
-    bare = size.removesuffix(" %")
-    return f"{bare} point" if bare == "1" else f"{bare} points"
+    number = size.removesuffix(" %")
+    return f"{number} point" if number == "1" else f"{number} points"
 
 
 def cases_in_words(count: int) -> str:
@@ -54,6 +70,16 @@ def cases_in_words(count: int) -> str:
     ('1 question', '6 questions')
     """
     return "1 question" if count == 1 else f"{count:,} questions"
+
+
+def _scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, int]:
+    """By what a number is multiplied, its unit, and its fewest digits."""
+    name = bare(metric)
+    within = bounds(name)
+    if name.startswith(_DECIMAL) or within is None or within[1] > 1:
+        whole = not name.startswith(_DECIMAL) and all(number == int(number) for number in numbers)
+        return 1, "", 0 if whole else 2
+    return 100, " %", 0
 
 
 def _told_apart(numbers: tuple[float, ...], texts: list[str]) -> bool:
@@ -66,5 +92,5 @@ def _told_apart(numbers: tuple[float, ...], texts: list[str]) -> bool:
 
 
 def _signed(digits: str) -> str:
-    bare = digits.removeprefix("-")
-    return digits.replace("-", _MINUS) if bare.strip("0.") else bare  # no "-0"
+    size = digits.removeprefix("-")
+    return digits.replace("-", _MINUS) if size.strip("0.") else size  # no "-0"

@@ -11,16 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from misslink.deciding.anew import new_failures
-from misslink.deciding.baseline import Baseline
+from misslink.deciding.baseline import Baseline, refuse_itself
 from misslink.deciding.criteria import Criteria
-from misslink.deciding.figures import cases_in_words, drop_in_words, written
+from misslink.deciding.figures import cases_in_words, written
 from misslink.deciding.gates import Gate
+from misslink.deciding.lost import notes_on_lost
 from misslink.deciding.naming import readings
-from misslink.deciding.outcome import Change, Decision, Outcome
+from misslink.deciding.outcome import Decision, Outcome
+from misslink.deciding.regression import found_by_change, regressed
 from misslink.deciding.selection import none_fits, selected
 from misslink.deciding.sides import Sides, before, change, sides_of
 from misslink.deciding.unfinished import judged_metrics_of, unasked, why_unknown
-from misslink.deciding.values import Value, known_values, value_of
+from misslink.deciding.values import Value, has_direction, known_values, value_of
 from misslink.errors import InputError, did_you_mean
 from misslink.manifest import shown_path
 from misslink.types import Estimate, Run
@@ -53,18 +55,21 @@ def decide(
     ------
     InputError
         A gate's metric is not known, or it needs a baseline that is not given, or that does not
-        have the metric or the cases.
+        have the metric or the cases, or that is the run itself.
     """
     metrics: dict[str, str] = {}
     for gate in criteria.gates:  # what is wrong with the file is told before anything is decided
         if gate.new_failures is None:
             metrics[gate.name] = _metric(run, criteria, gate)
+            _refuse_undirected(run, criteria, gate, metrics[gate.name])
         if (gate.new_failures or gate.regression_max is not None) and baseline is None:
             raise criteria.refusal(
                 gate,
                 "it is about what changed, and there is no baseline; add --baseline with a run "
                 "folder or a summary.json",
             )
+    if baseline is not None:
+        refuse_itself(run, folder, baseline)
     sides = sides_of(run, criteria, baseline)
     outcomes = tuple(
         new_failures(sides, gate, gate.new_failures)
@@ -75,7 +80,7 @@ def decide(
     shown = {"run": shown_path(folder)} if folder is not None else {}
     if baseline is not None:
         shown["baseline"] = shown_path(baseline.path)
-    return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, shown)
+    return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, shown, sides.both)
 
 
 def _metric(run: Run, criteria: Criteria, gate: Gate) -> str:
@@ -92,11 +97,20 @@ def _metric(run: Run, criteria: Criteria, gate: Gate) -> str:
     )
 
 
+def _refuse_undirected(run: Run, criteria: Criteria, gate: Gate, metric: str) -> None:
+    if gate.regression_max is not None and not has_direction(run, metric):
+        raise criteria.refusal(
+            gate,
+            f"it is not known whether a rise of {metric} is for the worse; give a threshold or "
+            "at_most in place of regression_max",
+        )
+
+
 def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
     run = selected(sides.run, gate)
     value = value_of(run, metric)
     earlier = before(sides, gate, value)
-    found = change(sides, gate, value, earlier)
+    found = change(sides, gate, value, earlier, run)
     outcome = Outcome(
         gate=gate,
         metric=metric,
@@ -106,8 +120,9 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
         baseline=None if earlier is None else earlier.estimate,
         change=found,
         notes=tuple(_notes(sides, gate, value, run)),
-        cases=found.worse if found and found.worse else _lowest(value),
+        cases=((*found.lost, *found.worse) if found else ()) or _lowest(value),
         lower_is_better=value.lower_is_better,
+        numbers_alone=sides.baseline is not None and sides.cases_before is None,
     )
     if not run.cases:
         return replace(outcome, reason=none_fits(gate))
@@ -115,9 +130,7 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
         return replace(outcome, reason=f"{metric} could not be computed: {value.estimate.reason}")
     if left := unasked(run, judged_metrics_of(run, metric)):
         return replace(outcome, reason=why_unknown(left, metric))
-    problems = [*_limits(gate, value.estimate, metric)]
-    if problem := _regressed(outcome):
-        problems.append(problem)
+    problems = [*_limits(gate, value.estimate, metric), *regressed(outcome)]
     return replace(outcome, passed=not problems, reason="; ".join(problems) or _passed_by(outcome))
 
 
@@ -142,49 +155,14 @@ def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
             yield f"{what} is {value}, {side} of {demanded}"
 
 
-def _regressed(outcome: Outcome) -> str:
-    """Why the change is one for the worse that is not allowed; "" where it is none."""
-    gate, metric, found, earlier = outcome.gate, outcome.metric, outcome.change, outcome.baseline
-    most, now = gate.regression_max, outcome.estimate.value
-    if most is None or now is None:
-        return ""
-    if earlier is None or earlier.value is None or found is None:
-        why = "" if earlier is None else f": {earlier.reason}"
-        return f"the baseline has no {metric} to hold this against{why}"
-    pairing = gate.regression_test == "paired" and found.difference is not None
-    if pairing and found.difference is not None and found.difference.value is None:
-        return f"no question has a value of {metric} in both runs, so nothing could be paired"
-    if found.drop <= most + _ROUNDING or (pairing and found.by_chance is not False):
-        return ""
-    was, is_now = written(metric, earlier.value, now)
-    verb = "rose" if now > earlier.value else "dropped"
-    told = (
-        f"{metric} {verb} from {was} to {is_now}: {drop_in_words(metric, found.drop)} for the "
-        f"worse, more than the {drop_in_words(metric, most)} allowed"
-    )
-    if pairing and found.difference is not None:
-        told += f" (paired over {cases_in_words(found.difference.n)})"
-    return told
-
-
 def _passed_by(outcome: Outcome) -> str:
     """What a passed gate found."""
-    found, earlier, changed = outcome.estimate, outcome.baseline, outcome.change
+    found = outcome.estimate
     if found.value is None:
         return ""
     (now,) = written(outcome.metric, found.value)
-    told = f"{outcome.metric} is {now} over {cases_in_words(found.n)}"
-    if earlier is None or earlier.value is None or changed is None:
-        return told
-    was, now = written(outcome.metric, earlier.value, found.value)
-    told = f"{outcome.metric} is {now}, was {was}"
-    return told + _by_chance(outcome.gate, changed)
-
-
-def _by_chance(gate: Gate, found: Change) -> str:
-    if gate.regression_max is None or found.drop <= gate.regression_max + _ROUNDING:
-        return ""
-    return "; a change for the worse, but within what chance gives"
+    over = f"{outcome.metric} is {now} over {cases_in_words(found.n)}"
+    return over + found_by_change(outcome)
 
 
 def _lowest(value: Value) -> tuple[str, ...]:
@@ -202,5 +180,6 @@ def _notes(sides: Sides, gate: Gate, value: Value, run: Run) -> Iterator[str]:
         yield from sides.judged_otherwise
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
         yield f"{failed:,} of its verdicts failed and are not counted."
+    yield from notes_on_lost(run, value)
     if gate.regression_test == "paired" and sides.both and value.of_case is None:
         yield f"{value.name} is no mean over questions and is not paired; the change alone decides."

@@ -39,7 +39,17 @@ class NewFailures(_Selection):
     cause: Cause | None = Field(
         default=None, description="With this primary cause; without it, with any that is a failure."
     )
+    retrieval: Literal["miss", "partial"] | None = Field(
+        default=None,
+        description="In place of a cause: with this outcome of retrieval, whatever the answer.",
+    )
     at_most: int = Field(default=0, ge=0, description="So many are allowed.")
+
+    @model_validator(mode="after")
+    def _is_of_one_thing(self) -> Self:
+        if self.cause is not None and self.retrieval is not None:
+            raise ValueError("new_failures are by cause or by retrieval; make a gate of each")
+        return self
 
 
 class Gate(_Selection):
@@ -121,4 +131,24 @@ def criteria_schema() -> dict[str, Any]:
     """The JSON schema of a criteria file, for editors; it lies in the package too."""
     found = _File.model_json_schema()
     del found["$defs"]["Gate"]["required"]  # the name may stand before it, or be its metric's
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Gates"}
+    said = {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Gates"}
+    without: dict[str, Any] = _without_null(said)
+    return without
+
+
+def _without_null(schema: Any) -> Any:
+    """The schema, without the null that stands for a key left out: an empty key is refused."""
+    if isinstance(schema, list):
+        return [_without_null(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {
+        key: _without_null(value)
+        for key, value in schema.items()
+        if not (key == "default" and value is None)
+    }
+    either = [item for item in kept.get("anyOf", ()) if item != {"type": "null"}]
+    if len(either) == 1:
+        del kept["anyOf"]
+        return {**either[0], **kept}
+    return {**kept, "anyOf": either} if either else kept

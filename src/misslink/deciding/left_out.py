@@ -1,4 +1,8 @@
-"""Why a case has no value of a metric, so that nobody need guess what was left out."""
+"""Why a case has no value of a metric, so that nobody need guess what was left out.
+
+Cases that one run alone lacks are told first: what is compared is then what is left of that run,
+which may well be its easy cases.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,10 @@ from misslink.deciding.values import Value
 from misslink.retrieval import needs, why_unmeasured
 from misslink.types import Run
 
-__all__ = ["left_out"]
+__all__ = ["lacking", "left_out"]
 
 _MOST = 3  # reasons of a run that are told
+_FAILED, _NO_VERDICT = "the app failed", "the verdict failed"
 
 
 def left_out(
@@ -47,6 +52,45 @@ def left_out(
     }
 
 
+def lacking(
+    a: tuple[Run, Sequence[Value]], b: tuple[Run, Sequence[Value]], ids: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Say which cases have a value in one run and none in the other, the most cases first.
+
+    Parameters
+    ----------
+    a, b : pair of Run and sequence of Value
+        The same numbers of both, in the same order.
+    ids : sequence of str
+        The cases compared.
+
+    Returns
+    -------
+    list of dict
+        By run and reason: ``run`` ('a' or 'b', the one without the value), ``reason``, ``cases``
+        (ids) and ``metrics`` (of which they have no value). Empty where nothing is lacking.
+    """
+    found = []
+    for letter, (run, values), others in (("a", a, b[1]), ("b", b, a[1])):
+        failed = {trace.case_id for trace in run.traces if trace.error is not None}
+        by: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+        for value, other in zip(values, others, strict=True):
+            why = _reasons(run, value.name)
+            mine, theirs = value.of_case or {}, other.of_case or {}
+            for name in ids:
+                if mine.get(name) is None and theirs.get(name) is not None:
+                    reason = _FAILED if name in failed else why(name)
+                    if reason.startswith("failed: "):  # each may have failed in its own way
+                        reason = _NO_VERDICT
+                    cases, metrics = by.setdefault(reason, ({}, {}))
+                    cases[name] = metrics[value.name] = None
+        found += [
+            {"run": letter, "reason": reason, "cases": list(cases), "metrics": list(metrics)}
+            for reason, (cases, metrics) in by.items()
+        ]
+    return sorted(found, key=lambda one: -len(one["cases"]))
+
+
 def _reasons(run: Run, name: str) -> Callable[[str], str]:
     """How to say why a case has no value, for one metric."""
     numbers = judged_numbers(run)
@@ -62,7 +106,7 @@ def _of_verdicts(run: Run, metric: str) -> Callable[[str], str]:
     def why(case_id: str) -> str:
         verdict = verdicts.get(case_id)
         if verdict is None:
-            return "there is no verdict"
+            return "there is no verdict" if run.verdicts else "no judge was asked"
         if verdict.status == "scored":
             return "its verdict does not have this part"
         return f"{verdict.status}: {verdict.reason}"

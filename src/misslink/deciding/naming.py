@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bounds", "readings"]
+__all__ = ["bare", "bounds", "readings"]
 
 _AT = re.compile(r"(?:_at_|-at-|@)([0-9]+(?:[_.][0-9]+)?)$")
 _LEVELS = ("retrieval_", "generation_", "answer_")
 _ROOMS = ("link", "coverage", "trust", "usage", "replay", "whatif", "repeats")
 _GROUPS = ("causes", "retrieval", "answers", "adjusted", "wrong", "corrected", "table")
-_SHARES = ("coverage.", "link.causes.", "link.retrieval.", "link.answers.", "link.risk_given_")
-_SIGNED = ("risk_difference", "attributable_fraction")
+_OUTCOMES = ("link.causes.", "link.retrieval.", "link.answers.")
+_BELOW_ZERO = frozenset({"kappa", "gwet_ac1", "risk_difference"})
+_RATES = frozenset({"risk_given_miss", "risk_given_hit", "flaky"})
+_COUNTS = ("usage.", "link.table.", "link.wrong.table.", "latency")  # seconds are none, but as free
+_FREE = (0.0, float("inf"))
 
 
 def readings(name: str) -> list[str]:
@@ -46,13 +49,36 @@ def bounds(name: str) -> tuple[float, float] | None:
     Examples
     --------
     >>> bounds("recall@5"), bounds("link_risk_difference"), bounds("usage.calls")
-    ((0.0, 1.0), (-1.0, 1.0), None)
+    ((0.0, 1.0), (-1.0, 1.0), (0.0, inf))
+    >>> bounds("retrieval.recall@5"), bounds("slices.category.easy.metrics.mrr")
+    ((0.0, 1.0), (0.0, 1.0))
+    >>> bounds("coverage.faithfulness"), bounds("coverage.faithfulness.failed"), bounds("cases")
+    ((0.0, 1.0), (0.0, inf), (0.0, inf))
     """
-    metric = readings(name)[-1]
-    if metric.startswith("trust.") or metric.endswith(_SIGNED[0]):
+    metric = bare(readings(name)[-1])
+    room, _, rest = metric.partition(".")
+    last = rest.rpartition(".")[2]
+    if last in _BELOW_ZERO:
         return -1.0, 1.0
-    if metric.endswith(_SIGNED[1]):
+    if last.endswith("attributable_fraction"):
         return float("-inf"), 1.0
-    if metric.startswith(_SHARES):
+    if metric.startswith(_COUNTS) or metric in {"cases", "k"} or last == "risk_ratio":
+        return _FREE
+    if room == "coverage":
+        return _FREE if "." in rest else (0.0, 1.0)
+    if room == "trust" or metric.startswith(_OUTCOMES) or last in _RATES:
         return 0.0, 1.0
-    return None if "." in metric.partition("@")[0] or metric.startswith("latency") else (0.0, 1.0)
+    return None if "." in metric.partition("@")[0] else (0.0, 1.0)
+
+
+def bare(metric: str) -> str:
+    """A metric without the level, or the slice of the cases, that its path leads through.
+
+    >>> bare("retrieval.recall@5"), bare("slices.category.easy.metrics.ndcg@5"), bare("rbp@0.8")
+    ('recall@5', 'ndcg@5', 'rbp@0.8')
+    """
+    level, _, rest = metric.partition(".")
+    if f"{level}_" in _LEVELS:
+        return rest
+    inner = metric.rpartition(".metrics.")[2]
+    return metric if "." in inner.partition("@")[0] or "." in inner.partition("@")[2] else inner

@@ -16,9 +16,11 @@ from misslink.types import Cause, Estimate, Link, Run, Verdict
 
 __all__ = [
     "SHARES",
+    "UNKNOWN",
     "Value",
     "associations",
     "coverage",
+    "errors",
     "judged",
     "judged_numbers",
     "latency",
@@ -35,6 +37,8 @@ SHARES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
     "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
 }
 _GOOD_OUTCOMES = frozenset({"fine", "hit", "none_needed", "faithful"})
+_TOLD = {"causes": "the cause", "retrieval": "the retrieval", "answers": "the answer"}
+UNKNOWN = frozenset({"undecided", "unknown"})  # a case of which an axis says nothing
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,17 @@ def judged(run: Run, name: str, metric: str, read: Reading) -> Value:
 
 
 def coverage(run: Run, name: str, metric: str) -> Value:
-    """Return the share scored, of the verdicts of a metric that were scored or failed."""
+    """Return the share scored, of the verdicts of a metric that ought to have been scored.
+
+    Those that failed, and those that were skipped because the app failed, ought to have been; what
+    was skipped for itself had nothing to judge.
+    """
     of_case: dict[str, float | None] = {case.id: None for case in run.cases}
-    status: dict[str, float] = {"scored": 1.0, "failed": 0.0}
-    of_case |= {v.case_id: status.get(v.status) for v in run.verdicts if v.metric == metric}
+    crashed = {t.case_id for t in run.traces if t.error is not None and t.answer is None}
+    for verdict in run.verdicts:
+        if verdict.metric == metric:
+            skipped = verdict.status == "skipped" and verdict.case_id not in crashed
+            of_case[verdict.case_id] = None if skipped else float(verdict.status == "scored")
     tried = [value for value in of_case.values() if value is not None]
     estimate = proportion(int(sum(tried)), len(tried))
     if not tried:
@@ -101,16 +112,36 @@ def coverage(run: Run, name: str, metric: str) -> Value:
 
 
 def share(run: Run, axis: str, outcome: str) -> Value:
-    """Return the share of an outcome among the cases with a link; see `SHARES`."""
+    """Return the share of an outcome among the cases whose link tells; see `SHARES`.
+
+    A case that is undecided may as well have it as not: it counts only where the share of the
+    undecided themselves is asked for.
+    """
     told = SHARES[axis][1]
     of_case: dict[str, float | None] = {case.id: None for case in run.cases}
-    of_case |= {link.case_id: float(told(link) == outcome) for link in run.links}
+    of_case |= {
+        link.case_id: float(told(link) == outcome)
+        for link in run.links
+        if outcome in UNKNOWN or told(link) not in UNKNOWN
+    }
     known = [value for value in of_case.values() if value is not None]
     estimate = proportion(int(sum(known)), len(known))
     if not known:
-        estimate = Estimate.missing("no case has a link")
+        why = f"of no case {_TOLD[axis]} is known" if run.links else "no case has a link"
+        estimate = Estimate.missing(why)
     low = outcome not in _GOOD_OUTCOMES
     return Value(f"link.{axis}.{outcome}", _of_cases(run, estimate), of_case, low)
+
+
+def errors(run: Run) -> Value:
+    """Return the share of the cases in which the app failed."""
+    of_case: dict[str, float | None] = {case.id: None for case in run.cases}
+    of_case |= {trace.case_id: float(trace.error is not None) for trace in run.traces}
+    known = [value for value in of_case.values() if value is not None]
+    estimate = proportion(int(sum(known)), len(known))
+    if not known:
+        estimate = Estimate.missing("no case has a trace")
+    return Value("errors", _of_cases(run, estimate), of_case, lower_is_better=True)
 
 
 def associations(run: Run) -> dict[str, Any]:

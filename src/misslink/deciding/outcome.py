@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from misslink.deciding.criteria import Criteria
 from misslink.deciding.gates import Gate
+from misslink.files.markdown import in_line
 from misslink.types import Estimate, Run
 
 __all__ = ["Change", "Decision", "Outcome"]
@@ -28,6 +30,11 @@ class Change:
         Of the sign-flip test on these.
     worse, better : sequence of str
         Cases whose value changed, the largest change first.
+    means : pair of float or None
+        Of the baseline and of the run, over the cases that `difference` is over.
+    lost : mapping of str to str
+        Cases that the number leaves out now and did not before, since the app failed or nothing
+        was measured, each with why; against a summary alone, where fewer have a value than had.
     """
 
     drop: float
@@ -35,6 +42,8 @@ class Change:
     p: float | None = None
     worse: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
+    means: tuple[float, float] | None = None
+    lost: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_chance(self) -> bool | None:
@@ -68,6 +77,8 @@ class Outcome:
     cases : sequence of str
         Those to look at first: that got worse, that fail anew, or else that are lowest.
     lower_is_better : bool
+    numbers_alone : bool
+        Whether the baseline is a summary without cases.
     """
 
     gate: Gate
@@ -80,6 +91,17 @@ class Outcome:
     notes: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     lower_is_better: bool = False
+    numbers_alone: bool = False
+
+    @property
+    def paired(self) -> bool:
+        """Whether the change is decided pair by pair."""
+        found = self.change
+        return (
+            self.gate.regression_test == "paired"
+            and found is not None
+            and found.difference is not None
+        )
 
     def document(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -103,6 +125,7 @@ class Outcome:
             if change is None or change.difference is None
             else change.difference.model_dump(),
             "p": None if change is None else change.p,
+            "lost": [] if change is None else list(change.lost),
             "lower_is_better": self.lower_is_better,
             "selection": {
                 "tag": dict(asked.tag),
@@ -129,6 +152,8 @@ class Decision:
         Of the comparison as a whole.
     shown : mapping of str to str
         What the run and the baseline are called.
+    both : frozenset of str
+        Cases that ask the same in the run and in the baseline.
     """
 
     criteria: Criteria
@@ -137,6 +162,7 @@ class Decision:
     outcomes: tuple[Outcome, ...]
     notes: tuple[str, ...] = ()
     shown: dict[str, str] = field(default_factory=dict)
+    both: frozenset[str] = frozenset()
 
     @property
     def passed(self) -> bool:
@@ -150,13 +176,13 @@ class Decision:
         return tuple(sorted(missed, key=lambda one: one.gate.severity == "warning"))
 
     def text(self) -> str:
-        """What failed, a line each, for an assertion or a log."""
+        """What failed, a line each, for an assertion or a log; no character that moves a cursor."""
         lines = [
             f"{one.gate.severity} {one.gate.name}: {one.reason}" + _in_cases(one)
             for one in self.failed
         ]
         count = f"{len(lines)} of {len(self.outcomes)} gates of {self.criteria.name} failed"
-        return "\n".join([count, *lines, *self.notes])
+        return "\n".join(map(in_line, [count, *lines, *self.notes]))
 
     def document(self) -> dict[str, Any]:
         """As ``--json`` prints it."""

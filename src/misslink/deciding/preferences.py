@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from misslink.answer.preference import Outcome, preference
 from misslink.errors import InputError
+from misslink.manifest import content_hash
 from misslink.types import Run
 
-__all__ = ["Preferences"]
+__all__ = ["Preferences", "answers_hash"]
 
 Side = Literal["a", "b", "tie"]
 _SWAPPED: dict[Side | None, Side | None] = {"a": "b", "b": "a", "tie": "tie", None: None}
@@ -32,6 +33,15 @@ class _Case(BaseModel):
     reason: str | None = None
 
 
+class _Answers(BaseModel):
+    """What was asked and answered in each run, hashed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    a: str
+    b: str
+
+
 class _Document(BaseModel):
     """What is read of the file; the rest is computed anew over the cases compared."""
 
@@ -40,6 +50,7 @@ class _Document(BaseModel):
     a: str
     b: str
     judge: str
+    answers: _Answers
     per_case: dict[str, _Case]
 
 
@@ -52,7 +63,9 @@ class Preferences:
     path : str
         The file they were read from.
     a, b : str
-        The folders of the runs, as the file has them.
+        What the runs were called, for messages alone.
+    answers : pair of str
+        The `answers_hash` of each, by which they are known: folders are moved and named anew.
     judge : str
     outcomes : tuple of Outcome
     """
@@ -60,6 +73,7 @@ class Preferences:
     path: str
     a: str
     b: str
+    answers: tuple[str, str]
     judge: str
     outcomes: tuple[Outcome, ...]
 
@@ -88,15 +102,23 @@ class Preferences:
             Outcome(name, one.winner, one.orders, one.probability, one.reason)
             for name, one in document.per_case.items()
         )
-        return cls(str(path), document.a, document.b, document.judge, outcomes)
+        answers = document.answers.a, document.answers.b
+        return cls(str(path), document.a, document.b, answers, document.judge, outcomes)
 
     def between(self, a: str, b: str) -> Preferences | None:
-        """Return them as of the runs in folders `a` and `b`, in this order; None if of others."""
-        if _same(self.a, a) and _same(self.b, b):
+        """Return them as of the runs with these answers, in this order; None if of others.
+
+        Parameters
+        ----------
+        a, b : str
+            The `answers_hash` of each run.
+        """
+        if self.answers == (a, b):
             return self
-        if not (_same(self.a, b) and _same(self.b, a)):
+        if self.answers != (b, a):
             return None
-        return Preferences(self.path, self.b, self.a, self.judge, tuple(map(_swap, self.outcomes)))
+        turned = tuple(map(_swap, self.outcomes))
+        return Preferences(self.path, self.b, self.a, (a, b), self.judge, turned)
 
     def document(self, run: Run, ids: Collection[str]) -> dict[str, Any]:
         """Return who wins how often among the cases compared, in both orders and in each.
@@ -130,8 +152,14 @@ class Preferences:
 _SIDES: tuple[Side, ...] = ("a", "b", "tie")
 
 
-def _same(name: str, other: str) -> bool:
-    return name == other or Path(name).resolve() == Path(other).resolve()
+def answers_hash(run: Run) -> str:
+    """SHA-256 of a run's questions and answers, which is all that a preference is about.
+
+    A run that is moved, judged again or calibrated keeps it; one of other answers has another.
+    """
+    answers = {trace.case_id: trace.answer for trace in run.traces}
+    asked = {case.id: case.question for case in run.cases}
+    return content_hash({name: [asked[name], answers.get(name)] for name in asked})
 
 
 def _swap(one: Outcome) -> Outcome:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from misslink.deciding.baseline import Baseline, of_summary, settings
+from misslink.deciding.baseline import Baseline, of_summary, settings, sizes
 from misslink.deciding.circumstances import circumstances
 from misslink.deciding.criteria import Criteria
 from misslink.deciding.documents import NotThere
 from misslink.deciding.gates import Gate
+from misslink.deciding.lost import lost
+from misslink.deciding.naming import bounds
 from misslink.deciding.outcome import Change
 from misslink.deciding.pairing import Named, pair
 from misslink.deciding.selection import selected, where
@@ -75,7 +78,8 @@ def sides_of(run: Run, criteria: Criteria, baseline: Baseline | None) -> Sides:
             "and the change alone decides."
         )
         otherwise = settings(run.summary, baseline.summary)
-        return Sides(run, criteria, baseline, frozenset(), (alone, *otherwise), tuple(otherwise))
+        notes = (alone, *sizes(len(run.cases), baseline.summary), *otherwise)
+        return Sides(run, criteria, baseline, frozenset(), notes, tuple(otherwise))
     earlier = Named(f"the baseline {shown_path(baseline.path)}", baseline.run)
     pairing = pair([Named("the run", run), earlier], "common")
     notes = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]
@@ -134,25 +138,38 @@ def _of_numbers(sides: Sides, baseline: Baseline, gate: Gate, value: Value) -> V
         return None
     if found.value is None and demanded and value.estimate.value is not None:
         raise sides.lacks(gate, value.name, f" ({found.reason})")
+    least, most = bounds(value.name) or (-math.inf, math.inf)
+    if found.value is not None and not least - _ROUNDING <= found.value <= most + _ROUNDING:
+        raise InputError(
+            f"{value.name} is {found.value:g} in it, and lies between {least:g} and {most:g}; "
+            "take the summary.json of a run as it is",
+            path=baseline.path,
+        )
     return Value(value.name, found, None, value.lower_is_better)
 
 
-def change(sides: Sides, gate: Gate, value: Value, earlier: Value | None) -> Change | None:
-    """Return how far a number changed for the worse; None where not both have a value."""
+def change(
+    sides: Sides, gate: Gate, value: Value, earlier: Value | None, run: Run
+) -> Change | None:
+    """Return how far a number of `run` changed for the worse; None where not both have a value."""
     if earlier is None or earlier.estimate.value is None or value.estimate.value is None:
         return None
     sign = 1.0 if value.lower_is_better else -1.0
     drop = sign * (value.estimate.value - earlier.estimate.value)
+    gone = _lost(sides, gate, value, earlier, run)
     if value.of_case is None or earlier.of_case is None:
-        return Change(drop)
+        return Change(drop, lost=gone)
     ids = [name for name in value.of_case if name in sides.both and name in earlier.of_case]
     a, b = [earlier.of_case[name] for name in ids], [value.of_case[name] for name in ids]
     found = paired_difference(a, b)
-    worse = {
-        name: sign * (now - was)
+    pairs = {
+        name: (was, now)
         for name, was, now in zip(ids, a, b, strict=True)
-        if was is not None and now is not None and abs(now - was) > _ROUNDING
+        if was is not None and now is not None
     }
+    means = tuple(math.fsum(side) / len(pairs) for side in zip(*pairs.values(), strict=True))
+    changed = {name: sign * (now - was) for name, (was, now) in pairs.items()}
+    worse = {name: size for name, size in changed.items() if abs(size) > _ROUNDING}
     if gate.regression_test == "paired" and found.difference.value is not None:
         drop = sign * found.difference.value
     return Change(
@@ -161,7 +178,17 @@ def change(sides: Sides, gate: Gate, value: Value, earlier: Value | None) -> Cha
         found.p,
         tuple(sorted((name for name in worse if worse[name] > 0), key=lambda x: -worse[x])),
         tuple(sorted((name for name in worse if worse[name] < 0), key=lambda x: worse[x])),
+        (means[0], means[1]) if means else None,
+        gone,
     )
+
+
+def _lost(sides: Sides, gate: Gate, value: Value, earlier: Value, run: Run) -> dict[str, str]:
+    before = sides.cases_before
+    if before is not None:
+        return lost(run, value, (selected(before, gate), earlier), sides.both)
+    counted = earlier.estimate.method != "recorded" and earlier.estimate.n > value.estimate.n
+    return lost(run, value, None, ()) if counted else {}
 
 
 def _capital(sentence: str) -> str:

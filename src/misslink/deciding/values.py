@@ -9,13 +9,18 @@ Names, as people write them in criteria and after ``--metrics``:
 ``link.attributable_fraction``, ``link.risk_ratio``, ``link.wrong.risk_difference``, ...
     What the 2 x 2 table says.
 ``link.causes.CAUSE``, ``link.retrieval.OUTCOME``, ``link.answers.OUTCOME``
-    Share of the cases with a link that have it; a cause is the primary one.
+    Share of the cases whose link tells that have it; a cause is the primary one. Undecided and
+    unknown ones are left out, except of their own share.
 ``coverage.METRIC``
-    Share of the verdicts that could be given: scored, of scored and failed.
+    Share of the verdicts that could be given: scored, of those scored, failed, and skipped
+    because the app failed.
+``errors``
+    Share of the cases in which the app failed.
 ``latency``
     Median seconds the app took.
 ``trust.sensitivity``, ``trust.specificity``, ...
-    How far the judge agreed with people, where the run was evaluated with a calibration.
+    How far the judge agreed with people, where the run was evaluated with a calibration, or
+    ``misslink calibrate`` was run on it.
 any other path
     Into ``summary.json`` (``usage.calls``, ``slices.category.easy.metrics.recall@5``), or into
     what ``misslink replay`` and ``misslink whatif`` wrote (``replay.flaky``,
@@ -36,7 +41,7 @@ from misslink.linking import Calibration
 from misslink.registry import rank_metrics
 from misslink.types import Estimate, Run
 
-__all__ = ["Value", "known_values", "select", "value_of"]
+__all__ = ["Value", "has_direction", "known_values", "select", "value_of"]
 
 _LEVELS = ("retrieval", "generation", "answer")
 _TRUST = (
@@ -56,9 +61,10 @@ _LOW = frozenset(
         *("attributable_fraction", "causal_attributable_fraction", "risk_given_miss"),
         *("risk_given_hit", "risk_difference", "risk_ratio", "miss_unfaithful", "hit_unfaithful"),
         *("miss_wrong", "hit_wrong", "left_out", "failed", "flaky", "flip_rate", "disagreement"),
-        *("spread", "usage", "context_tokens", "latency"),
+        *("skipped", "spread", "usage", "context_tokens", "latency"),
     )
 )
+_DIRECTED = frozenset({"coverage", "latency", "link", "trust", "usage"})  # rooms
 _LATER = {"replay": "misslink replay", "whatif": "misslink whatif"}
 _SELECTED = "this number is of the whole run and cannot be computed for a selection of its cases"
 
@@ -98,7 +104,24 @@ def value_of(run: Run, name: str) -> Value:
     axis, _, outcome = rest.partition(".")
     if level == "link" and axis in SHARES and outcome in SHARES[axis][0]:
         return numbers.share(run, axis, outcome)
+    if asked == "errors":
+        return numbers.errors(run)
     return Value(asked, _estimate(run, asked), None, _low(run, asked))
+
+
+def has_direction(run: Run, name: str) -> bool:
+    """Whether it is known which change of a number is for the worse.
+
+    Parameters
+    ----------
+    run : Run
+    name : str
+        As `value_of` calls it.
+    """
+    inner = name.rpartition(".metrics.")[2]
+    if name == "errors" or name.partition(".")[0] in _DIRECTED or set(name.split(".")) & _LOW:
+        return True
+    return inner in numbers.judged_numbers(run) or _is_rank(inner)
 
 
 def select(run: Run, ids: AbstractSet[str]) -> Run:
@@ -153,6 +176,7 @@ def known_values(run: Run) -> list[str]:
         *paths_in({"link": numbers.associations(run)}),
         *(f"coverage.{name}" for name, (metric, _) in judged.items() if name == metric),
         "latency",
+        "errors",
         *(f"trust.{name}" for name in _TRUST),
     ]
     documents = {
@@ -189,15 +213,21 @@ def _estimate(run: Run, name: str) -> Estimate:
 
 
 def _trust(run: Run, name: str) -> Estimate:
-    if Calibration.of_run(run) is None:
+    used = run.manifest["calibration"] if Calibration.of_run(run) else None
+    written = run.calibration or {}
+    # The rates that were linked with first, then what else the calibration says.
+    held = (used, written.get("weighted"), written.get("agreement"))
+    for document in held:
+        try:
+            return number_at(document if isinstance(document, Mapping) else {}, name, n=0)
+        except NotThere:
+            continue
+    if not any(held):
         return Estimate.missing(
-            "the judge was not held against human labels: evaluate with --calibration"
+            "the judge was not held against human labels: run  misslink calibrate  on the run, or "
+            "evaluate with --calibration"
         )
-    held = run.manifest["calibration"]
-    try:
-        return number_at(held if isinstance(held, Mapping) else {}, name, n=0)
-    except NotThere:
-        return Estimate.missing(f"the run's calibration holds no {name}")
+    return Estimate.missing(f"the run's calibration holds no {name}")
 
 
 def _documented(run: Run, name: str) -> Estimate:
@@ -224,7 +254,7 @@ def _low(run: Run, path: str) -> bool:
 def _unknown(run: Run, name: str) -> InputError:
     hint = did_you_mean(name, known_values(run))
     ranks = [entry.replace("{k}", "k") for entry in rank_metrics.names()]
-    listed = ", ".join([*ranks, *numbers.judged_numbers(run), "latency"])
+    listed = ", ".join([*ranks, *numbers.judged_numbers(run), "latency", "errors"])
     return InputError(
         f"nothing in a run is called '{name}'; {f'{hint} Known' if hint else 'known'}: {listed}, "
         "and paths such as link.attributable_fraction, link.causes.retrieval_miss, "

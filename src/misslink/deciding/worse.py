@@ -26,7 +26,7 @@ class Question:
     lost : sequence of Missed
         Passages that it misses now and did not miss in the baseline; without one, all it misses.
     now, before : str
-        Its cause; "" where it has none, or where the baseline does not have it.
+        Its cause; "" where it has none, or where the baseline did not ask it.
     """
 
     case: Case
@@ -49,7 +49,8 @@ def questions(decision: Decision, outcome: Outcome) -> list[Question]:
     """Return the cases of an outcome, those to look at first."""
     cases = {case.id: case for case in decision.run.cases}
     now = {link.case_id: link for link in decision.run.links}
-    earlier = {link.case_id: link for link in decision.baseline.links} if decision.baseline else {}
+    links = decision.baseline.links if decision.baseline else ()
+    earlier = {link.case_id: link for link in links if link.case_id in decision.both}
     return [
         Question(
             cases[name],
@@ -75,19 +76,21 @@ def where_now(lost: Missed) -> str:
 def groups(decision: Decision, outcome: Outcome) -> list[Group]:
     """Return the groups of cases that got worse, the worst first; without a baseline, the lowest.
 
-    Groups that hold all cases or no case with a value say nothing and are left out.
+    They rest on the cases that are compared: those that ask the same in both and have a value in
+    both. Groups that hold all cases or no case with a value say nothing and are left out.
     """
     now = _of_case(decision.run, outcome)
-    earlier = _of_case(decision.baseline, outcome) if decision.baseline else {}
-    cases = [case for case in decision.run.cases if now.get(case.id) is not None]
+    before = _of_case(decision.baseline, outcome) if decision.baseline else {}
+    earlier = {name: value for name, value in before.items() if name in decision.both}
+    compared = now.keys() & earlier.keys() if decision.baseline else now.keys()
+    cases = [case for case in decision.run.cases if case.id in compared]
     found = []
     for name, ids in _members(cases).items():
-        paired = [one for one in ids if one in earlier] if earlier else ids
-        if not paired or len(ids) == len(cases):
+        if len(ids) == len(cases):
             continue
-        mean_now = sum(now[one] for one in paired) / len(paired)
-        mean_before = sum(earlier[one] for one in paired) / len(paired) if earlier else None
-        found.append(Group(name, len(paired), mean_now, mean_before))
+        mean_now = sum(now[one] for one in ids) / len(ids)
+        mean_before = sum(earlier[one] for one in ids) / len(ids) if earlier else None
+        found.append(Group(name, len(ids), mean_now, mean_before))
     sign = 1.0 if outcome.lower_is_better else -1.0
     if earlier:
         worse = [g for g in found if sign * (g.now - (g.before or 0.0)) > _ROUNDING]

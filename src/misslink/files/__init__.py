@@ -2,7 +2,8 @@
 
 from misslink.files.documents import add_to_run
 from misslink.files.goldset import GoldSet, read_goldset
-from misslink.files.runfolder import Staging, holds_run, read_run
+from misslink.files.reading import read_run, read_whole
+from misslink.files.runfolder import Staging, holds_run
 from misslink.files.traces import match_traces, read_traces
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "read_goldset",
     "read_run",
     "read_traces",
+    "read_whole",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from misslink.errors import InputError
 from misslink.files.jsonl import parse, read_objects, read_text
 from misslink.types import FORMAT, Case, Link, Run, Trace, Verdict
 
-__all__ = ["DOCUMENTS", "PARTS", "read_json", "read_run"]
+__all__ = ["DOCUMENTS", "PARTS", "read_json", "read_run", "read_whole"]
 
 PARTS: dict[str, type[BaseModel]] = {
     "cases": Case,
@@ -60,6 +61,42 @@ def read_run(folder: str | Path) -> Run:
         raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
+def read_whole(folder: str | Path) -> Run:
+    """Read a run folder of which nothing may be missing, since what is said or done rests on it.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Raises
+    ------
+    InputError
+        As of `read_run`; or it holds more or fewer cases, traces, verdicts or links than it says
+        it has, as a copy that was cut short does.
+    """
+    run = read_run(folder)
+    held = {
+        "cases.jsonl": (len(run.cases), run.summary.get("cases")),
+        "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),
+        "links.jsonl": (len({link.case_id for link in run.links}), len(run.cases)),
+    }
+    counted = run.summary.get("coverage")
+    judged = Counter(verdict.metric for verdict in run.verdicts)
+    for metric, counts in counted.items() if isinstance(counted, dict) else ():
+        numbers = counts.values() if isinstance(counts, dict) else ()
+        said = sum(n for n in numbers if isinstance(n, int))
+        if judged[metric] != said:
+            held["verdicts.jsonl"] = (judged[metric], said)
+    for name, (there, should) in held.items():
+        if isinstance(should, int) and there != should:
+            raise InputError(
+                f"this run folder is not whole ({name} has {there} entries where there should be "
+                f"{should}); copy it again, or run  misslink evaluate  again",
+                path=folder,
+            )
+    return run
+
+
 def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
     """Refuse a run whose format this misslink does not know; one without was made before 1."""
     found = manifest.get("format", FORMAT)
@@ -80,7 +117,13 @@ def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
 def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
     if path.exists() and path.stat().st_size == 0:
         return ()  # a run without a judge has no verdicts
-    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
+    try:
+        return tuple(parse(model, data, path, line) for line, data in read_objects(path))
+    except RecursionError:
+        raise InputError(
+            "this is nested too deeply to be read; copy it again, or run  misslink evaluate  again",
+            path=path,
+        ) from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -88,9 +131,11 @@ def read_json(path: Path) -> dict[str, Any]:
     again = path.stem if path.stem in {"replay", "whatif"} else "evaluate"
     try:
         data = json.loads(read_text(path))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
+        deep = isinstance(problem, RecursionError)
+        why = "nested too deeply to be read" if deep else f"not JSON ({problem})"
         raise InputError(
-            f"this is not JSON ({problem}); delete it, and run  misslink {again}  again", path=path
+            f"this is {why}; delete it, and run  misslink {again}  again", path=path
         ) from None
     if not isinstance(data, dict):
         raise InputError("this is not a JSON object", path=path)

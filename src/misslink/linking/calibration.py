@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +16,16 @@ from pydantic import TypeAdapter, ValidationError
 from misslink.errors import InputError
 from misslink.types import Estimate, Run
 
-__all__ = ["Calibration", "calibration_document"]
+__all__ = ["Calibration", "calibration_document", "check_judge"]
+
+_log = logging.getLogger(__name__)
 
 _WAY_OUT = (
     'give a JSON object with "metric", "threshold" and, as estimates, "agreement.sensitivity" and '
     '"agreement.specificity" of the judge against human labels'
 )
+
+_OLD = 90  # days after which a judge behind an address may be another one
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class Calibration:
         """Read a JSON object with the keys below; others may stand in it.
 
         ``metric``, ``threshold``, ``agreement.sensitivity`` and ``agreement.specificity`` (two
-        Estimates), and where there is one ``uncertain_band`` (two probabilities).
+        Estimates; those of ``weighted`` in their place where there are), and where there is one
+        ``uncertain_band`` (two probabilities).
 
         Raises
         ------
@@ -77,6 +84,9 @@ class Calibration:
             )
         agreement = document.get("agreement")
         agreement = agreement if isinstance(agreement, Mapping) else {}
+        weighted = document.get("weighted")  # where labelled cases were drawn with unequal chances
+        if isinstance(weighted, Mapping):
+            agreement = {**agreement, **weighted}
         return cls(
             metric=metric,
             threshold=threshold,
@@ -142,6 +152,78 @@ def calibration_document(path: str | Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(f"holds no calibration: {_WAY_OUT}", path=path)
     return document
+
+
+def check_judge(
+    document: Mapping[str, Any],
+    path: str | Path,
+    *,
+    judge: str,
+    prompts: Mapping[str, str],
+    identity: Mapping[str, str] | None = None,
+    now: dt.datetime | None = None,
+) -> None:
+    """Refuse a calibration of another judge or prompt; tell its age and what else has changed.
+
+    Parameters
+    ----------
+    document : mapping
+        As `calibration_document` read it from `path`. What it does not record is not checked.
+    judge : str
+        Who will be asked, as a run's manifest names it.
+    prompts : mapping of str to str
+        SHA-256 by name of the prompts that will be asked with.
+    identity : mapping of str to str or None
+        What else the judge depends on, as a run's manifest lists its inputs.
+    now : datetime or None
+        With a time zone; None: the present.
+
+    Raises
+    ------
+    InputError
+        It is of another judge, or one of its prompts has changed since.
+    """
+    known = document.get("judge")
+    again = "calibrate anew on a run of it, or leave --calibration out"
+    if isinstance(known, str) and known != judge:
+        raise InputError(
+            f"this calibration is of the judge {known}, and {judge} is asked; {again}",
+            path=path,
+            field="judge",
+        )
+    if known is None:
+        _log.warning("%s: names no judge; it is taken to be of %s", path, judge)
+    hashes = document.get("prompts")
+    for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
+        if prompts.get(name, sha256) != sha256:
+            raise InputError(
+                f"the prompt '{name}' is not the one that this calibration was made with; {again}",
+                path=path,
+                field=f"prompts.{name}",
+            )
+    before = document.get("judge_identity")
+    before = before if isinstance(before, Mapping) else {}
+    for name, value in (identity or {}).items():
+        if before.get(name, value) != value:
+            _log.warning(
+                "%s: %s was %s when the judge was calibrated, and is %s; label some new answers",
+                *(path, name.removeprefix("judge_identity."), before[name], value),
+            )
+    days = _days_old(document.get("created"), now or dt.datetime.now(dt.UTC))
+    if days is not None and days >= _OLD:
+        _log.warning("%s: is %d days old; the judge may have drifted since", path, days)
+    if document.get("verdict") == "do not use":
+        _log.warning("%s: by it this judge is not to be used", path)
+
+
+def _days_old(created: object, now: dt.datetime) -> int | None:
+    if not isinstance(created, str):
+        return None
+    try:
+        made = dt.datetime.fromisoformat(created)
+    except ValueError:
+        return None
+    return (now - (made if made.tzinfo else made.replace(tzinfo=dt.UTC))).days
 
 
 def _finite(written: str) -> float:

@@ -116,7 +116,7 @@ def _entry(
     replays: tuple[str, ...],
     k: int,
 ) -> CaseEntry:
-    from misslink.retrieval import outcome, relevant_ids  # brings numpy
+    from misslink.retrieval import relevant_ids  # brings numpy
 
     faithfulness = next((one for one in verdicts if one.metric == "faithfulness"), None)
     claims = faithfulness.claims if faithfulness else ()
@@ -124,7 +124,7 @@ def _entry(
     spots = Spots(trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
     known = relevant_ids(case, retrieved) if retrieved else set()
-    note = outcome(case, trace, k).note if trace else None
+    note = _retrieval_note(case, trace, k) if trace else None
     return CaseEntry(
         number=number,
         id=case.id,
@@ -163,6 +163,13 @@ def _entry(
         error=(trace.error or "") if trace else "",
         raws=_raws(verdicts),
     )
+
+
+def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
+    """What the outcome of retrieval notes; without evidence there is nothing to look for."""
+    from misslink.retrieval import outcome, why_unmeasured
+
+    return outcome(case, trace, k).note if case.evidence else why_unmeasured(trace)
 
 
 def _evidence(link: Link | None) -> tuple[CauseEvidence, ...]:

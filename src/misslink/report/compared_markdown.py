@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from misslink.files.markdown import code, inline, table
-from misslink.report.comparison import Comparison, ComparisonPage, Row
+from misslink.report.compared_rows import Row
+from misslink.report.comparison import Comparison, ComparisonPage
 from misslink.report.flips import FlippedCase
 from misslink.report.wording import in_short
 
@@ -35,9 +36,11 @@ def _comparison(one: Comparison, *, headed: bool) -> Iterator[str]:
     yield f"**{inline(one.finding)}**"
     yield "\n".join(f"- {inline(note)}" for note in one.notes)
     header = ("Metric", "A", one.letter, "Difference", "p (Holm)", "", "Better", "Worse", "Cases")
-    yield table(header, [_cells(row) for row in one.rows], right=(6, 7, 8))
+    rows = [_cells(row) for row in one.rows]
+    yield table((*header, "Left out"), rows, right=(6, 7, 8))
     if one.alike:
-        yield "The same in every case: " + ", ".join(code(row.name) for row in one.alike) + "."
+        named = (code(row.name) + (f" ({row.of})" if row.of else "") for row in one.alike)
+        yield f"The same in every case: {', '.join(named)}."
     if one.unmeasured:
         yield "Not measured in both: " + ", ".join(code(row.name) for row in one.unmeasured) + "."
     if one.causes:
@@ -57,7 +60,8 @@ def _cells(row: Row) -> list[str]:
     flips = [str(cell.count) if cell else "" for cell in (row.better, row.worse)]
     verdict = f"**{row.verdict}**" if row.verdict in ("better", "worse") else row.verdict
     numbers = [row.a.brief, row.b.brief, row.difference.brief, row.p_holm]
-    return [name, *map(inline, numbers), verdict, *flips, str(row.n)]
+    left_out = inline(row.left_out) or "none"
+    return [name, *map(inline, numbers), verdict, *flips, str(row.n), left_out]
 
 
 def _case(case: FlippedCase) -> list[str]:

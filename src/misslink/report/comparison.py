@@ -2,65 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
+from misslink.report.compared_finding import finding, lacking
+from misslink.report.compared_rows import ALIKE, Row, row_of
 from misslink.report.flips import Cell, FlippedCase, Moves, flipped_cases, moves
 from misslink.report.forest import Forest, forest
 from misslink.report.preferred import Preferred, preferred
-from misslink.report.wording import Shown, decimal, p_value, plural, shown, shown_difference
-from misslink.types import Estimate, Run
+from misslink.types import Run
 
-__all__ = ["Comparison", "ComparisonPage", "Row", "build", "render"]
-
-_TOLD = 3  # metrics that the headline names
-_ALIKE = "the same"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One metric of two runs.
-
-    Parameters
-    ----------
-    name, level : str
-    a, b, difference : Shown
-        Over the cases that have a value in both runs; b minus a.
-    verdict : {'better', 'worse', 'within chance', 'the same', 'not measured'}
-        Of B beside A.
-    p, p_holm, t_test, mcnemar : str
-        "" where there is none.
-    effect, detectable : str
-    n : int
-    left_out : str
-        How many cases have no value, and why; "" where all have.
-    lower_is_better : bool
-    size : float
-        The difference without its sign; 0 where there is none.
-    better, worse : Cell or None
-        How many cases flipped, of yes-or-no values.
-    """
-
-    name: str
-    level: str
-    a: Shown
-    b: Shown
-    difference: Shown
-    verdict: str
-    p: str
-    p_holm: str
-    t_test: str
-    mcnemar: str
-    effect: str
-    detectable: str
-    n: int
-    left_out: str
-    lower_is_better: bool
-    size: float
-    better: Cell | None = None
-    worse: Cell | None = None
+__all__ = ["Comparison", "ComparisonPage", "build", "render"]
 
 
 @dataclass(frozen=True)
@@ -102,11 +56,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonPage:
-    """Everything that is shown of a comparison; ``runs`` are letter, name and link ("" if none)."""
+    """Everything that is shown of a comparison; ``runs`` are letter, name and link ("" if none).
+
+    ``tested`` is how many tests were made, ``left`` how many of them Holm's procedure leaves.
+    """
 
     title: str
     runs: tuple[tuple[str, str, str], ...]
     tested: int
+    left: int
     comparisons: tuple[Comparison, ...]
 
 
@@ -136,6 +94,7 @@ def build(
             for letter, name in zip(ascii_uppercase, names, strict=False)
         ),
         tested=len(tests),
+        left=max(1, sum(test["winner"] is None for test in tests)),
         comparisons=tuple(
             _comparison(letter, document["a"], one, runs, links, len(tests))
             for letter, one in zip(ascii_uppercase[1:], found, strict=False)
@@ -158,7 +117,9 @@ def _comparison(
     links: Mapping[str, str],
     tested: int,
 ) -> Comparison:
-    rows = [_row(name, metric) for name, metric in found["metrics"].items()]
+    rows = [
+        row_of(name, metric, found["paired"], letter) for name, metric in found["metrics"].items()
+    ]
     measured = sorted(
         (row for row in rows if row.difference.measured),
         key=lambda row: (row.verdict not in ("better", "worse"), -row.size),
@@ -170,16 +131,16 @@ def _comparison(
         letter=letter,
         name=found["b"],
         paired=found["paired"],
-        finding=_finding(letter, measured, found["paired"], tested),
-        notes=tuple(found["notes"]),
-        rows=tuple(_with_flips(row, cells) for row in measured if row.verdict != _ALIKE),
-        alike=tuple(row for row in measured if row.verdict == _ALIKE),
+        finding=finding(letter, measured, found["lacking"], found["paired"], tested),
+        notes=(*lacking(letter, found["lacking"]), *found["notes"]),
+        rows=tuple(_with_flips(row, cells) for row in measured if row.verdict != ALIKE),
+        alike=tuple(row for row in measured if row.verdict == ALIKE),
         unmeasured=tuple(row for row in rows if not row.difference.measured),
         forest=forest(
             [
                 (row.name, row.verdict, found["metrics"][row.name])
                 for row in measured
-                if row.verdict != _ALIKE
+                if row.verdict != ALIKE
             ]
         ),
         causes=moves(found["causes"], b, addresses[1]),
@@ -189,97 +150,7 @@ def _comparison(
     )
 
 
-def _row(name: str, found: Mapping[str, Any]) -> Row:
-    a, b, difference = (Estimate.model_validate(found[key]) for key in ("a", "b", "difference"))
-    test, mcnemar = found["t_test"], found["mcnemar"]
-    return Row(
-        name=name,
-        level=found["level"],
-        a=shown(name, a),
-        b=shown(name, b),
-        difference=shown_difference(name, difference),
-        verdict=_verdict(found),
-        p=p_value(found["p"]),
-        p_holm=p_value(found["p_holm"]),
-        t_test=p_value(test["p"]),
-        mcnemar="" if mcnemar is None else p_value(mcnemar["p"]),
-        effect=_effect(found),
-        detectable=_detectable(name, found["detectable"]),
-        n=found["n"],
-        left_out=_left_out(found["left_out"]),
-        lower_is_better=found["lower_is_better"],
-        size=abs(difference.value or 0.0),
-    )
-
-
 def _with_flips(row: Row, cells: Mapping[tuple[str, str], Cell]) -> Row:
     return replace(
         row, better=cells.get((row.name, "better")), worse=cells.get((row.name, "worse"))
     )
-
-
-def _verdict(found: Mapping[str, Any]) -> str:
-    if found["winner"] is not None:
-        return "better" if found["winner"] == "b" else "worse"
-    if found["p"] is None:
-        return "not measured"
-    # The differences may cancel out; alike are only runs in which no case differs.
-    same = found["difference"]["value"] == 0 and found["detectable"] is None
-    return _ALIKE if same else "within chance"
-
-
-def _effect(found: Mapping[str, Any]) -> str:
-    effect = found["effect"]
-    if effect["value"] is None:
-        return f"none: {effect['reason']}"
-    said = f"{effect['method']} {decimal(effect['value'])}"
-    mcnemar = found["mcnemar"]
-    return said if mcnemar is None else f"{said}, {mcnemar['gained']} up, {mcnemar['lost']} down"
-
-
-def _detectable(name: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    written = shown_difference(
-        name, Estimate(value=value, low=None, high=None, n=1, method="", reason="a threshold")
-    )
-    return written.value.lstrip("+")
-
-
-def _left_out(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    count = found["in_a"] + found["in_b"] + found["in_both"]
-    reasons = list(dict.fromkeys(one["reason"] for one in found["reasons"]))
-    return f"{plural(count, 'case')} left out: {'; '.join(reasons)}"
-
-
-def _finding(letter: str, rows: Sequence[Row], paired: int, tested: int) -> str:
-    """What the comparison shows, the metrics beyond chance by name."""
-    of = f"{plural(paired, 'case')}, {plural(tested, 'test')}, Holm"
-    sides = {
-        verdict: [row for row in rows if row.verdict == verdict] for verdict in ("better", "worse")
-    }
-    if not any(sides.values()):
-        found = f"Nothing measured differs between A and {letter} by more than chance ({of})."
-        if rows and all(row.verdict == _ALIKE for row in rows):
-            return f"A and {letter} are alike in everything that was measured ({of})."
-        return f"{found} {_could(rows)}".rstrip()
-    said = [f"{verdict} than A on {_listed(which)}" for verdict, which in sides.items() if which]
-    return f"{letter} is {' and '.join(said)}, beyond chance ({of})."
-
-
-def _could(rows: Sequence[Row]) -> str:
-    row = next((row for row in rows if row.detectable), None)
-    if row is None:
-        return ""
-    return (
-        f"With so few differing cases, {row.name} would have to change by about {row.detectable} "
-        "to be seen in 4 of 5 repetitions."
-    )
-
-
-def _listed(rows: Sequence[Row]) -> str:
-    told = ", ".join(f"{row.name} ({row.difference.brief})" for row in rows[:_TOLD])
-    more = len(rows) - _TOLD
-    return f"{told} and {more} more" if more > 0 else told

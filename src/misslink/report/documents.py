@@ -5,11 +5,11 @@ They may be written by an older or a newer misslink, or by hand; what does not f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
+from misslink.files.numbers import estimate_of, finite
 from misslink.types import Estimate
 
 __all__ = [
@@ -39,12 +39,7 @@ def estimate_in(summary: Mapping[str, JsonValue], *path: str, why: str = "") -> 
         found = mapping_in(found).get(key)
     if not isinstance(found, Mapping):
         return Estimate.missing(why or "this run did not compute it")
-    try:
-        return Estimate.model_validate(dict(found))
-    except ValidationError as problem:
-        where = problem.errors()[0]
-        place = ".".join(map(str, where["loc"])) or "the number"
-        return Estimate.missing(f"the summary's entry cannot be read ({place}: {where['msg']})")
+    return estimate_of(found)
 
 
 def mapping_in(value: JsonValue) -> Mapping[str, JsonValue]:
@@ -71,14 +66,7 @@ def text_in(mapping: Mapping[str, JsonValue], key: str) -> str:
 
 def number_in(mapping: Mapping[str, JsonValue], key: str) -> float | None:
     """The finite number at `key`; None where there is none."""
-    value = mapping.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # JSON knows no largest whole number
-        return None
-    return number if math.isfinite(number) else None
+    return finite(mapping.get(key))
 
 
 def count_in(mapping: Mapping[str, JsonValue], key: str) -> int:

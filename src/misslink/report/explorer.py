@@ -1,20 +1,23 @@
 """The cases as data for the page's script: compact JSON in blocks that no browser executes.
 
 The list of all cases stands in one block, what a case holds in chunks that are parsed when the
-first case of theirs is opened, and the texts of passages in a table, each once.
+first case of theirs is opened. What many cases say alike (texts of passages, rows of verdicts,
+words beside a passage) is held once, and a case holds its place in a table; a claim that its
+answer says word for word has no text of its own. ``search.js`` puts all of it back.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from misslink.report.cases import CaseEntry, case_entries
-from misslink.report.claims import PassageRow
+from misslink.report.claims import ClaimRow, PassageRow
 from misslink.report.command import Command, one_case, quoted
 from misslink.report.documents import list_in, text_in
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS, SUBTYPES
@@ -60,22 +63,59 @@ def case_list(run: Run, k: int) -> CaseList:
 
 
 def blocks(cases: CaseList) -> Iterator[Block]:
-    """Write `cases` as blocks: the list, the bodies in the gold set's order, the texts.
+    """Write `cases` as blocks: the list, what cases share, their bodies in the gold set's order.
 
     Yields
     ------
     Block
-        ``case-list``, ``case-bodies-0`` and on, ``case-texts-0`` and on; ids count from 0.
+        ``case-list``, ``case-parts``, ``case-texts-0`` and on, ``case-bodies-0`` and on; ids count
+        from 0. A body comes after all that it refers to, for a page is read while it loads.
     """
     yield Block("case-list", _json(_listed(cases)))
-    texts: dict[str, int] = {}
-    kept = _raws_kept(cases.entries)
     in_order = sorted(cases.entries, key=lambda entry: entry.number)
-    for place, chunk in enumerate(_chunks(in_order, _BODIES)):
-        bodies = [_body(entry, texts, raws=entry.number in kept) for entry in chunk]
-        yield Block(f"case-bodies-{place}", _json(bodies))
-    for place, some in enumerate(_chunks(texts, _TEXTS)):
+    shared = _Shared(in_order)
+    yield Block("case-parts", _json(shared.parts))
+    for place, some in enumerate(_chunks(shared.texts, _TEXTS)):
         yield Block(f"case-texts-{place}", _json(some))
+    kept = _raws_kept(cases.entries)
+    for place, chunk in enumerate(_chunks(in_order, _BODIES)):
+        bodies = [_body(entry, shared, raws=entry.number in kept) for entry in chunk]
+        yield Block(f"case-bodies-{place}", _json(bodies))
+
+
+class _Shared:
+    """What bodies refer to by its place: parts that occur more than once, and all texts.
+
+    Attributes
+    ----------
+    parts : tuple
+        The most frequent first, for they have the shortest places.
+    texts : dict
+        Text of a passage to its place.
+    """
+
+    def __init__(self, entries: Sequence[CaseEntry]) -> None:
+        counts = Counter(part for entry in entries for part in _parts(entry) if part)
+        self.parts = tuple(part for part, count in counts.most_common() if count > 1)
+        self._places = {part: place for place, part in enumerate(self.parts)}
+        texts = (row.text for one in entries for row in (*one.retrieved, *one.missed))
+        self.texts = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
+
+    def part(self, part: Hashable) -> Any:
+        """The place of a part, or the part itself where it occurs once."""
+        return self._places.get(part, part)
+
+
+def _parts(entry: CaseEntry) -> Iterator[Hashable]:
+    """What other cases may have as well."""
+    yield from entry.verdicts
+    yield from entry.evidence
+    yield entry.judges
+    for claim in entry.claims:
+        yield claim.quotes
+        yield claim.needed
+    for row in (*entry.retrieved, *entry.missed):
+        yield row.flags
 
 
 def _listed(cases: CaseList) -> dict[str, Any]:
@@ -115,23 +155,23 @@ def _row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
     )
 
 
-def _body(entry: CaseEntry, texts: dict[str, int], *, raws: bool) -> dict[str, Any]:
+def _body(entry: CaseEntry, shared: _Shared, *, raws: bool) -> dict[str, Any]:
     shell = quoted(entry.id)
     return _filled(
         contributing=entry.contributing,
         reason=entry.reason if entry.contributing or not entry.evidence else "",
-        evidence=entry.evidence,
+        evidence=[shared.part(one) for one in entry.evidence],
         basis=entry.basis,
         replays=entry.replays,
         answer=entry.answer,
         marks=_marks(entry.answer, entry.pieces),
         answer_note=entry.answer_note,
-        claims=entry.claims,
-        retrieved=[_passage(row, texts) for row in entry.retrieved],
-        missed=[_passage(row, texts) for row in entry.missed],
+        claims=_claims(entry, shared),
+        retrieved=[_passage(row, shared, place) for place, row in enumerate(entry.retrieved, 1)],
+        missed=[_passage(row, shared) for row in entry.missed],
         references=entry.references,
-        verdicts=entry.verdicts,
-        judges=entry.judges,
+        verdicts=[shared.part(one) for one in entry.verdicts],
+        judges=shared.part(entry.judges),
         notes=entry.notes,
         error=entry.error,
         raws=entry.raws if raws else None,
@@ -141,14 +181,39 @@ def _body(entry: CaseEntry, texts: dict[str, int], *, raws: bool) -> dict[str, A
     )
 
 
-def _passage(row: PassageRow, texts: dict[str, int]) -> dict[str, Any]:
+def _claims(entry: CaseEntry, shared: _Shared) -> list[dict[str, Any]]:
+    """Claims, of which one that is marked in the answer in its own words has no text."""
+    spans: dict[int, tuple[int, int]] = {}
+    for piece in entry.pieces:
+        for number in piece.numbers:
+            spans[number] = spans.get(number, (piece.start, 0))[0], piece.end
+    return [_claim(claim, entry.answer, spans.get(claim.number), shared) for claim in entry.claims]
+
+
+def _claim(
+    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _Shared
+) -> dict[str, Any]:
+    said = span is not None and answer[span[0] : span[1]] == claim.text
+    return _filled(
+        text="" if said else claim.text,
+        support=claim.support,
+        probability=claim.probability,
+        unlocated=not claim.located,
+        correct=claim.correct,
+        note=claim.note,
+        quotes=shared.part(claim.quotes),
+        needed=shared.part(claim.needed),
+    )
+
+
+def _passage(row: PassageRow, shared: _Shared, place: int = 0) -> dict[str, Any]:
     return _filled(
         id=row.id,
-        rank=row.rank,
+        rank="" if row.rank == str(place) else row.rank,
         score=row.score,
         relevant=row.relevant,
-        flags=row.flags,
-        text=texts.setdefault(row.text, len(texts)) if row.text else None,
+        flags=shared.part(row.flags),
+        text=shared.texts[row.text] if row.text else None,
         marks=_marks(row.text, row.pieces),
         details=row.details,
     )
@@ -164,12 +229,15 @@ def _marks(text: str, pieces: Sequence[Piece]) -> list[list[Any]]:
     def units(end: int) -> int:
         return len(text[:end].encode("utf-16-le", "surrogatepass")) // 2 if wide else end
 
-    found = []
+    found: list[list[Any]] = []
     for piece in pieces:
-        mark: list[Any] = [units(piece.end), piece.kind, piece.numbers, piece.ends]
-        while not mark[-1]:
-            mark.pop()
-        found.append(mark)
+        end = units(piece.end)
+        if piece.ends:
+            found.append([end, piece.kind, piece.numbers, piece.ends])
+        elif piece.numbers:
+            found.append([end, piece.kind, piece.numbers])
+        else:
+            found.append([end, piece.kind] if piece.kind else [end])
     return found
 
 
@@ -196,11 +264,7 @@ def _short(value: float | None) -> float | None:
 
 def _filled(**parts: Any) -> dict[str, Any]:
     """Without what is empty; 0 is not."""
-    return {
-        name: part
-        for name, part in parts.items()
-        if part not in ("", (), []) and part is not None and part is not False
-    }
+    return {name: part for name, part in parts.items() if part or (part == 0 and part is not False)}
 
 
 def _json(content: Any) -> Markup:

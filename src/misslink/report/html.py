@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from misslink.engines.local import seldom_collecting
-from misslink.errors import InputError
+from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.explorer import blocks
 from misslink.report.page import Page, build
@@ -58,28 +57,6 @@ def write(run: Run, path: Path) -> Path:
     """
     with seldom_collecting():  # 10,000 cases are millions of small objects, and none is garbage
         return put(render(build(run)), path)
-
-
-def put(html: str, path: Path) -> Path:
-    """Write a page as `write` does, whole or not at all, and return its path."""
-    content = html.encode()
-    if path.is_dir():
-        raise InputError(
-            "this is a folder; give another path, a page such as report.html", path=path
-        )
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as problem:
-        raise InputError(
-            f"the report cannot be written ({problem.strerror}); give another path", path=path
-        ) from None
-    return path
 
 
 def render(page: Page) -> str:

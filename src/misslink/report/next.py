@@ -8,7 +8,7 @@ names for the same cases.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from misslink.report.documents import estimate_in, mapping_in, rows_in, text_in
@@ -94,10 +94,9 @@ def _errors(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
     """The app raised, or what it retrieved could not be seen."""
     failed = [one for one in run.traces if one.error is not None and one.case_id in places]
     if failed:
-        errors = Counter(in_short(one.error or "", _ERROR) for one in failed)
-        text, count = errors.most_common(1)[0]
         cases = _numbers((one.case_id for one in failed), places)
-        why = f"{_of(len(cases), len(run.cases))} ended in an error, most often ({count:,}): {text}"
+        often = _most_often((one.error for one in failed), ":")
+        why = f"{_of(len(cases), len(run.cases))} ended in an error, {often}"
         yield Step("Mend the errors that the app raised.", why, cases, view(ids=cases))
     unseen = [
         one
@@ -105,15 +104,10 @@ def _errors(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
         if one.unmeasured is not None and one.error is None and one.case_id in places
     ]
     if unseen:
-        text, count = Counter(one.unmeasured or "" for one in unseen).most_common(1)[0]
         cases = _numbers((one.case_id for one in unseen), places)
-        yield Step(
-            "Let the retrieval of every case be seen.",
-            f"Of {_of(len(cases), len(run.cases))} it is not known what was retrieved, most often "
-            f"({count:,}) because {in_short(text, _ERROR)}",
-            cases,
-            view(ids=cases),
-        )
+        often = _most_often((one.unmeasured for one in unseen), " because")
+        why = f"Of {_of(len(cases), len(run.cases))} it is not known what was retrieved, {often}"
+        yield Step("Let the retrieval of every case be seen.", why, cases, view(ids=cases))
 
 
 def _verdicts(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
@@ -128,12 +122,8 @@ def _verdicts(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
     if cases:
         chosen = tuple(sorted(cases))
         why = f"Failed: {'; '.join(told)}. The numbers rest on the other cases alone."
-        yield Step(
-            "Ask the judge again about verdicts that failed, with another `--ledger`.",
-            why,
-            chosen,
-            view(ids=chosen),
-        )
+        action = "Ask the judge again about verdicts that failed, with another `--ledger`."
+        yield Step(action, why, chosen, view(ids=chosen))
 
 
 def _option(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
@@ -221,29 +211,23 @@ def _holes(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
             "and are not in the gold set; retrieval is better than its numbers if they do."
         )
         alone = cases == _numbers(by_cause, places)
-        yield Step(
+        action = (
             "Read the passages that the gold set may lack, and add those that answer "
-            "(`misslink diagnose RUN --holes holes.jsonl`).",
-            why,
-            cases,
-            view(cause="gold_hole") if alone else view(ids=cases),
+            "(`misslink diagnose RUN --holes holes.jsonl`)."
         )
+        yield Step(action, why, cases, view(cause="gold_hole") if alone else view(ids=cases))
 
 
 def _undecided(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
     """Cases that a judge was asked about, and that are not decided."""
-    reasons = Counter(one.reason for one in run.links if one.cause == "undecided")
-    if not reasons or run.manifest.get("judge") == "none":
+    links = [one for one in run.links if one.cause == "undecided"]
+    if not links or run.manifest.get("judge") == "none":
         return
-    cases = _numbers({one.case_id for one in run.links if one.cause == "undecided"}, places)
-    text, count = reasons.most_common(1)[0]
-    why = f"{_share(run, cases)} are undecided, most often ({count:,}): {in_short(text, _ERROR)}"
-    yield Step(
-        "Read why cases are undecided, and label by hand those that matter.",
-        why,
-        cases,
-        view(cause="undecided"),
-    )
+    cases = _numbers({one.case_id for one in links}, places)
+    often = _most_often((one.reason for one in links), ":")
+    why = f"{_share(run, cases)} are undecided, {often}"
+    action = "Read why cases are undecided, and label by hand those that matter."
+    yield Step(action, why, cases, view(cause="undecided"))
 
 
 def _calibrate(run: Run) -> tuple[Step, ...]:
@@ -281,6 +265,12 @@ def _numbers(ids: Iterator[str] | set[str], places: Mapping[str, int]) -> tuple[
 
 def _of(count: int, total: int, what: str = "case") -> str:
     return f"{count:,} of {plural(total, what)}"
+
+
+def _most_often(texts: Iterable[str | None], sign: str) -> str:
+    """The text that is there most often and how often, behind a sign."""
+    text, count = Counter(in_short(text or "", _ERROR) for text in texts).most_common(1)[0]
+    return f"most often ({count:,}){sign} {text}"
 
 
 def _share(run: Run, cases: tuple[int, ...]) -> str:

@@ -129,11 +129,19 @@ def levels(run: Run) -> tuple[Level, ...]:
         ("generation", "2. Generation", "Does the answer stay with its passages?"),
         ("answer", "3. Answer", "Is the answer right?"),
     )
+    unscored: dict[str, Counter[str]] = {}
+    for given in run.verdicts:
+        if given.status != "scored":
+            reasons = unscored.setdefault(given.metric, Counter())
+            reasons[f"{given.status}: {given.reason}"] += 1
     return tuple(
         Level(
             title,
             question,
-            tuple(_measured(run, key, name) for name in mapping_in(run.summary.get(key))),
+            tuple(
+                _measured(run, key, name, unscored.get(name, Counter()))
+                for name in mapping_in(run.summary.get(key))
+            ),
         )
         for key, title, question in titles
     )
@@ -156,16 +164,11 @@ def slices(run: Run) -> tuple[Slices, ...]:
     return tuple(found)
 
 
-def _measured(run: Run, level: str, name: str) -> Measured:
+def _measured(run: Run, level: str, name: str, reasons: Counter[str]) -> Measured:
     verdict = _READ_OFF.get(name, name)
     counted = mapping_in(mapping_in(run.summary.get("coverage")).get(verdict))
     numbers = [counted.get(status) for status in ("scored", "skipped", "failed")]
     coverage = [number for number in numbers if isinstance(number, int)]
-    reasons = Counter(
-        f"{given.status}: {given.reason}"
-        for given in run.verdicts
-        if given.metric == name and given.status != "scored"
-    )
     return Measured(
         shown=shown(name, estimate_in(run.summary, level, name)),
         coverage=(coverage[0], coverage[1], coverage[2]) if len(coverage) == len(numbers) else None,

@@ -215,6 +215,7 @@ def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
         "Gold set": _text(manifest, "goldset"),
         "Judge": _text(manifest, "judge"),
         "Cutoff k": _text(manifest, "k"),
+        "Only these cases": _text(mapping_in(manifest.get("inputs")), "cases", ""),
         "Asked deeper to": _deepest(run),
         "Seed": _text(manifest, "seed"),
         "Created": _text(manifest, "created"),

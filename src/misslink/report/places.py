@@ -65,5 +65,5 @@ def view(**filters: str | Iterable[int]) -> str:
 
 def _value(given: str | Iterable[int]) -> str:
     if isinstance(given, str):
-        return quote(given, safe="")
+        return quote(given, safe="", errors="replace")  # half a surrogate pair has no UTF-8
     return ",".join(str(number) for number in given)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from misslink.text import locate
 
@@ -14,8 +14,7 @@ __all__ = ["Piece", "Span", "pieces", "place"]
 _STRONGEST_FIRST = ("contradicted", "unsupported", "supported", "needed", "quote", "evidence")
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of a text that means something.
 
     Parameters
@@ -34,8 +33,7 @@ class Span:
     number: int = 0
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Characters from ``start`` to ``end`` under the same spans; ``kind`` is "" where none are.
 
     ``numbers`` are the claims of those spans, that of the gravest first; ``ends`` the numbers of
@@ -76,14 +74,21 @@ def pieces(text: str, spans: Sequence[Span]) -> tuple[Piece, ...]:
     found = []
     for start, end in pairwise(cuts):
         over = [span for span in inside if span.start <= start and end <= span.end]
-        over.sort(key=lambda span: _STRONGEST_FIRST.index(span.kind))
-        found.append(
-            Piece(
-                start,
-                end,
-                kind=over[0].kind if over else "",
-                numbers=tuple(dict.fromkeys(span.number for span in over if span.number)),
-                ends=tuple(span.number for span in over if span.end == end and span.number),
-            )
-        )
+        found.append(_piece(start, end, over) if over else Piece(start, end))
     return tuple(found)
+
+
+def _piece(start: int, end: int, over: list[Span]) -> Piece:
+    """What lies under all of `over`, one or more."""
+    if len(over) == 1:  # nearly always, and there are hundreds of thousands
+        (span,) = over
+        numbers = (span.number,) if span.number else ()
+        return Piece(start, end, span.kind, numbers, numbers if span.end == end else ())
+    over.sort(key=lambda span: _STRONGEST_FIRST.index(span.kind))
+    return Piece(
+        start,
+        end,
+        kind=over[0].kind,
+        numbers=tuple(dict.fromkeys(span.number for span in over if span.number)),
+        ends=tuple(span.number for span in over if span.end == end and span.number),
+    )

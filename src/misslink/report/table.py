@@ -1,13 +1,14 @@
 """A run as CSV, one row a case, for spreadsheets and data frames.
 
-UTF-8 with a header, as RFC 4180 has it (lines end in CR LF, cells are quoted where they must be).
+UTF-8 with a header, as RFC 4180 has it (lines end in CR LF, every cell stands between quotes).
 A column is called by the path of its value in the JSON document, with dots between the keys:
 ``id``, ``tags.language``, ``metrics.recall@5``, ``verdicts.faithfulness.status``. What is None
 there is empty here; several values stand between "; ", those of ``missed`` in the same order.
 
-Spreadsheets run what begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula.
-A cell that does, and is no number, begins with an apostrophe here. The JSON document has every
-text as it is.
+Spreadsheets run what begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula,
+some also behind blanks and signs that nobody sees, and where the comma is a decimal sign they cut
+cells at ``;`` that are not quoted. A text that begins so, and is no number, begins with an
+apostrophe here, each of several in one cell. The JSON document has every text as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ from misslink.types import Run
 
 __all__ = ["cell", "columns", "flat", "write"]
 
-# Full-width forms are read as the plain ones by some spreadsheets.
-_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_SIGNS = frozenset("=+-@")
+_BREAKS = frozenset("\t\r\n")
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # categories of blanks, controls and joiners
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BETWEEN = "; "
 # In the order in which they stand in the table; those that depend on the run follow.
@@ -53,7 +56,7 @@ def write(run: Run, path: Path) -> Path:
     rows = [flat(record) for record in case_records(run)]
     names = columns(rows)
     text = io.StringIO()
-    out = csv.writer(text, lineterminator="\r\n")
+    out = csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     out.writerow(map(cell, names))
     out.writerows([cell(row.get(name)) for name in names] for row in rows)
     # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
@@ -104,16 +107,24 @@ def cell(value: object) -> str:
     ('', 'true', '0.25', 'a; ; 3')
     >>> cell("=1+1"), cell("-3.5"), cell("-- no")
     ("'=1+1", '-3.5', "'-- no")
+    >>> cell(" =1+1"), cell(["a", "=1+1"])
+    ("' =1+1", "a; '=1+1")
     """
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        text = _BETWEEN.join("" if one is None else str(one) for one in value)
-    else:
-        text = str(value)
+        return _BETWEEN.join("" if one is None else _inert(str(one)) for one in value)
+    return _inert(str(value))
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # ends a text in many readers
-    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
-        return f"'{text}"
-    return text
+    if _NUMBER.fullmatch(text):
+        return text
+    first = next((sign for sign in text if unicodedata.category(sign) not in _UNSEEN), "")
+    # Full-width, small and raised forms are read as the plain ones by some.
+    runs = unicodedata.normalize("NFKC", first) in _SIGNS
+    return f"'{text}" if runs or text[:1] in _BREAKS else text

@@ -256,10 +256,6 @@ def _advice(run: Run, document: Mapping[str, JsonValue]) -> str:
     return f"Nobody has held this judge against people on this app's answers. {how}"
 
 
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
-
-
 def _x(share: float) -> float:
     return round(_EDGE + (_SIZE - 2 * _EDGE) * min(max(share, 0.0), 1.0), 1)
 

@@ -17,7 +17,7 @@ __all__ = ["Slow", "Used", "seconds", "used"]
 _SLOWEST = 5
 _QUESTION = 120  # characters of a question beside its time
 _UNKNOWN = "not known"
-_LATE = 0.95
+_LATE, _FEWEST_LATE = 0.95, 20  # of fewer times than that one in twenty is no whole one
 _TOKENS = (("prompt_tokens", "Prompt tokens"), ("completion_tokens", "Written tokens"))
 
 
@@ -115,7 +115,12 @@ def _times(timed: Sequence[Trace]) -> Iterable[tuple[str, str]]:
     ends = [_UNKNOWN if end is None else seconds(end) for end in (middle.low, middle.high)]
     interval = f"[{ends[0]}, {ends[1]}]" if middle.low is not None else f"({middle.reason})"
     yield "Time per answer, median", f"{seconds(middle.value or 0.0)} {interval}, n = {middle.n:,}"
-    yield "95 % take at most", seconds(float(np.quantile(took, _LATE)))
+    n = len(took)
+    if n < _FEWEST_LATE:
+        late = f"{_UNKNOWN}: {plural(n, 'time')}, and it takes {_FEWEST_LATE}"
+    else:  # a time that was taken, never one between two
+        late = f"{seconds(float(np.quantile(took, _LATE, method='inverted_cdf')))}, n = {n:,}"
+    yield "95 % take at most", late
 
 
 def _tokens(said: Sequence[Usage], of: str) -> Iterable[tuple[str, str]]:
@@ -128,7 +133,8 @@ def _tokens(said: Sequence[Usage], of: str) -> Iterable[tuple[str, str]]:
 def _slowest(run: Run, timed: Sequence[Trace]) -> tuple[Slow, ...]:
     places = {one.id: number for number, one in enumerate(run.cases, 1)}
     questions = {one.id: one.question for one in run.cases}
-    slow = sorted(timed, key=lambda one: -(one.latency_s or 0.0))
+    known = [one for one in timed if one.case_id in places]
+    slow = sorted(known, key=lambda one: -(one.latency_s or 0.0))[:_SLOWEST]
     return tuple(
         Slow(
             number=places[one.case_id],
@@ -137,5 +143,4 @@ def _slowest(run: Run, timed: Sequence[Trace]) -> tuple[Slow, ...]:
             fragment=case(places[one.case_id]),
         )
         for one in slow
-        if one.case_id in places
-    )[:_SLOWEST]
+    )

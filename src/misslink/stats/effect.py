@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from misslink.types import Estimate
 
-__all__ = ["PairedT", "cohens_dz", "cohens_h", "paired_t"]
+__all__ = ["PairedT", "cohens_dz", "paired_t"]
 
 _FEWEST = 2  # one difference has no spread
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
@@ -94,44 +94,6 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
         return Estimate.missing(reason, n=n, method="cohen's d_z")
     centre, spread = moments
     return _plain(centre / spread, n, "cohen's d_z")
-
-
-def cohens_h(before: float, after: float, n: int) -> Estimate:
-    """Difference of two shares on the arcsine scale, where equal steps are equally easy to see.
-
-    Parameters
-    ----------
-    before, after : float
-        In [0, 1].
-    n : int
-        Cases that both rest on. Missing where it is 0.
-
-    Returns
-    -------
-    Estimate
-        2 asin(sqrt(after)) - 2 asin(sqrt(before)), from -pi to pi, without an interval.
-
-    Raises
-    ------
-    ValueError
-        A share is not in [0, 1].
-
-    References
-    ----------
-    Cohen (1988), Statistical power analysis for the behavioral sciences, chapter 6, where 0.2 is
-    small, 0.5 medium and 0.8 large.
-
-    Examples
-    --------
-    >>> round(cohens_h(0.5, 1.0, 20).value, 3)
-    1.571
-    """
-    if not (0 <= before <= 1 and 0 <= after <= 1):
-        raise ValueError(f"a share lies between 0 and 1, not {before} and {after}")
-    if not n:
-        return Estimate.missing("no case has a value in both", method="cohen's h")
-    h = 2 * math.asin(math.sqrt(after)) - 2 * math.asin(math.sqrt(before))
-    return _plain(h, n, "cohen's h")
 
 
 def _plain(value: float, n: int, method: str) -> Estimate:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Paired", "holm", "paired_difference"]
+__all__ = ["Paired", "detectable_after", "holm", "paired_difference"]
 
 DRAWS = 10_000  # of sign flips, where they are too many to go through
 _AT_ONCE = 2_000_000  # numbers held in memory at a time
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
-_SIZE, _POWER = 0.05, 0.80  # the customary ones, for what could have been detected
+_SIZE, _POWER = 0.05, 0.80  # the customary ones, for what is rejected and could be detected
 _FEWEST = 2  # one difference has no spread
 
 
@@ -155,6 +155,49 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
+def detectable_after(found: Paired, ps: Sequence[float | None]) -> float | None:
+    """What these cases could have shown, at the level where Holm's procedure stopped.
+
+    Parameters
+    ----------
+    found : Paired
+        One of the comparisons that were made.
+    ps : sequence of float or None
+        The p-values of all of them, corrected by `holm`. None: no test was made.
+
+    Returns
+    -------
+    float or None
+        As `Paired.detectable`, but at 5 % divided by how many tests are not rejected (by how many
+        were made, if none is): what a difference has to pass to be the next one. None where the
+        differences have no spread to go by.
+
+    References
+    ----------
+    Holm (1979), A simple sequentially rejective multiple test procedure.
+
+    Examples
+    --------
+    >>> found = paired_difference([0.5, 0.5, 0.5, 0.5], [0.5, 0.75, 0.5, 1.0])
+    >>> round(found.detectable, 2), round(detectable_after(found, [0.5, 0.9, 1.0, None]), 2)
+    (0.49, 0.76)
+    """
+    if found.detectable is None:
+        return None
+    tests = [p for p in ps if p is not None]
+    left = sum(p >= _SIZE for p in tests)
+    freedom = found.difference.n - 1
+    level = _SIZE / max(1, left)
+    return found.detectable * _shift(freedom, level) / _shift(freedom, _SIZE)
+
+
+def _shift(freedom: int, level: float) -> float:
+    """How many standard errors a difference lies from 0 that a t test sees with the usual power."""
+    from scipy.special import nctdtrinc, stdtrit
+
+    return float(nctdtrinc(freedom, 1 - _POWER, stdtrit(freedom, 1 - level / 2)))
+
+
 def _difference(differences: list[float], span: float | None, seed: int) -> Estimate:
     largest = max(abs(differences[0]), abs(differences[-1]))
     n = len(differences)
@@ -213,9 +256,6 @@ def _detectable(differences: list[float]) -> float | None:
     n = len(differences)
     if n < _FEWEST or differences[0] == differences[-1]:
         return None
-    from scipy.special import nctdtrinc, stdtrit
-
     centre = math.fsum(differences) / n
     spread = math.sqrt(math.fsum((each - centre) ** 2 for each in differences) / (n - 1))
-    shift = float(nctdtrinc(n - 1, 1 - _POWER, stdtrit(n - 1, 1 - _SIZE / 2)))
-    return shift * spread / math.sqrt(n)
+    return _shift(n - 1, _SIZE) * spread / math.sqrt(n)

@@ -11,7 +11,7 @@ from misslink.linking.whatif.forecast import Change
 from misslink.linking.whatif.today import Today, Tried, tokens
 from misslink.retrieval import score
 from misslink.stats import mean
-from misslink.stats.paired import Paired, holm, paired_difference
+from misslink.stats.paired import Paired, detectable_after, holm, paired_difference
 from misslink.stats.written import p_value, points, whole_points
 from misslink.types import Case, Estimate, Trace
 
@@ -27,7 +27,6 @@ __all__ = [
 
 _AT_CUTOFF = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
-_SIZE, _POWER = 0.05, 0.80  # those of `misslink.stats.paired.Paired.detectable`
 _NO_VALUE = "no case has relevant passages and a ranking"
 
 Scores = dict[str, dict[str, float | None]]
@@ -101,7 +100,7 @@ def metrics_of(today: Today, before: Scores, tried: Sequence[Tried], seed: int) 
                 "p": found.p,
                 "p_holm": corrected[name][place],
                 "tests": _tests(corrected[name]),
-                "detectable": _detectable(found, corrected[name]),
+                "detectable": detectable_after(found, corrected[name]),
                 "winner": _winner(found, corrected[name][place]),
             }
             for name, (then, value, found) in row.items()
@@ -213,22 +212,6 @@ def _winner(found: Paired, p_holm: float | None) -> str | None:
 def _tests(ps: Sequence[float | None]) -> int:
     """How many options were tested."""
     return sum(p is not None for p in ps)
-
-
-def _detectable(found: Paired, ps: Sequence[float | None]) -> float | None:
-    """The difference that these cases would show, at the level where Holm's procedure stopped."""
-    if found.detectable is None:
-        return None
-    from scipy.special import nctdtrinc, stdtrit
-
-    rejected = sum(p is not None and p < _SIGNIFICANT for p in ps)
-    level = _SIZE / max(1, _tests(ps) - rejected)
-    freedom = found.difference.n - 1
-
-    def shift(size: float) -> float:
-        return float(nctdtrinc(freedom, 1 - _POWER, stdtrit(freedom, 1 - size / 2)))
-
-    return found.detectable * shift(level) / shift(_SIZE)
 
 
 def _chance(compared: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ const PREVIEW = 110; // characters, about one line
 const caseAddress = (number, claim) =>
   `#${writeView({ ...emptyView(), case: number, claim: claim ?? 0 })}`;
 
-const labelOf = (names, key) => names[key] ?? key;
+const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
 
 const causeLabel = (row) => (row.cause ? labelOf(data.causes, row.cause) : "Not linked");
 
@@ -18,8 +18,9 @@ const outcomeOf = (row) => {
   return words.join(", ").toLowerCase();
 };
 
-const causeChip = (row) =>
-  el("span", { class: data.failures.includes(row.cause) ? "chip failure" : "chip" }, causeLabel(row));
+const chipClass = (row) => (data.failures.includes(row.cause) ? "chip failure" : "chip");
+
+const causeChip = (row) => el("span", { class: chipClass(row) }, causeLabel(row));
 
 // A text cut where its marks end; `draw` makes what is marked, from its text and the mark.
 const pieces = (text, marks, draw) => {
@@ -58,7 +59,7 @@ const claimItem = (row, claim) => {
   const notes = [
     claim.probability && `P(supported) ${claim.probability}. `,
     claim.correct && `It ${claim.correct}. `,
-    !claim.located && "Worded by the judge, not located in the answer. ",
+    claim.unlocated && "Worded by the judge, not located in the answer. ",
     claim.note && said("span", "", claim.note),
   ].filter(Boolean);
   const decided = [...(claim.quotes ?? []), ...(claim.needed ?? [])];

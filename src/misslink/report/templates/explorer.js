@@ -29,6 +29,9 @@ const explore = () => {
     return search(narrowed, words, put);
   };
 
+  // By a key or a click the browser knows whether to show where the focus is; an address needs none.
+  const [byHand, byAddress] = [{ preventScroll: true }, { preventScroll: true, focusVisible: false }];
+
   const draw = (take) => {
     const row = known.get(view.case);
     const body = row && bodyOf(row.number);
@@ -46,10 +49,17 @@ const explore = () => {
     if (view.claim) showClaim(pane, body, view.claim, take);
     else if (view.passage) showPassage(pane, view.passage);
     else if (take && !same) {
-      pane.focus({ preventScroll: true });
+      pane.focus(take);
       panes.scrollIntoView({ block: "nearest" });
     }
+    if (take === byAddress) bring();
     return undefined;
+  };
+
+  // The filters and the case under them; a claim stays in view where the page itself scrolls.
+  const bring = () => {
+    const shownInPage = (view.claim || view.passage) && getComputedStyle(pane).overflowY === "visible";
+    if (!shownInPage) at("explorer").scrollIntoView();
   };
 
   const turnTo = (number) => {
@@ -57,7 +67,7 @@ const explore = () => {
     const push = !open;
     view = { ...view, case: number, claim: 0, passage: 0 };
     putAddress(view, push);
-    draw(true);
+    draw(byHand);
   };
 
   let closing = null; // the view to keep when going back has closed the case
@@ -96,11 +106,9 @@ const explore = () => {
       filters.tell(view);
       narrow();
     }
-    draw(true);
-    if (hash && isView(hash)) bring();
+    draw(byAddress);
+    if (hash && isView(hash) && !view.case) at("cases").scrollIntoView();
   };
-
-  const bring = () => (open ? panes : at("cases")).scrollIntoView({ block: open ? "nearest" : "start" });
 
   const toKey = (event) => {
     const step = { j: 1, k: -1 }[event.key];
@@ -113,6 +121,7 @@ const explore = () => {
         panes.scrollIntoView({ block: "nearest" });
       }
     } else if (event.key === "/") {
+      if (open && !filters.field.checkVisibility()) close(); // on a narrow screen the case covers it
       at("cases").scrollIntoView({ block: "nearest" });
       filters.field.focus();
     } else if (event.key === "?") at("keys-shown").showModal();

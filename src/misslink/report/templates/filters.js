@@ -11,9 +11,11 @@ const OFFERED = {
   category: (row) => [row.category], tag: (row) => row.tags ?? [],
   metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),
 };
-const NAMED = () => ({
+// By choice, what its values are called; in maps, for a category may be named as any object's part.
+const NAMES = new Map(Object.entries(data ? {
   cause: data.causes, retrieval: data.retrievals, answer: data.answers, subtype: data.subtypes,
-});
+} : {}).map(([key, names]) => [key, new Map(Object.entries(names))]));
+const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? value;
 const TITLES = {
   cause: "Cause", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
   subtype: "Why missed", category: "Category", metric: "Bad verdict of", tag: "Tag",
@@ -30,11 +32,10 @@ const counted = (rows, of) => {
 // Options in the glossary's order where it has one, else the most frequent first.
 const optionsOf = (key) => {
   const counts = counted(data.rows, OFFERED[key]);
-  const names = NAMED()[key] ?? {};
-  const known = Object.keys(names).filter((value) => counts.has(value));
-  const others = [...counts.keys()].filter((value) => !(value in names))
+  const known = [...NAMES.get(key)?.keys() ?? []].filter((value) => counts.has(value));
+  const others = [...counts.keys()].filter((value) => !known.includes(value))
     .sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_OPTIONS);
-  return [...known, ...others].map((value) => [value, `${names[value] ?? value} (${counts.get(value)})`]);
+  return [...known, ...others].map((value) => [value, `${nameOf(key, value)} (${counts.get(value)})`]);
 };
 
 const fill = (select, options) =>
@@ -90,7 +91,7 @@ const makeFilters = (at, changed) => {
       return made;
     };
     const chips = CHOICES.filter((key) => view[key]).map((key) =>
-      chip(`${TITLES[key]}: ${NAMED()[key]?.[view[key]] ?? view[key]}`, { [key]: "" }));
+      chip(`${TITLES[key]}: ${nameOf(key, view[key])}`, { [key]: "" }));
     chips.push(...view.tags.map((tag) =>
       chip(`${TITLES.tag}: ${tag}`, (now) => ({ tags: now.tags.filter((one) => one !== tag) }))));
     if (view.ids.length) chips.push(chip(`chosen: ${plural(view.ids.length, "case")}`, { ids: [] }));

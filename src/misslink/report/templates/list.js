@@ -2,18 +2,32 @@
 
 const OVERSCAN = 6; // rows beyond each edge, so that a fast scroll meets none that is missing
 
-const rowElement = (row, place, total) => el("div", {
-  class: "row", role: "option", id: `row-${row.number}`, "data-number": row.number,
-  "aria-setsize": total, "aria-posinset": place + 1,
-},
-el("span", { class: "row-cause" }, causeChip(row)),
-said("span", "question", row.question),
-el("span", { class: "outcome" }, outcomeOf(row)));
+// A row that is filled again and again: to make one takes longer than a frame has time for all.
+const makeRow = () => {
+  const [chip, question, outcome] = [el("span"), said("span", "question"), el("span", { class: "outcome" })];
+  const element = el("div", { class: "row", role: "option" },
+    el("span", { class: "row-cause" }, chip), question, outcome);
+  const write = (at, text) => {
+    if (at.textContent !== text) at.textContent = text;
+  };
+  const fill = (row, place, total) => {
+    element.id = `row-${row.number}`;
+    element.dataset.number = row.number;
+    element.ariaPosInSet = place + 1;
+    element.ariaSetSize = total;
+    chip.className = chipClass(row);
+    write(chip, causeLabel(row));
+    write(question, row.question);
+    write(outcome, outcomeOf(row));
+  };
+  return { element, fill };
+};
 
 // `rows` are those shown, `active` the place of the one that the keyboard is on.
 const makeList = (box, sheet, choose) => {
   const list = { rows: [], active: 0, chosen: 0 };
   const drawn = new Map(); // by place
+  const spare = [];
   let height = 0;
   let waiting = false;
 
@@ -27,24 +41,25 @@ const makeList = (box, sheet, choose) => {
     const last = Math.min(list.rows.length, Math.ceil((box.scrollTop + box.clientHeight) / height) + OVERSCAN);
     const wanted = new Set([list.active].filter((place) => place < list.rows.length));
     for (let place = first; place < last; place += 1) wanted.add(place);
-    for (const [place, element] of drawn) {
-      if (!wanted.has(place)) {
-        element.remove();
-        drawn.delete(place);
-      }
+    const missing = [...wanted].filter((place) => !drawn.has(place));
+    for (const [place, row] of drawn) {
+      if (wanted.has(place)) continue;
+      drawn.delete(place);
+      spare.push(row);
     }
-    for (const place of wanted) {
-      if (drawn.has(place)) continue;
-      const element = rowElement(list.rows[place], place, list.rows.length);
-      element.style.top = `${place * height}px`;
-      drawn.set(place, element);
-      sheet.append(element);
+    for (const place of missing) {
+      const row = spare.pop() ?? makeRow();
+      row.fill(list.rows[place], place, list.rows.length);
+      row.element.style.top = `${place * height}px`;
+      drawn.set(place, row);
+      if (!row.element.isConnected) sheet.append(row.element);
     }
+    for (const { element } of spare.splice(0)) element.remove();
     mark();
   };
 
   const mark = () => {
-    for (const [place, element] of drawn) {
+    for (const [place, { element }] of drawn) {
       element.classList.toggle("active", place === list.active);
       element.setAttribute("aria-selected", String(list.rows[place].number === list.chosen));
     }
@@ -71,7 +86,7 @@ const makeList = (box, sheet, choose) => {
   // All anew: other rows, or rows of another height.
   list.refresh = () => {
     measure();
-    for (const element of drawn.values()) element.remove();
+    spare.push(...drawn.values());
     drawn.clear();
     sheet.style.height = `${list.rows.length * height}px`;
     list.bringIntoView();

@@ -31,3 +31,6 @@ const unfold = () => {
 
 addEventListener("hashchange", unfold);
 unfold();
+
+// A page stands at once where its address says; from then on it glides.
+addEventListener("load", () => requestAnimationFrame(() => document.documentElement.classList.remove("arriving")));

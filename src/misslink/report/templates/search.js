@@ -20,9 +20,39 @@ const chunkOf = (id) => {
   return chunks.get(id);
 };
 
-const bodyOf = (number) => {
+const heldOf = (number) => {
   const place = Math.floor((number - 1) / data.chunk);
   return chunkOf(`case-bodies-${place}`)?.[(number - 1) % data.chunk];
+};
+
+// By claim, from where to where the answer is marked as it.
+const spansOf = (marks) => {
+  const spans = new Map();
+  let start = 0;
+  for (const [end, , claims] of marks ?? []) {
+    for (const claim of claims ?? []) spans.set(claim, [spans.get(claim)?.[0] ?? start, end]);
+    start = end;
+  }
+  return spans;
+};
+
+const partOf = (part) => (Number.isInteger(part) ? chunkOf("case-parts")[part] : part);
+
+// A body with all that explorer.py holds elsewhere put back.
+const bodyOf = (number) => {
+  const held = heldOf(number);
+  if (!held) return held;
+  const spans = spansOf(held.marks);
+  const claim = (one, i) => ({
+    ...one, number: i + 1, text: one.text ?? (held.answer ?? "").slice(...spans.get(i + 1) ?? [0, 0]),
+    quotes: partOf(one.quotes), needed: partOf(one.needed),
+  });
+  const passage = (one, i) => ({ ...one, rank: one.rank ?? String(i + 1), flags: partOf(one.flags) });
+  return {
+    ...held, evidence: held.evidence?.map(partOf), verdicts: held.verdicts?.map(partOf),
+    judges: partOf(held.judges), claims: held.claims?.map(claim),
+    retrieved: held.retrieved?.map(passage), missed: held.missed?.map(passage),
+  };
 };
 
 const passageText = (passage) => {
@@ -77,10 +107,10 @@ function* scan(rows, words) {
   }
   const found = new Set();
   for (const [at, row] of rows.entries()) {
-    const body = bodyOf(row.number) ?? {};
+    const body = heldOf(row.number) ?? {}; // a claim without a text is in the answer
     const passages = [...(body.retrieved ?? []), ...(body.missed ?? [])];
     const own = [row.id, row.question, body.answer, ...(body.references ?? []),
-      ...(body.claims ?? []).map((claim) => claim.text), ...passages.map((passage) => passage.id)].join("\n").toLowerCase();
+      ...(body.claims ?? []).map((claim) => claim.text ?? ""), ...passages.map((passage) => passage.id)].join("\n").toLowerCase();
     const has = (word, i) =>
       own.includes(word) || passages.some((passage) => holding[i].has(passage.text));
     if (words.every(has)) found.add(row.number);

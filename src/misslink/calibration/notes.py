@@ -1,0 +1,123 @@
+"""What a reader of a calibration must know, as sentences: what is missing, odd or weak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from misslink.calibration.judged import Verdicts
+from misslink.calibration.pairs import Pair
+
+__all__ = ["notes"]
+
+_FEW = 30  # labels under which most intervals say little
+_SHOWN = 3
+
+
+def notes(
+    document: Mapping[str, Any], verdicts: Verdicts, pairs: Sequence[Pair], by_claims: int
+) -> list[str]:
+    """Say what is missing, odd or weak about labels and verdicts.
+
+    Parameters
+    ----------
+    document : mapping
+        The calibration as far as it is made.
+    verdicts : Verdicts
+    pairs : sequence of Pair
+    by_claims : int
+        Answers whose truth follows from their claims' labels.
+    """
+    return [
+        *_of_labels(document, pairs, by_claims),
+        *_of_people(document["human"]),
+        *_of_verdicts(document, verdicts),
+        *_of_cut(document, pairs),
+    ]
+
+
+def _of_labels(document: Mapping[str, Any], pairs: Sequence[Pair], by_claims: int) -> list[str]:
+    found = []
+    n, good = document["n"], document["positives"]
+    if not n:
+        found.append("No labelled case has a usable verdict, so nothing can be said of the judge.")
+    elif n < _FEW:
+        found.append(f"{_cases(n)} with a label and a verdict: intervals are wide, read them.")
+    if n and good in {0, n}:
+        word = "good" if good else "bad"
+        found.append(
+            f"People call all {n} cases {word}: how the judge does on the others is not known; "
+            f"label cases that it calls {'bad' if good else 'good'}."
+        )
+    if document["unknown_labels"]:
+        found.append(f"{document['unknown_labels']} labels of unknown cases were left out.")
+    if by_claims:
+        found.append(f"{_cases(by_claims)} have the label that follows from their claims' labels.")
+    if document["weighted"] is not None:
+        found.append(
+            "Labelled cases were drawn with unequal chances: the table and the agreement are plain "
+            "counts; the corrected share and the weighted rates take the chances into account."
+        )
+    labelled = sum(pair.weight is not None for pair in pairs)
+    if document["corrected"]["verdicts"] > n and n and not labelled:
+        found.append(
+            "The corrected share holds if the labelled cases were drawn at random from all; give "
+            "a weight with each label if they were not."
+        )
+    return found
+
+
+def _of_people(human: Mapping[str, Any]) -> list[str]:
+    found = []
+    if human["unsettled"]:
+        found.append(
+            f"{_cases(human['unsettled'])} are tied and left out; settle them with a label by the "
+            "annotator 'adjudicated'."
+        )
+    for copy in human["copies"][:_SHOWN]:
+        first, second = copy["annotators"]
+        found.append(
+            f"{first} and {second} gave the same label to all {copy['labels']} items that both "
+            "labelled; if one file is a copy, people's agreement says nothing."
+        )
+    return found
+
+
+def _of_verdicts(document: Mapping[str, Any], verdicts: Verdicts) -> list[str]:
+    found = []
+    for status, items in sorted(verdicts.unusable.items()):
+        reasons: dict[str, int] = {}
+        for item in items:
+            reasons[item.reason or "no reason"] = reasons.get(item.reason or "no reason", 0) + 1
+        most = sorted(reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]
+        told = "; ".join(f"{count} x {reason[:100]}" for reason, count in most)
+        found.append(f"{len(items)} verdicts are {status} and count nowhere: {told}.")
+    left_out = document["left_out"]
+    if left_out:
+        told = ", ".join(f"{count} {why}" for why, count in sorted(left_out.items()))
+        found.append(f"Labelled cases without a usable verdict are left out: {told}.")
+    judges = {one.judge for one in verdicts.items.values() if one.judge}
+    if not verdicts.judge:
+        several = f"{len(judges)} judges" if judges else "no judge"
+        found.append(f"The verdicts name {several}, so this calibration is of no certain judge.")
+    probable = sum(one.probability is not None for one in verdicts.items.values())
+    scored = sum(one.score is not None for one in verdicts.items.values())
+    if 0 < probable < scored:
+        found.append(
+            f"{scored - probable} of {scored} verdicts have no probability; their value is used."
+        )
+    return found
+
+
+def _of_cut(document: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
+    cut = document["threshold"]
+    known = [pair for pair in pairs if pair.judged.label is not None]
+    other = sum((pair.score >= cut) != pair.judged.label for pair in known)
+    if not other:
+        return []
+    said = f"At the threshold {cut:.4g} the judge is counted otherwise than its own label says "
+    return [f"{said}in {other} of {len(known)} cases."]
+
+
+def _cases(n: int) -> str:
+    return f"{n:,} case{'' if n == 1 else 's'}"

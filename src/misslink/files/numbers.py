@@ -1,0 +1,45 @@
+"""Numbers in JSON documents that somebody else may have written: checked, or not there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from misslink.types import Estimate
+
+__all__ = ["estimate_of", "finite"]
+
+
+def estimate_of(found: Mapping[str, object]) -> Estimate:
+    """Return the estimate that a JSON object is; one that is none is missing and says why.
+
+    Examples
+    --------
+    >>> estimate_of({"value": "much"}).reason
+    "the run's entry cannot be read (value: Input should be a valid number)"
+    """
+    try:
+        return Estimate.model_validate(dict(found))
+    except ValidationError as problem:
+        error = problem.errors()[0]
+        place = ".".join(map(str, error["loc"])) or "the number"
+        return Estimate.missing(f"the run's entry cannot be read ({place}: {error['msg']})")
+
+
+def finite(value: object) -> float | None:
+    """Return a JSON number that is one; None for anything else, truth values among it.
+
+    Examples
+    --------
+    >>> finite(3), finite(float("nan")), finite(True), finite("3"), finite(10**400)
+    (3.0, None, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON knows no largest whole number
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,259 @@
+"""The whole document: its contract, its numbers, and what bad input makes of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+from labelled import METRIC, held, label, table, verdict
+
+from misslink.errors import InputError
+from misslink.types import Estimate
+
+CONTRACT = {
+    "agreement": (
+        "kappa", "gwet_ac1", "auroc", "sensitivity", "specificity", "precision", "recall", "f1",
+        "balanced_accuracy",
+    ),
+    "detection": ("precision", "recall", "f1"),
+    "corrected": ("judge_only", "labelled_only", "rogan_gladen", "prediction_powered"),
+}  # fmt: skip
+
+
+def numbers(item):
+    if isinstance(item, dict):
+        for value in item.values():
+            yield from numbers(value)
+    elif isinstance(item, list):
+        for value in item:
+            yield from numbers(value)
+    elif isinstance(item, float):
+        yield item
+
+
+def test_the_contract_is_kept_and_every_estimate_is_one():
+    document = held(*table())
+    for part, names in CONTRACT.items():
+        for name in names:
+            Estimate.model_validate(document[part][name])
+    assert (document["metric"], document["n"], document["positives"]) == (METRIC, 100, 50)
+    assert Estimate.model_validate(document["human"]["alpha"]).value is None
+    assert document["human"]["annotators"] == 1
+    Estimate.model_validate(document["bias"]["length"]["coefficient"])
+    assert document["verdict"] in {"trust", "caution", "do not use"}
+    assert all(isinstance(reason, str) for reason in document["reasons"])
+    json.dumps(document, allow_nan=False)
+
+
+def test_the_table_and_its_rates_are_those_counted_by_hand():
+    document = held(*table(40, 10, 20, 30))
+    assert document["confusion"] == {
+        "true_good": 40, "false_good": 20, "true_bad": 30, "false_bad": 10,
+    }  # fmt: skip
+    assert document["agreement"]["sensitivity"]["value"] == 0.8
+    assert document["agreement"]["specificity"]["value"] == 0.6
+    assert document["agreement"]["kappa"]["value"] == pytest.approx(0.4)
+    assert document["detection"]["precision"]["value"] == 0.75
+    assert document["detection"]["recall"]["value"] == 0.6
+    assert document["baselines"]["majority"] == {"accuracy": 0.5, "f1": 0.0}
+
+
+def test_the_threshold_is_one_half_unless_something_else_is_known():
+    verdicts, labels = table()
+    assert held(verdicts, labels)["threshold"] == 0.5
+    moved = held(verdicts, labels, threshold=0.85)
+    assert (moved["threshold"], moved["confusion"]["false_good"]) == (0.85, 0)
+
+
+def test_the_embedded_judge_brings_its_own_cut():
+    from misslink.judging.embedded.fitted import load_fit
+
+    document = held(*table(judge="embedded"))
+    assert document["threshold"] == load_fit("embedded").cut
+    assert document["threshold_from"] == "the judge's own"
+
+
+def test_a_judge_whose_labels_follow_another_cut_is_read_by_it():
+    rows = [
+        {"case_id": f"c{n}", "metric": METRIC, "value": n / 10, "label": n == 10} for n in range(11)
+    ]
+    document = held(rows, [label(f"c{n}", n > 5) for n in range(11)])
+    assert (document["threshold"], document["threshold_from"]) == (1.0, "the judge's own labels")
+    assert document["confusion"]["true_good"] == 1
+
+
+def test_a_case_exactly_at_the_threshold_is_called_good():
+    rows = [verdict("a", 0.5), verdict("b", 0.4999)]
+    document = held(rows, [label("a", 1), label("b", 0)])
+    assert document["confusion"] == {
+        "true_good": 1, "false_good": 0, "true_bad": 1, "false_bad": 0,
+    }  # fmt: skip
+
+
+def test_the_corrected_share_is_that_of_all_verdicts_with_labelled_cases_counted_once():
+    verdicts, labels = table()
+    others = [verdict(f"o{n}", 0.9) for n in range(100)]
+    document = held(verdicts, labels, everyone=verdicts[:60] + others)
+    assert document["corrected"]["verdicts"] == 200
+    assert document["corrected"]["judge_only"]["value"] == (60 + 100) / 200
+    # corrected: 0.8 - 0.4 over 0.8 + 0.6 - 1
+    assert document["corrected"]["rogan_gladen"]["value"] == pytest.approx(1.0)
+
+
+def test_labelled_cases_may_have_their_verdict_among_all_alone():
+    verdicts, labels = table()
+    document = held(verdicts[:50], labels, everyone=verdicts)
+    assert document["n"] == 100
+
+
+def test_the_order_of_labels_and_verdicts_does_not_matter():
+    verdicts, labels = table()
+    first = held(verdicts, labels)
+    generator = random.Random(3)
+    generator.shuffle(verdicts)
+    generator.shuffle(labels)
+    second = held(verdicts, labels)
+    for part in ("agreement", "confusion", "corrected", "detection"):
+        assert list(numbers(second[part])) == pytest.approx(list(numbers(first[part])))
+
+
+def test_the_same_seed_gives_the_same_document():
+    first, second = (held(*table(), seed=7) for _ in range(2))
+    assert {**first, "created": 0} == {**second, "created": 0}
+
+
+def test_one_class_alone_still_tells_what_it_can():
+    document = held(*table(40, 10, 0, 0))
+    assert document["agreement"]["sensitivity"]["value"] == 0.8
+    assert document["agreement"]["specificity"]["value"] is None
+    assert document["agreement"]["auroc"]["reason"]
+    assert document["corrected"]["labelled_only"]["value"] == 1.0
+    assert document["corrected"]["rogan_gladen"]["value"] is None
+    assert document["verdict"] == "do not use"
+    assert any("People call all 50 cases good" in note for note in document["notes"])
+
+
+def test_three_labels_say_that_they_are_three():
+    document = held(*table(1, 0, 1, 1))
+    assert document["n"] == 3
+    assert document["agreement"]["sensitivity"]["value"] == 1.0
+    assert document["corrected"]["prediction_powered"]["value"] is None
+    assert "3 labels are too few" in document["corrected"]["prediction_powered"]["reason"]
+    assert document["verdict"] == "do not use"
+    assert document["reasons"][0] == ("3 labelled cases; at least 30 is needed to use it at all.")
+
+
+def test_failed_verdicts_count_nowhere_and_are_told():
+    verdicts, labels = table()
+    failed = {"value": None, "probability": None, "status": "failed", "reason": "no JSON"}
+    verdicts[0] |= failed
+    verdicts[-1] |= {**failed, "status": "skipped", "reason": "the answer declines"}
+    document = held(verdicts, labels)
+    assert document["n"] == 98
+    assert document["left_out"] == {"failed": 1, "skipped": 1}
+    assert "1 verdicts are failed and count nowhere: 1 x no JSON." in document["notes"]
+
+
+@pytest.mark.parametrize("wrong", [1.2, -0.1, math.nan, "high", 97])
+def test_a_probability_that_cannot_be_makes_its_verdict_a_failed_one(wrong):
+    verdicts, labels = table()
+    verdicts[0]["probability"] = wrong
+    if isinstance(wrong, float) and math.isnan(wrong):  # as a frame says that there is none
+        assert held(verdicts, labels)["n"] == 100
+        return
+    document = held(verdicts, labels)
+    assert document["n"] == 99
+    assert any("its probability" in note for note in document["notes"])
+
+
+def test_all_verdicts_failed_is_a_document_and_no_crash():
+    verdicts, labels = table(1, 1, 1, 1)
+    for one in verdicts:
+        one |= {"value": None, "probability": None, "status": "failed", "reason": "timeout"}
+    document = held(verdicts, labels)
+    assert (document["n"], document["verdict"]) == (0, "do not use")
+    assert document["agreement"]["kappa"]["value"] is None
+    assert list(numbers(document["corrected"])) == []
+
+
+def test_a_judge_of_one_word_gives_no_probabilities_and_no_band():
+    verdicts, labels = table()
+    for one in verdicts:
+        del one["probability"]
+    document = held(verdicts, labels)
+    assert document["probability"] == {"brier": None, "ece": None}
+    assert document["reliability"] == []
+    assert document["uncertain_band"] is None
+    assert document["recalibration"]["reason"] == "the judge gives no probability"
+    assert document["agreement"]["auroc"]["value"] is not None
+
+
+def test_a_judge_at_chance_is_not_to_be_used():
+    document = held(*table(50, 50, 50, 50))
+    assert document["verdict"] == "do not use"
+    assert document["corrected"]["rogan_gladen"]["value"] is None
+
+
+def test_a_judge_that_hardly_errs_is_trusted_with_what_holds_as_reasons():
+    document = held(*table(97, 3, 3, 97))
+    assert document["verdict"] == "trust"
+    assert any("Kappa of judge and people is 0.94" in reason for reason in document["reasons"])
+
+
+def test_labels_of_claims_make_the_answers_label_where_they_settle_it():
+    def claims(*support):
+        return [{"text": "It is so.", "support": one} for one in support]
+
+    rows = [
+        verdict("a", 1.0, claims=claims("supported", "supported")),
+        verdict("b", 0.5, claims=claims("supported", "unsupported")),
+        verdict("c", 0.5, claims=claims("supported", "unsupported")),
+    ]
+    labels = [
+        label("a", 1, claim=0), label("a", 1, claim=1),  # all good: faithful
+        label("b", 0, claim=1),  # one bad: unfaithful, whatever the other is
+        label("c", 1, claim=0), label("c", 1, claim=7),  # not all known, one unheard of
+    ]  # fmt: skip
+    document = held(rows, labels)
+    assert (document["n"], document["positives"]) == (3, 2)
+    assert document["claims"]["n"] == 4
+    assert document["claims"]["without_verdict"] == 1
+    assert document["claims"]["agreement"]["specificity"]["value"] == 1.0
+
+
+def test_unequal_chances_of_being_labelled_change_rates_and_refuse_rogan_gladen():
+    verdicts, labels = table(20, 20, 10, 10)
+    # people's good cases that the judge calls bad stand for ten cases each
+    for one, said in zip(verdicts, labels, strict=True):
+        said["weight"] = 1.0 if one["value"] >= 0.5 else 10.0
+    document = held(verdicts, labels)
+    assert document["agreement"]["sensitivity"]["value"] == 0.5  # plain counts
+    assert document["weighted"]["sensitivity"]["value"] == pytest.approx(20 / 220)
+    # (20 + 200)^2 / (20 + 2000), as if of that many cases
+    assert document["weighted"]["sensitivity"]["n"] == 23
+    assert "unequal chances" in document["corrected"]["rogan_gladen"]["reason"]
+    assert document["corrected"]["labelled_only"]["value"] == pytest.approx(220 / 330)
+
+
+def test_verdicts_of_two_judges_are_not_mixed():
+    verdicts, labels = table(judge="openai:a")
+    others = [verdict("o", 0.9, judge="openai:b")]
+    with pytest.raises(InputError, match="verdicts of openai:b, the others of openai:a"):
+        held(verdicts, labels, everyone=others)
+
+
+def test_a_threshold_that_is_no_share_is_refused():
+    with pytest.raises(InputError, match="not from 0 to 1"):
+        held(*table(), threshold=43)
+
+
+def test_no_path_of_this_machine_stands_in_the_document(tmp_path):
+    verdicts, labels = table()
+    path = tmp_path / "deep" / "labels.jsonl"
+    path.parent.mkdir()
+    path.write_text("\n".join(map(json.dumps, labels)), encoding="utf-8")
+    document = held(verdicts, path)
+    assert document["labels_from"] == "deep/labels.jsonl"
+    assert str(tmp_path) not in json.dumps(document)

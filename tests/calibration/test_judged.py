@@ -1,0 +1,45 @@
+"""Verdicts from run folders, with what their errors may depend on."""
+
+from __future__ import annotations
+
+import pytest
+from labelled import METRIC
+
+from misslink.calibration import of_run
+from misslink.errors import InputError
+from misslink.types import Case, Passage, PromptRef, Run, Trace, Verdict
+
+
+def run(**verdict_fields):
+    passages = tuple(Passage(id=f"p{n}", text=f"text {n}", rank=n) for n in (1, 2, 3))
+    prompt = PromptRef(name="examination", version=2, sha256="ab" * 32)
+    said = Verdict(
+        case_id="a", metric=METRIC, status="scored", value=0.5, label=False, probability=0.4,
+        judge="openai:m", prompt=prompt, **verdict_fields,
+    )  # fmt: skip
+    inputs = {"judge_identity.temperature": "0.0", "k": "3"}
+    return Run(
+        manifest={"judge": "cascade:embedded,openai:m", "k": 3, "inputs": inputs},
+        cases=(Case(id="a", question="q", relevant={"p2": 1}, category="law", tags={"t": "x"}),),
+        traces=(Trace(case_id="a", retrieved=passages, prompted=("p1", "p2"), answer="abcd"),),
+        verdicts=(said,),
+        links=(),
+        summary={},
+    )
+
+
+def test_a_run_tells_what_errors_may_depend_on():
+    found = of_run(run(), METRIC, "reports/today")
+    one = found.items["a"]
+    assert (one.length, one.score, one.label) == (4, 0.4, False)
+    assert one.about == {
+        "passages": 2.0, "evidence_position": 2.0, "category": "law", "tag t": "x",
+    }  # fmt: skip
+    assert found.judge == "cascade:embedded,openai:m"
+    assert found.prompts == {"examination": "ab" * 32}
+    assert found.identity == {"judge_identity.temperature": "0.0"}
+
+
+def test_a_metric_that_the_run_lacks_is_named_with_those_it_has():
+    with pytest.raises(InputError, match="did you mean 'faithfulness'"):
+        of_run(run(), "faithfullness", "reports/today")

@@ -1,0 +1,97 @@
+"""Probabilities that hold and that do not, mended without looking; thresholds; the band."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from labelled import held, label, verdict
+
+from misslink.calibration.judge import counted
+from misslink.calibration.judged import Judged
+from misslink.calibration.pairs import Pair
+from misslink.calibration.probability import nested, probability, recalibration, uncertain_band
+
+
+def pairs_of(good, chance):
+    return [
+        Pair(f"c{n}", bool(g), float(g), p, p, None, Judged(f"c{n}", p, p))
+        for n, (g, p) in enumerate(zip(good, chance, strict=True))
+    ]
+
+
+@pytest.fixture
+def overconfident():
+    """A judge that says sigmoid(3 z) where sigmoid(z) holds."""
+    generator = np.random.default_rng(4)
+    z = generator.normal(0, 1.5, size=1500)
+    good = generator.random(1500) < 1 / (1 + np.exp(-z))
+    return pairs_of(good.tolist(), (1 / (1 + np.exp(-3 * z))).tolist())
+
+
+def test_brier_and_calibration_error_are_those_of_scikit_learn(overconfident):
+    metrics = pytest.importorskip("sklearn.metrics")
+    good = [pair.good for pair in overconfident]
+    chance = [pair.probability for pair in overconfident]
+    found = probability(overconfident, seed=0)
+    assert found["numbers"]["brier"] == pytest.approx(metrics.brier_score_loss(good, chance))
+    assert found["numbers"]["brier"] == found["intervals"]["brier"].value
+
+
+def test_recalibration_mends_what_is_overconfident(overconfident):
+    before = probability(overconfident, seed=0)["numbers"]
+    found = recalibration(overconfident, seed=0)
+    for form in ("platt", "isotonic"):
+        assert found[form]["ece"].value < before["ece"] / 2
+        assert found[form]["brier"].value < before["brier"]
+
+
+def test_a_threshold_is_not_measured_on_what_it_was_fitted_on():
+    """Scores that tell nothing: fitted on all cases F1 looks better than it is."""
+    generator = np.random.default_rng(2)
+    pairs = pairs_of((np.arange(60) % 3 > 0).tolist(), generator.random(60).tolist())
+    found = nested(pairs, seed=0)
+    cut = found["f1"]["threshold"]
+    assert found["f1"]["detection"]["f1"].value < counted(pairs, cut).turned.f1.value
+    assert found["precision_0.9"]["threshold"] is None  # no cut reaches it
+
+
+def test_the_band_is_where_the_curve_lies_around_one_half():
+    """P(good) = sigmoid(8 p - 4): 0.4 to 0.6 from 0.5 - ln(1.5) / 8 to 0.5 + ln(1.5) / 8."""
+    generator = np.random.default_rng(8)
+    chance = generator.random(20_000)
+    good = generator.random(20_000) < 1 / (1 + np.exp(4 - 8 * chance))
+    band, reason = uncertain_band(pairs_of(good.tolist(), chance.tolist()), 0.6)
+    half = math.log(1.5) / 8
+    assert band == pytest.approx([0.5 - half, 0.5 + half], abs=0.01)
+    assert reason is None
+
+
+@pytest.mark.parametrize(
+    ("good", "chance", "said"),
+    [
+        ([1, 0] * 5, [0.9, 0.1] * 5, "needs 30 labels"),
+        ([1] * 40 + [0] * 2, [0.9] * 40 + [0.1] * 2, "5 of either kind"),
+        ([0, 1] * 20, [0.9, 0.1] * 20, "no higher probability"),
+        (
+            ([1] * 45 + [0] * 5 + [1] * 46 + [0] * 4),
+            [0.2] * 50 + [0.8] * 50,
+            "the better call is right in 60 %",
+        ),
+    ],
+)
+def test_where_there_is_no_band_the_reason_is_told(good, chance, said):
+    band, reason = uncertain_band(pairs_of(good, chance), 0.6)
+    assert band is None
+    assert said in reason
+
+
+def test_the_bins_hold_every_case_once():
+    rows = [verdict(f"c{n}", n / 100) for n in range(101)]
+    document = held(rows, [label(f"c{n}", n > 30) for n in range(101)])
+    bins = document["reliability"]
+    assert [each["n"] for each in bins] == [10] * 9 + [11]
+    assert (bins[0]["low"], bins[-1]["high"]) == (0.0, 1.0)
+    assert bins[0]["predicted"] == pytest.approx(0.045)
+    assert (bins[0]["good"]["value"], bins[9]["good"]["value"]) == (0.0, 1.0)

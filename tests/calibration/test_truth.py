@@ -1,0 +1,91 @@
+"""The corrected share, and how many labels it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from labelled import held, label, table, verdict
+
+from misslink.calibration.judged import Judged
+from misslink.calibration.pairs import Pair
+from misslink.calibration.truth import corrected, labels_needed
+
+
+def pair(case, good, score):
+    return Pair(case, bool(good), float(good), score, score, None, Judged(case, score, score))
+
+
+def test_prediction_powered_is_the_one_worked_out_by_hand():
+    """y, f of 20 labelled cases without an error, 70 of 120 called good: 0.5 + b (7/12 - 0.5)."""
+    pairs = [pair(f"c{n}", n % 2, float(n % 2)) for n in range(20)]
+    scores = {f"o{n}": float(n < 60) for n in range(100)}
+    found = corrected(pairs, scores, 0.5, seed=0)
+    b = 0.25 / (70 / 120 * 50 / 120)
+    assert found["prediction_powered"].value == pytest.approx(0.5 + b * (70 / 120 - 0.5))
+    assert found["power"] == pytest.approx(b * 100 / 120)
+    assert found["judge_only"].value == pytest.approx(70 / 120)
+    assert found["labelled_only"].value == 0.5
+
+
+def test_the_correction_undoes_what_the_judge_errs():
+    verdicts, labels = table(80, 20, 10, 90)
+    # among the others 30 % are good: 0.3 * 0.8 + 0.7 * 0.1 = 31 % are called good
+    others = [verdict(f"o{n}", 0.9 if n < 310 else 0.1) for n in range(1000)]
+    found = held(verdicts, labels, everyone=others)["corrected"]
+    everyone = (80 + 10 + 310) / 1200
+    assert found["judge_only"]["value"] == pytest.approx(everyone)
+    assert found["rogan_gladen"]["value"] == pytest.approx((everyone - 0.1) / 0.7)
+    assert found["rogan_gladen"]["low"] < found["rogan_gladen_posterior"]["value"]
+
+
+def test_more_labels_never_widen_the_curve():
+    verdicts, labels = table()
+    others = [verdict(f"o{n}", 0.9) for n in range(2000)]
+    found = held(verdicts, labels, everyone=others)["labels_needed"]
+    widths = [point["width"] for point in found["curve"]]
+    assert widths == sorted(widths, reverse=True)
+    assert [point["labels"] for point in found["curve"]] == [
+        25, 50, 100, 200, 300, 500, 1000, 2000, 2100,
+    ]  # fmt: skip
+    assert all(p["width"] <= p["labelled_only"] + 1e-12 for p in found["curve"])
+    assert found["for_width"]["0.2"] < found["for_width"]["0.1"]
+
+
+def test_scores_that_do_not_vary_give_no_correlation_to_plan_with():
+    verdicts = [verdict(f"c{n}", 0.9) for n in range(20)]
+    found = held(verdicts, [label(f"c{n}", n % 2) for n in range(20)])
+    assert found["labels_needed"]["correlation"] == 0.0
+    assert found["corrected"]["prediction_powered"]["value"] == 0.5
+
+
+def test_without_a_label_there_is_no_curve():
+    assert labels_needed([], 10)["curve"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prevalence", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize("n", [50, 100, 300])
+def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, prevalence):
+    generator = np.random.default_rng(round(1000 * prevalence) + n)
+    held_by = {"prediction_powered": 0, "rogan_gladen": 0, "labelled_only": 0}
+    given = dict.fromkeys(held_by, 0)
+    width = dict.fromkeys(held_by, 0.0)
+    for _ in range(1000):
+        truth = generator.random(3000) < prevalence
+        right = generator.random(3000) < np.where(truth, 0.9, 0.85)
+        call = np.where(right, truth, ~truth)
+        scores = np.where(call, 0.9, 0.1)
+        pairs = [pair(f"c{i}", truth[i], float(scores[i])) for i in range(n)]
+        others = {f"c{i}": float(scores[i]) for i in range(n, 3000)}
+        found = corrected(pairs, others, 0.5, seed=0)
+        for name in held_by:
+            each = found[name]
+            if each.value is not None:
+                given[name] += 1
+                held_by[name] += each.low <= prevalence <= each.high
+                width[name] += each.high - each.low
+    for name in ("prediction_powered", "labelled_only"):
+        assert given[name] == 1000
+        assert held_by[name] >= 930
+    assert held_by["rogan_gladen"] >= 0.93 * given["rogan_gladen"]
+    assert width["prediction_powered"] < width["labelled_only"]

@@ -1,0 +1,65 @@
+"""Verdicts from files: three fields are enough, and what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from labelled import METRIC, verdict
+
+from misslink.calibration import read_verdicts
+from misslink.errors import InputError
+
+
+def write(tmp_path, *rows):
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_three_fields_are_enough_also_in_csv(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("case_id,metric,value\na,faithfulness,0.25\nb,correctness,1\n")
+    found = read_verdicts(path, METRIC)
+    assert {name: one.score for name, one in found.items.items()} == {"a": 0.25}
+    assert found.cases == {"a", "b"}
+
+
+def test_the_probability_goes_before_the_value(tmp_path):
+    path = write(tmp_path, {**verdict("a", 0.9), "probability": 0.3})
+    assert read_verdicts(path, METRIC).items["a"].score == 0.3
+
+
+def test_the_length_is_the_answers_or_else_the_claims(tmp_path):
+    claims = [{"text": "abc"}, {"text": "de"}]
+    path = write(
+        tmp_path, verdict("a", 1, answer="four", claims=claims), verdict("b", 1, claims=claims),
+        verdict("c", 1),
+    )  # fmt: skip
+    found = read_verdicts(path, METRIC).items
+    assert [found[case].length for case in "abc"] == [4, 6, None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"metric": METRIC, "value": 1}], "line 1, field 'case_id': this field is required"),
+        ([{"case_id": "a", "value": 1}], "line 1, field 'metric'"),
+        ([verdict("a", 1), verdict("a", 0)], "line 2, field 'case_id'.*first on line 1"),
+        ([verdict("a", 1, metric="correctness")], "no verdict is of the metric 'faithfulness'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, rows, said):
+    with pytest.raises(InputError, match=said):
+        read_verdicts(write(tmp_path, *rows), METRIC)
+
+
+def test_pooled_verdicts_of_two_judges_are_of_no_one_judge(tmp_path):
+    path = write(tmp_path, verdict("a", 1, judge="x"), verdict("b", 1, judge="y"))
+    assert read_verdicts(path, METRIC).judge is None
+
+
+@pytest.mark.parametrize("broken", [{"claims": "x"}, {"prompt": 5}, {"tags": [1]}, {"label": {}}])
+def test_what_is_not_needed_may_be_of_any_shape(tmp_path, broken):
+    found = read_verdicts(write(tmp_path, verdict("a", 0.5, **broken)), METRIC)
+    assert found.items["a"].score == 0.5

@@ -1,0 +1,184 @@
+"""misslink calibrate: one document or a page of text, kept in the run, and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "calibration"))
+
+from labelled import METRIC, label, table
+
+import misslink as package
+from misslink.files import read_run
+from misslink.linking import Calibration
+
+HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
+HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]"
+
+
+def lines(name, rows):
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return name
+
+
+@pytest.fixture
+def files():
+    """Verdicts and labels of 100 cases in ./v.jsonl and ./l.jsonl."""
+    verdicts, labels = table(judge="openai:m")
+    return lines("v.jsonl", verdicts), lines("l.jsonl", labels)
+
+
+@pytest.fixture(scope="session")
+def harbour(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("calibrated") / "run"
+    package.evaluate(
+        f"{HARBOUR / 'app.py'}:chain", HARBOUR / "goldset.jsonl", k=2, ledger=None, out=folder
+    )
+    return folder
+
+
+def labelled(folder, name="labels.csv", comment=""):
+    """Labels of the run's verdicts, every fourth against the judge."""
+    said = [v for v in read_run(folder).verdicts if v.metric == METRIC and v.value is not None]
+    with Path(name).open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["case_id", "metric", "label", "annotator", "comment"])
+        for place, one in enumerate(said):
+            good = bool(one.label) ^ (place % 4 == 3)
+            out.writerow([one.case_id, METRIC, int(good), f"ada{HOSTILE}", comment])
+    return name, len(said)
+
+
+def test_one_json_document_and_nothing_else_on_stdout(misslink, files):
+    code, out, err = misslink("calibrate", "--verdicts", files[0], "--labels", files[1], "--json")
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (document["judge"], document["n"], document["threshold"]) == ("openai:m", 100, 0.5)
+    assert document["agreement"]["kappa"]["value"] == pytest.approx(0.4)
+
+
+def test_the_tables_fit_80_columns_and_the_verdict_comes_first(misslink, files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = misslink("calibrate", "--verdicts", files[0], "--labels", files[1])
+    assert code == 0
+    assert out.splitlines()[0] == "openai:m on faithfulness: caution"
+    drawn = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+    assert any("Cohen's kappa" in line and "0.40 [" in line for line in drawn)
+    assert max(map(len, drawn)) <= 80
+
+
+def test_what_is_required_and_not_met_exits_1_with_the_document_printed(misslink, files):
+    given = ("calibrate", "--verdicts", files[0], "--labels", files[1], "--json")
+    assert misslink(*given, "--require", "caution")[0] == 0
+    code, out, _ = misslink(*given, "--require", "trust")
+    assert (code, json.loads(out)["verdict"]) == (1, "caution")
+
+
+def test_other_limits_make_another_verdict(misslink, files):
+    Path("c.toml").write_text(
+        "[trust]\nkappa = 0.3\nbalanced_accuracy_low = 0.5\ncalibration_error_low = 1\n"
+    )
+    given = ("calibrate", "--verdicts", files[0], "--labels", files[1], "--criteria", "c.toml")
+    assert misslink(*given, "--require", "trust")[0] == 0
+
+
+def test_a_run_keeps_the_document_and_its_page_shows_it(misslink, harbour):
+    labels, n = labelled(harbour, comment=HOSTILE)
+    code, out, err = misslink("calibrate", harbour, "--labels", labels, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["n"] == n
+    assert json.loads((harbour / "calibration.json").read_text(encoding="utf-8")) == document
+    assert read_run(harbour).calibration == document
+    page = (harbour / "report.html").read_text(encoding="utf-8")
+    assert "Held against human labels of faithfulness" in page
+    assert HOSTILE not in page
+
+
+def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):
+    labels, _ = labelled(harbour)
+    by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
+    given = ("--verdicts", harbour / "verdicts.jsonl", "--labels", labels, "--json")
+    by_file = json.loads(misslink("calibrate", *given)[1])
+    same = ("threshold", "agreement", "confusion", "corrected", "prompts", "judge")
+    assert {name: by_file[name] for name in same} == {name: by_run[name] for name in same}
+
+
+def test_a_later_evaluation_is_corrected_by_it(misslink, harbour):
+    labels, _ = labelled(harbour)
+    document = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
+    read = Calibration.read(harbour / "calibration.json")
+    assert read.threshold == document["threshold"]
+    assert read.sensitivity.value == document["agreement"]["sensitivity"]["value"]
+    run = package.evaluate(
+        f"{HARBOUR / 'app.py'}:chain",
+        HARBOUR / "goldset.jsonl",
+        k=2,
+        ledger=None,
+        calibration=harbour / "calibration.json",
+    )
+    assert run.calibration == document
+    assert run.summary["link"]["corrected"]["sensitivity"]["n"] == read.sensitivity.n
+
+
+def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
+    labels, _ = labelled(harbour)
+    with Path(labels).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    other = [{**row, "annotator": f"bob{HOSTILE}", "label": 0} for row in rows]
+    name = lines("two.jsonl", rows + other)
+    code, out, err = misslink("calibrate", harbour, "--labels", name)
+    assert code == 0, err
+    assert "They disagree on" in out
+    assert "\x1b[31m" not in out
+    assert "[bold]" in out  # written out, not obeyed
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--labels", "l.jsonl"), "name a run folder, or else a file with --verdicts"),
+        (("run", "--verdicts", "v.jsonl", "--labels", "l.jsonl"), "and not both"),
+        (("--verdicts", "none.jsonl", "--labels", "l.jsonl"), "none.jsonl: there is no such file"),
+        (("--verdicts", "v.jsonl", "--labels", "none.csv"), "none.csv: there is no such file"),
+        (("nowhere", "--labels", "l.jsonl"), "nowhere: this is no run folder"),
+        (
+            ("--verdicts", "v.jsonl", "--labels", "l.jsonl", "--metric", "correctnes"),
+            "no verdict is of the metric 'correctnes'",
+        ),
+        (
+            ("--verdicts", "v.jsonl", "--labels", "other.jsonl"),
+            "other.jsonl: none of its cases is in v.jsonl: these labels belong to another run",
+        ),
+        (
+            ("--verdicts", "v.jsonl", "--labels", "one.jsonl"),
+            "one.jsonl, line 2, field 'case_id': there is no case 'zzz' in v.jsonl",
+        ),
+        (
+            ("--verdicts", "v.jsonl", "--labels", "l.jsonl", "--criteria", "none.toml"),
+            "none.toml: there is no such file",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_2(misslink, files, given, said):
+    lines("other.jsonl", [label("zzz", 1)])
+    lines("one.jsonl", [label("c1", 1), label("zzz", 1)])
+    code, out, err = misslink("calibrate", *given)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_labels_of_unknown_cases_can_be_left_out(misslink, files):
+    lines("one.jsonl", [label("c1", 1), label("zzz", 1)])
+    code, out, _ = misslink(
+        "calibrate", "--verdicts", files[0], "--labels", "one.jsonl", "--known-only", "--json"
+    )
+    document = json.loads(out)
+    assert (code, document["n"], document["unknown_labels"]) == (0, 1, 1)
+    assert "1 labels of unknown cases were left out." in document["notes"]
