@@ -28,12 +28,13 @@ def suite(pytester):
     pytester.makepyfile(example)
     (pytester.path / "ship-criteria.yaml").write_text(CRITERIA, encoding="utf-8")
     write(pytester.path / "reports" / "main", gated_run("1111111100"))
+    write(pytester.path / "reports" / "today", gated_run("1111111110"))
     write(pytester.path / "reports" / "worse", gated_run("1111000000"))
     return lambda *options: pytester.runpytest_subprocess(*BY_HAND, "-p", "no:xdist", *options)
 
 
 def test_the_documented_example_gates_on_the_run_of_the_option(suite):
-    suite("--misslink-run", "reports/main").assert_outcomes(passed=1)
+    suite("--misslink-run", "reports/today").assert_outcomes(passed=1)
     failed = suite("--misslink-run", "reports/worse")
     failed.assert_outcomes(failed=1)
     failed.stdout.fnmatch_lines(["*error recall_at_1: recall@1 is 40 %, below the floor of 50 %*"])
@@ -57,6 +58,48 @@ def test_without_a_run_the_message_says_how_to_give_one(suite):
     result = suite()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*there is no run: set misslink_run in pytest's configuration*"])
+
+
+def test_a_warning_is_told_and_does_not_fail(suite, pytester):
+    text = CRITERIA.replace("threshold", "severity: warning, threshold")
+    (pytester.path / "ship-criteria.yaml").write_text(text, encoding="utf-8")
+    result = suite("--misslink-run", "reports/worse")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(
+        ["*warning recall_at_1: recall@1 is 40 %, below the floor of 50 %*"]
+    )
+
+
+def test_a_mistake_is_one_sentence_and_no_traceback(suite, pytester):
+    text = CRITERIA.replace("recall_at_1", "recal_at_1")
+    (pytester.path / "ship-criteria.yaml").write_text(text, encoding="utf-8")
+    result = suite("--misslink-run", "reports/today")
+    result.assert_outcomes(failed=1)
+    said = result.stdout.str()
+    assert "line 1: gate 'recal_at_1': its name says no metric" in said
+    assert "Error" not in said
+    assert "During handling" not in said
+    missing = suite("--misslink-run", "nowhere")
+    assert "this is no run folder" in missing.stdout.str()
+    assert "Traceback" not in missing.stdout.str()
+
+
+def test_a_run_is_not_its_own_baseline(suite):
+    result = suite("--misslink-run", "reports/main")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the baseline is the run itself*"])
+
+
+def test_what_is_under_test_moves_no_cursor(suite, pytester):
+    hostile = [f"c\x1b[2J\r\x9b{at}" for at in range(10)]
+    write(pytester.path / "reports" / "hostile", gated_run("0" * 10, ids=hostile))
+    pytester.makepyfile(
+        test_it='def test_it(assert_gate):\n    assert_gate("ship-criteria.yaml")\n'
+    )
+    result = suite("--misslink-run", "reports/hostile", "test_it.py")
+    result.assert_outcomes(failed=1)
+    assert "look at c[2J" in result.stdout.str()
+    assert not {"\x1b", "\x9b"} & set(result.stdout.str())
 
 
 def test_a_suite_that_does_not_use_it_imports_nothing_heavy(pytester):

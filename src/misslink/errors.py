@@ -112,7 +112,19 @@ def known_names(name: str, known: Iterable[str], noun: str = "") -> str:
 
     >>> known_names("opanai", ["embedded", "openai"])
     "did you mean 'openai'? Known: embedded, openai"
+    >>> known_names("md", ["html", "markdown"])
+    "did you mean 'markdown'? Known: html, markdown"
     """
     names = list(known)
-    hint = did_you_mean(name, names)
+    hint = did_you_mean(name, names) or _written_out(name, names)
     return f"{f'{hint} Known' if hint else 'known'}{noun}: {', '.join(names)}"
+
+
+def _written_out(name: str, known: Iterable[str]) -> str:
+    """Return the question whether `name` stands for a known name: its first letter and more."""
+    short = name.casefold()
+    for whole in known:
+        rest = iter(whole.casefold())
+        if len(short) > 1 and short[0] == whole[:1].casefold() and all(x in rest for x in short):
+            return f"did you mean {whole!r}?"
+    return ""

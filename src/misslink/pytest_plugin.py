@@ -119,7 +119,7 @@ def _fail(problem: Exception) -> NoReturn:
     """End a test on a mistake of whoever set it up: its one sentence, no traceback."""
     from misslink.files.markdown import in_line
 
-    pytest.fail(in_line(str(problem)), pytrace=False)
+    raise pytest.fail.Exception(in_line(str(problem)), pytrace=False) from None
 
 
 def _baseline(given: Any) -> Baseline | None:

@@ -21,6 +21,7 @@ __all__ = [
     "slices",
 ]
 
+_FIELDS = ("category", "tier")  # of a case; they come before its tags
 _BAD_PARTS = ("over_refused", "should_have_abstained")  # of abstention, which is good when high
 # Parts of verdicts that are numbers of their own, and what these are called.
 _PARTS: dict[str, dict[str, str]] = {
@@ -79,23 +80,25 @@ def levels(
 def slices(
     cases: Sequence[Case], scores: Scores, verdicts: Sequence[Verdict], *, k: int, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Return recall@k, faithful and correctness by category and by each tag.
+    """Return recall@k, faithful and correctness by category, by tier and by each tag.
+
+    A tag that is called as one of the two, where cases have that one, is passed over.
 
     Returns
     -------
     dict
-        'category' or the tag's name, to the group's name, to ``{"n", "metrics"}``.
+        'category', 'tier' or the tag's name, to the group's name, to ``{"n", "metrics"}``.
     """
+    taken = {axis for axis in _FIELDS if any(getattr(case, axis) is not None for case in cases)}
     groups: dict[str, dict[str, set[str]]] = {}
     for case in cases:
-        axes = dict(case.tags)
-        if case.category is not None:
-            axes["category"] = case.category
+        axes = {name: tag for name, tag in case.tags.items() if name not in taken}
+        axes |= {axis: group for axis in taken if (group := getattr(case, axis)) is not None}
         for axis, group in axes.items():
             groups.setdefault(axis, {}).setdefault(group, set()).add(case.id)
     recall = scores.get(f"recall@{k}", {})
     found: dict[str, dict[str, Any]] = {}
-    for axis in sorted(groups, key=lambda name: (name != "category", name)):
+    for axis in sorted(groups, key=lambda name: (name not in _FIELDS, name)):
         for group, ids in sorted(groups[axis].items()):
             mine = [verdict for verdict in verdicts if verdict.case_id in ids]
             faithfulness = [v for v in mine if v.metric == "faithfulness"]

@@ -37,13 +37,13 @@ def test_it_prints_the_contract_and_fails_with_1(misslink, folders):
     }  # fmt: skip
     assert expected.items() <= gate.items()
     assert gate["regression"] == pytest.approx(0.4)
-    code, out, _ = misslink("gate", "main", *wanted, "--baseline", "main/summary.json", "--json")
+    code, out, _ = misslink("gate", "main", *wanted, "--baseline", "today/summary.json", "--json")
     assert (code, json.loads(out)["passed"]) == (0, True)
 
 
 def test_the_table_fits_80_columns(misslink, folders, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    hostile = '{name: "a\\e[31m", metric: mrr, at_most: 1}'
+    hostile = '{name: "a\\e[31m", metric: mrr, at_most: 0.9}'
     wanted = criteria("{name: recall_at_1, threshold: 0.5}, " + hostile)
     code, out, _ = misslink("gate", "today", *wanted)
     assert code == 1
@@ -77,6 +77,22 @@ def test_files_are_written_and_the_schema_is_printed(misslink, folders):
             ("gate", "today", "--criteria", "ship.yaml", "--markdown", "today/summary.json"),
             "would be lost",
         ),
+        (
+            ("gate", "today", "--criteria", "ship.yaml", "--junit", "main/links.jsonl"),
+            "main/links.jsonl: this file is part of a run and would be lost",
+        ),
+        (
+            ("gate", "today", "--criteria", "ship.yaml", "--markdown", "a", "--junit", "./a"),
+            "would be lost",
+        ),
+        (
+            ("gate", "today", "--criteria", "ship.yaml", "--baseline", "today"),
+            "the baseline is the run itself",
+        ),
+        (
+            ("gate", "today", "--criteria", "ship.yaml", "--baseline", "today/summary.json"),
+            "the baseline is the run itself",
+        ),
         (("gate", "today", "--criteria", "ship.yaml", "--markdown", "-", "--json"), "both print"),
     ],
 )
@@ -92,6 +108,44 @@ def test_a_run_of_a_newer_misslink_is_refused(misslink, folders):
     path = Path("today/manifest.json")
     newer = {**json.loads(path.read_text(encoding="utf-8")), "format": 2, "misslink": "9.1"}
     path.write_text(json.dumps(newer), encoding="utf-8")
-    code, _, err = misslink("gate", "today", *criteria("{name: mrr, threshold: 0}"))
+    code, _, err = misslink("gate", "today", *criteria("{name: mrr, threshold: 0.1}"))
     assert code == 2
     assert "today: this run was written by a newer misslink (9.1); upgrade misslink" in err
+
+
+def test_a_copy_of_a_summary_that_is_the_baseline_is_not_overwritten(misslink, folders):
+    Path("kept.json").write_bytes(Path("main/summary.json").read_bytes())
+    wanted = criteria("{name: recall_at_1, threshold: 0.1}")
+    code, _, err = misslink(
+        "gate", "today", *wanted, "--baseline", "kept.json", "--junit", "kept.json"
+    )
+    assert code == 2
+    assert "would be lost" in err
+    assert json.loads(Path("kept.json").read_text(encoding="utf-8"))["cases"] == 10
+
+
+def test_a_comment_is_written_whole_or_not_at_all(misslink, folders, monkeypatch):
+    Path("c.md").write_text("the one before", encoding="utf-8")
+
+    def full(path, content):
+        path.open("wb").close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    wanted = criteria("{name: recall_at_1, threshold: 0.1}")
+    code, _, err = misslink("gate", "today", *wanted, "--markdown", "c.md")
+    assert (code, err) == (
+        2,
+        "misslink: c.md: it cannot be written (No space left on device); give another path\n",
+    )
+    assert Path("c.md").read_text(encoding="utf-8") == "the one before"
+    assert not list(Path().glob(".c.md*"))
+
+
+def test_notes_fit_80_columns_too(misslink, folders, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    wanted = criteria("{name: recall_at_1, regression_max: 0.1}")
+    code, out, _ = misslink("gate", "today", *wanted, "--baseline", "main/summary.json")
+    assert code == 1
+    assert "numbers and no cases" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80

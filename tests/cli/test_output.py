@@ -5,6 +5,14 @@ from __future__ import annotations
 import pytest
 
 from misslink.cli.output import progress_bars, shown
+from misslink.report.wording import shown as on_page
+from misslink.types import Estimate
+
+
+def _estimate(value, low, high):
+    reason = "no interval" if None in (low, high) else None
+    ends = {"value": value, "low": low, "high": high}
+    return {**ends, "n": 5, "method": "made", "reason": reason}
 
 
 def test_a_bar_follows_a_total_that_changes(capsys):
@@ -19,11 +27,28 @@ def test_a_bar_follows_a_total_that_changes(capsys):
 @pytest.mark.parametrize(
     ("value", "low", "high", "written"),
     [
-        (-0.001, -0.2, -0.001, "0 % [-20, 0]"),
+        (-0.001, -0.2, -0.001, "0 % [\u221220, 0]"),
         (0.616, 0.5, 0.72, "62 % [50, 72]"),
         (0.0, None, None, "0 %, n = 5"),
         (0.3, None, 0.9, "30 % [unbounded, 90]"),
     ],
 )
 def test_a_share_has_no_minus_zero_and_no_interval_of_question_marks(value, low, high, written):
-    assert shown({"value": value, "low": low, "high": high, "n": 5}) == written
+    assert shown(_estimate(value, low, high)) == written
+
+
+@pytest.mark.parametrize("name", ["mrr", "ndcg@5", "map", "recall@5", "faithful", "risk_ratio"])
+@pytest.mark.parametrize("value", [0.0, 0.004, 0.425, 0.999])
+def test_a_metric_is_written_as_on_the_page(name, value):
+    found = _estimate(value, value / 2, value * 1.5)
+    assert shown(found, name) == on_page(name, Estimate.model_validate(found)).brief
+
+
+def test_the_retrieval_of_a_rank_metric_is_a_decimal():
+    assert shown(_estimate(0.425, 0.3, 0.5), "ndcg@5") == "0.42 [0.30, 0.50]"
+
+
+def test_what_was_not_measured_says_why():
+    assert shown(Estimate.missing("nobody asked").model_dump(), "mrr") == (
+        "not measured: nobody asked"
+    )

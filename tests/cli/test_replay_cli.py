@@ -118,12 +118,16 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
         ((0.4, 0.2, 0.6), (0.5, 0.3, 0.7), "there would be 40 % [20, 60] fewer bad answers"),
         ((0.1, -0.2, 0.3), (0.5, 0.3, 0.7), "the interval includes 0: these cases do not"),
         ((-0.2, -0.5, -0.1), (0.5, 0.3, 0.7), "there would be 20 % [10, 50] more bad answers"),
-        ((0.4, 0.2, 0.6), (-0.1, -0.4, -0.05), "they are no more frequent after a miss (-10 %"),
+        (
+            (0.4, 0.2, 0.6),
+            (-0.1, -0.4, -0.05),
+            "they are no more frequent after a miss (\u221210 %",
+        ),
     ],
 )
 def test_the_sentence_says_which_way_and_how_sure(causal, observed, said):
     def estimate(ends):
-        return {**dict(zip(("value", "low", "high"), ends, strict=True)), "n": 12}
+        return {**dict(zip(("value", "low", "high"), ends, strict=True)), "n": 12, "method": "made"}
 
     sentence = replay._sentence(
         {

@@ -47,7 +47,7 @@ def evaluate(misslink, *options):
         ("html", "report.html", "<!doctype html>"),
         ("markdown", "report.md", "# traces.jsonl"),
         ("json", "report.json", "{"),
-        ("csv", "report.csv", "number,id,question"),
+        ("csv", "report.csv", '"number","id","question"'),
     ],
 )
 def test_every_form_has_its_file_beside_the_run(misslink, run, form, name, begins):
@@ -165,9 +165,22 @@ def test_a_run_folder_that_takes_no_page_names_the_option_that_helps(misslink, r
     assert err.rstrip().endswith("with --out")
 
 
+@pytest.mark.parametrize("part", ["cases", "traces", "verdicts", "links"])
+def test_a_run_that_lost_a_line_is_refused(misslink, run, part):
+    path = run / f"{part}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]), encoding="utf-8")
+    for command in ("report", "diagnose"):
+        code, out, err = misslink(command, run)
+        assert (code, out) == (2, "")
+        assert f"run: this run folder is not whole ({part}.jsonl has " in err or part == "cases"
+        assert "this run folder is not whole" in err
+        assert len(err.splitlines()) == 1
+
+
 def test_what_is_wrong_with_the_run_is_not_blamed_on_the_path(misslink, run):
-    rows = Path("run/cases.jsonl").read_text(encoding="utf-8")
-    Path("run/cases.jsonl").write_text(rows + rows, encoding="utf-8")
+    first, _ = Path("run/cases.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("run/cases.jsonl").write_text(first + first, encoding="utf-8")
     code, _, err = misslink("report", run, "--format", "csv")
     assert code == 2
     assert "two cases have the id 'ferry'" in err

@@ -17,6 +17,9 @@ PROMPT = PromptRef(name="examination", version=1, sha256="ab" * 32)
 def gated_run(found, faithful=None, *, questions=None, ids=None, manifest=None, verdicts=None):
     """A run of as many cases as `found` has marks: '1' where its passage is first, else '0'.
 
+    'x' in both is a case in which the app failed; 'u' in `faithful` one whose verdict is failed and
+    whose cause is therefore undecided.
+
     `faithful` has '1', '0', 'f' (failed) or '-' (not put to the judge) for each case. Even cases
     are of category even and tier A, odd ones of category odd, each with the tag half.
     """
@@ -37,7 +40,9 @@ def gated_run(found, faithful=None, *, questions=None, ids=None, manifest=None, 
     gold = [Passage(id=f"gold{at}", text="Gold.", rank=1) for at in range(size)]
     noise = Passage(id="noise", text="Noise.", rank=1)
     traces = tuple(
-        Trace(case_id=ids[at], retrieved=[gold[at] if found[at] == "1" else noise], answer="a")
+        Trace(case_id=ids[at], error="RuntimeError: timeout")
+        if found[at] == "x"
+        else Trace(case_id=ids[at], retrieved=[gold[at] if found[at] == "1" else noise], answer="a")
         for at in range(size)
     )
     if verdicts is None:
@@ -45,17 +50,19 @@ def gated_run(found, faithful=None, *, questions=None, ids=None, manifest=None, 
     links = tuple(
         Link(
             case_id=ids[at],
-            retrieval="hit" if found[at] == "1" else "miss",
-            answer="unfaithful" if faithful[at] == "0" else "faithful",
+            retrieval={"1": "hit", "0": "miss", "x": "unknown"}[found[at]],
+            answer={"0": "unfaithful", "x": "unknown", "u": "unknown"}.get(
+                faithful[at], "faithful"
+            ),
             cause=_cause(found[at], faithful[at]),
             missed=()
-            if found[at] == "1"
+            if found[at] != "0"
             else [Missed(passage_id=f"gold{at}", true_rank=10 + at, depth=100)],
             reason="r",
         )
         for at in range(size)
     )
-    scores = {"recall@1": {ids[at]: float(found[at]) for at in range(size)}}
+    scores = {"recall@1": {ids[at]: float(found[at]) for at in range(size) if found[at] != "x"}}
     held = {
         "judge": "embedded",
         "k": 1,
@@ -110,12 +117,17 @@ def _verdict(case_id, mark):
     said = {"case_id": case_id, "metric": "faithfulness", "judge": "embedded", "prompt": PROMPT}
     if mark in "01":
         return Verdict(**said, status="scored", value=float(mark), label=mark == "1")
-    if mark == "f":
+    if mark == "x":
+        del said["prompt"]
+        return Verdict(**said, status="skipped", reason="the app failed: RuntimeError: timeout")
+    if mark in "fu":
         return Verdict(**said, status="failed", reason="unreadable", raw="?")
     return Verdict(**said, status="skipped", reason="--max-calls 3 is used up")
 
 
 def _cause(found, faithful):
+    if faithful in "xu":
+        return "undecided"
     if faithful != "0":
         return "fine"
     return "fabricated" if found == "1" else "retrieval_miss"

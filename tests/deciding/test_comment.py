@@ -13,7 +13,7 @@ HOSTILE = "</details><script>alert(1)</script> @octocat [x](https://a.example) `
 
 def test_the_first_line_is_a_marker_that_no_name_ends(tmp_path):
     assert marker("a --> <b>") == "<!-- misslink gate: a b -->"
-    text = comment(decided(tmp_path, ["name: mrr, threshold: 0"], gated_run(TEN)))
+    text = comment(decided(tmp_path, ["name: mrr, threshold: 0.1"], gated_run(TEN)))
     assert text.splitlines()[0] == "<!-- misslink gate: criteria -->"
 
 
@@ -23,17 +23,27 @@ def test_a_loss_is_told_in_plain_words_with_the_questions_and_the_rank(tmp_path)
     text = comment(decided(tmp_path, [*gates, "name: mrr, threshold: 0.1"], run, before))
     assert "1 of 2 gates failed over 40 questions." in text
     assert "dropped from 100 % to 85 %" in text
-    assert "That is more than chance gives. 6 questions lost their passage:" in text
+    assert "Over the 40 questions in both the change is \u221215 points" in text
+    assert "its 95 % interval leaves out 0. 6 questions lost their passage:" in text
     assert "- Question 0? (`c0`): `gold0` is now at rank 10\n" in text
     assert "- and 1 question more\n" in text
     assert "| `category: even` | 20 | 100 % | 85 % |" in text
     assert "<details>\n<summary>1 gate passed</summary>" in text
 
 
+def test_questions_without_a_value_are_told_apart_from_those_that_got_worse(tmp_path):
+    run, before = gated_run("xx00111111"), gated_run("1" * 10)
+    gates = ["name: recall_at_1, regression_max: 0.03", "name: mrr, threshold: 0.1"]
+    text = comment(decided(tmp_path, gates, run, before))
+    assert "2 questions lost their passage, the others have no value now:" in text
+    assert "(`c0`): was `fine`, is `undecided`" in text
+    assert "(The app failed on 2 questions; mrr leaves them out.) |" in text, "though it passed"
+
+
 def test_what_may_be_chance_is_said_to_be(tmp_path):
     run, before = gated_run("1111110000"), gated_run(TEN)
     text = comment(decided(tmp_path, ["name: recall_at_1, regression_max: 0.1"], run, before))
-    assert "With 10 questions a change of this size is within what chance gives." in text
+    assert "holds 0, so that it may be chance, but this gate goes by the change alone." in text
 
 
 def test_all_passed_is_one_sentence_and_a_fold(tmp_path):

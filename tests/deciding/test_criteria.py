@@ -76,6 +76,46 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         (ONE + "threshold: 85%}", r"should be a number such as 0.85 \(it is '85%'\)"),
         (ONE + "threshold: -0.1}", r"gate 'a': -0.1 is not between 0 and 1"),
         (ONE + "regression_max: -1}", r"gate 'a': this should be at least 0"),
+        (ONE + "regression_max: 1}", r"a change of 1 is never exceeded; write 0.03 for 3 points"),
+        (
+            ONE + "threshold: 0, at_most: 1}",
+            r"line 2: gate 'a': it demands nothing, as every recall",
+        ),
+        (ONE + "threshold: 0}", r"it demands nothing"),
+        (
+            "gates:\n  - {metric: retrieval.recall@2, regression_max: 3}",
+            r"3 is not between 0 and 1; write 0.03 for 3 %",
+        ),
+        (
+            "gates:\n  - {metric: slices.tag.a.metrics.recall@2, at_most: 3}",
+            r"3 is not between 0 and 1",
+        ),
+        (
+            "gates:\n  - {metric: link.attributable_fraction, regression_max: 1}",
+            r"a change of 1 is never exceeded",
+        ),
+        ("gates:\n  - {metric: link.attributable_fraction, at_most: 5}", r"5 is not at most 1;"),
+        (
+            "gates:\n  - {metric: link.risk_difference, regression_max: 2}",
+            r"2 is not between -1 and 1; write 0.02 for 2 %",
+        ),
+        ("gates:\n  - {metric: coverage.faithfulness.failed, at_most: -1}", r"-1 is not between 0"),
+        (
+            "gates:\n  - name: a\n    threshold: 0.5\n    regression_max:\n",
+            r"line 4, field 'regression_max': gate 1: 'regression_max' is empty; give a value",
+        ),
+        (
+            "gates:\n  - name: a\n    threshold: 0.5\n    tag:\n      lang:\n",
+            r"line 5, field 'lang': gate 1: 'lang' is empty",
+        ),
+        ("gates:\n  a: {threshold: 0.5, category: null}", r"gate 'a': 'category' is empty"),
+        ("gates:\n  - new_failures:\n", r"line 2, field 'new_failures': .* is empty"),
+        ("gates:\n  - new_failures: {cause:}", r"'cause' is empty"),
+        (
+            "gates:\n  - new_failures: {cause: fabricated, retrieval: miss}",
+            r"by cause or by retrieval; make a gate of each",
+        ),
+        ("gates:\n  - new_failures: {retrieval: hit}", r"'miss' or 'partial' \(it is 'hit'\)"),
         (ONE + f"threshold: {'9' * 6000}" + "}", r"line 2: this number cannot be read"),
         (ONE + "severity: eror}", r"'error' or 'warning' \(it is 'eror'\); .*'error'"),
         (ONE + "tier: A}", r"line 2: gate 'a': it demands nothing"),
@@ -105,8 +145,11 @@ def test_a_mistake_is_one_sentence_with_its_place(tmp_path, text, said):
 
 
 def test_a_metric_that_is_no_share_may_have_any_limit(tmp_path):
-    text = "gates: [{name: latency, at_most: 12}, {metric: usage.cost, at_most: 3.5}]"
-    assert [gate.at_most for gate in read(tmp_path, text).gates] == [12, 3.5]
+    text = (
+        "gates: [{name: latency, at_most: 12}, {metric: usage.cost, at_most: 3.5}, "
+        "{metric: coverage.faithfulness.failed, at_most: 3}, {metric: cases, at_most: 500}]"
+    )
+    assert [gate.at_most for gate in read(tmp_path, text).gates] == [12, 3.5, 3, 500]
 
 
 def test_the_schema_in_the_package_is_that_of_the_models():
@@ -122,6 +165,8 @@ def test_the_schema_in_the_package_is_that_of_the_models():
         ({"gates": [{"new_failures": {"cause": "fabricated"}}]}, True),
         ({"gates": [{"name": "a", "treshold": 0.5}]}, False),
         ({"gates": [{"name": "a", "severity": "fatal"}]}, False),
+        ({"gates": [{"name": "a", "threshold": None}]}, False),
+        ({"gates": [{"new_failures": {"retrieval": "miss"}}]}, True),
         ({}, False),
     ],
 )

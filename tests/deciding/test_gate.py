@@ -37,7 +37,7 @@ def one(tmp_path, gate, run, baseline=None):
         ("metric: recall@1, threshold: 0.1, category: none", False),
         ("metric: link.causes.retrieval_miss, at_most: 0.2", True),
         ("metric: link.causes.retrieval_miss, at_most: 0.19", False),
-        ("metric: helpfulness, threshold: 0", False),  # never judged
+        ("metric: helpfulness, threshold: 0.1", False),  # never judged
         ("metric: trust.kappa, threshold: 0", False),  # never calibrated
     ],
 )
@@ -48,7 +48,7 @@ def test_a_floor_and_a_ceiling(tmp_path, gate, passed):
 
 
 def test_what_could_not_be_computed_says_why(tmp_path):
-    found = one(tmp_path, "metric: helpfulness, threshold: 0", gated_run(TEN))
+    found = one(tmp_path, "metric: helpfulness, threshold: 0.1", gated_run(TEN))
     assert found.reason.startswith("helpfulness could not be computed: this run was not judged")
     assert found.document()["value"] is None
 
@@ -67,7 +67,13 @@ def test_the_change_alone_decides_unless_it_is_to_be_paired(tmp_path):
     gate = "name: recall_at_1, regression_max: 0.1, regression_test: paired"
     paired = one(tmp_path, gate, run, baseline)
     assert paired.passed, "two of ten questions may be chance"
-    assert "within what chance gives" in paired.reason
+    found = paired.change.difference
+    low, high = round(100 * found.low), round(100 * found.high)
+    assert paired.reason == (
+        "recall@1 is 60 % over 10 questions; paired over 10 questions it was 80 % and is 60 %, a "
+        f"change of \u221220 points [\u2212{-low}, {high}] within what chance gives (its interval "
+        "holds 0)"
+    )
     assert paired.change.worse == ("c6", "c7")
 
 
@@ -134,7 +140,7 @@ def test_a_summary_as_baseline_gives_values_only_and_says_so(tmp_path):
     assert [gate.passed for gate in found.outcomes] == [False, True, True]
     assert [gate.baseline.value for gate in found.outcomes] == [0.8, 0.2, 1.0]
     assert "numbers and no cases" in found.notes[0]
-    for gates in ("new_failures: {}", "metric: recall@1, regression_max: 1, tier: A"):
+    for gates in ("new_failures: {}", "metric: recall@1, regression_max: 0.9, tier: A"):
         path.write_text(f"gates: [{{{gates}}}]", encoding="utf-8")
         with pytest.raises(InputError, match=r"summary\.json"):
             decide(run, read_criteria(path), numbers_of(before))
@@ -153,7 +159,10 @@ def test_new_failures_are_those_that_the_baseline_had_not(tmp_path):
 def test_a_case_that_asks_something_else_now_is_new_and_is_not_paired(tmp_path):
     run = gated_run("0111111100", questions={0: "Another?"})
     decision = decided(
-        tmp_path, ["name: recall_at_1, regression_max: 1", "new_failures: {}"], run, gated_run(TEN)
+        tmp_path,
+        ["name: recall_at_1, regression_max: 0.9", "new_failures: {}"],
+        run,
+        gated_run(TEN),
     )
     assert decision.outcomes[0].change.difference.n == 9
     assert decision.outcomes[1].cases == ("c0",)
@@ -163,7 +172,7 @@ def test_a_case_that_asks_something_else_now_is_new_and_is_not_paired(tmp_path):
 def test_a_baseline_without_a_common_case_is_an_error(tmp_path):
     other = gated_run(TEN, ids=[f"x{at}" for at in range(10)])
     with pytest.raises(InputError, match="share no case"):
-        decided(tmp_path, ["name: recall_at_1, regression_max: 1"], gated_run(TEN), other)
+        decided(tmp_path, ["name: recall_at_1, regression_max: 0.9"], gated_run(TEN), other)
 
 
 def test_another_judge_is_noted_on_what_it_judged_alone(tmp_path):

@@ -178,6 +178,15 @@ def test_trust_is_what_the_run_was_calibrated_with():
     assert "--calibration" in value_of(small_run([1]), "trust.kappa").estimate.reason
 
 
+def test_trust_is_also_what_calibrate_wrote_beside_the_run():
+    kappa = {"value": 0.6, "low": 0.4, "high": 0.8, "n": 60, "method": "bootstrap", "reason": None}
+    document = {"agreement": {"kappa": kappa, "f1": kappa}, "weighted": {"f1": {**kappa, "n": 9}}}
+    run = small_run([1]).model_copy(update={"calibration": document})
+    assert value_of(run, "trust.kappa").estimate.model_dump() == kappa
+    assert value_of(run, "trust.f1").estimate.n == 9, "weighed where the draw was uneven"
+    assert value_of(run, "trust.auroc").estimate.reason == "the run's calibration holds no auroc"
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from misslink.deciding.comment import marker
+from misslink.deciding.criteria import read_criteria
+
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "examples" / "ci"
 
@@ -30,6 +33,7 @@ def steps(workflow):
 def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
     pytest.importorskip("langchain_core")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "gate").mkdir()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = [
         line.strip()
@@ -42,14 +46,15 @@ def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
         done = subprocess.run(
             ["bash", "-ec", command],
             cwd=tmp_path,
-            env={**os.environ, "PATH": path},
+            env={**os.environ, "PATH": path, "RUNNER_TEMP": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    assert (tmp_path / "comment.md").read_text(encoding="utf-8").startswith("<!-- misslink gate:")
-    assert (tmp_path / "gate.xml").stat().st_size > 100
+    written = (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8")
+    assert written.startswith(marker(read_criteria(CI / "ship-criteria.yaml").name))
+    assert (tmp_path / "gate" / "gate.xml").stat().st_size > 100
 
 
 def test_nobody_has_more_rights_than_needed(workflow):
@@ -71,3 +76,65 @@ def test_nobody_has_more_rights_than_needed(workflow):
 def test_the_shell_of_every_step_is_well_formed(workflow):
     for step in steps(workflow):
         subprocess.run(["bash", "-n", "-c", step.get("run", "")], check=True)
+
+
+GH = """#!/bin/sh
+case "$*" in *--paginate*) echo "$KNOWN" ;; *) echo "$*" >> "$RUNNER_TEMP/calls" ;; esac
+"""
+
+
+@pytest.fixture
+def posted(workflow, tmp_path):
+    """Run the step that posts, with a stand-in for gh; returns its calls and the comment."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH, encoding="utf-8")
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "comment.md").write_text("committed in the branch", encoding="utf-8")
+    step = workflow["jobs"]["comment"]["steps"][-1]
+
+    def run(known=""):
+        given = {"LOG": "https://log.example/1", "COMMENTS": "all", "ONE": "one", "KNOWN": known}
+        environment = {
+            **os.environ,
+            **given,
+            "MARKER": step["env"]["MARKER"],
+            "RUNNER_TEMP": str(tmp_path),
+            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        }
+        command = ["bash", "-e", "-c", step["run"]]
+        subprocess.run(command, cwd=tmp_path / "checkout", env=environment, check=True)
+        calls = (tmp_path / "calls").read_text(encoding="utf-8")
+        return calls, (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8")
+
+    return run
+
+
+def test_where_nothing_was_decided_the_comment_says_so_and_links_the_log(posted):
+    calls, text = posted(known="7")
+    assert "--method PATCH one/7" in calls, "an older verdict must not stand"
+    assert text.startswith(f"{marker(read_criteria(CI / 'ship-criteria.yaml').name)}\n")
+    assert "Could not be decided" in text
+    assert "https://log.example/1" in text
+
+
+def test_the_decision_is_posted_from_outside_the_checkout(posted, tmp_path):
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "comment.md").write_text("<!-- misslink gate: x -->\nfine", "utf-8")
+    calls, text = posted()
+    assert calls.startswith("api --method POST all --field body=@")
+    assert str(tmp_path / "gate" / "comment.md") in calls
+    assert text.endswith("fine")
+
+
+def test_the_comment_names_both_commits(workflow, tmp_path):
+    (step,) = [s for s in workflow["jobs"]["gate"]["steps"] if "BASELINE" in s.get("env", {})]
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "comment.md").write_text("decided\n", encoding="utf-8")
+    commits = {"RUN": "aaa1", "BASELINE": "misslink-baseline-bbb2"}
+    places = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(tmp_path / "page")}
+    environment = {**os.environ, **commits, **places}
+    subprocess.run(["bash", "-e", "-c", step["run"]], env=environment, check=True)
+    told = "decided\n\nThe run is of aaa1, the baseline of bbb2.\n"
+    assert (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8") == told
+    assert (tmp_path / "page").read_text(encoding="utf-8") == told

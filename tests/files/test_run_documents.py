@@ -66,3 +66,13 @@ def test_what_fails_while_it_is_written_changes_nothing(folder):
 def test_another_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match="no run folder"):
         add_to_run(tmp_path, a_run(), "replay", {}, {"report.html": page})
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("calibration", "calibrate"), ("replay", "replay"), ("whatif", "whatif"), ("map", "evaluate")],
+)
+def test_a_broken_document_names_the_command_that_writes_it_again(folder, name, command):
+    (folder / f"{name}.json").write_text('{"metric": ', encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{name}\.json: .*run  misslink {command}  again"):
+        read_run(folder)

@@ -198,4 +198,4 @@ def test_what_is_nested_too_deeply_is_told_not_a_traceback(tmp_path, file):
     (tmp_path / "run" / file).write_text('{"a":' * 200_000 + "1" + "}" * 200_000, encoding="utf-8")
     with pytest.raises(InputError, match="nested too deeply") as refused:
         read_run(tmp_path / "run")
-    assert refused.value.path == tmp_path / "run" / file
+    assert refused.value.path == str(tmp_path / "run" / file)

@@ -412,8 +412,23 @@ def calibration():
             "prediction_powered": estimate(0.65, 0.59, 0.71, 220, "ppi"),
         },
         "bias": {
-            "length": {"coefficient": estimate(-0.3, -0.5, -0.1, 220, "logistic")},
-            "position": {"coefficient": estimate(0.1, -0.2, 0.4, 220, "logistic")},
+            "length": {
+                "coefficient": estimate(-0.3, -0.5, -0.1, 220, "logistic"),
+                "pull": estimate(0.6, 0.3, 0.9, 220, "logistic"),
+                "finding": "it is too kind to longer answers",
+                "unit": "319.3 (one SD)",
+            },
+            "position": {
+                "coefficient": estimate(0.1, -0.2, 0.4, 220, "logistic"),
+                "pull": missing("no case"),
+                "finding": None,
+            },
+            f"category: {MARKUP}": {
+                "coefficient": estimate(0.9, 0.4, 1.4, 220, "logistic"),
+                "pull": estimate(0.0, -0.4, 0.4, 220, "logistic"),
+                "finding": f"the judge errs more on answers with the category {MARKUP}",
+                "unit": HOSTILE[0],
+            },
             HOSTILE[0]: {"coefficient": missing(LONG_WORD)},
         },
         "confusion": {"true_good": 127, "false_good": 22, "true_bad": 58, "false_bad": 13},
@@ -426,6 +441,16 @@ def calibration():
             {"low": 0.75, "high": 1.0, "n": 140, "predicted": 0.9,
              "good": estimate(0.83, 0.76, 0.88, 140)},
         ],
+        "uncertain_band": [0.3, 0.55],
+        "labels_needed": {
+            "verdicts": 900,
+            "curve": [
+                {"labels": 100, "width": 0.17, "labelled_only": 0.19},
+                {"labels": 220, "width": 0.12, "labelled_only": 0.13},
+            ],
+            "for_width": {"0.2": 71, "0.1": 318, "0.05": None, HOSTILE[0]: 3},
+        },
+        "notes": [f"ada and {MARKUP} gave the same label to all items.", " ".join(HOSTILE)],
         "verdict": "caution",
         "reasons": ["Of the bad answers it calls 28 % good.", " ".join(HOSTILE)],
     }  # fmt: skip

@@ -60,11 +60,22 @@ def test_the_finding_says_where_nothing_is_beyond_chance():
 
 def test_no_metric_is_picked_by_how_it_came_out_for_what_could_have_been_seen():
     """The least and the most that any could have shown, at the level that Holm leaves."""
-    a = small_run([0, 1, 0, 1, 1, 1], faithful=[1, 1, 1, 1, 1, 0])
-    b = small_run([1, 1, 0, 0, 1, 1], faithful=[1, 1, 1, 1, 1, 1])
+    a = small_run([0, 1, 0, 1, 1, 1] * 5, faithful=[1] * 29 + [0])
+    b = small_run([1, 1, 0, 0, 1, 1] * 5, faithful=[1] * 30)
     finding = page_of(a, b).comparisons[0].finding
     said = "To be seen in 4 of 5 repetitions at the level that Holm leaves, faithful"
     assert re.search(rf"{said}\w* would have to change by about \d+ points and recall@1", finding)
+
+
+def test_what_no_difference_could_show_is_not_given_in_points():
+    """Two cases at a third of 5 %: even all of the range would be lost in the noise."""
+    a, b = small_run([0, 1], faithful=[1, 1]), small_run([1, 1], faithful=[1, 1])
+    one = page_of(a, b).comparisons[0]
+    assert one.finding.endswith(
+        "So few cases show no difference of any size in 4 of 5 repetitions at the level that "
+        "Holm leaves."
+    )
+    assert one.rows[0].detectable == "none of any size"
 
 
 def crashed():

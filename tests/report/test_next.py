@@ -149,6 +149,10 @@ def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
     assert (last.cases, last.fragment) == ((), "trust")
     known = {"judge": "embedded", "calibration": {"metric": "faithfulness"}}
     assert len(next_steps(_run(_links(fabricated=1), verdicts=said, manifest=known))) == 1
+    held = _run(_links(fabricated=1), verdicts=said)  # by misslink calibrate, after the run
+    assert len(next_steps(held)) == 2
+    held = held.model_copy(update={"calibration": {"metric": "faithfulness"}})
+    assert len(next_steps(held)) == 1
 
 
 def test_without_a_judge_misses_are_advised_whatever_the_answers_were():

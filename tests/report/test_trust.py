@@ -26,8 +26,24 @@ DOCUMENT = {
     "probability": {"brier": 0.11, "ece": 0.04},
     "corrected": {"prediction_powered": estimate(0.79, 0.74, 0.84, 900, "ppi")},
     "bias": {
-        "length": {"coefficient": estimate(-0.3, -0.5, -0.1, 574, "logistic")},
-        "position": {"coefficient": estimate(0.1, -0.2, 0.4, 574, "logistic")},
+        "evidence_position": {
+            "coefficient": estimate(0.1, -0.2, 0.4, 574, "logistic"),
+            "pull": estimate(-0.05, -0.3, 0.2, 574, "logistic"),
+            "finding": None,
+            "unit": "1.4 (one SD)",
+        },
+        "length": {
+            "coefficient": estimate(-0.3, -0.5, -0.1, 574, "logistic"),
+            "pull": estimate(0.7, 0.4, 1.0, 574, "logistic"),
+            "finding": "the judge errs less on longer answers",
+            "unit": "319 (one SD)",
+        },
+        "category": {
+            "coefficient": missing("too few cases"),
+            "pull": missing("too few cases"),
+            "finding": None,
+            "unit": None,
+        },
     },
     "confusion": {"true_good": 420, "false_good": 50, "true_bad": 60, "false_bad": 44},
     "reliability": [
@@ -41,13 +57,23 @@ DOCUMENT = {
         {"low": 0.5, "high": 1.0, "n": 0, "predicted": None, "good": missing("no case")},
         {"low": 0.9, "high": 1.0, "n": 25, "predicted": 1.0, "good": estimate(1.0, 0.8, 1.0, 25)},
     ],
+    "uncertain_band": [0.25, 0.75],
+    "labels_needed": {
+        "verdicts": 900,
+        "curve": [
+            {"labels": 100, "width": 0.14, "labelled_only": 0.16},
+            {"labels": 574, "width": 0.06, "labelled_only": 0.066},
+        ],
+        "for_width": {"0.2": 43, "0.1": 231, "0.05": None},
+    },
     "verdict": "caution",
     "reasons": ["Specificity is 55 %.", HOSTILE[0]],
+    "notes": ["3 cases are tied and left out.", HOSTILE[0]],
 }
 
 
-def _run(calibration=None, **manifest):
-    manifest = {"judge": "openai:m", **manifest}
+def _run(calibration=None, calibration_of_run=None, **manifest):
+    manifest = {"judge": "openai:m", "calibration": calibration_of_run, **manifest}
     return Run(
         manifest=manifest,
         cases=(),
@@ -69,7 +95,8 @@ def test_a_judge_that_was_not_held_against_people_says_how_to():
 
     assert not found.measured
     assert found.advice.startswith("Nobody has held this judge against people")
-    assert "`misslink calibrate RUN --labels labels.csv --json > calibration.json`" in found.advice
+    assert "`misslink calibrate RUN --labels labels.csv`, which keeps RUN/" in found.advice
+    assert "`--calibration RUN/calibration.json`" in found.advice
 
 
 def test_agreement_is_told_in_the_unit_of_each_statistic():
@@ -85,35 +112,73 @@ def test_agreement_is_told_in_the_unit_of_each_statistic():
         "Held against human labels of faithfulness: 574 cases, of which people called 464 good. "
         "The judge calls good what has 0.43 or more."
     )
-    assert (found.verdict, found.reasons, found.advice) == (
-        "caution", ("Specificity is 55 %.", HOSTILE[0]), "",
-    )  # fmt: skip
+    assert (found.verdict, found.reasons) == ("caution", ("Specificity is 55 %.", HOSTILE[0]))
+    assert found.notes == ("3 cases are tied and left out.", HOSTILE[0])
     assert found.baselines == (("majority, F1", "0.000"), ("length, AUROC", "0.700"))
     assert not found.human[0][1].measured
     assert (found.confusion.true_good, found.confusion.false_bad) == (420, 44)
 
 
-def test_a_bias_is_told_with_whether_it_can_be_told_from_none():
-    told = [(name, shown.brief, finding) for name, shown, finding in trust(_run(DOCUMENT)).bias]
-    assert told == [
-        ("length", "\u22120.30 [\u22120.50, \u22120.10]", "pulls verdicts down"),
-        ("position", "0.10 [\u22120.20, 0.40]", "no detectable pull"),
+def test_a_bias_is_told_as_it_was_found_those_with_a_finding_first():
+    told = [
+        (row.of, row.unit, row.errors.brief, row.pull.brief, row.finding)
+        for row in trust(_run(DOCUMENT)).bias
     ]
+    few = "not measured: too few cases"
+    assert told == [
+        (
+            "length", "319 (one SD)", "\u22120.30 [\u22120.50, \u22120.10]", "0.70 [0.40, 1.00]",
+            "the judge errs less on longer answers",
+        ),
+        (
+            "evidence position", "1.4 (one SD)", "0.10 [\u22120.20, 0.40]",
+            "\u22120.05 [\u22120.30, 0.20]", "nothing beyond chance",
+        ),
+        ("category", "", few, few, ""),
+    ]  # fmt: skip
 
 
-def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
-    drawn = trust(_run(DOCUMENT)).reliability
-    half, full = drawn.bins  # the empty bin is no dot
+def test_a_coefficient_without_a_finding_beside_it_is_not_interpreted():
+    """Fewer errors are no pull: only the calibration knows what its numbers mean."""
+    bare = {"length": {"coefficient": estimate(-0.3, -0.5, -0.1, 574, "logistic")}}
+    (row,) = trust(_run({**DOCUMENT, "bias": bare})).bias
+    assert (row.finding, row.pull) == ("", None)
+    html = render(build(_run({**DOCUMENT, "bias": bare})))
+    assert "Called good</th>" not in html
+    assert "pulls verdicts" not in html
+    assert "Called good</th>" in render(build(_run(DOCUMENT)))
 
-    middle = drawn.size / 2
-    assert (half.y, full.y) == (middle, drawn.edge)
-    assert (half.x, full.x) == (drawn.edge + (drawn.size - 2 * drawn.edge) / 4, 264.0)
-    assert half.high < half.y < half.low
-    assert half.radius == 8.0  # the one with most cases
-    assert full.radius == 5.5  # 3 + 5 x sqrt(25 / 100)
-    assert (half.span, half.predicted, half.good.text) == (
-        "0.00 to 0.50", "0.25", "50 % [40, 60], n = 100",
-    )  # fmt: skip
+
+def test_risks_that_were_not_corrected_by_it_yet_are_said_to_be_so():
+    corrected = {"metric": "faithfulness"}
+    assert "`--calibration RUN/calibration.json`" in trust(_run(DOCUMENT)).advice
+    assert trust(_run(DOCUMENT, calibration_of_run=corrected)).advice == ""
+    # Of another metric nothing is corrected, so there is nothing to advise.
+    assert trust(_run({**DOCUMENT, "metric": "correctness"})).advice == ""
+
+
+def test_people_of_whom_nothing_is_known_take_one_line_not_four():
+    alone = missing("one person labelled")
+    names = ("alpha", "alpha_with_judge", "kappa", "percent")
+    found = trust(_run({**DOCUMENT, "human": {"annotators": 1} | dict.fromkeys(names, alone)}))
+    assert [shown.reason for _, shown in found.human] == ["one person labelled"]
+    known = {"kappa": alone, "alpha": estimate(0.7, 0.6, 0.8, 90, "bootstrap")}
+    (row,) = trust(_run({**DOCUMENT, "human": known})).human
+    assert (row[0], row[1].value) == ("Krippendorff's alpha", "0.70")
+
+
+def test_the_page_shows_what_the_labels_need_and_where_the_judge_is_not_believed():
+    html = render(build(_run(DOCUMENT)))
+    assert "3 cases are tied and left out." in html
+    assert "From 0.25 to 0.75, shaded" in html
+    assert 'class="unsure" x="93.0" y="36.0" width="114.0"' in html
+    assert "\u00b17 points" in html
+    assert "\u00b110 points need 43 labels" in html
+    without = {"uncertain_band": None, "uncertain_band_reason": HOSTILE[0]}
+    html = render(build(_run({**DOCUMENT, **without})))
+    assert "No probability is marked as uncertain" in html
+    assert "unsure\"" not in html
+    assert HOSTILE[0] not in html
 
 
 def test_the_few_numbers_of_a_manifest_are_shown_with_how_to_get_the_rest():

@@ -12,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from misslink.stats import holm, paired_difference
+from misslink.stats.paired import detectable_after
 
 shares = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4)).map(lambda pair: (pair[0] / 4, pair[1] / 4)),

@@ -77,7 +77,6 @@ def gate(
 def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> None:
     """Refuse a place where no file can be made, or where another one is, or will be."""
     from misslink.errors import InputError
-    from misslink.files import holds_run
     from misslink.files.runfolder import OURS
 
     at = place.resolve()
@@ -86,7 +85,7 @@ def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> N
         problem = "this is a folder"
     elif at in {other.resolve() for other in others if other is not None}:
         problem = "this file is read or written for the gate already and would be lost"
-    elif at.name in OURS and folder.is_dir() and holds_run(folder):
+    elif at.name in OURS and (folder / "manifest.json").is_file():
         problem = "this file is part of a run and would be lost"
     elif not folder.is_dir():
         problem = "its folder does not exist"

@@ -42,7 +42,6 @@ def comment(decision: Decision) -> str:
     str
         Never longer than GitHub takes: what does not fit is counted and said.
     """
-    passed = [one for one in decision.outcomes if one.passed]
     text = f"{marker(decision.criteria.name)}\n{_verdict(decision)}\n"
     left_out = 0
     for outcome in decision.failed:
@@ -53,7 +52,7 @@ def comment(decision: Decision) -> str:
         text += block
     if left_out:
         text += f"\n{left_out:,} more failed; there is no room for them here.\n"
-    for block in (_notes(decision), _passed(passed)):
+    for block in (_notes(decision), _passed(decision)):
         if len(text) + len(block) <= _LIMIT - _KEPT // 2:
             text += block
     return text
@@ -192,10 +191,13 @@ def _notes(decision: Decision) -> str:
     return f"\n**Of the baseline**\n\n{lines}\n"
 
 
-def _passed(outcomes: list[Outcome]) -> str:
-    rows = [
-        [code(one.gate.name[:_LONGEST]), inline(_capital(one.reason)[:400])] for one in outcomes
-    ]
+def _passed(decision: Decision) -> str:
+    rows = []
+    for one in decision.outcomes:
+        own = [f"({note})" for note in one.notes if note not in decision.notes]
+        said = " ".join([_capital(one.reason), *own])
+        if one.passed:
+            rows.append([code(one.gate.name[:_LONGEST]), inline(said[:600])])
     if not rows:
         return ""
     shown = rows[:100]

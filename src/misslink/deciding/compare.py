@@ -105,7 +105,9 @@ def compare(
             ),
             "causes": causes(cut[0], cut[place], ids),
             "lacking": lacking(
-                *((cut[at], [s.value for s in sides[at]]) for at in (0, place)), ids
+                (cut[0], [side.value for side in sides[0]]),
+                (cut[place], [side.value for side in sides[place]]),
+                ids,
             ),
             "preference": _preference(used[place], named.run, ids),
             **_surroundings(runs, place, pairing),

@@ -35,9 +35,9 @@ def written(metric: str, *numbers: float) -> list[str]:
 def interval_in_words(metric: str, change: Estimate) -> str:
     """Write a change with its interval; of a metric in per cent, in points.
 
-    >>> found = Estimate(value=-0.15, low=-0.27, high=-0.0604, n=40, method="bootstrap")
+    >>> found = Estimate(value=0.15, low=0.0604, high=0.27, n=40, method="bootstrap")
     >>> interval_in_words("recall@5", found), interval_in_words("mrr", found)
-    ('−15 points [−27, −6]', '−0.15 [−0.27, −0.06]')
+    ('15 points [6, 27]', '0.15 [0.06, 0.27]')
     """
     known = (change.value, change.low, change.high, 0.0)
     texts = written(metric, *(number for number in known if number is not None))

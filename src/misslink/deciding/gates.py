@@ -78,7 +78,10 @@ class Gate(_Selection):
         default="error", description="A warning is told and does not fail."
     )
     min_cases: int | None = Field(
-        default=None, ge=1, description="So many cases must have a value, or the gate fails."
+        default=None,
+        ge=1,
+        description="So many cases must have a value, and where pairs decide, so many pairs; or the "
+        "gate fails.",
     )
     on: Literal["value", "low", "high"] = Field(
         default="value",

@@ -17,6 +17,7 @@ __all__ = ["lost", "notes_on_lost", "unmeasured", "why_lost"]
 _FAILED = "the app failed on"
 _UNMEASURED = "it is not known what was retrieved for"
 _NO_TRACE = "there is no trace of"
+_OVER_CASES = ("link.", "latency")  # of numbers without a value of each case
 
 
 def unmeasured(run: Run) -> dict[str, str]:
@@ -73,5 +74,7 @@ def notes_on_lost(run: Run, value: Value) -> Iterator[str]:
 
 
 def _left_out(run: Run, value: Value) -> dict[str, str]:
+    if value.of_case is None and not value.name.startswith(_OVER_CASES):
+        return {}
     known = value.of_case or {}
     return {name: why for name, why in unmeasured(run).items() if known.get(name) is None}

@@ -78,8 +78,8 @@ def sides_of(run: Run, criteria: Criteria, baseline: Baseline | None) -> Sides:
             "and the change alone decides."
         )
         otherwise = settings(run.summary, baseline.summary)
-        notes = (alone, *sizes(len(run.cases), baseline.summary), *otherwise)
-        return Sides(run, criteria, baseline, frozenset(), notes, tuple(otherwise))
+        told = (alone, *sizes(len(run.cases), baseline.summary), *otherwise)
+        return Sides(run, criteria, baseline, frozenset(), told, tuple(otherwise))
     earlier = Named(f"the baseline {shown_path(baseline.path)}", baseline.run)
     pairing = pair([Named("the run", run), earlier], "common")
     notes = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]

@@ -17,8 +17,8 @@ def estimate_of(found: Mapping[str, object]) -> Estimate:
 
     Examples
     --------
-    >>> estimate_of({"value": "much"}).reason
-    "the run's entry cannot be read (value: Input should be a valid number)"
+    >>> estimate_of({"value": 0.5, "low": 0.4}).reason
+    "the run's entry cannot be read (high: Field required)"
     """
     try:
         return Estimate.model_validate(dict(found))

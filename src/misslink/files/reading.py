@@ -24,6 +24,8 @@ PARTS: dict[str, type[BaseModel]] = {
 }
 DOCUMENTS = ("replay", "whatif", "map", "calibration")  # what it may hold beside its parts
 
+_WRITTEN_BY = {"replay": "replay", "whatif": "whatif", "calibration": "calibrate"}
+
 
 def read_run(folder: str | Path) -> Run:
     """Read a run folder.
@@ -128,7 +130,7 @@ def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON document of a run folder, an object."""
-    again = path.stem if path.stem in {"replay", "whatif"} else "evaluate"
+    again = _WRITTEN_BY.get(path.stem, "evaluate")
     try:
         data = json.loads(read_text(path))
     except (ValueError, RecursionError) as problem:

@@ -19,6 +19,7 @@ from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
 from misslink.linking import Calibration, Measured, calibration_document, link_case
+from misslink.linking.calibration import check_judge
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
 from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
@@ -100,6 +101,14 @@ async def given(options: Options) -> AsyncIterator[Given]:
         # Whether two app objects are the same app nobody can tell: each call is a run of its own.
         which = uuid.uuid4().hex if brought is None and options.spec is None else None
         refs = [prompts.load(name).ref for name in prompts.names()]
+        if told is not None and judge:
+            check_judge(
+                told,
+                options.calibration or "",
+                judge=judge.name,
+                prompts={ref.name: ref.sha256 for ref in refs},
+                identity=by_name({"judge_identity": judge.identity}),
+            )
         inputs = by_name(
             {
                 **settings,

@@ -1,4 +1,4 @@
-"""What the links say: the headline, the 2 x 2 tables of misses and bad answers, the causes."""
+"""What the links say: the headline, and the causes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from misslink.report.cases import worst_first
+from misslink.report.crosses import ROWS
 from misslink.report.documents import count_in, estimate_in, mapping_in
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
-from misslink.report.places import view
+from misslink.report.places import case, view
 from misslink.report.wording import Shown, plural, shown
 from misslink.types import Estimate, Run
 
-__all__ = ["CauseRow", "Cross", "Headline", "causes", "crosses", "headline"]
+__all__ = ["CauseRow", "Headline", "causes", "headline"]
 
-_FEW = 30  # cases under which an interval is so wide that the headline says so
+_FEW = 30  # bad answers under which an interval is so wide that the headline says so
+_TO_FIND = "questions with a passage to find"
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Headline:
     """The link in plain words: ``share`` is its number or "", ``words`` the rest of it.
 
     ``risks`` is what the sentence rests on and ``caution`` how far to take it, each short enough
-    to stand beside it; ``paragraphs`` are both in full.
+    to stand beside it; ``paragraphs`` are both in full. ``fragment`` is the view of the unfaithful
+    answers after a miss, the worst of them open; "" where there is none.
     """
 
     share: str
@@ -34,19 +38,50 @@ class Headline:
     risks: str
     caution: str
     paragraphs: tuple[str, ...]
+    fragment: str = ""
 
 
 @dataclass(frozen=True)
-class Cross:
-    """A 2 x 2 table: miss or hit against a bad or a good answer, with the risks of each row."""
+class _Unfaithful:
+    """The unfaithful answers: how many the share is of, and how many it passes over.
 
-    bad: str
-    good: str
-    miss: tuple[int, int]
-    hit: tuple[int, int]
-    left_out: int
-    risks: tuple[Shown, Shown]
-    numbers: tuple[tuple[str, Shown], ...]
+    ``no_need`` are answers to questions without a passage to find, ``unseen`` those whose
+    retrieval was not seen. ``known``: whether the run counted its table.
+    """
+
+    known: bool
+    after_miss: int
+    after_hit: int
+    no_need: int
+    unseen: int
+
+    @property
+    def total(self) -> int:
+        return self.after_miss + self.after_hit
+
+    @property
+    def few(self) -> bool:
+        return 0 < self.total < _FEW
+
+    @property
+    def counted(self) -> str:
+        """Numerator and denominator; not the quotient of the two where hits went wrong as well."""
+        if not self.total:
+            return ""
+        beyond = "; the share counts those beyond the rate after hits" if self.after_hit else ""
+        return f"{self.after_miss:,} of the {self.total:,} came after a miss{beyond}."
+
+    @property
+    def left_out(self) -> str:
+        parts = [
+            f"{count:,} {why}"
+            for count, why in (
+                (self.no_need, "with no passage to find"),
+                (self.unseen, "whose retrieval was not seen"),
+            )
+            if count
+        ]
+        return f"Unfaithful answers left out: {', '.join(parts)}." if parts else ""
 
 
 @dataclass(frozen=True)
@@ -68,29 +103,22 @@ def headline(run: Run) -> Headline:
     link = mapping_in(run.summary.get("link"))
     part = estimate_in(run.summary, "link", "attributable_fraction", why=_no_link(run))
     number = shown("attributable_fraction", part)
-    short = _short_risks(link)
+    bad = _unfaithful(run, link)
     if part.value is None:
         words = "Whether misses and unfaithful answers go together is not measured"
         why = f"The reason: {no_judge(run) or part.reason}."
-        return Headline("", "", words, short or why, "", (why, *_risks(link)))
-    said = (*_risks(link), *_hedges(part, link), *_wrong(link))
-    caution = _caution(part)
-    if part.value <= 0:
+        short = _together(_short_risks(link) or why, bad.left_out)
+        return Headline("", "", words, short, "", (_together(why, bad.left_out), *_risks(link)))
+    goes = part.value > 0
+    short = _together(bad.counted if goes and bad.few else "", bad.left_out, _short_risks(link))
+    rests = _together(bad.counted if goes else "", bad.left_out, *_risks(link))
+    said = (*filter(None, [rests]), *_hedges(part, link, bad), *_wrong(link))
+    caution = _caution(part, bad)
+    if not goes:
         words = "Unfaithful answers are no more frequent after a miss than after a hit"
         return Headline("", "", words, short, caution, said)
-    words = "of unfaithful answers go with a retrieval miss"
-    return Headline(number.value, number.interval, words, short, caution, said)
-
-
-def crosses(run: Run) -> tuple[Cross, ...]:
-    """The 2 x 2 table of unfaithful answers, and that of wrong ones where there is one."""
-    link = mapping_in(run.summary.get("link"))
-    wrong = mapping_in(link.get("wrong"))
-    found = [
-        _cross(link, "unfaithful", "faithful"),
-        _cross(wrong, "wrong", "right"),
-    ]
-    return tuple(cross for cross in found if cross is not None)
+    words = f"of unfaithful answers to {_TO_FIND} go with a retrieval miss"
+    return Headline(number.value, number.interval, words, short, caution, said, _misses(run))
 
 
 def causes(run: Run) -> tuple[CauseRow, ...]:
@@ -113,6 +141,37 @@ def causes(run: Run) -> tuple[CauseRow, ...]:
         for key, words in CAUSES.items()
         if counts[key]
     )
+
+
+def _unfaithful(run: Run, link: Mapping[str, JsonValue]) -> _Unfaithful:
+    table = mapping_in(link.get("table"))
+    others = Counter(
+        one.retrieval
+        for one in run.links
+        if one.answer == "unfaithful" and one.retrieval not in ROWS
+    )
+    return _Unfaithful(
+        known=bool(table),
+        after_miss=count_in(table, "miss_unfaithful"),
+        after_hit=count_in(table, "hit_unfaithful"),
+        no_need=others["none_needed"],
+        unseen=others["unknown"],
+    )
+
+
+def _misses(run: Run) -> str:
+    """The view of what the share counts, with its first case open."""
+    bad = {
+        one.case_id for one in run.links if one.retrieval == "miss" and one.answer == "unfaithful"
+    }
+    first = next((one for one in worst_first(run) if run.cases[one - 1].id in bad), None)
+    if first is None:
+        return ""
+    return f"{view(retrieval='miss', answer='unfaithful')}&{case(first)}"
+
+
+def _together(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str, ...]:
@@ -144,21 +203,28 @@ def _short_risks(link: Mapping[str, JsonValue]) -> str:
     )
 
 
-def _caution(part: Estimate) -> str:
+def _caution(part: Estimate, bad: _Unfaithful) -> str:
     """The hedges in short, for the eye that reads one line."""
     said = "This is association, not cause."
     if _over_zero(part):
         said += " Its interval includes 0: no link is established."
-    if part.n < _FEW:
-        said += f" Only {plural(part.n, 'case')}: a hint."
+    if few := _few(part, bad):
+        said += f" Only {few}: a hint."
     return said
+
+
+def _few(part: Estimate, bad: _Unfaithful) -> str:
+    """What there are few of: the answers that the share is of, else (no table) the cases."""
+    if bad.known:
+        return plural(bad.total, "such answer") if bad.total < _FEW else ""
+    return plural(part.n, "case") if part.n < _FEW else ""
 
 
 def _over_zero(part: Estimate) -> bool:
     return part.low is not None and part.high is not None and part.low <= 0 <= part.high
 
 
-def _hedges(part: Estimate, link: Mapping[str, JsonValue]) -> tuple[str, ...]:
+def _hedges(part: Estimate, link: Mapping[str, JsonValue], bad: _Unfaithful) -> tuple[str, ...]:
     said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
     if part.value is not None and part.value > 0:
         said.append(
@@ -173,8 +239,8 @@ def _hedges(part: Estimate, link: Mapping[str, JsonValue]) -> tuple[str, ...]:
         )
     if _over_zero(part):
         said.append("The interval includes 0: these cases alone do not establish a link.")
-    if part.n < _FEW:
-        said.append(f"Only {plural(part.n, 'case')} could be used: take it as a hint.")
+    if few := _few(part, bad):
+        said.append(f"Only {few} could be used: take it as a hint.")
     if uncertain := count_in(mapping_in(link.get("corrected")), "uncertain"):
         more = plural(uncertain, "more case")
         said.append(f"Left out: {more} whose verdict is too uncertain by the judge's known error.")
@@ -188,40 +254,10 @@ def _wrong(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
     if part.value is None:
         return ()
     if part.value > 0:
-        return (f"Of answers that are wrong by the reference, {brief} go with a retrieval miss.",)
+        said = f"Of answers to {_TO_FIND} that are wrong by the reference, {brief}"
+        return (f"{said} go with a retrieval miss.",)
     said = "Answers that are wrong by the reference are no more frequent after a miss than after"
     return (f"{said} a hit (attributable share {brief}).",)
-
-
-def _cross(link: Mapping[str, JsonValue], bad: str, good: str) -> Cross | None:
-    table = mapping_in(link.get("table"))
-
-    def count(row: str, column: str) -> int:
-        value = table.get(f"{row}_{column}")
-        return value if isinstance(value, int) else 0
-
-    miss = (count("miss", bad), count("miss", good))
-    hit = (count("hit", bad), count("hit", good))
-    if not any(miss + hit):
-        return None
-    left_out = table.get("left_out")
-    names = (
-        ("Attributable share", "attributable_fraction"),
-        ("Risk difference", "risk_difference"),
-        ("Risk ratio", "risk_ratio"),
-    )
-    return Cross(
-        bad=bad.capitalize(),
-        good=good.capitalize(),
-        miss=miss,
-        hit=hit,
-        left_out=left_out if isinstance(left_out, int) else 0,
-        risks=(
-            shown("risk", estimate_in(link, "risk_given_miss")),
-            shown("risk", estimate_in(link, "risk_given_hit")),
-        ),
-        numbers=tuple((label, shown(key, estimate_in(link, key))) for label, key in names),
-    )
 
 
 def _no_link(run: Run) -> str:

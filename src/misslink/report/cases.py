@@ -12,7 +12,7 @@ from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
-__all__ = ["CaseEntry", "case_entries"]
+__all__ = ["CaseEntry", "case_entries", "worst_first"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class CaseEntry:
     correct: str
     subtypes: tuple[str, ...]
     category: str
+    tier: str
     tags: tuple[str, ...]
     values: Mapping[str, float]
     bad: tuple[str, ...]
@@ -84,27 +85,42 @@ class CaseEntry:
 
 
 def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
-    """Every case of `run`, the worst first, at its cutoff `k`.
-
-    Worst is by cause, in the order of types.Cause; then by the lower faithfulness; then by place
-    in the gold set. A case that no link speaks of comes after all that one does.
-    """
+    """Every case of `run` at its cutoff `k`, in the order of `worst_first`."""
     traces = {trace.case_id: trace for trace in run.traces}
     links = {link.case_id: link for link in run.links}
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in run.verdicts:
         verdicts.setdefault(verdict.case_id, []).append(verdict)
     replays = case_replays(run)
-    severity = {cause: place for place, cause in enumerate(CAUSES)}
-    keyed = []
-    for number, case in enumerate(run.cases, 1):
+    found = []
+    for number in worst_first(run):
+        case = run.cases[number - 1]
         link, said = links.get(case.id), verdicts.get(case.id, [])
         again = replays.get(case.id, ())
-        entry = _entry(number, case, traces.get(case.id), link, said, again, k)
-        value = entry.values.get("faithfulness", 2.0)  # without one after all that have one
-        keyed.append((severity[link.cause] if link else len(severity), value, entry))
-    keyed.sort(key=lambda item: item[:2])  # stable: ties stay in the gold set's order
-    return tuple(entry for *_, entry in keyed)
+        found.append(_entry(number, case, traces.get(case.id), link, said, again, k))
+    return tuple(found)
+
+
+def worst_first(run: Run) -> tuple[int, ...]:
+    """The numbers of all cases of `run`, their places in the gold set from 1, the worst first.
+
+    Worst is by cause, in the order of types.Cause; then by the lower faithfulness; then by place
+    in the gold set. A case that no link speaks of comes after all that one does.
+    """
+    causes = {link.case_id: link.cause for link in run.links}
+    severity = {cause: place for place, cause in enumerate(CAUSES)}
+    faithful = {
+        one.case_id: one.value
+        for one in run.verdicts
+        if one.metric == "faithfulness" and one.value is not None
+    }
+
+    def badness(number: int) -> tuple[int, float]:
+        one = run.cases[number - 1].id
+        # Without a value after all that have one.
+        return severity.get(causes.get(one, ""), len(severity)), faithful.get(one, 2.0)
+
+    return tuple(sorted(range(1, len(run.cases) + 1), key=badness))
 
 
 def _entry(
@@ -137,6 +153,7 @@ def _entry(
         if link
         else (),
         category=case.category or "",
+        tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
         values={one.metric: one.value for one in verdicts if one.value is not None},
         bad=tuple(dict.fromkeys(one.metric for one in verdicts if one.label is False)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from misslink.report.compared_rows import ALIKE, REST, Row
+from misslink.report.compared_rows import ALIKE, LARGEST, REST, Row
 from misslink.report.wording import in_short, plural
 
 __all__ = ["finding", "lacking"]
@@ -99,11 +99,18 @@ def _could(rows: Sequence[Row], tested: int) -> str:
     known = [(row.shows, row) for row in rows if row.shows is not None]
     if not known:
         return ""
-    least, most = (pick(known, key=lambda each: each[0])[1] for pick in (min, max))
+    possible = [each for each in known if each[0] <= LARGEST]
     level = " at the level that Holm leaves" if tested > 1 else ""
+    if not possible:
+        return f"So few cases show no difference of any size in 4 of 5 repetitions{level}."
+    least, most = (pick(possible, key=lambda each: each[0])[1] for pick in (min, max))
     wanted = f"{least.name} would have to change by about {least.detectable}"
     if most is not least:
-        wanted += f" and {most.name} by about {most.detectable}, the others by something between"
+        wanted += f" and {most.name} by about {most.detectable}"
+    if len(possible) > len({least.name, most.name}):
+        wanted += ", others by something between"
+    if none := len(known) - len(possible):
+        wanted += f"; {plural(none, 'metric')} would show no difference of any size"
     return f"To be seen in 4 of 5 repetitions{level}, {wanted}."
 
 

@@ -19,10 +19,11 @@ from misslink.report.wording import (
 )
 from misslink.types import Estimate
 
-__all__ = ["ALIKE", "REST", "Row", "row_of"]
+__all__ = ["ALIKE", "LARGEST", "REST", "Row", "row_of"]
 
 ALIKE = "the same"
 REST = "the same in the rest"
+LARGEST = 1.0  # difference that two values between 0 and 1 can have
 _REASON = 160  # characters of a reason why a case has no value
 
 
@@ -145,6 +146,8 @@ def _effect(found: Mapping[str, Any]) -> str:
 def _detectable(name: str, value: float | None) -> str:
     if value is None:
         return ""
+    if value > LARGEST:
+        return "none of any size"
     written = shown_difference(
         name, Estimate(value=value, low=None, high=None, n=1, method="", reason="a threshold")
     )

@@ -148,6 +148,7 @@ def _row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         correct=entry.correct,
         subtypes=entry.subtypes,
         category=entry.category,
+        tier=entry.tier,
         tags=entry.tags,
         values=[_short(entry.values.get(name)) for name in metrics] if entry.values else None,
         bad=[metrics[name] for name in entry.bad],

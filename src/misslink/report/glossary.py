@@ -262,7 +262,9 @@ _METRICS = {
     "correctness_precision": "Share of an answer's claims that the reference bears out, averaged.",
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
-    "over_refused": "Share of answerable questions that the app declined. Lower is better.",
+    "over_refused": "Share of answerable questions that the app declined. Lower is better. The "
+    "cause of this name is narrower: where the needed passage never reached the prompt, the cause "
+    "is a retrieval miss.",
     "should_have_abstained": "Share of unanswerable questions that the app answered. "
     "Lower is better.",
     "completeness": "Share of the best reference answer's claims that the answer states, averaged.",

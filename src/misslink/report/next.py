@@ -234,7 +234,8 @@ def _calibrate(run: Run) -> tuple[Step, ...]:
     """A judge that nobody held against people, where there are verdicts that rest on it."""
     judge = run.manifest.get("judge")
     judged = len({one.case_id for one in run.verdicts if one.status == "scored"})
-    if judge in (None, "none") or not judged or run.manifest.get("calibration") is not None:
+    known = run.calibration or run.manifest.get("calibration") is not None
+    if judge in (None, "none") or not judged or known:
         return ()
     why = (
         f"The verdicts of {plural(judged, 'case')} rest on a judge that was not held against "

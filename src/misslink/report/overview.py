@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 from misslink.report.documents import estimate_in, mapping_in
 from misslink.report.places import view
 from misslink.report.wording import Shown, shown
-from misslink.types import Run
+from misslink.types import Case, Run
 
 __all__ = [
     "Level",
@@ -26,6 +27,7 @@ __all__ = [
 
 _SMALL = 10  # cases under which a group is marked
 _MANY = 12  # groups that a reader takes in at a glance
+_FIELDS = ("category", "tier")  # what groups cases beside their tags
 # Numbers that come from the verdicts of another metric.
 _READ_OFF = {
     "faithful": "faithfulness",
@@ -87,7 +89,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Slices:
-    """All groups of one category or tag: worst first, small ones last."""
+    """All groups by category, by tier or by one tag: worst first, small ones last."""
 
     dimension: str
     metrics: tuple[str, ...]
@@ -148,14 +150,17 @@ def levels(run: Run) -> tuple[Level, ...]:
 
 
 def slices(run: Run) -> tuple[Slices, ...]:
-    """Groups by category and by each tag, those with the lowest numbers first, small ones last."""
+    """Groups by category, tier and each tag, those with the lowest numbers first, small ones last."""
     found = []
     for dimension, groups in mapping_in(run.summary.get("slices")).items():
         names: dict[str, None] = {}  # in the order of their first appearance
         for group in mapping_in(groups).values():
             names |= dict.fromkeys(mapping_in(mapping_in(group).get("metrics")))
         rows = [
-            (_mean_value(group, tuple(names)), _slice(dimension, name, group, tuple(names)))
+            (
+                _mean_value(group, tuple(names)),
+                _slice(name, group, tuple(names), _view(run.cases, dimension, name)),
+            )
             for name, group in mapping_in(groups).items()
         ]
         rows.sort(key=lambda row: (row[1].small, row[0], row[1].name))
@@ -181,7 +186,7 @@ def _names(listed: JsonValue) -> tuple[str, ...]:
     return tuple(map(str, listed)) if isinstance(listed, list | tuple) else ()
 
 
-def _slice(axis: str, name: str, group: JsonValue, metrics: tuple[str, ...]) -> Slice:
+def _slice(name: str, group: JsonValue, metrics: tuple[str, ...], fragment: str) -> Slice:
     size = mapping_in(group).get("n")
     n = size if isinstance(size, int) else 0
     estimates = (estimate_in(mapping_in(group), "metrics", metric) for metric in metrics)
@@ -190,8 +195,16 @@ def _slice(axis: str, name: str, group: JsonValue, metrics: tuple[str, ...]) -> 
         n=n,
         small=n < _SMALL,
         metrics=tuple(shown(*pair) for pair in zip(metrics, estimates, strict=True)),
-        fragment=view(category=name) if axis == "category" else view(tag=f"{axis}:{name}"),
+        fragment=fragment,
     )
+
+
+def _view(cases: Sequence[Case], axis: str, name: str) -> str:
+    """The cases of a group; a tag may be called as a field is that no case has."""
+    is_tag = any(axis in case.tags for case in cases)
+    if axis in _FIELDS and not (is_tag and all(getattr(case, axis) is None for case in cases)):
+        return view(**{axis: name})
+    return view(tag=f"{axis}:{name}")
 
 
 def _mean_value(group: JsonValue, metrics: tuple[str, ...]) -> float:

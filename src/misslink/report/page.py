@@ -15,13 +15,12 @@ from pydantic import JsonValue
 from misslink.report.adjusted import Adjusted, Corrected, Dose, adjusted, corrected, doses
 from misslink.report.association import (
     CauseRow,
-    Cross,
     Headline,
     causes,
-    crosses,
     headline,
 )
 from misslink.report.badge import Badge, badge
+from misslink.report.crosses import Cross, crosses
 from misslink.report.diagnosis import Checklist, Holes, checklist, holes
 from misslink.report.documents import mapping_in
 from misslink.report.explorer import CaseList, case_list

@@ -19,6 +19,7 @@ FILTERS = (
     "correct",
     "subtype",
     "category",
+    "tier",
     "tag",
     "metric",
     "ids",

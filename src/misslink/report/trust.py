@@ -16,20 +16,25 @@ from misslink.report.documents import (
     list_in,
     mapping_in,
     number_in,
-    rows_in,
     text_in,
 )
+from misslink.report.labelling import Labelling, labelling
+from misslink.report.reliability import Reliability, reliability
 from misslink.report.wording import Shown, decimal, in_short, plural, shown, shown_decimal
-from misslink.types import Estimate, Run
+from misslink.types import Run
 
-__all__ = ["Bin", "Confusion", "Reliability", "Trust", "trust"]
+__all__ = ["Bias", "Confusion", "Trust", "trust"]
 
 # Statistics that people read as decimals; the others are shares.
 _DECIMALS = {
     "kappa": "Cohen's kappa",
     "gwet_ac1": "Gwet's AC1",
     "auroc": "AUROC",
+    "average_precision": "Average precision",
+    "spearman": "Spearman's rho",
+    "kendall": "Kendall's tau-b",
     "alpha": "Krippendorff's alpha",
+    "alpha_with_judge": "The same, the judge as one more",
 }
 _SHARES = {
     "sensitivity": "Sensitivity: of the good, called good",
@@ -37,7 +42,9 @@ _SHARES = {
     "precision": "Precision",
     "recall": "Recall",
     "f1": "F1",
+    "accuracy": "Accuracy",
     "balanced_accuracy": "Balanced accuracy",
+    "percent": "Share of pairs that agree",
 }
 _METHODS = {
     "judge_only": "By the judge alone",
@@ -46,8 +53,8 @@ _METHODS = {
     "prediction_powered": "Judge and labels (prediction-powered)",
 }
 _PROBABILITIES = {"brier": "Brier score", "ece": "Expected calibration error"}
-_SIZE, _EDGE = 300.0, 36.0
-_RADII = (3.0, 8.0)  # of a dot with few cases, and of the one with most
+
+_CORRECTS = "faithfulness"  # the metric of which the risks are corrected
 
 
 @dataclass(frozen=True)
@@ -61,26 +68,29 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Cases of about one probability: what was predicted, how many were good, and its place."""
+class Bias:
+    """What should not matter to the judge, and what it does to its errors.
 
-    span: str
-    predicted: str
-    good: Shown
-    x: float
-    y: float
-    low: float
-    high: float
-    radius: float
+    Parameters
+    ----------
+    of : str
+        Such as 'length' or 'category: law'.
+    unit : str
+        What the numbers are per; "" where the calibration does not say.
+    errors : Shown
+        Log-odds of an error.
+    pull : Shown or None
+        Log-odds of the call good, people's label held constant: above 0 the judge is too kind.
+        None: an older calibration without it.
+    finding : str
+        What can be told beyond chance.
+    """
 
-
-@dataclass(frozen=True)
-class Reliability:
-    """The reliability diagram: a square of ``size``, its axes ``edge`` from the left and bottom."""
-
-    size: float
-    edge: float
-    bins: tuple[Bin, ...]
+    of: str
+    unit: str
+    errors: Shown
+    pull: Shown | None
+    finding: str
 
 
 @dataclass(frozen=True)
@@ -88,21 +98,25 @@ class Trust:
     """What is known of the judge; parts that are not are empty or None.
 
     ``verdict`` is 'trust', 'caution' or what the calibration says else, "" without one;
-    ``advice`` says how to find out more.
+    ``notes`` are what a reader must know of the labels; ``without_band`` why there is no uncertain
+    band; ``advice`` says how to find out more.
     """
 
     verdict: str
     facts: str
     reasons: tuple[str, ...]
+    notes: tuple[str, ...]
     confusion: Confusion | None
     agreement: tuple[tuple[str, Shown], ...]
     detection: tuple[tuple[str, Shown], ...]
     human: tuple[tuple[str, Shown], ...]
     probability: tuple[tuple[str, str], ...]
     reliability: Reliability | None
+    without_band: str
     baselines: tuple[tuple[str, str], ...]
     corrected: tuple[tuple[str, Shown], ...]
-    bias: tuple[tuple[str, Shown, str], ...]
+    labelling: Labelling | None
+    bias: tuple[Bias, ...]
     advice: str
 
     @property
@@ -126,19 +140,22 @@ def trust(run: Run) -> Trust | None:
     return Trust(
         verdict=in_short(text_in(document, "verdict"), 40),
         facts=_facts(document),
-        reasons=tuple(one for one in list_in(document.get("reasons")) if isinstance(one, str)),
+        reasons=_sentences(document, "reasons"),
+        notes=_sentences(document, "notes"),
         confusion=_confusion(mapping_in(document.get("confusion"))),
         agreement=tuple(_estimates(agreement)),
         detection=tuple(_estimates(mapping_in(document.get("detection")))),
-        human=tuple(_estimates(mapping_in(document.get("human")))),
+        human=_people(mapping_in(document.get("human"))),
         probability=tuple(_numbers(mapping_in(document.get("probability")))),
-        reliability=_reliability(rows_in(document.get("reliability"))),
+        reliability=reliability(document),
+        without_band=text_in(document, "uncertain_band_reason"),
         baselines=tuple(_baselines(mapping_in(document.get("baselines")))),
         corrected=tuple(
             (words, shown(name, estimate_in(document, "corrected", name)))
             for name, words in _METHODS.items()
             if name in mapping_in(document.get("corrected"))
         ),
+        labelling=labelling(document),
         bias=tuple(_bias(mapping_in(document.get("bias")))),
         advice=_advice(run, document),
     )
@@ -181,6 +198,12 @@ def _estimates(found: Mapping[str, JsonValue]) -> Iterator[tuple[str, Shown]]:
             yield words, write(name, estimate)
 
 
+def _people(found: Mapping[str, JsonValue]) -> tuple[tuple[str, Shown], ...]:
+    """Agreement of people among themselves; where nothing is known of it, one line says why."""
+    rows = tuple(_estimates(found))
+    return tuple(row for row in rows if row[1].measured) or rows[:1]
+
+
 def _numbers(found: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """Plain numbers by name, such as a Brier score; one that cannot be read says so."""
     for name in found:
@@ -196,69 +219,49 @@ def _baselines(found: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
             yield f"{in_short(name.replace('_', ' '), 40)}, {label}", text
 
 
-def _reliability(rows: tuple[Mapping[str, JsonValue], ...]) -> Reliability | None:
-    most = max((count_in(row, "n") for row in rows), default=0)
-    bins = tuple(one for row in rows if (one := _bin(row, most)))
-    return Reliability(_SIZE, _EDGE, bins) if bins else None
+def _bias(found: Mapping[str, JsonValue]) -> Iterator[Bias]:
+    """What moves the judge beside quality, those with a finding first."""
+    rows = [(name, mapping_in(row)) for name, row in found.items()]
+    for name, row in sorted(rows, key=lambda named: not text_in(named[1], "finding")):
+        errors = _log_odds(row, "coefficient")
+        finding = text_in(row, "finding")
+        if "finding" in row and not finding and errors.measured:
+            finding = "nothing beyond chance"
+        yield Bias(
+            of=in_short(name.replace("_", " "), 60),
+            unit=in_short(text_in(row, "unit"), 60),
+            errors=errors,
+            pull=_log_odds(row, "pull") if "pull" in row else None,
+            finding=finding,
+        )
 
 
-def _bin(row: Mapping[str, JsonValue], most: int) -> Bin | None:
-    """One bin with its place; None for one that holds no case or cannot be read."""
-    low, high, predicted = (number_in(row, name) for name in ("low", "high", "predicted"))
-    good, n = estimate_in(row, "good"), count_in(row, "n")
-    if low is None or high is None or predicted is None or good.value is None or n < 1:
-        return None
-    ends = [good.value if end is None else end for end in (good.low, good.high)]
-    least, largest = _RADII
-    return Bin(
-        span=f"{decimal(low)} to {decimal(high)}",
-        predicted=decimal(predicted),
-        good=shown("good", good),
-        x=_x(predicted),
-        y=_y(good.value),
-        low=_y(ends[0]),
-        high=_y(ends[1]),
-        radius=round(least + (largest - least) * (n / most) ** 0.5, 1),
-    )
+def _log_odds(row: Mapping[str, JsonValue], name: str) -> Shown:
+    """A coefficient, which no axis from 0 to 1 can show."""
+    return replace(shown_decimal(name, estimate_in(row, name)), bar=None)
 
 
-def _bias(found: Mapping[str, JsonValue]) -> Iterator[tuple[str, Shown, str]]:
-    """What moves the judge beside quality: a coefficient, and whether it can be told from none."""
-    for name, row in found.items():
-        estimate = estimate_in(mapping_in(row), "coefficient")
-        number = replace(shown_decimal("coefficient", estimate), bar=None)
-        yield in_short(name.replace("_", " "), 40), number, _pull(estimate)
-
-
-def _pull(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return ""
-    if estimate.low <= 0 <= estimate.high:
-        return "no detectable pull"
-    return "pulls verdicts up" if estimate.value > 0 else "pulls verdicts down"
+def _sentences(document: Mapping[str, JsonValue], name: str) -> tuple[str, ...]:
+    return tuple(one for one in list_in(document.get(name)) if isinstance(one, str))
 
 
 def _advice(run: Run, document: Mapping[str, JsonValue]) -> str:
-    """How to find out more: all of it without a calibration, the rest with the few numbers."""
-    how = (
-        "Label about 100 of its answers by hand (`case_id, metric, label, annotator`; 1 is good), "
-        "hold the judge against them with "
-        "`misslink calibrate RUN --labels labels.csv --json > calibration.json`, and evaluate "
-        "again with `--calibration calibration.json`: replies come from the ledger, and the risks "
-        "are then corrected for its errors."
+    """What to do next: hold the judge against people, and then correct the risks by that."""
+    again = (
+        "evaluate again with `--calibration RUN/calibration.json`: replies come from the ledger, "
+        "and the risks are then corrected for the judge's errors."
     )
     if run.calibration:
-        return ""
+        if run.manifest.get("calibration") is not None or document.get("metric") != _CORRECTS:
+            return ""
+        return f"The run's risks are not corrected by this yet. For that, {again}"
+    how = (
+        "Label about 100 of its answers by hand (`case_id, metric, label, annotator`; 1 is good) "
+        "and hold the judge against them with `misslink calibrate RUN --labels labels.csv`, which "
+        f"keeps RUN/calibration.json; then {again}"
+    )
     if document:
         return (
             f"The run keeps the two rates alone. For the whole picture: {how[:1].lower()}{how[1:]}"
         )
     return f"Nobody has held this judge against people on this app's answers. {how}"
-
-
-def _x(share: float) -> float:
-    return round(_EDGE + (_SIZE - 2 * _EDGE) * min(max(share, 0.0), 1.0), 1)
-
-
-def _y(share: float) -> float:
-    return round(_SIZE - _EDGE - (_SIZE - 2 * _EDGE) * min(max(share, 0.0), 1.0), 1)

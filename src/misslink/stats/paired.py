@@ -180,7 +180,7 @@ def detectable_after(found: Paired, ps: Sequence[float | None]) -> float | None:
     --------
     >>> found = paired_difference([0.5, 0.5, 0.5, 0.5], [0.5, 0.75, 0.5, 1.0])
     >>> round(found.detectable, 2), round(detectable_after(found, [0.5, 0.9, 1.0, None]), 2)
-    (0.49, 0.76)
+    (0.51, 0.75)
     """
     if found.detectable is None:
         return None
