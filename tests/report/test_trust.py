@@ -177,7 +177,7 @@ def test_the_page_shows_what_the_labels_need_and_where_the_judge_is_not_believed
     without = {"uncertain_band": None, "uncertain_band_reason": HOSTILE[0]}
     html = render(build(_run({**DOCUMENT, **without})))
     assert "No probability is marked as uncertain" in html
-    assert "unsure\"" not in html
+    assert 'unsure"' not in html
     assert HOSTILE[0] not in html
 
 

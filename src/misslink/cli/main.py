@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import typer
@@ -25,6 +26,9 @@ from misslink.cli import (
 from misslink.errors import MisslinkError
 
 __all__ = ["main"]
+
+# What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
+_READER_LEFT = 141
 
 app = typer.Typer(
     name="misslink",
@@ -69,6 +73,23 @@ def main() -> None:
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setLevel(logging.WARNING)
     logging.basicConfig(format="misslink: %(message)s", handlers=[warnings], level=logging.WARNING)
+    try:
+        try:
+            _run()
+        finally:
+            if sys.stdout is not None:  # as it is where a shell closed it
+                sys.stdout.flush()  # here a reader that left can be told; later Python complains
+    except (BrokenPipeError, SystemExit) as end:
+        # typer and rich end with 1 where a pipe breaks.
+        if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # for what is still to be flushed
+            os.dup2(nowhere, stream.fileno())
+        sys.exit(_READER_LEFT)
+
+
+def _run() -> None:
     try:
         app()
     except MisslinkError as error:

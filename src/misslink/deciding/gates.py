@@ -80,8 +80,8 @@ class Gate(_Selection):
     min_cases: int | None = Field(
         default=None,
         ge=1,
-        description="So many cases must have a value, and where pairs decide, so many pairs; or the "
-        "gate fails.",
+        description="So many cases must have a value, and where pairs decide, so many pairs; "
+        "else the gate fails.",
     )
     on: Literal["value", "low", "high"] = Field(
         default="value",

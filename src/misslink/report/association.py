@@ -69,7 +69,7 @@ class _Unfaithful:
         if not self.total:
             return ""
         beyond = "; the share counts those beyond the rate after hits" if self.after_hit else ""
-        return f"{self.after_miss:,} of the {self.total:,} came after a miss{beyond}."
+        return f"{self.after_miss:,} of {self.total:,} came after a miss{beyond}."
 
     @property
     def left_out(self) -> str:
@@ -216,7 +216,7 @@ def _caution(part: Estimate, bad: _Unfaithful) -> str:
 def _few(part: Estimate, bad: _Unfaithful) -> str:
     """What there are few of: the answers that the share is of, else (no table) the cases."""
     if bad.known:
-        return plural(bad.total, "such answer") if bad.total < _FEW else ""
+        return plural(bad.total, "unfaithful answer") if bad.total < _FEW else ""
     return plural(part.n, "case") if part.n < _FEW else ""
 
 

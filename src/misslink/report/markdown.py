@@ -209,7 +209,7 @@ def _worst(entries: Sequence[CaseEntry], page: str) -> str:
     rows = [
         (
             _link(str(entry.number), page, places.case(entry.number)),
-            code(in_short(entry.id, _NAME)),
+            _named(entry),
             inline(in_short(entry.question, _QUESTION)),
             inline(CAUSES[entry.cause].label),
             inline(_outcome(entry)),
@@ -221,6 +221,11 @@ def _worst(entries: Sequence[CaseEntry], page: str) -> str:
     left = len(failed) - len(rows)
     more = f"\nLeft out: {plural(left, 'more case')} to look at.\n" if left else ""
     return _section("The worst cases", f"{table(header, rows, (0,))}{more}" if rows else "")
+
+
+def _named(entry: CaseEntry) -> str:
+    tier = f" tier {inline(in_short(entry.tier, _NAME))}" if entry.tier else ""
+    return f"{code(in_short(entry.id, _NAME))}{tier}"
 
 
 def _outcome(entry: CaseEntry) -> str:

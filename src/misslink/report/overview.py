@@ -150,7 +150,7 @@ def levels(run: Run) -> tuple[Level, ...]:
 
 
 def slices(run: Run) -> tuple[Slices, ...]:
-    """Groups by category, tier and each tag, those with the lowest numbers first, small ones last."""
+    """Groups by category, tier and each tag, the lowest numbers first, small groups last."""
     found = []
     for dimension, groups in mapping_in(run.summary.get("slices")).items():
         names: dict[str, None] = {}  # in the order of their first appearance

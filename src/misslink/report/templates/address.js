@@ -7,16 +7,24 @@ const emptyView = () => ({
   tags: [], ids: [], q: "", sort: "", case: 0, claim: 0, passage: 0,
 });
 
-// What is unknown is passed over: an address may come from an older report, or from anybody.
+// An address may come from another report, or from anybody: `strange` is what no report knows.
 const readView = (hash) => {
-  const view = emptyView();
+  const [view, strange] = [emptyView(), []];
+  const number = (value) => (/^\d{1,9}$/.test(value) ? Number(value) : 0);
   for (const [key, value] of new URLSearchParams(hash)) {
-    if (key === "tag" && value && !view.tags.includes(value)) view.tags.push(value);
-    else if (key === "ids") view.ids = value.split(",").map(Number).filter(Number.isSafeInteger);
-    else if (["case", "claim", "passage"].includes(key)) view[key] = /^\d{1,9}$/.test(value) ? Number(value) : 0;
-    else if (key === "q" || key === "sort" || CHOICES.includes(key)) view[key] = value;
+    if (!value) continue;
+    if (key === "tag") view.tags = [...new Set([...view.tags, value])];
+    else if (key === "ids") {
+      const parts = [...new Set(value.split(","))];
+      view.ids = parts.map(number).filter(Boolean);
+      strange.push(...parts.filter((part) => part && !number(part)).map((part) => `${key}=${part}`));
+    } else if (["case", "claim", "passage"].includes(key)) {
+      view[key] = number(value);
+      if (!view[key]) strange.push(`${key}=${value}`);
+    } else if (key === "q" || key === "sort" || CHOICES.includes(key)) view[key] = value;
+    else strange.push(`${key}=${value}`);
   }
-  return view;
+  return [view, strange];
 };
 
 // encodeURIComponent throws on half a surrogate pair.
@@ -26,7 +34,7 @@ const writeView = (view) => {
   const parts = CHOICES.map((key) => [key, encoded(view[key])]);
   parts.push(...view.tags.map((tag) => ["tag", encoded(tag)]));
   parts.push(["ids", view.ids.join(",")], ["q", encoded(view.q)], ["sort", encoded(view.sort)]);
-  parts.push(...["case", "claim"].map((key) => [key, view[key] || ""]));
+  parts.push(...["case", "claim", "passage"].map((key) => [key, view[key] || ""]));
   return parts.filter(([, value]) => value).map((part) => part.join("=")).join("&");
 };
 

@@ -18,6 +18,9 @@ const outcomeOf = (row) => {
   return words.join(", ").toLowerCase();
 };
 
+// Isolated, so that a tier turns no direction but its own.
+const lineOf = (row) => [outcomeOf(row), row.tier && `tier \u2068${row.tier}\u2069`].filter(Boolean).join(", ");
+
 const chipClass = (row) => (data.failures.includes(row.cause) ? "chip failure" : "chip");
 
 const causeChip = (row) => el("span", { class: chipClass(row) }, causeLabel(row));
@@ -181,7 +184,7 @@ const whyOf = (row, body) => [
 ];
 
 const metaOf = (row) => {
-  const parts = [row.category, ...(row.tags ?? []),
+  const parts = [row.category, row.tier && `tier ${row.tier}`, ...(row.tags ?? []),
     row.latency !== undefined && `${row.latency.toFixed(1)} s`].filter(Boolean);
   return said("p", "small meta", `Case ${row.number} \u00b7 `, said("code", "", row.id),
     parts.map((part) => [" \u00b7 ", said("span", "", part)]));

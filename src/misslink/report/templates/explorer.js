@@ -46,14 +46,26 @@ const explore = () => {
       list.choose(open);
     }
     if (!row) return undefined;
-    if (view.claim) showClaim(pane, body, view.claim, take);
-    else if (view.passage) showPassage(pane, view.passage);
-    else if (take && !same) {
+    if (view.claim && !showClaim(pane, body, view.claim, take)) lack("claim");
+    if (!view.claim && view.passage && !showPassage(pane, view.passage)) lack("passage");
+    if (take && !same && !view.claim && !view.passage) {
       pane.focus(take);
       panes.scrollIntoView({ block: "nearest" });
     }
     if (take === byAddress) bring();
     return undefined;
+  };
+
+  // What an address names and this report does not have leaves the address, and is told in a line.
+  let strange = [];
+  const tellStrange = (names) => {
+    strange = names;
+    at("astray").textContent = inVain(names);
+  };
+  const lack = (part) => {
+    tellStrange([...strange, `${part} ${view[part]} of case ${view.case}`]);
+    view = { ...view, [part]: 0 };
+    putAddress(view);
   };
 
   // The filters and the case under them; a claim stays in view where the page itself scrolls.
@@ -66,6 +78,7 @@ const explore = () => {
     if (!known.has(number)) return;
     const push = !open;
     view = { ...view, case: number, claim: 0, passage: 0 };
+    tellStrange([]);
     putAddress(view, push);
     draw(byHand);
   };
@@ -85,6 +98,7 @@ const explore = () => {
 
   const changed = (part) => {
     view = { ...view, ...(typeof part === "function" ? part(view) : part) };
+    tellStrange([]);
     putAddress(view);
     filters.tell(view);
     narrow();
@@ -101,8 +115,11 @@ const explore = () => {
     if (hash && !isView(hash)) {
       view = { ...view, case: 0, claim: 0, passage: 0 };
     } else {
-      view = readView(hash);
-      if (!known.has(view.case)) view.case = 0;
+      const [read, unknown] = readView(hash);
+      const [kept, lost] = straighten(read, known);
+      view = kept;
+      tellStrange([...lost, ...unknown]);
+      if (strange.length) putAddress(view);
       filters.tell(view);
       narrow();
     }
@@ -149,7 +166,12 @@ const explore = () => {
   });
 
   filters.field.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
     if (event.key === "Enter") rows.focus();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    if (filters.field.value) filters.empty();
+    else filters.field.blur();
   });
 
   pane.addEventListener("click", (event) => {
@@ -182,7 +204,7 @@ const explore = () => {
   const toPaper = () => {
     const left = matches.length - PRINTED;
     const line = (row) => el("li", { value: row.number }, causeChip(row), " ",
-      said("span", "question", row.question), " ", el("span", { class: "outcome" }, outcomeOf(row)));
+      said("span", "question", row.question), " ", el("span", { class: "outcome" }, lineOf(row)));
     at("printed").replaceChildren(
       el("ol", {}, matches.slice(0, PRINTED).map(line)),
       ...(left > 0 ? [el("p", { class: "small" }, `${plural(left, "more case")} left out on paper.`)] : []));

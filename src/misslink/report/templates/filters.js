@@ -8,7 +8,7 @@ const SORTS = [["", "worst first"], ["gold", "as in the gold set"], ["latency", 
 const OFFERED = {
   cause: (row) => [row.cause], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
   correct: (row) => [row.correct], subtype: (row) => row.subtypes ?? [],
-  category: (row) => [row.category], tag: (row) => row.tags ?? [],
+  category: (row) => [row.category], tier: (row) => [row.tier], tag: (row) => row.tags ?? [],
   metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),
 };
 // By choice, what its values are called; in maps, for a category may be named as any object's part.
@@ -18,7 +18,7 @@ const NAMES = new Map(Object.entries(data ? {
 const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? value;
 const TITLES = {
   cause: "Cause", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
-  subtype: "Why missed", category: "Category", metric: "Bad verdict of", tag: "Tag",
+  subtype: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag",
 };
 
 const counted = (rows, of) => {
@@ -38,6 +38,42 @@ const optionsOf = (key) => {
   return [...known, ...others].map((value) => [value, `${nameOf(key, value)} (${counts.get(value)})`]);
 };
 
+const measured = () =>
+  data.metrics.filter((_, place) => data.rows.some((row) => typeof row.values?.[place] === "number"));
+
+// What a choice can be set to; a word of the glossary counts where no case has it.
+const knows = (key, value) =>
+  ({ correct: ["yes", "no"], metric: data.metrics, sort: [...SORTS.map(([name]) => name), ...measured()] })[key]
+    ?.includes(value) ?? (NAMES.get(key)?.has(value) || data.rows.some((row) => OFFERED[key](row).includes(value)));
+
+// The view without what this report does not have, and what that was, as the address has it.
+const straighten = (view, numbers) => {
+  const astray = [...CHOICES, "sort"].filter((key) => view[key] && !knows(key, view[key]));
+  const tags = view.tags.filter((tag) => !knows("tag", tag));
+  const ids = view.ids.filter((id) => !numbers.has(id));
+  const without = Object.fromEntries(astray.map((key) => [key, ""]));
+  const gone = view.case && !numbers.has(view.case);
+  return [
+    {
+      ...view, ...without, tags: view.tags.filter((tag) => !tags.includes(tag)),
+      ids: view.ids.filter((id) => numbers.has(id)), ...(gone ? { case: 0, claim: 0, passage: 0 } : {}),
+    },
+    [...(gone ? [`case ${view.case}`] : []), ...ids.map((id) => `case ${id}`),
+      ...astray.map((key) => `${key}=${view[key]}`), ...tags.map((tag) => `tag=${tag}`)],
+  ];
+};
+
+const NAMED = 3; // of what an address holds in vain
+const LONGEST = 60; // characters of one
+
+// Isolated, so that a name turns no direction but its own.
+const inVain = (names) => {
+  const short = (name) => [...name].slice(0, LONGEST).join("") + (name.length > LONGEST ? "\u2026" : "");
+  const said = names.slice(0, NAMED).map((name) => (/^(case|claim|passage) /.test(name) ? name : `\u2068\u201c${short(name)}\u201d\u2069`));
+  const more = names.length > NAMED ? `, nor ${names.length - NAMED} more of this address,` : "";
+  return names.length ? `There is no ${said.join(", no ")}${more} in this report.` : "";
+};
+
 const fill = (select, options) =>
   select.replaceChildren(...options.map(([value, label]) => {
     const option = el("option", { dir: "auto" }, label);
@@ -46,9 +82,9 @@ const fill = (select, options) =>
   }));
 
 // An address may hold a value that no case has: then the field names it all the same.
-const setTo = (select, value) => {
+const setTo = (select, value, name = value) => {
   if (![...select.options].some((option) => option.value === value)) {
-    const option = el("option", { dir: "auto" }, value);
+    const option = el("option", { dir: "auto" }, name);
     option.value = value;
     select.append(option);
   }
@@ -68,8 +104,7 @@ const makeFilters = (at, changed) => {
       else if (value) changed((view) => ({ tags: [...new Set([...view.tags, value])] }));
     });
   }
-  const measured = data.metrics.filter((_, place) => data.rows.some((row) => typeof row.values?.[place] === "number"));
-  fill(fields.sort, [...SORTS, ...measured.map((name) =>
+  fill(fields.sort, [...SORTS, ...measured().map((name) =>
     [name, `${name}, ${data.lower.includes(name) ? "highest" : "lowest"} first`])]);
   fields.sort.addEventListener("change", () => changed({ sort: fields.sort.value }));
   let typed = 0;
@@ -80,7 +115,7 @@ const makeFilters = (at, changed) => {
 
   // The fields and the chips say what the view is, whoever set it.
   const tell = (view) => {
-    for (const key of CHOICES) setTo(fields[key], view[key]);
+    for (const key of CHOICES) setTo(fields[key], view[key], nameOf(key, view[key]));
     fields.tag.value = "";
     setTo(fields.sort, view.sort);
     if (fields.q.value.trim() !== view.q) fields.q.value = view.q;
@@ -98,5 +133,10 @@ const makeFilters = (at, changed) => {
     if (view.q) chips.push(chip(`Text: ${view.q}`, { q: "" }));
     at("chosen").replaceChildren(...chips.flatMap((one) => [one, " "]));
   };
-  return { tell, field: fields.q };
+  const empty = () => {
+    clearTimeout(typed);
+    fields.q.value = "";
+    changed({ q: "" });
+  };
+  return { tell, empty, field: fields.q };
 };

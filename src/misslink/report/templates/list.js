@@ -18,7 +18,7 @@ const makeRow = () => {
     chip.className = chipClass(row);
     write(chip, causeLabel(row));
     write(question, row.question);
-    write(outcome, outcomeOf(row));
+    write(outcome, lineOf(row));
   };
   return { element, fill };
 };
@@ -93,10 +93,10 @@ const makeList = (box, sheet, choose) => {
     draw();
   };
 
+  // The keyboard stays with the open case; without one it begins at the first row.
   list.set = (rows) => {
-    const on = list.rows[list.active]?.number;
     list.rows = rows;
-    const place = rows.findIndex((row) => row.number === (list.chosen || on));
+    const place = list.chosen ? rows.findIndex((row) => row.number === list.chosen) : -1;
     list.active = Math.max(0, place);
     if (place < 0) box.scrollTop = 0;
     list.refresh();

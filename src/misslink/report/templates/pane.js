@@ -91,10 +91,12 @@ const showItem = (pane, number) => {
   show(item, true);
 };
 
+// Returns whether the case has such a passage.
 const showPassage = (pane, place) => {
   unlit(pane);
   const passage = pane.querySelector(`[data-passage="${place}"]`);
-  if (!passage) return;
+  if (!passage) return false;
   passage.classList.add("lit");
   show(passage, true);
+  return true;
 };

@@ -72,6 +72,7 @@ const fits = (row, view) =>
   (!view.answer || row.answer === view.answer) &&
   (!view.correct || row.correct === view.correct) &&
   (!view.category || row.category === view.category) &&
+  (!view.tier || row.tier === view.tier) &&
   (!view.subtype || Boolean(row.subtypes?.includes(view.subtype))) &&
   (!view.metric || Boolean(row.bad?.includes(data.metrics.indexOf(view.metric)))) &&
   view.tags.every((tag) => row.tags?.includes(tag)) &&
