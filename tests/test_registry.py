@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from misslink.errors import InputError
-from misslink.registry import Registry, judged_metrics, judges, rank_metrics
+from misslink.registry import Registry, exporters, judged_metrics, judges, rank_metrics
 
 
 def test_built_in_names_are_found_by_importing_their_rooms():
@@ -20,6 +20,17 @@ def test_built_in_names_are_found_by_importing_their_rooms():
 def test_an_unknown_name_gives_the_nearest_known_one():
     with pytest.raises(InputError, match="unknown judge 'opanai'; did you mean 'openai'"):
         judges.get("opanai")
+
+
+def test_a_name_written_short_gives_the_one_that_it_stands_for():
+    with pytest.raises(InputError, match="unknown exporter 'md'; did you mean 'markdown'"):
+        exporters.get("md")
+
+
+@pytest.mark.parametrize("name", ["m", "dm", "mx", "", "x"])
+def test_a_name_that_stands_for_none_gives_all(name):
+    with pytest.raises(InputError, match=f"unknown exporter '{name}'; known: csv, html"):
+        exporters.get(name)
 
 
 def test_an_unknown_judge_is_told_also_what_is_no_name():

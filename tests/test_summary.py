@@ -58,6 +58,23 @@ def test_a_metric_without_any_value_says_why():
     assert found["answer"]["abstention"]["reason"] == "no judge was asked"
 
 
+def test_slices_by_tier_come_after_those_by_category_and_before_tags():
+    cases = [
+        Case(id="a", question="A?", category="x", tier="gold", tags={"area": "t", "tier": "tag"}),
+        Case(id="b", question="B?", tags={"tier": "gold"}),
+        Case(id="c", question="C?", tier="gold"),
+    ]
+    found = slices(cases, SCORES, VERDICTS, k=3, seed=0)
+    assert list(found) == ["category", "tier", "area"]
+    assert {name: group["n"] for name, group in found["tier"].items()} == {"gold": 2}
+    assert found["tier"]["gold"]["metrics"]["recall@3"]["n"] == 1  # of a; c has no value
+
+
+def test_a_tag_called_tier_is_an_axis_where_no_case_has_a_tier():
+    cases = [Case(id="a", question="A?", tags={"tier": "t"}), Case(id="b", question="B?")]
+    assert slices(cases, SCORES, VERDICTS, k=3, seed=0)["tier"]["t"]["n"] == 1
+
+
 def test_slices_are_by_category_and_by_tag():
     found = slices(CASES, SCORES, VERDICTS, k=3, seed=0)
     assert list(found) == ["category", "topic"]

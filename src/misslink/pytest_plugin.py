@@ -8,8 +8,9 @@ then imports nothing of misslink that is heavy.
     def test_may_ship(assert_gate):
         assert_gate("ship-criteria.yaml", baseline="reports/main")
 
-The run is the folder that ``misslink_run = reports/today`` in pytest's configuration or
-``--misslink-run`` names, or what a fixture of that name in your own conftest.py returns::
+The run is the folder that ``misslink_run = reports/today`` in pytest's configuration (from pytest's
+root folder) or ``--misslink-run=reports/today`` (from the working folder) names, or what a fixture
+of that name in your own conftest.py returns::
 
     @pytest.fixture(scope="session")
     def misslink_run():
@@ -49,8 +50,9 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
     named = given or pytestconfig.getini("misslink_run")
     if not named:
         pytest.fail(
-            "there is no run: set misslink_run in pytest's configuration, give --misslink-run, or "
-            "define a fixture misslink_run that returns what misslink.evaluate returns",
+            "there is no run: set misslink_run in pytest's configuration, give "
+            "--misslink-run=FOLDER, or define a fixture misslink_run that returns what "
+            "misslink.evaluate returns",
             pytrace=False,
         )
     try:
@@ -63,7 +65,8 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
 def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
     """A function of a criteria file, and if need be a run and a baseline; see `check_gate`.
 
-    Paths are from pytest's root folder, where its configuration is.
+    Paths are from pytest's root folder (``rootdir``), where its configuration is; that of the
+    option ``--misslink-run=FOLDER`` alone is from the working folder.
     """
 
     def check(

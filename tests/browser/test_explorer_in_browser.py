@@ -121,13 +121,49 @@ def test_an_address_sets_every_filter_and_the_open_case(at):
     ("given", "count"),
     [
         ("nonsense=1&cause=fine", "3 of 14"), ("case=99999&cause=fine", "3 of 14"),
-        ("case=-1&claim=x&sort=toString", "14 of 14"), ("cause=__proto__", "0 of 14"),
+        ("case=-1&claim=x&sort=toString", "14 of 14"), ("cause=__proto__", "14 of 14"),
         ("q=%", "1 of 14"), ("ids=3,5,x,77", "2 of 14"), ("subtype=vocabulary_mismatch", "1 of 14"),
-        ("case=14&claim=99&passage=99", "14 of 14"), ("tag=no:such", "0 of 14"), ("=", "14 of 14"),
+        ("case=14&claim=99&passage=99", "14 of 14"), ("tag=no:such", "14 of 14"), ("=", "14 of 14"),
     ],
 )  # fmt: skip
 def test_what_an_address_holds_never_does_harm(at, given, count):
     assert shown(at(given)) == count
+
+
+@pytest.mark.parametrize(
+    ("given", "told", "left"),
+    [
+        ("case=999", "There is no case 999 in this report.", ""),
+        ("case=-1&cause=fine", "There is no “case=-1” in this report.", "cause=fine"),
+        ("cause=no&tag=a:b&answer=faithful", "There is no “cause=no”, no “tag=a:b” in this report.",
+         "answer=faithful"),
+        ("ids=3,77,5,x", "There is no case 77, no “ids=x” in this report.", "ids=3,5"),
+        ("case=14&claim=99", "There is no claim 99 of case 14 in this report.", "case=14"),
+        ("case=14&passage=9", "There is no passage 9 of case 14 in this report.", "case=14"),
+        ("sort=x&a=1&b=2&c=3&d=4",
+         "There is no “sort=x”, no “a=1”, no “b=2”, nor 2 more of this address, in this report.",
+         ""),
+        ("x=<b>&q=sockets", "There is no “x=<b>” in this report.", "q=sockets"),
+        ("correct=no&cause=gold_hole&sort=gold&case=9&passage=2", "",
+         "cause=gold_hole&correct=no&sort=gold&case=9&passage=2"),
+    ],
+)  # fmt: skip
+def test_what_an_address_names_in_vain_is_told_politely_and_leaves_it(at, given, told, left):
+    page = at(given)
+    line = page.get_by_role("status").and_(page.locator("#astray"))
+
+    shown(page)
+    assert line.inner_text().replace("\u2068", "").replace("\u2069", "") == told
+    assert sorted(fragment(page).split("&")) == sorted(left.split("&"))
+    page.select_option("#by-sort", "latency")
+    assert line.inner_text() == ""
+
+
+def test_a_long_name_in_an_address_is_told_in_short(at):
+    told = at(f"cause={'W' * 5000}").inner_text("#astray")
+
+    assert len(told) < 110
+    assert "W…" in told
 
 
 def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters(at):
@@ -201,6 +237,69 @@ def test_keys_move_open_close_filter_and_explain(opened):
     opened.keyboard.type("jk/?")
     assert opened.input_value("#by-q") == "jk/?"
     assert opened.locator("#keys-shown").is_hidden()
+
+
+def test_escape_empties_the_text_field_and_then_leaves_it_to_the_keys(opened):
+    opened.fill("#by-q", "sockets by")
+    until(opened, "location.hash.includes('sockets')")
+    opened.keyboard.press("Escape")
+    assert (opened.input_value("#by-q"), fragment(opened)) == ("", "")
+    assert shown(opened) == "14 of 14"
+    assert opened.evaluate("document.activeElement.id") == "by-q"
+    opened.keyboard.press("Escape")
+    assert opened.evaluate("document.activeElement === document.body")
+    opened.keyboard.press("j")
+    assert opened.get_attribute("#rows", "aria-activedescendant") == "row-4"
+    assert opened.input_value("#by-q") == ""
+
+
+def test_a_fresh_list_begins_at_its_first_row_and_an_open_case_keeps_its_place(browser, tmp_path):
+    many = write(_many(300), tmp_path / "r.html")
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    place = """[document.getElementById("rows").scrollTop,
+      document.getElementById("rows").getAttribute("aria-activedescendant")]"""
+
+    page.goto(f"{many.as_uri()}#sort=gold")
+    assert shown(page) == "300 of 300"
+    assert page.evaluate(place) == [0, "row-1"]
+    page.keyboard.press("j")
+    page.select_option("#by-sort", "")
+    assert page.evaluate(place) == [0, "row-2"]  # the first retrieval miss
+    page.evaluate("location.hash = '#sort=gold&case=290'")
+    until(page, "document.getElementById('rows').scrollTop > 0")
+    assert page.evaluate(place)[1] == "row-290"
+    page.close()
+
+
+def test_a_tier_stands_in_the_line_of_a_case_and_narrows_the_list(browser, tmp_path):
+    run = _many(6)
+    tiers = ("A", None, "\u202eB", "A", None, None)
+    cases = zip(run.cases, tiers, strict=True)
+    cases = tuple(case.model_copy(update={"tier": tier}) for case, tier in cases)
+    report = write(run.model_copy(update={"cases": cases}), tmp_path / "r.html")
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    page.goto(f"{report.as_uri()}#tier=A&sort=gold")
+
+    assert shown(page) == "2 of 6"
+    assert numbers(page) == [1, 4]
+    assert row(page, 1).locator(".outcome").inner_text() == "hit, faithful, tier \u2068A\u2069"
+    page.get_by_role("button", name="Remove: Tier: A").click()
+    assert "tier" not in row(page, 2).inner_text()
+    page.click("#more")
+    page.select_option("#by-tier", "\u202eB")
+    assert numbers(page) == [3]
+    row(page, 3).click()
+    assert "· tier \u202eB" in page.inner_text(".meta")
+    page.close()
+
+
+def test_from_the_sentence_to_the_passage_and_its_rank_in_two_clicks(opened):
+    opened.click("#headline a")
+    assert shown(opened) == "2 of 14"
+    assert fragment(opened) == "retrieval=miss&answer=unfaithful&case=14"
+    opened.click(".answer .claim.contradicted")
+    passage = opened.locator(".passage.missed", has=opened.locator("mark.lit"))
+    assert "rank 17 of 100 asked" in passage.inner_text()
 
 
 def test_focus_is_seen_on_the_list(opened):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -70,6 +71,20 @@ def test_the_tables_fit_80_columns_and_the_verdict_comes_first(misslink, files, 
     drawn = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
     assert any("Cohen's kappa" in line and "0.40 [" in line for line in drawn)
     assert max(map(len, drawn)) <= 80
+
+
+def test_decimals_are_written_as_on_the_page(misslink):
+    """A judge that is always wrong, of as many good as bad cases: kappa is -1; one annotator."""
+    verdicts = [{"case_id": f"c{i}", "metric": METRIC, "value": i % 2} for i in range(40)]
+    labels = [
+        {"case_id": f"c{i}", "metric": METRIC, "label": 1 - i % 2, "annotator": "ada"}
+        for i in range(40)
+    ]
+    given = ("--verdicts", lines("v.jsonl", verdicts), "--labels", lines("l.jsonl", labels))
+    _, out, _ = misslink("calibrate", *given)
+    assert re.search(r"Cohen's kappa +│ \u22121\.00", out)
+    assert re.search(r"AUROC +│ 0\.00 \[0\.00, 0\.\d\d\]", out)
+    assert "alpha not measured: " in out
 
 
 def test_what_is_required_and_not_met_exits_1_with_the_document_printed(misslink, files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -43,6 +44,34 @@ def test_the_table_fits_80_columns(misslink, runs, monkeypatch):
     assert "The same in every case: faithfulness, faithful." in out
 
 
+def test_the_terminal_has_every_test_and_what_would_have_been_seen(misslink, monkeypatch):
+    """10 of 30 up and 1 down: 24 of 2^11 signs are as far off, by McNemar too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    write_run(Path("runs/a"), small_run([0] * 10 + [1] * 20))
+    write_run(Path("runs/b"), small_run([1] * 29 + [0]))
+    _, out, _ = misslink("compare", "runs/a", "runs/b")
+    tests = out[out.index("McNemar") :]
+    row = next(line for line in tests.splitlines() if line.startswith("│ recall@1"))
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    assert (cells[1], cells[3]) == ("0.012", "0.012")
+    assert cells[4].startswith("cohen's d_z 0.5")
+    assert re.fullmatch(r"\d+ points", cells[5])
+    assert "Detectable: seen in 4 of 5 repetitions." in tests
+    assert "11 of 30 cases have another cause: Retrieval miss to Fine 10, Fine to Ret" in tests
+    assert max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└") <= 80
+
+
+def test_a_terminal_that_knows_no_minus_sign_has_another(misslink, monkeypatch):
+    kept = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii"))
+    write_run(Path("runs/a"), small_run([1] * N))
+    write_run(Path("runs/b"), small_run([0] * N))
+    code, _, _ = misslink("compare", "runs/a", "runs/b")
+    sys.stdout.flush()
+    assert code == 0
+    assert re.search(r"recall@1 +\| 100 % +\| 0 % +\| -100 points", kept.getvalue().decode("ascii"))
+
+
 def test_the_page_links_to_the_reports_beside(misslink, runs):
     code, out, _ = misslink("compare", *runs, "--html", "pages/ab.html", "--json")
     html = Path("pages/ab.html").read_text(encoding="utf-8")
@@ -67,6 +96,14 @@ def test_markdown_is_written(misslink, runs):
     written = Path("ab.md").read_text(encoding="utf-8")
     assert "`recall@1`" in written
     assert "`faithful`" not in written
+
+
+def test_markdown_links_to_the_page_that_is_written_with_it(misslink, runs):
+    misslink("compare", *runs, "--markdown", "notes/ab.md", "--html", "pages/a b.html")
+    written = Path("notes/ab.md").read_text(encoding="utf-8")
+    assert "[the page](../pages/a%20b.html)" in written
+    assert "(../pages/a%20b.html#b-case-1)" in written
+    assert "(../runs/b%20b/report.html)" in written
 
 
 def test_cases_are_taken_from_a_file(misslink, runs):
@@ -161,3 +198,10 @@ def test_hostile_texts_do_not_reach_the_terminal(misslink):
     code, out, _ = misslink("compare", "runs/a", "runs/b")
     assert code == 0
     assert "\x1b[2J" not in out
+
+
+def test_one_path_for_two_forms_is_refused(misslink, runs):
+    code, _, told = misslink("compare", *runs, "--html", "out", "--markdown", "./out")
+    assert code == 2
+    assert "out: --html and --markdown name one file; give another path" in told
+    assert not Path("out").exists()

@@ -43,13 +43,13 @@ def test_it_prints_the_contract_and_fails_with_1(misslink, folders):
 
 def test_the_table_fits_80_columns(misslink, folders, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    hostile = '{name: "a\\e[31m", metric: mrr, at_most: 0.9}'
+    hostile = '{name: "a\\e[31m", metric: mrr, threshold: 0.1}'
     wanted = criteria("{name: recall_at_1, threshold: 0.5}, " + hostile)
     code, out, _ = misslink("gate", "today", *wanted)
     assert code == 1
     assert max(map(len, out.splitlines())) <= 80
     assert "\x1b" not in out
-    assert out.splitlines()[-1] == "1 of 2 gates failed."
+    assert out.splitlines()[-1] == "1 of 2 gates failed over 10 questions."
 
 
 def test_files_are_written_and_the_schema_is_printed(misslink, folders):

@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_written_names_the_option_that_helps(misslink, run
     Path("file").write_text("", encoding="utf-8")
     code, _, err = misslink("report", run, "--format", form, "--out", "file/p")
     assert code == 2
-    assert "file/p: the report cannot be written" in err
+    assert "file/p: it cannot be written (" in err
     assert "another path with --out" in err
 
 

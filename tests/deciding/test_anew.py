@@ -84,3 +84,35 @@ def test_a_share_of_which_nothing_is_known_fails(tmp_path):
     found = decided(tmp_path, gates, run).outcomes
     assert [gate.passed for gate in found] == [False, False]
     assert "of no case the cause is known" in found[0].reason
+
+
+def test_a_baseline_whose_judging_was_stopped_invents_no_new_failures(tmp_path):
+    run = gated_run(TEN)  # c8 and c9 fail
+    causes = {"c8": "undecided", "c9": "undecided"}
+    before = gated_run(TEN, "11111111--", manifest={"unfinished": 2})
+    links = tuple(
+        link.model_copy(update={"cause": causes.get(link.case_id, link.cause), "answer": "unknown"})
+        for link in before.links
+    )
+    before = before.model_copy(update={"links": links})
+    found = one(tmp_path, "new_failures: {}", run, before)
+    assert not found.passed
+    assert found.reason == (
+        "the judging of the baseline was stopped before its end (2 questions left), so who failed "
+        "before is not known; run the same  misslink evaluate  command again"
+    )
+    worse = one(tmp_path, "new_failures: {}", gated_run("0" + TEN[1:]), before)
+    assert worse.cases == ("c0", "c8", "c9"), "c0 is one whatever the others are"
+    assert worse.reason.startswith("3 questions have a cause that is a failure now and had not")
+    assert any("the baseline was stopped before its end (2 questions" in n for n in worse.notes)
+    assert one(tmp_path, "new_failures: {at_most: 2}", run, before).passed, "even if both are new"
+
+
+def test_a_selection_beside_new_failures_is_one_of_them(tmp_path):
+    run, before = gated_run("0011111100"), gated_run(TEN)
+    for gate in ("new_failures: {at_most: 1}, tier: A", "new_failures: {tier: A, at_most: 1}"):
+        found = one(tmp_path, gate, run, before)
+        assert (found.passed, found.cases) == (True, ("c0",))
+        assert found.document()["selection"]["tier"] == "A"
+    found = one(tmp_path, "new_failures: {tier: A}, category: odd", run, before)
+    assert found.reason == "no question of the run has tier 'A' and category 'odd'"

@@ -43,6 +43,7 @@ def test_counts_below_zero_are_no_counts(tmp_path):
 
 
 def test_another_number_of_cases_is_noted(tmp_path):
+    assert "asked the same questions is not known" in decided_against(tmp_path, GATES).notes[0]
     told = "The baseline is of other cases: of 500, and the run of 10."
     assert told in decided_against(tmp_path, GATES, cases=500).notes
     assert not any("other cases" in note for note in decided_against(tmp_path, GATES).notes)
@@ -68,3 +69,7 @@ def test_the_folder_or_the_summary_of_the_run_is_no_baseline_of_it(tmp_path):
         with pytest.raises(InputError, match="the baseline is the run itself"):
             decide(run, wanted, read_baseline(own), folder=folder)
     assert decide(run, wanted, read_baseline(other), folder=folder).passed
+
+
+def test_another_k_is_told_by_its_name_as_it_is_written(tmp_path):
+    assert "k was 7 in the baseline and is 1 now." in decided_against(tmp_path, GATES, k=7).notes

@@ -5,7 +5,10 @@ from __future__ import annotations
 from gated_run import decided, gated_run
 from markdown_it import MarkdownIt
 
+from misslink.deciding.cause_words import CAUSES
 from misslink.deciding.comment import comment, marker
+from misslink.deciding.worse import where_now
+from misslink.types import Missed, Passage, Trace
 
 TEN = "1111111100"
 HOSTILE = "</details><script>alert(1)</script> @octocat [x](https://a.example) `a` | b\n# head --> "
@@ -25,7 +28,7 @@ def test_a_loss_is_told_in_plain_words_with_the_questions_and_the_rank(tmp_path)
     assert "dropped from 100 % to 85 %" in text
     assert "Over the 40 questions in both the change is \u221215 points" in text
     assert "its 95 % interval leaves out 0. 6 questions lost their passage:" in text
-    assert "- Question 0? (`c0`): `gold0` is now at rank 10\n" in text
+    assert "- Question 0? (`c0`): `gold0` is at rank 10 now, and the app takes 1\n" in text
     assert "- and 1 question more\n" in text
     assert "| `category: even` | 20 | 100 % | 85 % |" in text
     assert "<details>\n<summary>1 gate passed</summary>" in text
@@ -35,7 +38,7 @@ def test_questions_without_a_value_are_told_apart_from_those_that_got_worse(tmp_
     run, before = gated_run("xx00111111"), gated_run("1" * 10)
     gates = ["name: recall_at_1, regression_max: 0.03", "name: mrr, threshold: 0.1"]
     text = comment(decided(tmp_path, gates, run, before))
-    assert "2 questions lost their passage, the others have no value now:" in text
+    assert "2 questions lost their passage, and 2 more have no value now:" in text
     assert "(`c0`): was `fine`, is `undecided`" in text
     assert "(The app failed on 2 questions; mrr leaves them out.) |" in text, "though it passed"
 
@@ -76,3 +79,63 @@ def test_no_comment_is_longer_than_github_takes(tmp_path):
     text = comment(decided(tmp_path, gates, run))
     assert len(text) <= 65_536
     assert "more failed; there is no room for them here." in text
+
+
+def test_each_question_says_what_is_worse_and_the_heading_counts_the_lost(tmp_path):
+    """Of c0 the passage is gone, of c1 it stands second now."""
+    before = gated_run("1" * 10)
+    run = gated_run("01" + "1" * 8)
+    noise = Passage(id="noise", text="Noise.", rank=1)
+    lower = [noise, run.traces[1].retrieved[0].model_copy(update={"rank": 2})]
+    traces = list(run.traces)
+    traces[1] = traces[1].model_copy(update={"retrieved": lower})
+    run = run.model_copy(update={"traces": tuple(traces)})
+    text = comment(decided(tmp_path, ["name: recall_at_1, regression_max: 0.1"], run, before))
+    assert "2 questions got worse, 1 of them lost its passage:\n" in text
+    assert "(`c0`): `gold0` is at rank 10 now, and the app takes 1\n" in text
+    assert "(`c1`): `gold1` at rank 2 now, was 1\n" in text
+
+
+def test_of_a_judged_metric_a_question_says_what_became_of_its_answer(tmp_path):
+    run, before = gated_run("1" * 10, "0" + "1" * 9), gated_run("1" * 10)
+    text = comment(decided(tmp_path, ["metric: faithful, regression_max: 0.01"], run, before))
+    assert "(`c0`): answer unfaithful now; was `fine`, is `fabricated`\n" in text
+    value = [run.verdicts[1].model_copy(update={"value": 0.5})]
+    run = run.model_copy(update={"verdicts": (run.verdicts[0], *value, *run.verdicts[2:])})
+    text = comment(decided(tmp_path, ["metric: faithfulness, regression_max: 0.01"], run, before))
+    assert "(`c1`): `faithfulness` 50 % now, was 100 %\n" in text
+
+
+def test_where_a_passage_is_now_goes_by_what_was_seen():
+    prompted = Trace(case_id="c", retrieved=[{"id": "x", "text": "X.", "rank": 1}], prompted=["x"])
+    unseen = prompted.model_copy(update={"prompted": None})
+    assert where_now(Missed(passage_id="p"), prompted, 3) == "did not reach the prompt"
+    assert where_now(Missed(passage_id="p"), unseen, 3) == "was not retrieved"
+    assert where_now(Missed(passage_id="p", depth=9), unseen, 3) == "is not among the first 9 now"
+    at_two = Missed(passage_id="p", true_rank=2)
+    assert where_now(at_two, unseen, 3) == "is at rank 2 now, and the app takes 1"
+
+
+def test_a_cause_is_explained_in_one_sentence(tmp_path):
+    run, before = gated_run("0" * 5 + "1" * 5), gated_run("1" * 10)
+    gates = ["metric: link.causes.retrieval_miss, at_most: 0.1", "new_failures: {}"]
+    text = comment(decided(tmp_path, gates, run, before))
+    assert text.count(f"`retrieval_miss`: {CAUSES['retrieval_miss'].meaning}") == 1
+    by_name = comment(decided(tmp_path, ["new_failures: {cause: retrieval_miss}"], run, before))
+    assert CAUSES["retrieval_miss"].meaning in by_name
+
+
+def test_too_few_cases_list_no_question_and_no_group(tmp_path):
+    run, before = gated_run("0" * 5 + "1" * 5), gated_run("1" * 10)
+    text = comment(decided(tmp_path, ["name: recall_at_1, min_cases: 11"], run, before))
+    assert "Only 10 questions have a value of recall@⁠1, and 11 must." in text
+    assert "lost" not in text
+    assert "where it got worse" not in text
+
+
+def test_a_metric_keeps_its_name_and_notes_stand_under_what_they_are_about(tmp_path):
+    run = gated_run(TEN, verdicts=(), manifest={"judge": "none", "k": 2})
+    text = comment(decided(tmp_path, ["metric: faithful, threshold: 0.1"], run, gated_run(TEN)))
+    assert "\nfaithful could not be computed" in text
+    assert "**The run beside its baseline**" in text
+    assert "\n- k: 2 in the run, 1 in the baseline;" in text

@@ -115,6 +115,13 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
             "gates:\n  - new_failures: {cause: fabricated, retrieval: miss}",
             r"by cause or by retrieval; make a gate of each",
         ),
+        (
+            "gates:\n  - {new_failures: {tier: A}, tier: B}",
+            r"line 2: gate 'new_failures': 'tier' stands beside new_failures and in it; keep one",
+        ),
+        ("gates:\n  - {new_failures: {}, on: low}", r"is a count, and on says nothing of it"),
+        ("gates:\n  - {new_failures: {}, regression_test: value}", r"regression_test says nothing"),
+        ("gates:\n  - {new_failures: {}, threshold: 0.5}", r"new_failures stands alone"),
         ("gates:\n  - new_failures: {retrieval: hit}", r"'miss' or 'partial' \(it is 'hit'\)"),
         (ONE + f"threshold: {'9' * 6000}" + "}", r"line 2: this number cannot be read"),
         (ONE + "severity: eror}", r"'error' or 'warning' \(it is 'eror'\); .*'error'"),

@@ -24,12 +24,12 @@ def one(tmp_path, gate, run, baseline=None):
     [
         ("name: recall_at_1, threshold: 0.8", True),  # on the limit
         ("name: recall_at_1, threshold: 0.81", False),
-        ("name: recall_at_1, at_most: 0.8", True),
-        ("name: recall_at_1, at_most: 0.79", False),
+        ("name: recall_at_1, threshold: 0, at_most: 0.8", True),
+        ("name: recall_at_1, threshold: 0, at_most: 0.79", False),
         ("name: recall_at_1, threshold: 0.5, on: low", False),  # Wilson's low end is 0.49
         ("name: recall_at_1, threshold: 0.49, on: low", True),
-        ("name: recall_at_1, at_most: 0.9, on: high", False),  # its high end is 0.94
-        ("name: recall_at_1, at_most: 0.95, on: high", True),
+        ("name: recall_at_1, threshold: 0, at_most: 0.9, on: high", False),  # its high end is 0.94
+        ("name: recall_at_1, threshold: 0, at_most: 0.95, on: high", True),
         ("name: recall_at_1, min_cases: 10", True),
         ("name: recall_at_1, min_cases: 11", False),
         ("metric: recall@1, threshold: 1, tag: {half: first}", True),
@@ -236,3 +236,85 @@ def test_what_is_no_summary_is_no_baseline(tmp_path):
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="this is no baseline"):
             read_baseline(tmp_path / "summary.json")
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("metric: noise_sensitivity, threshold: 0.2", "noise_sensitivity is good when low; write"),
+        ("metric: over_refused, threshold: 0.05, regression_max: 0.1", "write at_most in place"),
+        ("metric: link.causes.retrieval_miss, threshold: 0.1", "good when low; write at_most"),
+        ("metric: latency, threshold: 0.1, severity: warning", "latency is good when low"),
+        ("name: recall_at_1, at_most: 0.5", "recall@1 is good when high; write threshold in"),
+        ("metric: faithful, at_most: 0.5", "faithful is good when high"),
+    ],
+)
+def test_a_limit_that_is_kept_more_easily_the_worse_it_gets_is_refused(tmp_path, limit, said):
+    with pytest.raises(InputError, match=r"line 2: gate '.*'") as raised:
+        decided(tmp_path, [limit], gated_run(TEN), gated_run(TEN))
+    assert said in str(raised.value)
+
+
+def test_a_floor_and_a_ceiling_together_are_a_band_and_declining_may_be_wanted(tmp_path):
+    gates = [
+        "name: a, metric: link.causes.retrieval_miss, threshold: 0.1, at_most: 0.5",
+        "metric: link.answers.abstained, threshold: 0.9",
+    ]
+    found = decided(tmp_path, gates, gated_run(TEN)).outcomes
+    assert [gate.passed for gate in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        ("category: evne", "has category 'evne'; did you mean 'even'?"),
+        ("tier: Q", "has tier 'Q'; tier is 'A'"),
+        ("tag: {hlf: first}", "has tag hlf 'first'; did you mean 'half'?"),
+        ("tag: {half: secnd}", "has tag half 'secnd'; did you mean 'second'?"),
+        ("category: odd, tier: A", "has tier 'A' and category 'odd'"),  # each is there, not both
+    ],
+)
+def test_a_selection_that_nothing_fits_fails_with_the_nearest_name(tmp_path, selection, said):
+    found = one(tmp_path, f"name: recall_at_1, threshold: 0.1, {selection}", gated_run(TEN))
+    assert not found.passed
+    assert found.reason == f"no question of the run {said}"
+
+
+def test_a_cut_off_beyond_what_was_retrieved_is_noted(tmp_path):
+    gates = ["name: recall_at_9, threshold: 0.1", "name: recall_at_1, threshold: 0.1"]
+    deep, as_retrieved = decided(tmp_path, gates, gated_run(TEN)).outcomes
+    assert deep.notes == ("recall@9 looks at the first 9, and only 1 was retrieved.",)
+    assert as_retrieved.notes == ()
+
+
+def test_a_regression_on_what_the_baseline_was_not_asked_is_not_known(tmp_path):
+    stopped = gated_run(TEN, "11111111--", manifest={"unfinished": 2})
+    gate = "metric: faithfulness, regression_max: 0.9"
+    found = one(tmp_path, gate, gated_run(TEN), stopped)
+    assert not found.passed
+    assert found.reason == (
+        "the judging of the baseline was stopped before its end (2 questions left), so how far "
+        "faithfulness changed is not known; run the same  misslink evaluate  command again"
+    )
+    assert one(tmp_path, f"{gate}, tag: {{half: first}}", gated_run(TEN), stopped).passed
+    assert one(tmp_path, "metric: recall@1, regression_max: 0.9", gated_run(TEN), stopped).passed
+
+
+def test_too_few_cases_blame_no_question(tmp_path):
+    gate = "name: recall_at_1, min_cases: 11"
+    assert one(tmp_path, gate, gated_run(TEN)).cases == ()
+    assert one(tmp_path, f"{gate}, threshold: 0.9", gated_run(TEN)).cases == ("c8", "c9")
+
+
+def test_one_sentence_counts_what_failed(tmp_path):
+    low, high = "name: {0}, metric: mrr, threshold: 0.1", "name: {0}, metric: mrr, threshold: 0.9"
+    warning = high + ", severity: warning"
+    for gates, said in (
+        ([low], "All of 1 gate passed over 10 questions."),
+        ([low, warning], "None of 2 gates failed over 10 questions; 1 warns."),
+        ([high, warning, warning], "1 of 3 gates failed over 10 questions; 2 more warn."),
+    ):
+        named = [gate.format(f"g{at}") for at, gate in enumerate(gates)]
+        decision = decided(tmp_path, named, gated_run(TEN))
+        assert decision.counted() == said
+        assert decision.text().splitlines()[0] == f"criteria: {said}"

@@ -71,6 +71,22 @@ def test_a_mistake_names_file_line_and_field(tmp_path, text, message):
         read_goldset(write(tmp_path, text))
 
 
+@pytest.mark.parametrize("depth", [100, 900, 200_000])
+@pytest.mark.parametrize("form", ["{}", "[{}]"])
+def test_what_is_nested_too_deeply_names_file_and_line(tmp_path, form, depth):
+    """Refused before it is read, and before its parts are."""
+    text = form.format('\n{"question": "A?", "tags": ' + '{"a":' * depth + "1" + "}" * depth + "}")
+    with pytest.raises(InputError, match=r"gold.jsonl, line 2: this is nested too deeply to be re"):
+        read_goldset(write(tmp_path, text))
+
+
+def test_what_holds_itself_is_nested_too_deeply():
+    tags = {}
+    tags["self"] = tags
+    with pytest.raises(InputError, match="the gold set: this is nested too deeply"):
+        read_goldset([{"question": "A?", "tags": tags}])
+
+
 def test_another_encoding_is_named_with_its_line(tmp_path):
     path = write(tmp_path, '{"question": "A?"}\n{"question": "Wie groß?"}', "cp1252")
     with pytest.raises(InputError, match=r"line 2: byte 0xdf is not UTF-8; save the file as UTF-8"):

@@ -8,6 +8,7 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.files import read_traces
+from misslink.types import Trace
 
 
 def read(tmp_path, *traces):
@@ -54,6 +55,30 @@ def test_a_mistake_names_the_line_and_the_field(tmp_path, trace, message):
     with pytest.raises(InputError, match=r"traces.jsonl, line 2.*") as caught:
         read(tmp_path, {"case_id": "fine"}, trace)
     assert message in str(caught.value)
+
+
+def nested(tmp_path, depth):
+    """Traces of which the second has metadata as deep as that."""
+    deep = '{"a":' * depth + "1" + "}" * depth
+    second = '{"case_id": "b", "retrieved": [{"id": "x", "metadata": ' + deep + "}]}"
+    path = tmp_path / "traces.jsonl"
+    path.write_text('{"case_id": "a"}\n' + second, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("depth", [254, 900, 200_000])
+def test_metadata_nested_too_deeply_names_file_and_line(tmp_path, depth):
+    """Of 254 levels on, the models take some that they cannot write."""
+    with pytest.raises(InputError, match=r"traces.jsonl, line 2: this is nested too deeply to be"):
+        read_traces(nested(tmp_path, depth))
+
+
+def test_the_deepest_metadata_that_is_read_can_be_written(tmp_path):
+    """The trace, its passages and each passage are three of the hundred levels."""
+    trace = read_traces(nested(tmp_path, 97))["b"]
+    assert Trace.model_validate_json(trace.model_dump_json()) == trace
+    with pytest.raises(InputError, match="leave out what lies deeper than 100 levels"):
+        read_traces(nested(tmp_path, 98))
 
 
 def test_two_traces_of_one_case_are_refused(tmp_path):

@@ -33,5 +33,10 @@ def test_a_disk_that_is_full_costs_nothing_that_was_there(tmp_path, monkeypatch)
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(InputError, match="this is a folder"):
+    with pytest.raises(InputError, match=r"this is a folder; give another path$"):
         put("one", tmp_path)
+
+
+def test_a_name_that_no_disk_takes_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"it cannot be written \(File name too long\); give ano"):
+        put("one", tmp_path / ("x" * 5000))

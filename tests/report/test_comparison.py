@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from example_run import HOSTILE
+from gold_page import assert_accepted
 
+from misslink.answer.preference import Outcome
 from misslink.deciding.compare import compare
+from misslink.deciding.preferences import Preferences, answers_hash
 from misslink.report.compared_markdown import markdown
 from misslink.report.comparison import build, render
 
@@ -28,6 +31,38 @@ def page_of(*runs, reports=None):
     return build(compare(listed), {one.name: one.run for one in listed}, reports)
 
 
+def told_run(hits, faithful, **more):
+    """A run whose questions and answers are hostile."""
+    run = small_run(hits, faithful=faithful, questions=HOSTILE, **more)
+    traces = [
+        trace.model_copy(update={"answer": text})
+        for trace, text in zip(run.traces, reversed(HOSTILE), strict=True)
+    ]
+    return run.model_copy(update={"traces": tuple(traces)})
+
+
+def whole_page():
+    """Everything that a page can hold: a winner, a crash, another judge, preferences, no report."""
+    a = told_run([0] * 9 + [None], [1, 1, None, 0, 1, 0, 1, 1, 0, 1])
+    b = told_run([1] * 9 + [None], [0, 1, None, 1, 1, 1, 1, 1, 1, 1], over_refused=[0] * 10)
+    again = told_run([0] * 9 + [None], [1, 1, None, 0, 1, 0, 1, 1, 0, 1], judge=HOSTILE[3])
+    c = broken(again, "c1", "c4")
+    listed = named(a, b, c)
+    outcomes = (
+        Outcome("c1", "b", ("b", "b")),
+        Outcome("c2", "tie", ("a", "b")),
+        Outcome("c3", "b", ("b", "b")),
+        Outcome("c4", "a", ("a", "a")),
+        Outcome("c5", None, reason=HOSTILE[0]),
+    )
+    asked = Preferences(
+        "p.json", "a", "b", (answers_hash(a), answers_hash(b)), HOSTILE[3], outcomes
+    )
+    document = compare(listed, preferences=[asked])
+    reports = {"runs/a": "../a/report.html", "runs/b": "../b%20b/report.html"}
+    return build(document, {one.name: one.run for one in listed}, reports)
+
+
 class Tags(HTMLParser):
     def __init__(self, html):
         super().__init__()
@@ -39,6 +74,10 @@ class Tags(HTMLParser):
         self.hrefs += [value for name, value in attrs if name == "href"]
         self.ids += [value for name, value in attrs if name == "id"]
         assert not [name for name, _ in attrs if name.startswith("on") or name == "style"]
+
+
+def test_the_page_is_the_one_a_person_looked_at_and_accepted():
+    assert_accepted(render(whole_page()), "comparison.html")
 
 
 def test_the_finding_names_who_is_better_beyond_chance():
@@ -227,6 +266,44 @@ def test_hostile_texts_are_text_in_markdown(text):
     assert "<img" not in outside
     assert not re.search(r"(?<!\\)\]\(", outside)
     assert "@everyone" not in outside
+
+
+def test_markdown_folds_every_test_effect_and_what_could_have_been_seen():
+    """9 of 9 up: 2 of 2^9 signs are as far off, and with 5 metrics in two runs Holm takes 6."""
+    folded = markdown(whole_page()).split("<details>")[1].split("</details>")[0]
+    assert "over the 6 tests made" in folded
+    row = next(line for line in folded.splitlines() if line.startswith("| `recall@1`"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:3] == ["p = 0.004", "p = 0.023"]  # 2 / 512, and six times that
+    assert cells[4] == "p = 0.004"
+    assert cells[5].endswith("9 up, 0 down")
+
+
+def test_markdown_says_what_would_have_been_seen_beside_what_was_not():
+    a = small_run([0, 1, 0, 1, 1] * 6)
+    b = small_run([1, 1, 0, 0, 1] * 6)
+    (row,) = page_of(a, b).comparisons[0].rows
+    assert re.fullmatch(r"\d+ points", row.detectable)
+    assert f"| within chance (detectable: {row.detectable}) |" in markdown(page_of(a, b))
+
+
+def test_markdown_counts_the_causes_that_changed_the_most_frequent_first():
+    written = markdown(page_of(small_run([0, 0, 1, 1]), small_run([1, 1, 0, 1])))
+    assert "3 of 4 cases have another cause.\n\n| Cause in A | Cause in B | Cases |" in written
+    table = written.split("| Cause in A |")[1].split("\n\n")[0].splitlines()[2:]
+    assert table == ["| Retrieval miss | Fine | 2 |", "| Fine | Retrieval miss | 1 |"]
+    assert "| Cause in A" not in markdown(page_of(small_run([0, 1]), small_run([0, 1])))
+
+
+def test_markdown_links_to_the_page_to_its_cases_and_to_the_reports():
+    page = whole_page()
+    written = markdown(page, page_at="pages/a%20b.html")
+    assert "[the page](pages/a%20b.html)" in written
+    assert "- B: [`runs/b`](../b%20b/report.html)\n- C: `runs/c`" in written
+    linked = re.findall(r"\(pages/a%20b\.html#([^)]+)\)", written)
+    assert len(linked) == sum(len(one.cases) for one in page.comparisons) > 5
+    assert set(linked) <= set(Tags(render(page)).ids)
+    assert "the page" not in markdown(page)
 
 
 def test_markdown_has_the_numbers_and_the_cases():

@@ -135,6 +135,15 @@ def test_the_cases_are_the_ten_worst_worst_first():
     assert "Left out: 1 more case to look at." in render(build(proven_run()))
 
 
+def test_a_case_s_tier_stands_beside_its_id():
+    run = proven_run()
+    cases = [case.model_copy(update={"tier": "*A*"}) for case in run.cases]
+    found = rows(render(build(run.model_copy(update={"cases": tuple(cases)}))))
+    place = next(place for place, row in enumerate(found) if row[0] == "No.")
+    assert found[place + 1][1] == "with-exit tier *A*"  # as it is read: nothing is set in italics
+    assert "tier" not in render(build(run))
+
+
 def test_links_lead_into_the_page_where_it_stands_beside(tmp_path):
     alone = write(proven_run(), tmp_path / "report.md").read_text(encoding="utf-8")
     assert "](" not in alone

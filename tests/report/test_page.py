@@ -10,7 +10,7 @@ from misslink.registry import judged_metrics, rank_metrics
 from misslink.report.glossary import metric_words
 from misslink.report.page import build
 from misslink.summary import numbers_of
-from misslink.types import Run, Trace
+from misslink.types import Case, Run, Trace
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,8 @@ def test_the_headline_is_the_share_of_unfaithful_answers_that_go_with_a_miss():
     said = _linked(0.38, 0.24, 0.51)
 
     assert f"{said.share} {said.interval} {said.words}" == (
-        "38 % [24, 51] of unfaithful answers go with a retrieval miss"
+        "38 % [24, 51] of unfaithful answers to questions with a passage to find go with a "
+        "retrieval miss"
     )
     assert "57 % [37, 76] of answers were unfaithful (21 cases)" in said.paragraphs[0]
     assert "it was 9 % [5, 17] (77 cases)" in said.paragraphs[0]
@@ -75,7 +76,8 @@ def test_the_headline_tells_the_share_of_wrong_answers_too():
     said = _linked(0.38, 0.24, 0.51, wrong=0.3)
 
     assert said.paragraphs[-1] == (
-        "Of answers that are wrong by the reference, 30 % [0, 60] go with a retrieval miss."
+        "Of answers to questions with a passage to find that are wrong by the reference, "
+        "30 % [0, 60] go with a retrieval miss."
     )
 
 
@@ -124,11 +126,17 @@ def test_one_number_a_level_at_the_run_s_own_cutoff(page):
     ]  # fmt: skip
 
 
+def counts(cross):
+    return [tuple(cell.count for cell in row) for row in (cross.miss, cross.hit)]
+
+
 def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
     unfaithful, wrong = page.crosses
 
-    assert (unfaithful.miss, unfaithful.hit, unfaithful.left_out) == ((2, 2), (2, 3), 5)
-    assert (wrong.bad, wrong.miss, wrong.hit) == ("Wrong", (1, 2), (2, 2))
+    assert counts(unfaithful) == [(2, 2), (2, 3)]
+    assert unfaithful.left_out == 5
+    assert wrong.bad == "Wrong"
+    assert counts(wrong) == [(1, 2), (2, 2)]
 
 
 def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):
@@ -169,6 +177,15 @@ def test_every_metric_that_is_shown_anywhere_is_explained(page):
 
     assert shown == set(dict(page.metrics))
     assert all(words and "outside misslink" not in words for words in dict(page.metrics).values())
+
+
+def test_a_metric_and_a_cause_of_one_name_are_told_apart():
+    said = metric_words("over_refused")
+
+    assert "the app declined" in said
+    assert (
+        "where the needed passage never reached the prompt, the cause is a retrieval miss" in said
+    )
 
 
 def test_every_metric_of_the_package_has_words_and_one_from_elsewhere_says_that_it_is():
@@ -219,6 +236,19 @@ def test_groups_come_worst_first_and_small_ones_last_and_marked(page):
     ]  # fmt: skip
     assert category.groups[1].fragment == "category=comparative"
     assert page.slices[1].groups[0].fragment == "tag=topic%3Afunctions"
+
+
+def test_a_group_s_cases_are_found_by_its_field_or_where_no_case_has_that_by_its_tag():
+    group = example_run().summary["slices"]["category"]["comparative"]
+    summary = {"slices": {"tier": {"A": group}}}
+
+    def fragment(**fields):
+        cases = (Case(id="c", question="?", **fields), Case(id="d", question="?"))
+        return build(_run(cases=cases, summary=summary)).slices[0].groups[0].fragment
+
+    assert fragment(tier="A") == "tier=A"
+    assert fragment(tags={"tier": "A"}) == "tag=tier%3AA"
+    assert fragment(tier="A", tags={"tier": "B"}) == "tier=A"
 
 
 def test_how_deep_retrievers_were_asked_is_told_where_they_were():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import plain, print_json, say, shown
+from misslink.cli.output import encodable, plain, print_json, say, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -244,7 +244,7 @@ def _table(console: Console, head: tuple[str, str], rows: list[tuple[str, str]])
     for column in head:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in row))
     console.print(table)
 
 
@@ -257,9 +257,8 @@ def _written(name: str, estimate: Mapping[str, Any]) -> str:
 
 
 def _decimal(estimate: Mapping[str, Any]) -> str:
-    if estimate["value"] is None:
-        return f"not measured: {estimate['reason']}"
-    ends = (estimate["low"], estimate["high"])
-    if None in ends:
-        return f"{estimate['value']:.2f}, n = {estimate['n']}"
-    return f"{estimate['value']:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]"
+    from misslink.report.wording import shown_decimal
+    from misslink.types import Estimate
+
+    found = shown_decimal("", Estimate.model_validate(dict(estimate)))
+    return found.brief if found.interval or not found.measured else found.text

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import plain, print_json, say
+from misslink.cli.output import encodable, plain, print_json, say
+from misslink.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+_CHANGES = 5  # ways from one cause to another that are told
 _SHORT = {"within chance": "chance", "the same in the rest": "same"}
 
 
@@ -64,9 +66,12 @@ def compare(
     written = {
         form: path for form, path in (("html", html), ("markdown", markdown)) if path is not None
     }
+    if html and markdown and html.resolve() == markdown.resolve():
+        raise InputError("--html and --markdown name one file; give another path", path=html)
     for form, path in written.items():
         _refuse_run_file(path, runs)
-        _write(form, path, document, named, runs)
+        page = _page(document, named, _reports(path, named, runs))
+        _write(form, path, page, html)
     if as_json:
         print_json({**document, **{form: str(path) for form, path in written.items()}})
     else:
@@ -116,15 +121,16 @@ def _refuse_run_file(path: Path, runs: Sequence[Path]) -> None:
         raise InputError("this is a file of a run that is compared; give another path", path=path)
 
 
-def _write(
-    form: str, path: Path, document: Mapping[str, Any], named: Sequence[Named], runs: Sequence[Path]
-) -> None:
+def _write(form: str, path: Path, page: ComparisonPage, html: Path | None) -> None:
+    """Write one form; markdown is linked to the page that is written with it."""
+    from misslink.files.whole import put
     from misslink.report.compared_markdown import markdown
     from misslink.report.comparison import render
-    from misslink.report.html import put
 
-    page = _page(document, named, _reports(path, named, runs))
-    put(render(page) if form == "html" else markdown(page), path)
+    if form == "html":
+        put(render(page), path)
+    else:
+        put(markdown(page, page_at=_address(html, path) if html else ""), path)
 
 
 def _reports(path: Path, named: Sequence[Named], runs: Sequence[Path]) -> dict[str, str]:
@@ -133,9 +139,13 @@ def _reports(path: Path, named: Sequence[Named], runs: Sequence[Path]) -> dict[s
     for one, folder in zip(named, runs, strict=True):
         report = folder.resolve() / "report.html"
         if report.is_file():
-            seen = os.path.relpath(report, path.resolve().parent)
-            found[one.name] = quote(Path(seen).as_posix())
+            found[one.name] = _address(report, path)
     return found
+
+
+def _address(target: Path, path: Path) -> str:
+    """Where a file is as seen from the file `path`, percent-encoded."""
+    return quote(Path(os.path.relpath(target.resolve(), path.resolve().parent)).as_posix())
 
 
 def _page(
@@ -169,17 +179,19 @@ def _print_metrics(console: Console, one: Comparison) -> None:
     for column in ("metric", "A", one.letter, "difference [95 %]", "p Holm", "", "n"):
         table.add_column(column, overflow="fold", justify="right" if column == "n" else "left")
     for row in one.rows:
-        table.add_row(
-            Text(plain(row.name)),
+        cells = (
+            row.name,
             row.a.value,
             row.b.value,
             row.difference.brief,
-            row.p_holm.removeprefix("p = ").removeprefix("p "),
+            _bare(row.p_holm),
             _SHORT.get(row.verdict, row.verdict),
             f"{row.n:,}",
         )
+        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in cells))
     if table.row_count:
         console.print(table)
+        _print_tests(console, one)
     omitted: dict[str, list[str]] = {}
     for row in one.rows:
         omitted.setdefault(row.left_out, []).append(row.name)
@@ -193,7 +205,30 @@ def _print_metrics(console: Console, one: Comparison) -> None:
         say(console, f"Not measured in both: {', '.join(row.name for row in one.unmeasured)}.")
 
 
+def _print_tests(console: Console, one: Comparison) -> None:
+    """The tests that Holm does not correct, the effects, and what would have been seen."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in ("metric", "p", "t-test", "McNemar", "effect", "detectable"):
+        table.add_column(column, overflow="fold")
+    for row in one.rows:
+        tests = map(_bare, (row.p, row.t_test, row.mcnemar))
+        effect = row.effect.partition(";")[0]  # how many cases turned is told below
+        cells = (row.name, *tests, effect, row.detectable or "not known")
+        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in cells))
+    console.print(table)
+    say(console, "These tests are uncorrected. Detectable: seen in 4 of 5 repetitions.")
+
+
+def _bare(p: str) -> str:
+    """A p-value without its letter, such as "0.013" and "< 0.001"."""
+    return p.removeprefix("p = ").removeprefix("p ")
+
+
 def _print_changes(console: Console, one: Comparison) -> None:
+    from misslink.report.compared_markdown import cause_changes
     from misslink.report.wording import plural
 
     for row in one.rows:
@@ -202,6 +237,11 @@ def _print_changes(console: Console, one: Comparison) -> None:
             gained = plural(better.count, "case")
             say(console, f"{row.name}: {gained} better, {worse.count:,} worse.")
     if one.causes:
-        say(console, f"{one.causes.changed} of {one.causes.n} cases have another cause.")
+        told = f"{one.causes.changed:,} of {plural(one.causes.n, 'case')} have another cause"
+        changes = cause_changes(one.causes)
+        ways = [f"{was} to {now} {count:,}" for was, now, count in changes[:_CHANGES]]
+        if left := sum(count for _, _, count in changes[_CHANGES:]):
+            ways.append(f"others {left:,}")
+        say(console, f"{told}: {', '.join(ways)}." if ways else f"{told}.")
     for sentence in one.preferred.sentences if one.preferred else ():
         say(console, sentence)

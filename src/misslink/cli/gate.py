@@ -12,8 +12,6 @@ from misslink.cli.options import AS_JSON
 from misslink.cli.output import encodable, plain, print_json, say
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from misslink.deciding.outcome import Decision, Outcome
 
 __all__ = ["gate"]
@@ -124,17 +122,7 @@ def _print(decision: Decision) -> None:
     console.print(table)
     for note in decision.notes:
         console.print(Text(encodable(plain(note), console.encoding)))  # wrapped between words
-    _print_end(console, decision)
-
-
-def _print_end(console: Console, decision: Decision) -> None:
-    failed = len(decision.failed)
-    errors = sum(one.gate.severity == "error" for one in decision.failed)
-    warned = f", {failed - errors} warned" if failed > errors else ""
-    count = len(decision.outcomes)
-    of = f"{count} {'gate' if count == 1 else 'gates'}"
-    end = f"{errors} of {of} failed{warned}." if errors else f"Of {of} none failed{warned}."
-    say(console, end, "bold")
+    say(console, decision.counted(), "bold")
 
 
 def _mark(outcome: Outcome) -> str:

@@ -23,6 +23,7 @@ from misslink.cli import (
     report,
     whatif,
 )
+from misslink.cli.output import plain
 from misslink.errors import MisslinkError
 
 __all__ = ["main"]
@@ -66,13 +67,21 @@ def options(
     """Find which retrieval misses of a RAG app go with which unfaithful answers."""
 
 
+class _Plain(logging.Formatter):
+    """Warnings quote what is under test, which may hold escape sequences."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(plain, super().format(record).split("\n")))
+
+
 def main() -> None:
     """Run the program; a person's mistake is one sentence on stderr and an exit code."""
     # The handler has a level of its own: a logger that some package set to DEBUG (bm25s does) goes
     # by the root's handlers, not by the root's level.
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setLevel(logging.WARNING)
-    logging.basicConfig(format="misslink: %(message)s", handlers=[warnings], level=logging.WARNING)
+    warnings.setFormatter(_Plain("misslink: %(message)s"))
+    logging.basicConfig(handlers=[warnings], level=logging.WARNING)
     try:
         try:
             _run()
@@ -93,5 +102,5 @@ def _run() -> None:
     try:
         app()
     except MisslinkError as error:
-        print(f"misslink: {error}", file=sys.stderr)
+        print(*map(plain, f"misslink: {error}".split("\n")), sep="\n", file=sys.stderr)
         sys.exit(error.exit_code)

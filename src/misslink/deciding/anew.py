@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from misslink.deciding.cause_words import FAILURES
 from misslink.deciding.figures import cases_in_words
-from misslink.deciding.gates import FAILURES, Gate, NewFailures
+from misslink.deciding.gates import Gate, NewFailures
 from misslink.deciding.lost import unmeasured, why_lost
 from misslink.deciding.numbers import SHARES, UNKNOWN
 from misslink.deciding.outcome import Outcome
@@ -68,10 +69,17 @@ def new_failures(sides: Sides, gate: Gate, asked: NewFailures) -> Outcome:
         lower_is_better=True,
     )
     if not fitting:
-        return replace(outcome, passed=False, reason=none_fits(asked))
-    left = unasked(selected(sides.run, asked), judged_metrics_of(sides.run, f"link.{axis}"))
-    if left:
+        return replace(outcome, passed=False, reason=none_fits(asked, sides.run))
+    metrics = judged_metrics_of(sides.run, f"link.{axis}")
+    if left := unasked(selected(sides.run, asked), metrics):
         return replace(outcome, passed=False, reason=why_unknown(left, "who fails"))
+    waiting = {name for name in unasked(baseline, metrics) if earlier.get(name) in UNKNOWN}
+    if unsettled := [name for name in new if name in waiting]:
+        why = why_unknown(unsettled, "who failed before", "the baseline")
+        certain = len(new) - len(unsettled) + len(unknown)
+        if certain <= asked.at_most < certain + len(unsettled):
+            return replace(outcome, reason=why)
+        outcome = replace(outcome, notes=(*outcome.notes, f"{why[:1].upper()}{why[1:]}."))
     if not known:
         why = f"of no question {_OF_AXIS[axis]} is known, so new failures could not be counted"
         return replace(outcome, passed=False, reason=why)
@@ -85,7 +93,7 @@ def _asked(asked: NewFailures) -> tuple[str, frozenset[str]]:
     """Which of the axes of a link is asked of, and what on it is a failure."""
     if asked.retrieval is not None:
         return "retrieval", frozenset({asked.retrieval})
-    return "causes", frozenset({asked.cause} if asked.cause else FAILURES)
+    return "causes", frozenset({asked.cause}) if asked.cause else FAILURES
 
 
 def _told_of(run: Run, axis: str, ids: Collection[str]) -> dict[str, str]:

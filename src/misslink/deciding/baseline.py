@@ -125,7 +125,7 @@ def sizes(cases: int, baseline: Mapping[str, Any]) -> list[str]:
 def settings(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
     """In words, which settings two summaries do not share."""
     return [
-        f"{name.capitalize()} was {_short(baseline.get(name))} in the baseline and is "
+        f"{name} was {_short(baseline.get(name))} in the baseline and is "
         f"{_short(run.get(name))} now."
         for name in ("judge", "k")
         if baseline.get(name) != run.get(name)

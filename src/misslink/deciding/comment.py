@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from misslink.deciding.cause_words import CAUSES
 from misslink.deciding.figures import cases_in_words, interval_in_words, written
+from misslink.deciding.numbers import number_in
 from misslink.deciding.outcome import Decision, Outcome
 from misslink.deciding.selection import where
+from misslink.deciding.values import is_rank
 from misslink.deciding.worse import Question, groups, questions, where_now
 from misslink.files.markdown import code, in_line, inline, table
 from misslink.registry import judged_metrics, rank_metrics
@@ -59,21 +62,8 @@ def comment(decision: Decision) -> str:
 
 
 def _verdict(decision: Decision) -> str:
-    failed = decision.failed
-    errors = sum(one.gate.severity == "error" for one in failed)
-    warnings = len(failed) - errors
-    of = f"{len(decision.outcomes)} {'gate' if len(decision.outcomes) == 1 else 'gates'}"
-    over = f"over {cases_in_words(len(decision.run.cases))}"
-    if errors:
-        head, said = "### ❌ Not good enough to merge", f"{errors} of {of} failed {over}"
-    else:
-        head = "### ✅ Good enough to merge"
-        said = f"{'None' if not failed else 'No error'} of {of} failed {over}"
-        said = f"All of {of} passed {over}" if not failed else said
-    more = f"; {warnings} more {'warns' if warnings == 1 else 'warn'}" if errors else ""
-    if warnings and not errors:
-        more = f"; {warnings} {'warns' if warnings == 1 else 'warn'}"
-    return f"{head}\n\n{said}{more if warnings else ''}."
+    head = "✅ Good enough to merge" if decision.passed else "❌ Not good enough to merge"
+    return f"### {head}\n\n{decision.counted()}"
 
 
 def _failure(decision: Decision, outcome: Outcome) -> str:
@@ -85,9 +75,9 @@ def _failure(decision: Decision, outcome: Outcome) -> str:
     parts = [
         head,
         "",
-        f"{inline(_capital(outcome.reason))}.{_chance(outcome)}{_so_many(outcome, listed)}",
+        f"{inline(_capital(outcome))}.{_chance(outcome)}{_so_many(outcome, listed)}",
         "",
-        *_listed(outcome, listed),
+        *_listed(decision, outcome, listed),
         *_breakdown(decision, outcome),
         *_meaning(outcome),
         *(f"- {inline(note)}" for note in outcome.notes if note not in decision.notes),
@@ -107,9 +97,13 @@ def _so_many(outcome: Outcome, listed: list[Question]) -> str:
             return " These have no value now:"
         lost = sum(bool(one.lost) for one in worse)
         told = f" {cases_in_words(len(worse))} got worse"
-        if lost and _is_rank(outcome.metric):
-            told = f" {cases_in_words(lost)} lost {'its' if lost == 1 else 'their'} passage"
-        return f"{told}, the others have no value now:" if len(worse) < len(listed) else f"{told}:"
+        if lost and is_rank(outcome.metric):
+            passage = f"lost {'its' if lost == 1 else 'their'} passage"
+            told += f", {lost:,} of them {passage}"
+            told = f" {cases_in_words(lost)} {passage}" if lost == len(worse) else told
+        none = len(listed) - len(worse)
+        has = "has" if none == 1 else "have"
+        return f"{told}, and {none:,} more {has} no value now:" if none else f"{told}:"
     return " The questions that count most against it:"
 
 
@@ -128,32 +122,56 @@ def _chance(outcome: Outcome) -> str:
     return f"{told} holds 0, so that it may be chance{by_value}."
 
 
-def _listed(outcome: Outcome, listed: list[Question]) -> Iterator[str]:
+def _listed(decision: Decision, outcome: Outcome, listed: list[Question]) -> Iterator[str]:
+    k = number_in(decision.run, "k", 1)
     for one in listed[:_QUESTIONS]:
         asked = inline(_short(one.case.question))
-        yield f"- {asked} ({code(one.case.id[:_LONGEST])}){_matter(outcome, one)}"
+        yield f"- {asked} ({code(one.case.id[:_LONGEST])}){_matter(outcome, one, k)}"
     if len(listed) > _QUESTIONS:
         yield f"- and {cases_in_words(len(listed) - _QUESTIONS)} more"
     if listed:
         yield ""
 
 
-def _matter(outcome: Outcome, one: Question) -> str:
-    """What is the matter with a question."""
-    if one.lost and (_is_rank(outcome.metric) or outcome.metric == "new_failures"):
-        told = [
-            f"{code(lost.passage_id[:_LONGEST])} {inline(where_now(lost))}"
-            for lost in one.lost[:_PASSAGES]
-        ]
-        more = len(one.lost) - _PASSAGES
-        return ": " + ", ".join(told) + (f", and {more} more" if more > 0 else "")
+def _matter(outcome: Outcome, one: Question, k: int) -> str:
+    """What is the matter with a question: what of it is worse than before, else its cause."""
+    rank = is_rank(outcome.metric)
+    if told := _passages(one, k) if rank or outcome.metric == "new_failures" else []:
+        more = len(told) - _PASSAGES
+        return ": " + ", ".join(told[:_PASSAGES]) + (f", and {more} more" if more > 0 else "")
+    parts = []
+    told_by_answer = outcome.metric.startswith("link.") or (
+        one.answer == "unfaithful" and outcome.metric in {"faithful", "faithfulness"}
+    )
+    if one.values and one.values[0] != one.values[1] and not told_by_answer:
+        was, is_now = written(outcome.metric, *one.values)
+        parts.append(f"{code(outcome.metric)} {is_now} now, was {was}")
+    if one.answer and not rank:
+        parts.append(f"answer {one.answer} now")
     if one.now and one.before and one.now != one.before:
-        return f": was {code(one.before)}, is {code(one.now)}"
-    return f": {code(one.now)}" if one.now else ""
+        parts.append(f"was {code(one.before)}, is {code(one.now)}")
+    elif one.now and not parts:
+        parts.append(code(one.now))
+    return ": " + "; ".join(parts) if parts else ""
+
+
+def _passages(one: Question, k: int) -> list[str]:
+    """The passages that are missed anew, else those that stand lower now."""
+    if one.lost:
+        return [
+            f"{code(lost.passage_id[:_LONGEST])} {inline(where_now(lost, one.trace, k))}"
+            for lost in one.lost
+        ]
+    return [
+        f"{code(moved.passage_id[:_LONGEST])} "
+        + (f"at rank {moved.now} now" if moved.now else "not retrieved now")
+        + f", was {moved.before}"
+        for moved in one.moved
+    ]
 
 
 def _breakdown(decision: Decision, outcome: Outcome) -> Iterator[str]:
-    found = groups(decision, outcome)[:_GROUPS]
+    found = groups(decision, outcome)[:_GROUPS] if outcome.cases else []
     if not found:
         return
     rows = []
@@ -170,6 +188,12 @@ def _breakdown(decision: Decision, outcome: Outcome) -> Iterator[str]:
 
 
 def _meaning(outcome: Outcome) -> Iterator[str]:
+    asked = outcome.gate.new_failures
+    cause = asked.cause if asked else outcome.metric.removeprefix("link.causes.")
+    if cause in CAUSES:
+        yield f"{code(cause)}: {inline(CAUSES[cause].meaning)}"
+        yield ""
+        return
     base = outcome.metric.partition("@")[0]
     for registry, name in (
         (rank_metrics, f"{base}@{{k}}"),
@@ -188,14 +212,14 @@ def _notes(decision: Decision) -> str:
     if not decision.notes:
         return ""
     lines = "\n".join(f"- {inline(note[:1000])}" for note in decision.notes[:20])
-    return f"\n**Of the baseline**\n\n{lines}\n"
+    return f"\n**The run beside its baseline**\n\n{lines}\n"
 
 
 def _passed(decision: Decision) -> str:
     rows = []
     for one in decision.outcomes:
         own = [f"({note})" for note in one.notes if note not in decision.notes]
-        said = " ".join([_capital(one.reason), *own])
+        said = " ".join([_capital(one), *own])
         if one.passed:
             rows.append([code(one.gate.name[:_LONGEST]), inline(said[:600])])
     if not rows:
@@ -208,15 +232,12 @@ def _passed(decision: Decision) -> str:
     return f"\n<details>\n<summary>{head}</summary>\n\n{listed}\n</details>\n"
 
 
-def _is_rank(metric: str) -> bool:
-    base = metric.partition("@")[0]
-    return base in {name.partition("@")[0] for name in rank_metrics.names()}
-
-
 def _short(text: str) -> str:
     line = in_line(text)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:] if not re.match(r"\w+[@.]", sentence) else sentence
+def _capital(outcome: Outcome) -> str:
+    """Why, as a sentence; a metric's name stays as it is written."""
+    said = outcome.reason
+    return said if said.startswith(outcome.metric) else said[:1].upper() + said[1:]

@@ -10,6 +10,7 @@ __all__ = ["cases_in_words", "drop_in_words", "interval_in_words", "written"]
 _MINUS = "\u2212"
 _SAME = 1e-9
 _MOST = 6  # digits
+_SECONDS = " s"
 # Ranks weighed, agreement beyond chance, seconds: nobody reads these in per cent.
 _DECIMAL = ("mrr", "ndcg", "map", "bpref", "rbp", "trust.", "latency", "helpfulness")
 
@@ -23,13 +24,16 @@ def written(metric: str, *numbers: float) -> list[str]:
     (['81 %', '85 %'], ['84.97 %', '85.00 %'])
     >>> written("ndcg@10", 0.731, 0.7), written("usage.calls", 1200, 80)
     (['0.73', '0.70'], ['1,200', '80'])
+    >>> written("latency", 2.5, 3), written("latency", 0.0024)
+    (['2.50 s', '3.00 s'], ['0.002 s'])
     """
     scale, unit, least = _scale(metric, numbers)
+    apart = (*numbers, 0.0) if unit == _SECONDS else numbers  # no app takes 0.00 s
     for digits in range(least, _MOST + 1):
-        texts = [_signed(f"{scale * number:,.{digits}f}") for number in numbers]
-        if _told_apart(numbers, texts):
+        texts = [_signed(f"{scale * number:,.{digits}f}") for number in apart]
+        if _told_apart(apart, texts):
             break
-    return [text + unit for text in texts]
+    return [text + unit for text in texts[: len(numbers)]]
 
 
 def interval_in_words(metric: str, change: Estimate) -> str:
@@ -78,7 +82,7 @@ def _scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, int]:
     within = bounds(name)
     if name.startswith(_DECIMAL) or within is None or within[1] > 1:
         whole = not name.startswith(_DECIMAL) and all(number == int(number) for number in numbers)
-        return 1, "", 0 if whole else 2
+        return 1, _SECONDS if name.startswith("latency") else "", 0 if whole else 2
     return 100, " %", 0
 
 

@@ -16,13 +16,20 @@ from misslink.deciding.criteria import Criteria
 from misslink.deciding.figures import cases_in_words, written
 from misslink.deciding.gates import Gate
 from misslink.deciding.lost import notes_on_lost
-from misslink.deciding.naming import readings
+from misslink.deciding.naming import cut_of, readings
 from misslink.deciding.outcome import Decision, Outcome
-from misslink.deciding.regression import found_by_change, regressed
+from misslink.deciding.regression import found_by_change, regressed, too_few_pairs
 from misslink.deciding.selection import none_fits, selected
 from misslink.deciding.sides import Sides, before, change, sides_of
 from misslink.deciding.unfinished import judged_metrics_of, unasked, why_unknown
-from misslink.deciding.values import Value, has_direction, known_values, value_of
+from misslink.deciding.values import (
+    Value,
+    has_direction,
+    is_metric,
+    is_rank,
+    known_values,
+    value_of,
+)
 from misslink.errors import InputError, did_you_mean
 from misslink.manifest import shown_path
 from misslink.types import Estimate, Run
@@ -30,6 +37,7 @@ from misslink.types import Estimate, Run
 __all__ = ["decide"]
 
 _ROUNDING = 1e-9  # 0.87 - 0.84 is 0.03
+_EITHER_WAY = frozenset({"link.answers.abstained"})  # good where there is no answer to give
 _WORST = 20  # cases kept for a reader where no change tells which
 
 
@@ -57,11 +65,11 @@ def decide(
         A gate's metric is not known, or it needs a baseline that is not given, or that does not
         have the metric or the cases, or that is the run itself.
     """
-    metrics: dict[str, str] = {}
+    metrics: dict[str, Value] = {}
     for gate in criteria.gates:  # what is wrong with the file is told before anything is decided
         if gate.new_failures is None:
             metrics[gate.name] = _metric(run, criteria, gate)
-            _refuse_undirected(run, criteria, gate, metrics[gate.name])
+            _refuse_misdirected(run, criteria, gate, metrics[gate.name])
         if (gate.new_failures or gate.regression_max is not None) and baseline is None:
             raise criteria.refusal(
                 gate,
@@ -74,7 +82,7 @@ def decide(
     outcomes = tuple(
         new_failures(sides, gate, gate.new_failures)
         if gate.new_failures
-        else _one(sides, gate, metrics[gate.name])
+        else _one(sides, gate, metrics[gate.name].name)
         for gate in criteria.gates
     )
     shown = {"run": shown_path(folder)} if folder is not None else {}
@@ -83,11 +91,11 @@ def decide(
     return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, shown, sides.both)
 
 
-def _metric(run: Run, criteria: Criteria, gate: Gate) -> str:
-    """The metric of a gate, as the run calls it."""
+def _metric(run: Run, criteria: Criteria, gate: Gate) -> Value:
+    """The metric of a gate, of the whole run."""
     for name in [gate.metric] if gate.metric else readings(gate.name):
         try:
-            return value_of(run, name).name
+            return value_of(run, name)
         except InputError as unknown:
             if gate.metric:
                 raise criteria.refusal(gate, str(unknown)) from None
@@ -97,13 +105,21 @@ def _metric(run: Run, criteria: Criteria, gate: Gate) -> str:
     )
 
 
-def _refuse_undirected(run: Run, criteria: Criteria, gate: Gate, metric: str) -> None:
-    if gate.regression_max is not None and not has_direction(run, metric):
-        raise criteria.refusal(
-            gate,
-            f"it is not known whether a rise of {metric} is for the worse; give a threshold or "
-            "at_most in place of regression_max",
+def _refuse_misdirected(run: Run, criteria: Criteria, gate: Gate, value: Value) -> None:
+    """Refuse a limit that the run keeps more easily the worse it gets, unless it is one of two."""
+    floor, ceiling = gate.threshold is not None, gate.at_most is not None
+    problem = ""
+    if gate.regression_max is not None and not has_direction(run, value.name):
+        problem = (
+            f"it is not known whether a rise of {value.name} is for the worse; give a threshold "
+            "or at_most in place of regression_max"
         )
+    elif floor and not ceiling and value.lower_is_better and value.name not in _EITHER_WAY:
+        problem = f"{value.name} is good when low; write at_most in place of threshold"
+    elif ceiling and not floor and not value.lower_is_better and is_metric(run, value.name):
+        problem = f"{value.name} is good when high; write threshold in place of at_most"
+    if problem:
+        raise criteria.refusal(gate, problem)
 
 
 def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
@@ -125,22 +141,39 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
         numbers_alone=sides.baseline is not None and sides.cases_before is None,
     )
     if not run.cases:
-        return replace(outcome, reason=none_fits(gate))
+        return replace(outcome, reason=none_fits(gate, sides.run))
     if value.estimate.value is None:
         return replace(outcome, reason=f"{metric} could not be computed: {value.estimate.reason}")
     if left := unasked(run, judged_metrics_of(run, metric)):
         return replace(outcome, reason=why_unknown(left, metric))
-    problems = [*_limits(gate, value.estimate, metric), *regressed(outcome)]
+    if gate.regression_max is not None and (left := _unasked_before(sides, gate, metric)):
+        why = why_unknown(left, f"how far {metric} changed", "the baseline")
+        return replace(outcome, reason=why)
+    too_few = [*_too_few(gate, value.estimate, metric), *too_few_pairs(outcome)]
+    problems = [*too_few, *_limits(gate, value.estimate, metric), *regressed(outcome)]
+    if problems and len(problems) == len(too_few):  # no question is to blame
+        outcome = replace(outcome, cases=())
     return replace(outcome, passed=not problems, reason="; ".join(problems) or _passed_by(outcome))
 
 
-def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
-    """What of the limits on the value itself is not kept."""
+def _unasked_before(sides: Sides, gate: Gate, metric: str) -> frozenset[str]:
+    """Cases that the baseline's judging did not get to, of those that are compared."""
+    baseline = sides.cases_before
+    if baseline is None:
+        return frozenset()
+    return unasked(selected(baseline, gate), judged_metrics_of(baseline, metric)) & sides.both
+
+
+def _too_few(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
     if gate.min_cases is not None and found.n < gate.min_cases:
         yield (
             f"only {cases_in_words(found.n)} {'has' if found.n == 1 else 'have'} a value of "
             f"{metric}, and {gate.min_cases:,} must"
         )
+
+
+def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
+    """What of the limits on the value itself is not kept."""
     for limit, floor, end in ((gate.threshold, True, "low"), (gate.at_most, False, "high")):
         if limit is None:
             continue
@@ -181,5 +214,10 @@ def _notes(sides: Sides, gate: Gate, value: Value, run: Run) -> Iterator[str]:
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.verdicts):
         yield f"{failed:,} of its verdicts failed and are not counted."
     yield from notes_on_lost(run, value)
+    k = cut_of(value.name) if is_rank(value.name) else None
+    most = max((len(trace.retrieved) for trace in run.traces), default=0)
+    if k is not None and 0 < most < k:
+        were = "was" if most == 1 else "were"
+        yield f"{value.name} looks at the first {k:,}, and only {most:,} {were} retrieved."
     if gate.regression_test == "paired" and sides.both and value.of_case is None:
         yield f"{value.name} is no mean over questions and is not paired; the change alone decides."

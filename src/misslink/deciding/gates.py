@@ -8,17 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from misslink.types import Cause
 
-__all__ = ["FAILURES", "Gate", "NewFailures", "criteria_schema"]
+__all__ = ["Gate", "NewFailures", "criteria_schema"]
 
-# The causes that are failures of the app; of the others some are none, some are not known to be.
-FAILURES: tuple[Cause, ...] = (
-    "retrieval_miss",
-    "should_have_abstained",
-    "over_refused",
-    "distracted",
-    "fabricated",
-    "ignored_context",
-)
 _CONFIG = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _Text = Annotated[str, Field(min_length=1)]
 
@@ -92,6 +83,19 @@ class Gate(_Selection):
         default=None, description="In place of a metric: cases that fail now and did not before."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _select_new_failures(cls, given: Any) -> Any:
+        """Of new failures, the cases may be chosen beside them as well as among them."""
+        if not isinstance(given, dict) or not isinstance(given.get("new_failures"), dict):
+            return given
+        beside = {key: value for key, value in given.items() if key in _Selection.model_fields}
+        for key, value in beside.items():
+            if given["new_failures"].get(key, value) != value:
+                raise ValueError(f"'{key}' stands beside new_failures and in it; keep one")
+        rest = {key: value for key, value in given.items() if key not in beside}
+        return {**rest, "new_failures": {**given["new_failures"], **beside}}
+
     @model_validator(mode="after")
     def _demands_what_can_be_held(self) -> Self:
         limits = (self.threshold, self.at_most, self.regression_max, self.min_cases)
@@ -101,6 +105,9 @@ class Gate(_Selection):
                     "new_failures stands alone; give its at_most inside it, and the metric a gate "
                     "of its own"
                 )
+            for key in ("on", "regression_test"):
+                if key in self.model_fields_set:
+                    raise ValueError(f"new_failures is a count, and {key} says nothing of it")
             return self
         if all(limit is None for limit in limits):
             raise ValueError(

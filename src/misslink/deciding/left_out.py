@@ -18,6 +18,7 @@ from misslink.types import Run
 __all__ = ["lacking", "left_out"]
 
 _MOST = 3  # reasons of a run that are told
+_CAUSES = "link.causes."
 _FAILED, _NO_VERDICT = "the app failed", "the verdict failed"
 
 
@@ -97,7 +98,7 @@ def _reasons(run: Run, name: str) -> Callable[[str], str]:
     metric = name.removeprefix("coverage.")
     if metric in numbers:
         return _of_verdicts(run, numbers[metric][0])
-    return _of_links(run) if name.startswith("link.") else _of_retrieval(run)
+    return _of_links(run, name) if name.startswith("link.") else _of_retrieval(run)
 
 
 def _of_verdicts(run: Run, metric: str) -> Callable[[str], str]:
@@ -114,9 +115,11 @@ def _of_verdicts(run: Run, metric: str) -> Callable[[str], str]:
     return why
 
 
-def _of_links(run: Run) -> Callable[[str], str]:
+def _of_links(run: Run, metric: str) -> Callable[[str], str]:
     known = {link.case_id for link in run.links}
-    return lambda name: "its link does not say" if name in known else "it has no link"
+    # Of the other axes the cause may well be decided where they are not.
+    silent = "its cause is undecided" if metric.startswith(_CAUSES) else "its link does not say"
+    return lambda name: silent if name in known else "it has no link"
 
 
 def _of_retrieval(run: Run) -> Callable[[str], str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["bare", "bounds", "readings"]
+__all__ = ["bare", "bounds", "cut_of", "readings"]
 
 _AT = re.compile(r"(?:_at_|-at-|@)([0-9]+(?:[_.][0-9]+)?)$")
+_CUT = re.compile(r"@([1-9][0-9]*)$")
 _LEVELS = ("retrieval_", "generation_", "answer_")
 _ROOMS = ("link", "coverage", "trust", "usage", "replay", "whatif", "repeats")
 _GROUPS = ("causes", "retrieval", "answers", "adjusted", "wrong", "corrected", "table")
@@ -82,3 +83,13 @@ def bare(metric: str) -> str:
         return rest
     inner = metric.rpartition(".metrics.")[2]
     return metric if "." in inner.partition("@")[0] or "." in inner.partition("@")[2] else inner
+
+
+def cut_of(metric: str) -> int | None:
+    """How many passages a rank metric looks at; None where it looks at all of them.
+
+    >>> cut_of("recall@5"), cut_of("mrr"), cut_of("rbp@0.8")
+    (5, None, None)
+    """
+    found = _CUT.search(metric)
+    return int(found[1]) if found else None

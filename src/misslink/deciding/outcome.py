@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from misslink.deciding.criteria import Criteria
+from misslink.deciding.figures import cases_in_words
 from misslink.deciding.gates import Gate
 from misslink.files.markdown import in_line
 from misslink.types import Estimate, Run
@@ -181,8 +182,21 @@ class Decision:
             f"{one.gate.severity} {one.gate.name}: {one.reason}" + _in_cases(one)
             for one in self.failed
         ]
-        count = f"{len(lines)} of {len(self.outcomes)} gates of {self.criteria.name} failed"
-        return "\n".join(map(in_line, [count, *lines, *self.notes]))
+        head = f"{self.criteria.name}: {self.counted()}"
+        return "\n".join(map(in_line, [head, *lines, *self.notes]))
+
+    def counted(self) -> str:
+        """How many gates failed and how many warn, in the one sentence that every output has."""
+        failed, count = self.failed, len(self.outcomes)
+        errors = sum(one.gate.severity == "error" for one in failed)
+        warnings = len(failed) - errors
+        of = f"{count:,} {'gate' if count == 1 else 'gates'}"
+        cases = cases_in_words(len(self.run.cases))
+        if not failed:
+            return f"All of {of} passed over {cases}."
+        more = f"; {warnings:,}{' more' if errors else ''} {'warns' if warnings == 1 else 'warn'}"
+        said = f"{errors:,} of {of} failed" if errors else f"None of {of} failed"
+        return f"{said} over {cases}{more if warnings else ''}."
 
     def document(self) -> dict[str, Any]:
         """As ``--json`` prints it."""

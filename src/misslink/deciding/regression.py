@@ -14,7 +14,7 @@ from misslink.deciding.lost import why_lost
 from misslink.deciding.outcome import Change, Outcome
 from misslink.stats import paired_difference
 
-__all__ = ["could_fail", "found_by_change", "regressed"]
+__all__ = ["could_fail", "found_by_change", "regressed", "too_few_pairs"]
 
 _ROUNDING = 1e-9  # 0.87 - 0.84 is 0.03
 
@@ -31,11 +31,8 @@ def regressed(outcome: Outcome) -> Iterator[str]:
         return
     if found.lost:
         yield _lost(outcome, found)
-    if outcome.paired:
-        problems = list(_too_few_pairs(outcome, found))
-        yield from problems
-        if problems or found.by_chance:
-            return
+    if outcome.paired and (found.by_chance or any(too_few_pairs(outcome))):
+        return
     if found.drop > most + _ROUNDING:
         yield _told(outcome, found, most)
 
@@ -69,7 +66,11 @@ def could_fail(pairs: int) -> bool:
     return high is not None and high < 0
 
 
-def _too_few_pairs(outcome: Outcome, found: Change) -> Iterator[str]:
+def too_few_pairs(outcome: Outcome) -> Iterator[str]:
+    """Say where too few cases could be paired for a paired gate to decide anything."""
+    found = outcome.change
+    if not outcome.paired or found is None:
+        return
     pairs = 0 if found.difference is None else found.difference.n
     fewest = outcome.gate.min_cases
     have = "has" if pairs == 1 else "have"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from misslink.deciding.gates import Gate, NewFailures
 from misslink.deciding.values import select
+from misslink.errors import did_you_mean
 from misslink.types import Case, Run
 
 __all__ = ["fits", "none_fits", "selected", "where"]
+
+_LISTED = 5  # names
+_LONGEST = 80  # characters of one
 
 
 def selected(run: Run, asked: Gate | NewFailures) -> Run:
@@ -33,6 +39,33 @@ def where(asked: Gate | NewFailures) -> str:
     return " and ".join(f"{name} '{value}'" for name, value in said.items())
 
 
-def none_fits(asked: Gate | NewFailures) -> str:
-    """Why a gate fails whose cases the run does not have."""
-    return f"no question of the run has {where(asked)}" if where(asked) else "the run has no cases"
+def none_fits(asked: Gate | NewFailures, run: Run) -> str:
+    """Why a gate fails whose cases the run does not have, with the nearest name it does have."""
+    if not where(asked):
+        return "the run has no cases"
+    hint = next(filter(None, _nearest(asked, run)), "")
+    return f"no question of the run has {where(asked)}" + (f"; {hint}" if hint else "")
+
+
+def _nearest(asked: Gate | NewFailures, run: Run) -> Iterator[str]:
+    """What may have been meant by each name that no case of the run has."""
+    tags = sorted({name for case in run.cases for name in case.tags})
+    for name, value in asked.tag.items():
+        if name not in tags:
+            yield _meant(name, tags, "its tags are")
+            continue
+        values = sorted({case.tags[name] for case in run.cases if name in case.tags})
+        if value not in values:
+            yield _meant(value, values, f"tag {name} is")
+    for axis in ("tier", "category"):
+        wanted = getattr(asked, axis)
+        known = sorted({one for case in run.cases if (one := getattr(case, axis)) is not None})
+        if wanted is not None and wanted not in known:
+            yield _meant(wanted, known, f"{axis} is")
+
+
+def _meant(name: str, known: list[str], has: str) -> str:
+    listed = " or ".join(repr(one[:_LONGEST]) for one in known[:_LISTED])
+    more = f" or one of {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
+    hint = did_you_mean(name, known, written=lambda one: one[:_LONGEST])
+    return hint or (f"{has} {listed}{more}" if known else "")

@@ -75,7 +75,7 @@ def sides_of(run: Run, criteria: Criteria, baseline: Baseline | None) -> Sides:
     if baseline.run is None:
         alone = (
             "The baseline is a summary.json, which has numbers and no cases: nothing is paired, "
-            "and the change alone decides."
+            "whether it asked the same questions is not known, and the change alone decides."
         )
         otherwise = settings(run.summary, baseline.summary)
         told = (alone, *sizes(len(run.cases), baseline.summary), *otherwise)
@@ -95,8 +95,8 @@ def sides_of(run: Run, criteria: Criteria, baseline: Baseline | None) -> Sides:
         criteria,
         baseline,
         frozenset(pairing.ids),
-        (*notes, *(_capital(one.sentence) for one in found)),
-        tuple(_capital(one.sentence) for one in found if one.what not in {"misslink", "k"}),
+        (*notes, *(one.sentence for one in found)),
+        tuple(one.sentence for one in found if one.what not in {"misslink", "k"}),
     )
 
 
@@ -189,7 +189,3 @@ def _lost(sides: Sides, gate: Gate, value: Value, earlier: Value, run: Run) -> d
         return lost(run, value, (selected(before, gate), earlier), sides.both)
     counted = earlier.estimate.method != "recorded" and earlier.estimate.n > value.estimate.n
     return lost(run, value, None, ()) if counted else {}
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 
 from misslink.deciding import numbers
@@ -27,31 +28,29 @@ def judged_metrics_of(run: Run, name: str) -> frozenset[str]:
     return _OF_LINKS if room == "link" and not rest.startswith("retrieval.") else frozenset()
 
 
-def unasked(run: Run, metrics: AbstractSet[str]) -> int:
-    """Count the cases of which one of `metrics` was never put to the judge.
+def unasked(run: Run, metrics: AbstractSet[str]) -> frozenset[str]:
+    """Return the cases of which one of `metrics` was never put to the judge.
 
     A verdict that was skipped for itself (nothing to judge) has no prompt, or stands beside others
     of the same reply; one whose question was not put has a prompt, and nothing came back to it.
     """
     if not run.manifest.get("unfinished"):
-        return 0
+        return frozenset()
     answered = {_reply(verdict) for verdict in run.verdicts if _came_back(verdict)}
-    return len(
-        {
-            verdict.case_id
-            for verdict in run.verdicts
-            if verdict.metric in metrics
-            and verdict.status == "skipped"
-            and verdict.prompt is not None
-            and _reply(verdict) not in answered
-        }
+    return frozenset(
+        verdict.case_id
+        for verdict in run.verdicts
+        if verdict.metric in metrics
+        and verdict.status == "skipped"
+        and verdict.prompt is not None
+        and _reply(verdict) not in answered
     )
 
 
-def why_unknown(left: int, what: str) -> str:
-    """Why a gate fails of which the judge was not asked everything."""
+def why_unknown(left: Collection[str], what: str, of: str = "this run") -> str:
+    """Why a gate fails of which the judge was not asked everything, of the run or the baseline."""
     return (
-        f"the judging of this run was stopped before its end ({cases_in_words(left)} left), so "
+        f"the judging of {of} was stopped before its end ({cases_in_words(len(left))} left), so "
         f"{what} is not known; run the same  misslink evaluate  command again"
     )
 

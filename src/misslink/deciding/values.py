@@ -41,7 +41,15 @@ from misslink.linking import Calibration
 from misslink.registry import rank_metrics
 from misslink.types import Estimate, Run
 
-__all__ = ["Value", "has_direction", "known_values", "select", "value_of"]
+__all__ = [
+    "Value",
+    "has_direction",
+    "is_metric",
+    "is_rank",
+    "known_values",
+    "select",
+    "value_of",
+]
 
 _LEVELS = ("retrieval", "generation", "answer")
 _TRUST = (
@@ -97,7 +105,7 @@ def value_of(run: Run, name: str) -> Value:
     judged = numbers.judged_numbers(run)
     if bare in judged:
         return numbers.judged(run, bare, *judged[bare])
-    if _is_rank(bare):
+    if is_rank(bare):
         return numbers.rank(run, bare)
     if level == "coverage" and rest in judged and rest == judged[rest][0]:
         return numbers.coverage(run, asked, rest)
@@ -118,10 +126,22 @@ def has_direction(run: Run, name: str) -> bool:
     name : str
         As `value_of` calls it.
     """
-    inner = name.rpartition(".metrics.")[2]
     if name == "errors" or name.partition(".")[0] in _DIRECTED or set(name.split(".")) & _LOW:
         return True
-    return inner in numbers.judged_numbers(run) or _is_rank(inner)
+    return is_metric(run, name)
+
+
+def is_metric(run: Run, name: str) -> bool:
+    """Whether a number is that of a registered metric, of all cases or of a slice of them."""
+    inner = name.rpartition(".metrics.")[2]
+    return inner in numbers.judged_numbers(run) or is_rank(inner)
+
+
+def is_rank(name: str) -> bool:
+    """Whether it is meant to be a rank metric; `parse` then says what is wrong with it."""
+    bases = {entry.partition("@")[0] for entry in rank_metrics.names()}
+    base, at, _ = name.partition("@")
+    return base in bases or (bool(at) and "." not in name)
 
 
 def select(run: Run, ids: AbstractSet[str]) -> Run:
@@ -185,13 +205,6 @@ def known_values(run: Run) -> list[str]:
         if name not in _LEVELS and name != "link"
     }
     return list(dict.fromkeys([*names, *paths_in(documents)]))
-
-
-def _is_rank(name: str) -> bool:
-    """Whether it is meant to be a rank metric; `parse` then says what is wrong with it."""
-    bases = {entry.partition("@")[0] for entry in rank_metrics.names()}
-    base, at, _ = name.partition("@")
-    return base in bases or (bool(at) and "." not in name)
 
 
 def _estimate(run: Run, name: str) -> Estimate:

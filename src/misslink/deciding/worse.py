@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from misslink.deciding.naming import cut_of
 from misslink.deciding.outcome import Decision, Outcome
 from misslink.deciding.selection import selected
-from misslink.deciding.values import value_of
+from misslink.deciding.values import is_rank, value_of
 from misslink.errors import InputError
-from misslink.types import Case, Link, Missed, Run
+from misslink.retrieval import cutoff, find, needs
+from misslink.types import Case, Link, Missed, Run, Trace
 
-__all__ = ["Group", "Question", "groups", "questions", "where_now"]
+__all__ = ["Group", "Moved", "Question", "groups", "questions", "where_now"]
 
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A passage that a rank metric looks for and that stands lower now; no rank is no place."""
+
+    passage_id: str
+    now: int | None
+    before: int
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,24 @@ class Question:
         Passages that it misses now and did not miss in the baseline; without one, all it misses.
     now, before : str
         Its cause; "" where it has none, or where the baseline did not ask it.
+    trace : Trace or None
+        Of the run.
+    moved : sequence of Moved
+        Of a rank metric: passages that stand lower now than in the baseline.
+    values : pair of float or None
+        Of the metric in the baseline and in the run, where both have one.
+    answer : str
+        What became of its answer, where that was not so in the baseline; else "".
     """
 
     case: Case
     lost: tuple[Missed, ...]
     now: str
     before: str
+    trace: Trace | None = None
+    moved: tuple[Moved, ...] = ()
+    values: tuple[float, float] | None = None
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,26 +74,51 @@ def questions(decision: Decision, outcome: Outcome) -> list[Question]:
     now = {link.case_id: link for link in decision.run.links}
     links = decision.baseline.links if decision.baseline else ()
     earlier = {link.case_id: link for link in links if link.case_id in decision.both}
-    return [
-        Question(
+    traces, before = _traces(decision.run), _traces(decision.baseline)
+    values = [_of_case(run, outcome) if run else {} for run in (decision.baseline, decision.run)]
+    found = []
+    for name in outcome.cases:
+        link, old = now.get(name), earlier.get(name)
+        compared = name in decision.both and all(name in of for of in values)
+        otherwise = link and old and link.answer != old.answer
+        one = Question(
             cases[name],
-            _lost(now.get(name), earlier.get(name)),
-            now[name].cause if name in now else "",
-            earlier[name].cause if name in earlier else "",
+            _lost(link, old),
+            link.cause if link else "",
+            old.cause if old else "",
+            traces.get(name),
+            values=(values[0][name], values[1][name]) if compared else None,
+            answer=link.answer if link and otherwise else "",
         )
-        for name in outcome.cases
-    ]
+        if is_rank(outcome.metric) and compared:
+            one = replace(one, moved=_moved(one, before.get(name), cut_of(outcome.metric)))
+        found.append(one)
+    return found
 
 
-def where_now(lost: Missed) -> str:
-    """Where a missed passage stands now, in words that follow its name."""
+def where_now(lost: Missed, trace: Trace | None, k: int) -> str:
+    """Where a missed passage stands now, in words that follow its name.
+
+    Parameters
+    ----------
+    lost : Missed
+    trace : Trace or None
+        Of the run.
+    k : int
+        How many passages count where the prompt was not seen.
+    """
+    takes = cutoff(trace, k) if trace else k
+    seen = trace is not None and trace.prompted is not None
     if lost.subtype == "dropped_before_prompt":
         return "was retrieved, and dropped before the prompt"
     if lost.true_rank is not None:
-        return f"is now at rank {lost.true_rank}"
+        decides = f", and the app takes {takes}" if lost.true_rank > takes else ""
+        return f"is at rank {lost.true_rank} now{decides}"
     if lost.subtype == "not_indexed":
         return "is not in the index now"
-    return f"is not among the first {lost.depth} now" if lost.depth else "did not reach the prompt"
+    if lost.depth:
+        return f"is not among the first {lost.depth} now"
+    return "did not reach the prompt" if seen else "was not retrieved"
 
 
 def groups(decision: Decision, outcome: Outcome) -> list[Group]:
@@ -107,6 +155,25 @@ def _lost(link: Link | None, earlier: Link | None) -> tuple[Missed, ...]:
     known = {one.passage_id for one in earlier.missed} if earlier else set()
     fresh = {one.passage_id: one for one in link.missed if one.passage_id not in known}
     return tuple(fresh.values())
+
+
+def _traces(run: Run | None) -> dict[str, Trace]:
+    return {trace.case_id: trace for trace in run.traces} if run else {}
+
+
+def _moved(one: Question, before: Trace | None, k: int | None) -> tuple[Moved, ...]:
+    """Needed passages that the metric found in the baseline and finds lower, or nowhere, now."""
+    if one.trace is None or before is None:
+        return ()
+    wanted = {
+        need.id: need for alternative in needs(one.case, before.retrieved) for need in alternative
+    }
+    there = {hit.need.id: hit.rank for hit in find([*wanted.values()], one.trace.retrieved)}
+    return tuple(
+        Moved(hit.passages[-1].id, there.get(hit.need.id), hit.rank)
+        for hit in find([*wanted.values()], before.retrieved)
+        if (k is None or hit.rank <= k) and not 0 < there.get(hit.need.id, 0) <= hit.rank
+    )
 
 
 def _of_case(run: Run, outcome: Outcome) -> dict[str, float]:

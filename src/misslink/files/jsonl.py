@@ -16,6 +16,7 @@ from misslink.text import valid_text
 __all__ = ["as_items", "parse", "read_objects", "read_text", "write_lines"]
 
 Model = TypeVar("Model", bound=BaseModel)
+_DEEPEST = 100  # levels; pydantic reads some that it then cannot write, from 250 on
 
 
 def as_items(source: Any, name: str) -> list[Any]:
@@ -62,7 +63,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises
     ------
     InputError
-        A line is not JSON or not an object, or there is no object at all.
+        A line is not JSON or not an object, is nested too deeply, or there is no object at all.
     """
     text = read_text(path)
     items = _array(path, text) if text.lstrip().startswith("[") else _lines(path, text)
@@ -89,7 +90,9 @@ def parse(model: type[Model], data: Any, path: object, line: int | None) -> Mode
     if not isinstance(data, Mapping):
         raise InputError(f"this is {_kind(data)}, not an object with fields", path=path, line=line)
     try:
-        return model.model_validate(_writable(dict(data)))
+        return model.model_validate(_writable(dict(data), _DEEPEST))
+    except RecursionError:
+        raise _too_deep(path, line) from None
     except ValidationError as invalid:
         error = invalid.errors()[0]
         spot = [str(part) for part in error["loc"] if part != "[key]"]
@@ -104,12 +107,25 @@ def parse(model: type[Model], data: Any, path: object, line: int | None) -> Mode
         raise InputError(problem, path=path, line=line, field=field) from None
 
 
-def _writable(item: Any) -> Any:
+def _writable(item: Any, levels: int) -> Any:
+    """What UTF-8 can carry of `item`; RecursionError where more than `levels` are nested in it."""
     if isinstance(item, str):
         return item if item.isascii() else valid_text(item)
+    if not isinstance(item, dict | list):
+        return item
+    if not levels:
+        raise RecursionError
     if isinstance(item, dict):
-        return {_writable(name): _writable(value) for name, value in item.items()}
-    return [_writable(one) for one in item] if isinstance(item, list) else item
+        return {_writable(name, 0): _writable(one, levels - 1) for name, one in item.items()}
+    return [_writable(one, levels - 1) for one in item]
+
+
+def _too_deep(path: object, line: int | None) -> InputError:
+    return InputError(
+        f"this is nested too deeply to be read; leave out what lies deeper than {_DEEPEST} levels",
+        path=path,
+        line=line,
+    )
 
 
 def _unknown_field(model: type[BaseModel], name: str, path: object, line: int | None) -> InputError:
@@ -137,6 +153,8 @@ def _lines(path: Path, text: str) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line, parse_constant=_no_nan)
             except ValueError as problem:
                 _not_json(path, number, problem)
+            except RecursionError:
+                raise _too_deep(path, number) from None
 
 
 def _array(path: Path, text: str) -> Iterator[tuple[int, Any]]:
@@ -153,6 +171,8 @@ def _array(path: Path, text: str) -> Iterator[tuple[int, Any]]:
             item, at = decoder.raw_decode(text, at)
         except ValueError as problem:
             _not_json(path, line, problem)
+        except RecursionError:
+            raise _too_deep(path, line) from None
         yield line, item
         at = _skip(text, at, " \t\r\n")
         if text[at : at + 1] == ",":

@@ -119,13 +119,7 @@ def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
 def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
     if path.exists() and path.stat().st_size == 0:
         return ()  # a run without a judge has no verdicts
-    try:
-        return tuple(parse(model, data, path, line) for line, data in read_objects(path))
-    except RecursionError:
-        raise InputError(
-            "this is nested too deeply to be read; copy it again, or run  misslink evaluate  again",
-            path=path,
-        ) from None
+    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -30,12 +30,10 @@ def put(text: str, path: Path) -> Path:
     InputError
         The file cannot be written; one that was there is as it was.
     """
-    if path.is_dir():
-        raise InputError(
-            "this is a folder; give another path, a page such as report.html", path=path
-        )
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        if path.is_dir():
+            raise InputError("this is a folder; give another path", path=path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             part.write_bytes(text.encode())

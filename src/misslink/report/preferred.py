@@ -40,8 +40,8 @@ def preferred(letter: str, found: Mapping[str, Any] | None) -> Preferred | None:
     flips = Estimate.model_validate(found["position_flips"])
     p = f", {p_value(found['p'])} (sign test)" if found["p"] is not None else ""
     sentences = [
-        f"{letter} was preferred in {shown('preference', share).text} of the decided cases{p}.",
-        f"The order decided, and nothing else, in {shown('flips', flips).text} of the pairs.",
+        f"{letter} was preferred in {_of('preference', share, 'decided case')}{p}.",
+        f"The order decided, and nothing else, in {_of('flips', flips, 'pair')}.",
     ]
     if share.value is None:
         sentences[0] = f"No preference: {share.reason}."
@@ -58,3 +58,8 @@ def preferred(letter: str, found: Mapping[str, Any] | None) -> Preferred | None:
         tuple((label, wins["a"], wins["b"], wins["tie"]) for label, wins in rows),
         tuple(sentences),
     )
+
+
+def _of(name: str, share: Estimate, of: str) -> str:
+    """Such as "33 % [6, 79] of the 3 decided cases"."""
+    return f"{shown(name, share).brief} of the {plural(share.n, of)}"
