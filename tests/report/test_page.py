@@ -41,8 +41,7 @@ def test_the_headline_is_the_share_of_unfaithful_answers_that_go_with_a_miss():
     said = _linked(0.38, 0.24, 0.51)
 
     assert f"{said.share} {said.interval} {said.words}" == (
-        "38 % [24, 51] of unfaithful answers to questions with a passage to find go with a "
-        "retrieval miss"
+        "38 % [24, 51] of unfaithful answers go with a retrieval miss"
     )
     assert "57 % [37, 76] of answers were unfaithful (21 cases)" in said.paragraphs[0]
     assert "it was 9 % [5, 17] (77 cases)" in said.paragraphs[0]

@@ -194,7 +194,11 @@ def _not_json(path: Path, line: int, problem: ValueError) -> NoReturn:
         if isinstance(problem, json.JSONDecodeError)
         else str(problem)
     )
-    raise InputError(f"this is not JSON ({what})", path=path, line=line) from None
+    raise InputError(
+        f"this is not JSON ({what}); mend this line, or make the file again if it was cut off",
+        path=path,
+        line=line,
+    ) from None
 
 
 def _no_nan(constant: str) -> NoReturn:

@@ -117,7 +117,8 @@ def headline(run: Run) -> Headline:
     if not goes:
         words = "Unfaithful answers are no more frequent after a miss than after a hit"
         return Headline("", "", words, short, caution, said)
-    words = f"of unfaithful answers to {_TO_FIND} go with a retrieval miss"
+    of = f" to {_TO_FIND}" if bad.left_out else ""
+    words = f"of unfaithful answers{of} go with a retrieval miss"
     return Headline(number.value, number.interval, words, short, caution, said, _misses(run))
 
 
