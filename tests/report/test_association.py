@@ -59,12 +59,13 @@ def test_it_says_what_the_share_is_of_and_which_unfaithful_answers_it_leaves_out
         "100 % [22, 100] of unfaithful answers to questions with a passage to find go with a "
         "retrieval miss."
     )
-    told = "2 of 2 came after a miss. Unfaithful answers left out: 1 with no passage to find."
+    left_out = "Unfaithful answers left out: 1 with no passage to find."
     assert said.risks == (
-        f"{told} After a miss 67 % [21, 94] of answers were unfaithful (n = 3), "
-        "after a hit 0 % [0, 15] (n = 21)."
+        "2 of 2 came after a miss. After a miss 67 % [21, 94] of answers were unfaithful (n = 3), "
+        f"after a hit 0 % [0, 15] (n = 21). {left_out}"
     )
-    assert said.paragraphs[0].startswith(f"{told} After a miss, when no needed passage")
+    assert said.paragraphs[0].startswith("2 of 2 came after a miss. After a miss, when no needed")
+    assert said.paragraphs[0].endswith(left_out)
 
 
 def test_an_answer_whose_retrieval_was_not_seen_is_left_out_for_that_reason():

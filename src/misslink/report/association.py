@@ -110,8 +110,8 @@ def headline(run: Run) -> Headline:
         short = _together(_short_risks(link) or why, bad.left_out)
         return Headline("", "", words, short, "", (_together(why, bad.left_out), *_risks(link)))
     goes = part.value > 0
-    short = _together(bad.counted if goes and bad.few else "", bad.left_out, _short_risks(link))
-    rests = _together(bad.counted if goes else "", bad.left_out, *_risks(link))
+    short = _together(bad.counted if goes and bad.few else "", _short_risks(link), bad.left_out)
+    rests = _together(bad.counted if goes else "", *_risks(link), bad.left_out)
     said = (*filter(None, [rests]), *_hedges(part, link, bad), *_wrong(link))
     caution = _caution(part, bad)
     if not goes:
