@@ -181,7 +181,7 @@ def test_yes_or_no_metrics_have_the_odds_of_the_cases_that_turned():
     rows = {row.name: row.effect for row in page_of(A, B).comparisons[0].rows}
     assert rows["recall@1"].endswith("no spread; 10 up, 0 down")
     # Of 2 cases 1: the exact interval of the share ends at the roots of 0.975, turned to odds.
-    assert rows["faithful"] == "cohen's d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
+    assert rows["faithful"] == "d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
 
 
 def test_the_biggest_change_beyond_chance_stands_first():

@@ -211,15 +211,21 @@ def _print_tests(console: Console, one: Comparison) -> None:
     from rich.text import Text
 
     table = Table()
-    for column in ("metric", "p", "t-test", "McNemar", "effect", "detectable"):
+    for column in ("metric", "p", "t-test", "McNemar", "d_z", "detectable"):
         table.add_column(column, overflow="fold")
     for row in one.rows:
+        if not row.d_z:  # no case differs
+            continue
         tests = map(_bare, (row.p, row.t_test, row.mcnemar))
-        effect = row.effect.partition(";")[0]  # how many cases turned is told below
-        cells = (row.name, *tests, effect, row.detectable or "not known")
+        cells = (row.name, *tests, row.d_z, row.detectable or "not known")
         table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in cells))
-    console.print(table)
-    say(console, "These tests are uncorrected. Detectable: seen in 4 of 5 repetitions.")
+    if table.row_count:
+        console.print(table)
+        say(
+            console,
+            "These tests are uncorrected; d_z is Cohen's, of paired differences. Detectable: seen "
+            "in 4 of 5 repetitions.",
+        )
 
 
 def _bare(p: str) -> str:

@@ -41,7 +41,8 @@ class Row:
         Of B beside A; 'the rest' are the cases with a value in both, where some have it in one.
     p, p_holm, t_test, mcnemar : str
         "" where there is none.
-    effect, detectable : str
+    d_z, effect, detectable : str
+        Cohen's d_z, "" where there is none; the same with what turned, or why there is none.
         Detectable at the level that Holm leaves; "" where it cannot be told.
     n : int
     of : str
@@ -67,6 +68,7 @@ class Row:
     p_holm: str
     t_test: str
     mcnemar: str
+    d_z: str
     effect: str
     detectable: str
     n: int
@@ -105,6 +107,7 @@ def row_of(name: str, found: Mapping[str, Any], paired: int, letter: str) -> Row
         p_holm=p_value(found["p_holm"]),
         t_test=p_value(test["p"]),
         mcnemar="" if mcnemar is None else p_value(mcnemar["p"]),
+        d_z="" if found["effect"]["value"] is None else decimal(found["effect"]["value"]),
         effect=_effect(found),
         detectable=_detectable(name, found["detectable"]),
         n=found["n"],
@@ -132,7 +135,7 @@ def _effect(found: Mapping[str, Any]) -> str:
     """Cohen's d_z; of yes-or-no values also how many cases turned, and their odds."""
     effect, mcnemar = found["effect"], found["mcnemar"]
     value = effect["value"]
-    said = f"none: {effect['reason']}" if value is None else f"{effect['method']} {decimal(value)}"
+    said = f"none: {effect['reason']}" if value is None else f"d_z {decimal(value)}"
     if mcnemar is None or not mcnemar["gained"] + mcnemar["lost"]:
         return said
     odds = mcnemar["odds"]
