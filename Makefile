@@ -20,10 +20,10 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 test-slow: $(VENV)/.dev
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow -n auto
 
 # Accept the pages as they are now, after somebody has looked at them.
 gold: $(VENV)/.dev
