@@ -94,12 +94,12 @@ def _traced(draw: random.Random, number: int, corpus: list[Passage]) -> tuple[Ca
         one.model_copy(update={"rank": rank, "score": round(1 / (rank + 1), 4)})
         for rank, one in enumerate([*others[:at], needed, *others[at:]], 1)
     ]
-    words = draw.choice(_sentences(needed)).lower().rstrip(".").split()
+    words = draw.choice(_sentences(needed.text)).lower().rstrip(".").split()
     case = Case(
         id=f"case-{number:05d}",
         question=f"What of {' '.join(words[:9])}, and when?",
         relevant={needed.id: draw.choice((1, 2))},
-        references=(" ".join(draw.sample(_sentences(needed), 2)),),
+        references=(" ".join(draw.sample(_sentences(needed.text), 2)),),
         answerable=True,
         category=draw.choice(KINDS),
         tags={"topic": draw.choice(TOPICS), "language": draw.choice(("en", "en", "de", "fr"))},
@@ -122,17 +122,17 @@ def _traced(draw: random.Random, number: int, corpus: list[Passage]) -> tuple[Ca
 
 def _answer(draw: random.Random, context: list[Passage], needed: Passage | None) -> list[str]:
     """Five sentences, two of them of a passage that is not in the context where `needed` is."""
-    said = [draw.choice(_sentences(draw.choice(context))) for _ in range(CLAIMS)]
+    said = [draw.choice(_sentences(draw.choice(context).text)) for _ in range(CLAIMS)]
     if needed is not None:
         for place in draw.sample(range(CLAIMS), 2):
-            words = draw.choice(_sentences(needed)).split()
+            words = draw.choice(_sentences(needed.text)).split()
             draw.shuffle(words)
             said[place] = " ".join(words).rstrip(".").capitalize() + "."
     return said
 
 
-def _sentences(passage: Passage) -> list[str]:
-    return [f"{one.rstrip('.')}." for one in passage.text.split(". ")]
+def _sentences(text: str) -> list[str]:
+    return [f"{one.rstrip('.')}." for one in text.split(". ")]
 
 
 def _judged(draw: random.Random, trace: Trace, needed: Passage) -> list[Verdict]:
@@ -146,7 +146,7 @@ def _judged(draw: random.Random, trace: Trace, needed: Passage) -> list[Verdict]
     recall = draw.choice((0.5, 1.0)) if right else 0.0
     used = {"passages": {needed.id: float(good)}} if seen else {}
     unused = {"status": "skipped", "reason": "no relevant passage reached the context"}
-    words = draw.choice(_sentences(needed))
+    words = draw.choice(_sentences(needed.text))
     details: dict[str, dict[str, Any]] = {
         "faithfulness": {"value": share, "label": good, "claims": claims, "raw": raw,
                          "probability": round(draw.betavariate(*((9, 2) if good else (2, 6))), 3),
@@ -173,7 +173,7 @@ def _judged(draw: random.Random, trace: Trace, needed: Passage) -> list[Verdict]
 def _claims(trace: Trace) -> tuple[Claim, ...]:
     """Each sentence of the answer, with the quote of a passage where one says it."""
     answer, at, claims = trace.answer or "", 0, []
-    for text in (f"{one.rstrip('.')}." for one in answer.split(". ")):
+    for text in _sentences(answer):
         start = answer.index(text, at)
         at = start + len(text)
         bearer = next((one for one in trace.retrieved if text in one.text), None)

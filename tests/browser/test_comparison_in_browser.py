@@ -12,8 +12,8 @@ from watch import Watch, listening
 
 from misslink.deciding.compare import compare
 from misslink.deciding.pairing import Named
+from misslink.files.whole import put
 from misslink.report.comparison import build, render
-from misslink.report.html import put
 
 sys.path.append(str(Path(__file__).parents[1] / "deciding"))
 
@@ -134,6 +134,22 @@ def test_it_says_nothing_on_the_console_and_asks_nothing_of_the_network(browser,
     href = page.locator("td a").first.get_attribute("href")
     assert href.startswith("second/report.html#ids=")
     page.close()
+
+
+@pytest.mark.parametrize(("width", "beside"), [(1200, True), (390, False)])
+def test_both_answers_stand_side_by_side_where_there_is_room_with_their_lines_kept(
+    browser, comparison, width, beside
+):
+    page = browser.new_page(viewport={"width": width, "height": 844})
+    page.goto(comparison.as_uri())
+    page.locator("details.change > summary").first.click()
+    change = page.locator("details.change").first
+    a, b = (change.locator(".columns > div").nth(place).bounding_box() for place in (0, 1))
+    lines = change.locator(".answer").first.evaluate("one => getComputedStyle(one).whiteSpace")
+    page.close()
+    assert (a["x"] + a["width"] <= b["x"] and a["y"] == b["y"]) is beside
+    assert (a["y"] + a["height"] <= b["y"] and a["x"] == b["x"]) is not beside
+    assert lines == "pre-wrap"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -29,7 +29,7 @@ def test_a_plot_on_a_phone_is_whole(page):
         f'<text class="head" x="{tick.x}" y="13" text-anchor="{anchor}">{tick.label}</text>'
         for anchor, tick in zip(anchors, drawn.ticks, strict=True)
     )
-    styles = "".join(map(asset, ("report.css", "explorer.css", "comparison.css")))
+    styles = "".join(map(asset, ("report.css", "comparison.css")))
     page.set_content(
         f'<meta name="viewport" content="width=device-width"><style>{styles}</style><main>'
         f'<div class="scroll"><svg class="forest" viewBox="0 0 {drawn.width} {drawn.height}">'

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import pytest
+from example_run import example_run  # of tests/report: conftest.py puts it within reach
 
 from misslink.report.html import write
 
@@ -35,8 +33,7 @@ def test_an_injected_script_would_be_stopped_by_the_policy(opened):
 
 
 def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, tmp_path):
-    example = runpy.run_path(str(Path(__file__).parents[1] / "report" / "example_run.py"))
-    run = example["example_run"]()
+    run = example_run()
     group = next(iter(run.summary["slices"]["category"].values()))
     many = {f"topic {number}": group for number in range(20)}
     summary = run.summary | {"slices": run.summary["slices"] | {"topic": many}}

@@ -79,6 +79,8 @@ def test_a_file_changes_the_limits_it_names_and_no_other(tmp_path, name, text):
         ("c.toml", '[trust]\nkappa = "high"\n', "field 'trust.kappa': a limit is a number"),
         ("c.toml", "[trust]\nkappa = true\n", "a limit is a number"),
         ("c.toml", "[trust]\nkappa = nan\n", "a limit is a number"),
+        ("c.toml", f"[trust]\nkappa = 1{400 * '0'}\n", "a limit is a number"),
+        ("c.toml", "band = true\n", "between 0.5 and 1"),
         ("c.toml", "trust = 3\n", "must be a table"),
         ("c.toml", "[trust]\nkappa = 0.1\n", "caution must ask for less"),
         ("c.toml", "[caution]\nfailed = 0.01\n", "caution must ask for less"),

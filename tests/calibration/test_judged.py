@@ -40,6 +40,13 @@ def test_a_run_tells_what_errors_may_depend_on():
     assert found.identity == {"judge_identity.temperature": "0.0"}
 
 
+def test_how_many_passages_were_seen_is_not_told_where_the_manifest_has_no_k():
+    whole = run()
+    manifest = {name: value for name, value in whole.manifest.items() if name != "k"}
+    found = of_run(whole.model_copy(update={"manifest": manifest}), METRIC, "reports/today")
+    assert found.items["a"].about == {"category": "law", "tag t": "x"}
+
+
 def test_a_metric_that_the_run_lacks_is_named_with_those_it_has():
     with pytest.raises(InputError, match="did you mean 'faithfulness'"):
         of_run(run(), "faithfullness", "reports/today")

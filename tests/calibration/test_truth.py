@@ -54,7 +54,10 @@ def test_more_labels_never_widen_the_curve():
 def test_scores_that_do_not_vary_give_no_correlation_to_plan_with():
     verdicts = [verdict(f"c{n}", 0.9) for n in range(20)]
     found = held(verdicts, [label(f"c{n}", n % 2) for n in range(20)])
-    assert found["labels_needed"]["correlation"] == 0.0
+    assert found["labels_needed"]["correlation"] is None
+    curve = found["labels_needed"]["curve"]
+    assert curve
+    assert all(point["width"] == point["labelled_only"] for point in curve)
     assert found["corrected"]["prediction_powered"]["value"] == 0.5
 
 

@@ -40,6 +40,12 @@ def test_the_length_is_the_answers_or_else_the_claims(tmp_path):
     assert [found[case].length for case in "abc"] == [4, 6, None]
 
 
+@pytest.mark.parametrize("passages", [0, "0", [], {}])
+def test_no_passage_is_a_number_of_passages(passages):
+    found = read_verdicts([verdict("a", 1, passages=passages), verdict("b", 1)], METRIC).items
+    assert (found["a"].about, found["b"].about) == ({"passages": 0.0}, {})
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [

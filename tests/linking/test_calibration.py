@@ -61,6 +61,7 @@ def test_without_a_band_nothing_is_uncertain(written, changes):
         ({"threshold": "0.4"}, "field 'threshold'"),
         ({"threshold": 1.4}, "field 'threshold'"),
         ({"threshold": True}, "field 'threshold'"),
+        ({"threshold": 10**400}, "field 'threshold'"),
         ({"agreement": None}, "field 'agreement.sensitivity'"),
         (
             {"agreement": {**DOCUMENT["agreement"], "specificity": 0.9}},

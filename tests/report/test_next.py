@@ -9,7 +9,7 @@ from proven_run import proven_run, whatif
 from misslink.report.next import next_steps, nothing_next
 from misslink.report.places import view
 from misslink.stats import proportion
-from misslink.types import Case, Link, Missed, Run, Trace
+from misslink.types import Case, Estimate, Link, Missed, Run, Trace
 
 
 def _link(case_id, cause="fine", retrieval="hit", subtype=None, reason="-"):
@@ -101,13 +101,14 @@ def test_a_replay_that_mended_none_takes_confidence_from_the_advice():
     links = _links(ignored_context=6)
     (step,) = next_steps(_run(links, replay={"causes": {"ignored_context": confirmed}}))
     assert "mended 0 % [0, 30], n = 9, so that this alone may not do" in step.why
+    unknown = {"replayed": 9, "confirmed": Estimate.missing("another judge", n=9).model_dump()}
+    (step,) = next_steps(_run(links, replay={"causes": {"ignored_context": unknown}}))
+    assert "Replay" not in step.why
 
 
 def test_errors_of_the_app_stand_with_the_most_frequent_one():
     run = _run(_links(undecided=3))
-    traces = [
-        Trace(case_id=str(n), error=error) for n, error in enumerate(["a", HOSTILE[0]] * 1, 1)
-    ]
+    traces = [Trace(case_id=str(n), error=error) for n, error in enumerate(["a", HOSTILE[0]], 1)]
     traces.append(Trace(case_id="3", error=HOSTILE[0]))
     (step,) = next_steps(run.model_copy(update={"traces": tuple(traces)}))
 

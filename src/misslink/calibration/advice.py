@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, known_names
 from misslink.files.jsonl import read_text
+from misslink.files.numbers import finite
 
 __all__ = ["RULES", "VERDICTS", "Criteria", "Rule", "advise"]
 
@@ -161,24 +161,25 @@ class Criteria:
                 if name not in rules:
                     hint = known_names(str(name), rules)
                     raise InputError(f"there is no such rule; {hint}", path=path, field=field)
-                if not _is_number(limit):
+                number = finite(limit)
+                if number is None:
                     raise InputError("a limit is a number", path=path, field=field)
                 rule = rules[name]
                 rules[name] = (
-                    replace(rule, trust=float(limit))
+                    replace(rule, trust=number)
                     if verdict == "trust"
-                    else replace(rule, caution=float(limit))
+                    else replace(rule, caution=number)
                 )
         for rule in rules.values():
             _refuse_crossed(rule, path)
-        band = given.get(_BAND, cls.band)
-        if not _is_number(band) or not 1 / 2 < band < 1:
+        band = finite(given.get(_BAND, cls.band))
+        if band is None or not 1 / 2 < band < 1:
             raise InputError(
                 "the share of calls that must be right lies between 0.5 and 1",
                 path=path,
                 field=_BAND,
             )
-        return cls(tuple(rules.values()), float(band))
+        return cls(tuple(rules.values()), band)
 
 
 def advise(numbers: Mapping[str, float | None], criteria: Criteria) -> dict[str, Any]:
@@ -254,17 +255,11 @@ def _document(path: Path) -> Mapping[str, Any]:
     return given
 
 
-def _is_number(value: object) -> bool:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and math.isfinite(value)  # type: ignore[arg-type]  # plain numbers only
-
-
 def _refuse_crossed(rule: Rule, path: Path) -> None:
     """Raise where it is harder to use a judge with caution than to trust it."""
-    pair: Sequence[float | None] = (rule.trust, rule.caution)
-    if None in pair:
+    trust, caution = rule.trust, rule.caution
+    if trust is None or caution is None:
         return
-    trust, caution = float(rule.trust or 0), float(rule.caution or 0)
     if trust > caution if rule.at_most else trust < caution:
         raise InputError(
             f"trust asks for {trust:g} and caution for {caution:g}; caution must ask for less",

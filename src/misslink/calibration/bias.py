@@ -54,7 +54,7 @@ def bias(pairs: Sequence[Pair], threshold: float) -> dict[str, dict[str, Any]]:
         numbers = [number for _, number in columns]
         errors = [called[place] != pairs[place].good for place in cases]
         labels = [float(pairs[place].good) for place in cases]
-        effect = _held(firth(errors, numbers), errors, "error", "errors")
+        effect = _held(firth(errors, numbers), errors)
         pull = firth([called[place] for place in cases], numbers, [labels])
         unit = "that kind against the others" if kind else f"{_spread(numbers):.4g} (one SD)"
         found[name] = {
@@ -85,7 +85,8 @@ def _columns(
     pairs: Sequence[Pair],
 ) -> Iterable[tuple[str, bool, list[tuple[int, float]]]]:
     """Each number or kind: its name, whether it is a kind, and (place of the case, number)."""
-    lengths = [(at, float(p.judged.length)) for at, p in enumerate(pairs) if p.judged.length]
+    sizes = [(at, pair.judged.length) for at, pair in enumerate(pairs)]
+    lengths = [(at, float(size)) for at, size in sizes if size is not None]
     yield from _if_varied("length", lengths)
     names = Counter(name for pair in pairs for name in pair.judged.about)
     tags = [name for name, _ in names.most_common() if name not in _ALWAYS][:_MOST_TAGS]
@@ -119,11 +120,11 @@ def _if_varied(
         yield name, False, numbers
 
 
-def _held(effect: Effect, errors: Sequence[bool], one: str, many: str) -> Effect:
+def _held(effect: Effect, errors: Sequence[bool]) -> Effect:
     """Say in the judge's terms why there is no effect to be seen."""
     if effect.coefficient.value is not None:
         return effect
-    reason = f"the judge makes no {one} here" if not any(errors) else f"the judge makes only {many}"
+    reason = "the judge makes only errors" if any(errors) else "the judge makes no error here"
     return Effect(Estimate.missing(reason, n=len(errors), method=effect.coefficient.method), None)
 
 

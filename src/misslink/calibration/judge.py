@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from misslink.calibration.pairs import Pair, calls
+from misslink.calibration.pairs import Pair, calls, weights
 from misslink.stats import (
     Confusion,
     auroc,
@@ -112,14 +112,15 @@ def weighted(pairs: Sequence[Pair], threshold: float) -> dict[str, Estimate] | N
     Kish (1965), Survey sampling. Begg and Greenes (1983), Assessment of diagnostic tests when
     disease verification is subject to selection bias.
     """
-    if len({pair.weight for pair in pairs}) <= 1:
+    given = weights(pairs)
+    if given is None:
         return None
     called = calls(pairs, threshold)
     found = {}
     for name, wanted in (("sensitivity", True), ("specificity", False)):
         side = [
-            (pair.weight or 0.0, call == wanted)
-            for pair, call in zip(pairs, called, strict=True)
+            (weight, call == wanted)
+            for pair, weight, call in zip(pairs, given, called, strict=True)
             if pair.good == wanted
         ]
         found[name] = _weighted_share(side)

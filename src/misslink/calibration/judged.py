@@ -127,7 +127,7 @@ def of_run(run: Run, metric: str, name: str) -> Verdicts:
         The run has no verdict of it.
     """
     k = run.manifest.get("k")
-    width = k if isinstance(k, int) and k > 0 else 1
+    width = k if isinstance(k, int) and k > 0 else None
     cases = {case.id: case for case in run.cases}
     traces = {trace.case_id: trace for trace in run.traces}
     found = {}
@@ -173,10 +173,10 @@ def _of_verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _about(case: Case, trace: Trace, k: int) -> dict[str, float | str]:
-    """What a run knows of a case that should not matter to the judge."""
+def _about(case: Case, trace: Trace, k: int | None) -> dict[str, float | str]:
+    """What a run knows of a case that should not matter to the judge; without k no passages."""
     found: dict[str, float | str] = {}
-    if trace.unmeasured is None:
+    if trace.unmeasured is None and k is not None:
         found["passages"] = float(len(trace.context(k)))
         ranks = [find.rank for find in outcome(case, trace, k).found]
         if ranks:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from misslink.calibration.judged import Judged, Verdicts
 from misslink.calibration.people import Gold, Item
 
-__all__ = ["Pair", "answers", "calls", "claims"]
+__all__ = ["Pair", "answers", "calls", "claims", "weights"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +97,9 @@ def claims(gold: Mapping[Item, Gold], verdicts: Verdicts) -> tuple[list[Pair], i
 def calls(pairs: Sequence[Pair], threshold: float) -> list[bool]:
     """What the judge calls each: good from the threshold on."""
     return [pair.score >= threshold for pair in pairs]
+
+
+def weights(pairs: Sequence[Pair]) -> list[float] | None:
+    """The weight of each case; None where they have none, or all the same."""
+    given = [pair.weight for pair in pairs if pair.weight is not None]
+    return given if len(given) == len(pairs) and len(set(given)) > 1 else None

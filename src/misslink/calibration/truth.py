@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from misslink.calibration.judge import counted
-from misslink.calibration.pairs import Pair
+from misslink.calibration.pairs import Pair, weights
 from misslink.stats import (
     labels_for_share,
     prediction_powered,
@@ -48,18 +48,18 @@ def corrected(
     labelled = {pair.case_id for pair in pairs}
     others = [score for case_id, score in everyone.items() if case_id not in labelled]
     called = sum(score >= threshold for score in everyone.values())
-    weights = _weights(pairs)
+    unequal = weights(pairs)
     powered = prediction_powered(
         [float(pair.good) for pair in pairs],
         [pair.score for pair in pairs],
         others,
-        weights=weights,
+        weights=unequal,
         seed=seed,
     )
     return {
         "judge_only": proportion(called, len(everyone)),
         "labelled_only": powered.labelled_only,
-        **_rogan_gladen(pairs, called, len(everyone), threshold, weights is not None, seed),
+        **_rogan_gladen(pairs, called, len(everyone), threshold, unequal is not None, seed),
         "prediction_powered": powered.estimate,
         "power": powered.power,
         "worth": powered.worth,
@@ -79,7 +79,8 @@ def labels_needed(pairs: Sequence[Pair], verdicts: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``share`` and ``correlation`` (of score and label) as found on these labels; ``curve`` of
+        ``share`` and ``correlation`` (of score and label; None where one of them does not vary,
+        and the curve then is that of the labels alone) as found on these labels; ``curve`` of
         {labels, width, labelled_only}; ``for_width``, the fewest labels by wanted width, None
         where not even a label on every verdict does it. ``reason`` without labels.
     """
@@ -87,12 +88,13 @@ def labels_needed(pairs: Sequence[Pair], verdicts: int) -> dict[str, Any]:
         return {"reason": "there is no label to go by", "curve": [], "for_width": {}}
     share = sum(pair.good for pair in pairs) / len(pairs)
     rho = _correlation(pairs)
+    gain = 0.0 if rho is None else rho
     sizes = sorted({*(size for size in _CURVE if size < verdicts), len(pairs), verdicts})
-    powered = width_curve(sizes, share, correlation=rho, judged=verdicts)
+    powered = width_curve(sizes, share, correlation=gain, judged=verdicts)
     alone = dict(width_curve(sizes, share))
     curve = [{"labels": n, "width": width, "labelled_only": alone[n]} for n, width in powered]
     wanted = {
-        str(width): labels_for_share(share, width, correlation=rho, judged=verdicts)
+        str(width): labels_for_share(share, width, correlation=gain, judged=verdicts)
         for width in _WIDTHS
     }
     return {
@@ -103,12 +105,6 @@ def labels_needed(pairs: Sequence[Pair], verdicts: int) -> dict[str, Any]:
         "curve": curve,
         "for_width": wanted,
     }
-
-
-def _weights(pairs: Sequence[Pair]) -> list[float] | None:
-    """Sampling weights, where they differ."""
-    given = [pair.weight for pair in pairs if pair.weight is not None]
-    return given if len(given) == len(pairs) and len(set(given)) > 1 else None
 
 
 def _rogan_gladen(
@@ -128,14 +124,14 @@ def _rogan_gladen(
     }
 
 
-def _correlation(pairs: Sequence[Pair]) -> float:
-    """Pearson's correlation of score and label; 0 where one of them does not vary."""
+def _correlation(pairs: Sequence[Pair]) -> float | None:
+    """Pearson's correlation of score and label; None where one of them does not vary."""
     import numpy as np
 
     labels = np.array([float(pair.good) for pair in pairs])
     scores = np.array([pair.score for pair in pairs])
     spread = float(labels.std() * scores.std())
     if not spread > math.ulp(1.0):
-        return 0.0
+        return None
     covariance = float(((labels - labels.mean()) * (scores - scores.mean())).mean())
     return min(max(covariance / spread, -1.0), 1.0)

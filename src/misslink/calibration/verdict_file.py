@@ -15,7 +15,7 @@ from misslink.files.rows import read_rows
 __all__ = ["read_verdicts"]
 
 _OUTSIDE = "its {} of {} is not between 0 and 1"
-_TRUE = {"true": True, "false": False, "1": True, "0": False}
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def read_verdicts(source: str | Path | Iterable[Mapping[str, Any]] | Any, metric: str) -> Verdicts:
@@ -128,7 +128,7 @@ def _told(row: Mapping[str, Any]) -> dict[str, float | str]:
         ("evidence_position", row.get("evidence_position")),
     ):
         number = _count(given)
-        if number:
+        if number is not None:
             found[name] = number
     for name in ("category", "model"):
         word = _text(row.get(name))
@@ -149,7 +149,7 @@ def _count(given: object) -> float | None:
 
 
 def _truth(given: object) -> bool | None:
-    return given if isinstance(given, bool) else _TRUE.get(str(given).strip().casefold())
+    return given if isinstance(given, bool) else _TRUTHS.get(str(given).strip().casefold())
 
 
 def _text(given: object) -> str | None:

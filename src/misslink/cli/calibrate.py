@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from misslink.cli.again import put_into_run
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import encodable, plain, print_json, say, shown
+from misslink.cli.output import cell, print_json, say, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +105,7 @@ def calibrate(
     )
     if run is not None and whole is not None:
         document["run"] = shown_path(run)
-        _keep(run, whole, document)
+        put_into_run(run, whole, "calibration", document)
     if as_json:
         print_json(document)
     else:
@@ -121,12 +122,6 @@ def _of(run: Path | None, verdicts: Path | None, metric: str) -> tuple[Run | Non
         return None, read_verdicts(verdicts, metric)
     whole = read_run(run)
     return whole, of_run(whole, metric, str(run))
-
-
-def _keep(folder: Path, run: Run, document: Mapping[str, Any]) -> None:
-    from misslink.cli.again import put_into_run
-
-    put_into_run(folder, run, "calibration", document)
 
 
 def _print(document: Mapping[str, Any]) -> None:
@@ -238,13 +233,12 @@ def _bias(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _table(console: Console, head: tuple[str, str], rows: list[tuple[str, str]]) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table()
     for column in head:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in row))
+        table.add_row(*(cell(console, text) for text in row))
     console.print(table)
 
 
@@ -257,8 +251,4 @@ def _written(name: str, estimate: Mapping[str, Any]) -> str:
 
 
 def _decimal(estimate: Mapping[str, Any]) -> str:
-    from misslink.report.wording import shown_decimal
-    from misslink.types import Estimate
-
-    found = shown_decimal("", Estimate.model_validate(dict(estimate)))
-    return found.brief if found.interval or not found.measured else found.text
+    return shown(estimate, as_decimal=True)

@@ -11,13 +11,14 @@ from urllib.parse import quote
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import encodable, plain, print_json, say
+from misslink.cli.output import cell, print_json, say
+from misslink.cli.writing import is_part_of_run
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from misslink.deciding.pairing import Named
+    from misslink.deciding.pairing import Named, Wanted
     from misslink.report.comparison import Comparison, ComparisonPage
 
 __all__ = ["compare"]
@@ -69,7 +70,7 @@ def compare(
     if html and markdown and html.resolve() == markdown.resolve():
         raise InputError("--html and --markdown name one file; give another path", path=html)
     for form, path in written.items():
-        _refuse_run_file(path, runs)
+        _refuse_run_file(path)
         page = _page(document, named, _reports(path, named, runs))
         _write(form, path, page, html)
     if as_json:
@@ -82,7 +83,6 @@ def compare(
 
 def _read(folders: Sequence[Path]) -> list[Named]:
     from misslink.deciding.pairing import Named
-    from misslink.errors import InputError
     from misslink.files import read_whole
     from misslink.manifest import shown_path
 
@@ -98,13 +98,14 @@ def _read(folders: Sequence[Path]) -> list[Named]:
     return [Named(name, read_whole(folder)) for name, folder in zip(names, folders, strict=True)]
 
 
-def _cases(given: str | None) -> Any:
+def _cases(given: str | None) -> Wanted:
     """Which cases to take: what was said on the command line, a file read."""
-    from misslink.errors import InputError
     from misslink.files.jsonl import read_text
 
-    if given is None or given == "common":
-        return given
+    if given is None:
+        return None
+    if given == "common":
+        return "common"
     ids = [line.strip() for line in read_text(Path(given)).split("\n")]
     wanted = [line for line in ids if line]
     if not wanted:
@@ -112,13 +113,10 @@ def _cases(given: str | None) -> Any:
     return wanted
 
 
-def _refuse_run_file(path: Path, runs: Sequence[Path]) -> None:
-    """Raise InputError where a file of a compared run would be written over."""
-    from misslink.errors import InputError
-    from misslink.files.runfolder import OURS
-
-    if path.name in OURS and path.resolve().parent in {folder.resolve() for folder in runs}:
-        raise InputError("this is a file of a run that is compared; give another path", path=path)
+def _refuse_run_file(path: Path) -> None:
+    """Raise InputError where a file of a run would be written over."""
+    if is_part_of_run(path):
+        raise InputError("this is a file of a run; give another path", path=path)
 
 
 def _write(form: str, path: Path, page: ComparisonPage, html: Path | None) -> None:
@@ -173,7 +171,6 @@ def _print(page: ComparisonPage) -> None:
 
 def _print_metrics(console: Console, one: Comparison) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table()
     for column in ("metric", "A", one.letter, "difference [95 %]", "p Holm", "", "n"):
@@ -188,7 +185,7 @@ def _print_metrics(console: Console, one: Comparison) -> None:
             _SHORT.get(row.verdict, row.verdict),
             f"{row.n:,}",
         )
-        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in cells))
+        table.add_row(*(cell(console, text) for text in cells))
     if table.row_count:
         console.print(table)
         _print_tests(console, one)
@@ -208,7 +205,6 @@ def _print_metrics(console: Console, one: Comparison) -> None:
 def _print_tests(console: Console, one: Comparison) -> None:
     """The tests that Holm does not correct, the effects, and what would have been seen."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table()
     for column in ("metric", "p", "t-test", "McNemar", "d_z", "detectable"):
@@ -218,7 +214,7 @@ def _print_tests(console: Console, one: Comparison) -> None:
             continue
         tests = map(_bare, (row.p, row.t_test, row.mcnemar))
         cells = (row.name, *tests, row.d_z, row.detectable or "not known")
-        table.add_row(*(Text(encodable(plain(cell), console.encoding)) for cell in cells))
+        table.add_row(*(cell(console, text) for text in cells))
     if table.row_count:
         console.print(table)
         say(

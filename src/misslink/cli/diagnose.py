@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import plain, print_json, say, shown
+from misslink.cli.output import cell, print_json, say, shown
+from misslink.cli.writing import check_place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +126,7 @@ def _write_holes(path: Path, run: Run, found: Mapping[str, Any]) -> int:
 
     from misslink.linking.holes import Hole, write_accepted
 
-    _check_place(path)
+    check_place(path, "--holes")
     names = {field.name for field in fields(Hole)}
     texts = {
         (trace.case_id, passage.id): passage.text
@@ -139,22 +139,6 @@ def _write_holes(path: Path, run: Run, found: Mapping[str, Any]) -> int:
         text = texts.get((hole["case_id"], hole["passage_id"]), "")
         holes.append(Hole(**{"text": text, **known}))
     return write_accepted(path, run.cases, holes)
-
-
-def _check_place(path: Path) -> None:
-    """Refuse a place where no file can be made, also when there turns out to be no hole."""
-    from misslink.errors import InputError
-
-    folder = path.parent
-    if path.is_dir():
-        problem = "this is a folder"
-    elif not folder.is_dir():
-        problem = "its folder does not exist"
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        problem = "its folder cannot be written"
-    else:
-        return
-    raise InputError(f"{problem}; name another file with --holes", path=path)
 
 
 def _print(found: Mapping[str, Any], run: Run, most: int | None) -> None:
@@ -184,7 +168,6 @@ def _print(found: Mapping[str, Any], run: Run, most: int | None) -> None:
 
 def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     from misslink.report.diagnosis import judged
 
@@ -193,8 +176,9 @@ def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> No
         table.add_column(column)
     for item in items:
         state, why = judged(item)
-        mark = _MARKS.get(state, state) + (f": {plain(why)}" if why else "")
-        table.add_row(Text(plain(item["question"])), Text(plain(item["finding"])), Text(mark))
+        mark = _MARKS.get(state, state) + (f": {why}" if why else "")
+        row = (item["question"], item["finding"], mark)
+        table.add_row(*(cell(console, text) for text in row))
     if table.row_count:
         say(console, "")
         console.print(table)

@@ -96,9 +96,9 @@ def evaluate(
     calibration: Path | None = typer.Option(
         None,
         "--calibration",
-        help="JSON of how this judge agrees with human labels (metric, threshold, "
-        "agreement.sensitivity, agreement.specificity): the risks are corrected for "
-        "its errors.",
+        help="calibration.json that  misslink calibrate  keeps in a run, or JSON with its metric, "
+        "threshold, agreement.sensitivity and agreement.specificity: the risks are corrected for "
+        "the judge's errors.",
         show_default=False,
     ),
     seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import encodable, plain, print_json, say
+from misslink.cli.output import cell, print_json, say
+from misslink.cli.writing import check_place, is_part_of_run
 
 if TYPE_CHECKING:
     from misslink.deciding.outcome import Decision, Outcome
@@ -75,20 +75,12 @@ def gate(
 def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> None:
     """Refuse a place where no file can be made, or where another one is, or will be."""
     from misslink.errors import InputError
-    from misslink.files.runfolder import OURS
 
-    at = place.resolve()
-    folder = at.parent
-    if place.is_dir():
-        problem = "this is a folder"
-    elif at in {other.resolve() for other in others if other is not None}:
+    check_place(place, option)
+    if place.resolve() in {other.resolve() for other in others if other is not None}:
         problem = "this file is read or written for the gate already and would be lost"
-    elif at.name in OURS and (folder / "manifest.json").is_file():
+    elif is_part_of_run(place):
         problem = "this file is part of a run and would be lost"
-    elif not folder.is_dir():
-        problem = "its folder does not exist"
-    elif not os.access(place if place.exists() else folder, os.W_OK):
-        problem = "it cannot be written"
     else:
         return
     raise InputError(f"{problem}; name another file with {option}", path=place)
@@ -110,18 +102,17 @@ def _write(decision: Decision, markdown: Path | None, junit: Path | None) -> Non
 def _print(decision: Decision) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
     table = Table(show_lines=True)
     for column in ("", "gate", "why"):
         table.add_column(column, overflow="fold", no_wrap=not column)
     for outcome in decision.outcomes:
-        said = (_mark(outcome), plain(outcome.gate.name), _why(decision, outcome))
-        table.add_row(*(Text(encodable(text, console.encoding)) for text in said))
+        said = (_mark(outcome), outcome.gate.name, _why(decision, outcome))
+        table.add_row(*(cell(console, text) for text in said))
     console.print(table)
     for note in decision.notes:
-        console.print(Text(encodable(plain(note), console.encoding)))  # wrapped between words
+        console.print(cell(console, note))  # wrapped between words
     say(console, decision.counted(), "bold")
 
 
@@ -133,4 +124,4 @@ def _mark(outcome: Outcome) -> str:
 
 def _why(decision: Decision, outcome: Outcome) -> str:
     notes = [f"({note})" for note in outcome.notes if note not in decision.notes]  # told below
-    return plain(" ".join([outcome.reason, *notes]))
+    return " ".join([outcome.reason, *notes])

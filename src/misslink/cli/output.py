@@ -13,11 +13,13 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from misslink.judging.forecast import Forecast
     from misslink.pipeline import Progress
 
 __all__ = [
+    "cell",
     "encodable",
     "interruptible",
     "own_stdout",
@@ -58,6 +60,13 @@ def say(console: Console, text: str, style: str | None = None) -> None:
     """Print a line as it is: no markup, no escape sequence, wrapped by the terminal alone."""
     safe = encodable(plain(text), console.encoding)
     console.print(safe, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def cell(console: Console, text: str) -> Text:
+    """A text in a table, or one that is wrapped between words: safe as `say` makes it."""
+    from rich.text import Text
+
+    return Text(encodable(plain(text), console.encoding))
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -138,10 +147,11 @@ def print_forecast(found: Forecast) -> None:
     )
 
 
-def shown(estimate: Mapping[str, Any], name: str = "share") -> str:
+def shown(estimate: Mapping[str, Any], name: str = "share", *, as_decimal: bool = False) -> str:
     """An estimate as the page writes it, in the unit of the metric `name`.
 
-    Without an interval it is its n that says how much the value is worth.
+    Without an interval it is its n that says how much the value is worth. `as_decimal` is for
+    coefficients such as kappa, whatever their name.
 
     >>> found = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 87, "method": "wilson"}
     >>> shown(found), shown(found, "mrr")
@@ -150,7 +160,9 @@ def shown(estimate: Mapping[str, Any], name: str = "share") -> str:
     '0 %, n = 5'
     """
     from misslink.report.wording import shown as written
+    from misslink.report.wording import shown_decimal
     from misslink.types import Estimate
 
-    found = written(name, Estimate.model_validate(dict(estimate)))
+    write = shown_decimal if as_decimal else written
+    found = write(name, Estimate.model_validate(dict(estimate)))
     return found.brief if found.interval or not found.measured else found.text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from misslink.cli.output import print_json
+from misslink.cli.writing import is_part_of_run
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ __all__ = ["report", "reports_of"]
 
 _ENDINGS = {"markdown": "md"}  # of the others the name is the ending
 _STDOUT = Path("-")
-_REPLAYS = "replays.jsonl"  # what replay keeps beside a run: generations that were paid for
 
 
 def report(
@@ -87,12 +87,8 @@ def _to_stdout(write: Callable[[Run, Path], Path], run: Run) -> None:
 
 
 def _refuse_part_of_run(path: Path) -> None:
-    """Raise where the file is, or would be, one that a run folder is made of."""
-    from misslink.files import holds_run
-    from misslink.files.runfolder import OURS
-
-    parts = {name for name in OURS if not name.startswith("report.")} | {_REPLAYS}
-    if path.name.casefold() in parts and holds_run(path.parent):  # some disks know no capitals
+    """Raise where the file is, or would be, one that a run folder is made of and no report."""
+    if is_part_of_run(path) and not path.name.casefold().startswith("report."):
         raise InputError(
             "this is a part of a run, not a report; give another path with --out", path=path
         )

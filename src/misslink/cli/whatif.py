@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,7 @@ from misslink.cli.options import (
 from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
 from misslink.cli.whatif_sources import Request, ranking_of, rerunner_of, sources_of
 from misslink.cli.whatif_table import print_whatif
+from misslink.cli.writing import check_place
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def whatif(
     from misslink.pipeline import in_a_loop
 
     if triplets is not None:
-        _check_place(triplets)
+        check_place(triplets, "--triplets")
     before = read_whole(run)
     terms = terms_as_in_run(
         before,
@@ -221,22 +221,6 @@ def _keep(folder: Path, run: Run, document: dict[str, Any]) -> None:
             "that you may write",
             path=problem.path,
         ) from None
-
-
-def _check_place(path: Path) -> None:
-    """Raise before any work where the triplets could not be written after it."""
-    folder = path.parent
-    if path.is_dir():
-        raise InputError("it is a folder; name a file for --triplets", path=path)
-    if not folder.is_dir():
-        raise InputError(
-            f"there is no folder {folder} to write it to; make it, or name another file",
-            path=path,
-        )
-    if not os.access(folder, os.W_OK):
-        raise InputError(
-            f"the folder {folder} cannot be written; name another file for --triplets", path=path
-        )
 
 
 def _written(run: Run, path: Path) -> dict[str, Any]:

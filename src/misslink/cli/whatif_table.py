@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from misslink.cli.output import plain, say, shown
+from misslink.cli.output import cell, say, shown
 from misslink.stats.written import p_value, points
 from misslink.types import Estimate
 
@@ -16,14 +16,13 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
     """Print the options, best first, a sentence on each, and what was written beside."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
     recall = f"recall@{document['k']}"
     passages = document["context_passages"]
     today = shown(document["today"][recall], recall)
     title = f"What if: {recall} today {today}, {passages} passages"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=cell(console, title), title_justify="left")
     in_context = f"recall in the context (today {passages} passages)"
     # Where the run's k is not the width of its context, the metric is scaled, not that of it.
     heading = in_context if document["k"] == passages else f"{recall} (today {passages} passages)"
@@ -33,11 +32,11 @@ def print_whatif(document: Mapping[str, Any], written: Mapping[str, Any] | None)
     for option in document["options"]:
         found = option["metrics"][recall]
         table.add_row(
-            Text(plain(option["name"])),
-            Text(_value(recall, found, document["today"][recall])),
+            cell(console, option["name"]),
+            cell(console, _value(recall, found, document["today"][recall])),
             "" if found["p_holm"] is None else p_value(found["p_holm"]).removeprefix("p = "),
             _count(option["context_tokens"]["b"], 0),
-            _count(option["unfaithful_avoided"], 1),
+            cell(console, _count(option["unfaithful_avoided"], 1)),
             _moved(option),
         )
     if table.row_count:

@@ -54,7 +54,7 @@ def circumstances(a: Run, b: Run, letters: tuple[str, str] = ("A", "B")) -> list
     found = [
         _circumstance("misslink", _text(a, "misslink"), _text(b, "misslink"), letters,
                       "numbers may differ by the versions alone"),
-        _circumstance("k", str(number_in(a, "k", 0)), str(number_in(b, "k", 0)), letters,
+        _circumstance("k", _k(a), _k(b), letters,
                       "rank metrics are compared at each of them, and the context is cut there "
                       "where the prompt was not seen"),
         *_judges(a, b, letters),
@@ -111,6 +111,10 @@ def _unfinished(a: Run, b: Run, letters: tuple[str, str]) -> list[Circumstance]:
 def _text(run: Run, name: str) -> str:
     found = run.manifest.get(name)
     return found if isinstance(found, str) else ""
+
+
+def _k(run: Run) -> str:
+    return str(number_in(run, "k", 0) or "")  # no run has a k of 0
 
 
 def _asked(run: Run, name: str) -> str:

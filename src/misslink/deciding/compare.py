@@ -21,9 +21,9 @@ from misslink.stats.mcnemar import mcnemar
 from misslink.stats.paired import detectable_after
 from misslink.types import Estimate, Run
 
-__all__ = ["SIGNIFICANT", "compare", "metrics_of"]
+__all__ = ["compare"]
 
-SIGNIFICANT = 0.05  # of p, corrected: from where on a difference has a winner
+_SIGNIFICANT = 0.05  # of p, corrected: from where on a difference has a winner
 _LEVELS = ("retrieval", "generation", "answer")
 _FEWEST = 2
 _UNKNOWN = "this run was not judged by it"
@@ -81,7 +81,7 @@ def compare(
     ids = pairing.ids
     seed = number_in(runs[0].run, "seed", 0)
     cut = [select(named.run, frozenset(ids)) for named in runs]
-    of_metric = [_values(cut, name) for name in (metrics_of(cut) if metrics is None else metrics)]
+    of_metric = [_values(cut, name) for name in (_metrics_of(cut) if metrics is None else metrics)]
     # By the name that values have: a metric asked for by two names is one.
     values = list({of[0].name: of for of in of_metric}.values())
     if not values:
@@ -118,7 +118,7 @@ def compare(
     return {"a": runs[0].name, **top, "comparisons": comparisons}
 
 
-def metrics_of(runs: Sequence[Run]) -> list[str]:
+def _metrics_of(runs: Sequence[Run]) -> list[str]:
     """Return the metrics of the three levels that one of the runs has, each once."""
     names: list[str] = []
     for level in _LEVELS:
@@ -190,7 +190,7 @@ def _decided(
 ) -> dict[str, Any]:
     """The same with its corrected p-value, what it could show, and who is better beyond noise."""
     winner = None
-    if p_holm is not None and p_holm < SIGNIFICANT:
+    if p_holm is not None and p_holm < _SIGNIFICANT:
         rises = found["difference"]["value"] > 0
         winner = "a" if rises == found["lower_is_better"] else "b"
     detectable = detectable_after(paired, corrected)

@@ -17,6 +17,7 @@ from misslink.deciding.figures import cases_in_words, written
 from misslink.deciding.gates import Gate
 from misslink.deciding.lost import notes_on_lost
 from misslink.deciding.naming import cut_of, readings
+from misslink.deciding.numbers import ROUNDING
 from misslink.deciding.outcome import Decision, Outcome
 from misslink.deciding.regression import found_by_change, regressed, too_few_pairs
 from misslink.deciding.selection import none_fits, selected
@@ -36,7 +37,6 @@ from misslink.types import Estimate, Run
 
 __all__ = ["decide"]
 
-_ROUNDING = 1e-9  # 0.87 - 0.84 is 0.03
 _EITHER_WAY = frozenset({"link.answers.abstained"})  # good where there is no answer to give
 _WORST = 20  # cases kept for a reader where no change tells which
 
@@ -101,7 +101,7 @@ def _metric(run: Run, criteria: Criteria, gate: Gate) -> Value:
                 raise criteria.refusal(gate, str(unknown)) from None
     hint = did_you_mean(readings(gate.name)[-1], known_values(run))
     raise criteria.refusal(
-        gate, f"its name says no metric; {hint + ' ' if hint else ''}Add  metric: NAME"
+        gate, f"its name says no metric; {f'{hint} Add' if hint else 'add'}  metric: NAME"
     )
 
 
@@ -181,7 +181,7 @@ def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
         held = getattr(found, end) if by_end else found.value
         if held is None:
             yield f"{metric} has no {end} end of an interval to go by: {found.reason}"
-        elif (held - limit if floor else limit - held) < -_ROUNDING:
+        elif (held - limit if floor else limit - held) < -ROUNDING:
             value, demanded = written(metric, held, limit)
             what = f"the {end} end of the interval of {metric}" if by_end else metric
             side = "below the floor" if floor else "above the ceiling"

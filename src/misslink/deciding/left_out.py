@@ -38,9 +38,9 @@ def left_out(
     if not none_in_a | none_in_b:
         return None
     reasons = []
-    for letter, (run, value), lacking in (("a", a, none_in_a), ("b", b, none_in_b)):
+    for letter, (run, value), gone in (("a", a, none_in_a), ("b", b, none_in_b)):
         why = _reasons(run, value.name)
-        counted = Counter(why(name) for name in ids if name in lacking)
+        counted = Counter(why(name) for name in ids if name in gone)
         reasons += [
             {"run": letter, "reason": reason, "cases": count}
             for reason, count in counted.most_common(_MOST)

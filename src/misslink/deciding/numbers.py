@@ -15,6 +15,7 @@ from misslink.summary import Reading, lower_is_better, mean_read, mean_scores, n
 from misslink.types import Cause, Estimate, Link, Run, Verdict
 
 __all__ = [
+    "ROUNDING",
     "SHARES",
     "UNKNOWN",
     "Value",
@@ -30,6 +31,7 @@ __all__ = [
     "share",
 ]
 
+ROUNDING = 1e-9  # what two numbers may differ by and be the same: 0.87 - 0.84 is 0.03
 # Under ``link.``: what a share is of, and how a link tells it.
 SHARES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
     "causes": (get_args(Cause), lambda link: link.cause),

@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from misslink.answer.preference import Outcome, preference
 from misslink.errors import InputError
+from misslink.files.jsonl import read_text
 from misslink.manifest import content_hash
 from misslink.types import Run
 
 __all__ = ["Preferences", "answers_hash"]
 
 Side = Literal["a", "b", "tie"]
+_SIDES: tuple[Side, ...] = ("a", "b", "tie")
 _SWAPPED: dict[Side | None, Side | None] = {"a": "b", "b": "a", "tie": "tie", None: None}
 _WAY_OUT = "give what  misslink judge prefer A B --json  prints"
 
@@ -86,11 +88,9 @@ class Preferences:
         InputError
             It cannot be read, or is not such a document.
         """
+        text = read_text(Path(path))
         try:
-            document = _Document.model_validate(json.loads(Path(path).read_text(encoding="utf-8")))
-        except OSError as problem:
-            why = problem.strerror or "it cannot be read"
-            raise InputError(f"{why}: {_WAY_OUT}", path=path) from None
+            document = _Document.model_validate(json.loads(text))
         except ValidationError as invalid:
             place = ".".join(map(str, invalid.errors()[0]["loc"][:2]))
             raise InputError(
@@ -147,9 +147,6 @@ class Preferences:
                 for place, name in enumerate(("a_first", "b_first"))
             },
         }
-
-
-_SIDES: tuple[Side, ...] = ("a", "b", "tie")
 
 
 def answers_hash(run: Run) -> str:

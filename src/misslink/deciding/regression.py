@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from misslink.deciding.figures import (
     cases_in_words,
@@ -11,12 +12,11 @@ from misslink.deciding.figures import (
     written,
 )
 from misslink.deciding.lost import why_lost
+from misslink.deciding.numbers import ROUNDING
 from misslink.deciding.outcome import Change, Outcome
 from misslink.stats import paired_difference
 
 __all__ = ["could_fail", "found_by_change", "regressed", "too_few_pairs"]
-
-_ROUNDING = 1e-9  # 0.87 - 0.84 is 0.03
 
 
 def regressed(outcome: Outcome) -> Iterator[str]:
@@ -33,7 +33,7 @@ def regressed(outcome: Outcome) -> Iterator[str]:
         yield _lost(outcome, found)
     if outcome.paired and (found.by_chance or any(too_few_pairs(outcome))):
         return
-    if found.drop > most + _ROUNDING:
+    if found.drop > most + ROUNDING:
         yield _told(outcome, found, most)
 
 
@@ -48,12 +48,13 @@ def found_by_change(outcome: Outcome) -> str:
     was, is_now = written(outcome.metric, *found.means)
     told = f"; paired over {cases_in_words(found.difference.n)} it was {was} and is {is_now}"
     most = outcome.gate.regression_max
-    if most is not None and found.drop > most + _ROUNDING:
+    if most is not None and found.drop > most + ROUNDING:
         change = interval_in_words(outcome.metric, found.difference)
         told += f", a change of {change} within what chance gives (its interval holds 0)"
     return told
 
 
+@cache
 def could_fail(pairs: int) -> bool:
     """Whether the interval of a change over so many pairs can leave out 0 at all.
 

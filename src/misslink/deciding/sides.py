@@ -12,6 +12,7 @@ from misslink.deciding.documents import NotThere
 from misslink.deciding.gates import Gate
 from misslink.deciding.lost import lost
 from misslink.deciding.naming import bounds
+from misslink.deciding.numbers import ROUNDING
 from misslink.deciding.outcome import Change
 from misslink.deciding.pairing import Named, pair
 from misslink.deciding.selection import selected, where
@@ -22,8 +23,6 @@ from misslink.stats import paired_difference
 from misslink.types import Run
 
 __all__ = ["Sides", "before", "change", "sides_of"]
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _of_numbers(sides: Sides, baseline: Baseline, gate: Gate, value: Value) -> V
     if found.value is None and demanded and value.estimate.value is not None:
         raise sides.lacks(gate, value.name, f" ({found.reason})")
     least, most = bounds(value.name) or (-math.inf, math.inf)
-    if found.value is not None and not least - _ROUNDING <= found.value <= most + _ROUNDING:
+    if found.value is not None and not least - ROUNDING <= found.value <= most + ROUNDING:
         raise InputError(
             f"{value.name} is {found.value:g} in it, and lies between {least:g} and {most:g}; "
             "take the summary.json of a run as it is",
@@ -169,7 +168,7 @@ def change(
     }
     means = tuple(math.fsum(side) / len(pairs) for side in zip(*pairs.values(), strict=True))
     changed = {name: sign * (now - was) for name, (was, now) in pairs.items()}
-    worse = {name: size for name, size in changed.items() if abs(size) > _ROUNDING}
+    worse = {name: size for name, size in changed.items() if abs(size) > ROUNDING}
     if gate.regression_test == "paired" and found.difference.value is not None:
         drop = sign * found.difference.value
     return Change(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from misslink.deciding.naming import cut_of
+from misslink.deciding.numbers import ROUNDING
 from misslink.deciding.outcome import Decision, Outcome
 from misslink.deciding.selection import selected
 from misslink.deciding.values import is_rank, value_of
@@ -14,8 +15,6 @@ from misslink.retrieval import cutoff, find, needs
 from misslink.types import Case, Link, Missed, Run, Trace
 
 __all__ = ["Group", "Moved", "Question", "groups", "questions", "where_now"]
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,14 @@ def groups(decision: Decision, outcome: Outcome) -> list[Group]:
         found.append(Group(name, len(ids), mean_now, mean_before))
     sign = 1.0 if outcome.lower_is_better else -1.0
     if earlier:
-        worse = [g for g in found if sign * (g.now - (g.before or 0.0)) > _ROUNDING]
-        return sorted(worse, key=lambda g: sign * ((g.before or 0.0) - g.now))
-    whole = outcome.estimate.value or 0.0
+        worse = [(sign * (g.now - g.before), g) for g in found if g.before is not None]
+        worse = [(size, g) for size, g in worse if size > ROUNDING]
+        return [g for _, g in sorted(worse, key=lambda one: -one[0])]
+    whole = outcome.estimate.value
+    if whole is None:
+        return []
     return sorted(
-        (g for g in found if sign * (g.now - whole) > _ROUNDING), key=lambda g: -sign * g.now
+        (g for g in found if sign * (g.now - whole) > ROUNDING), key=lambda g: -sign * g.now
     )
 
 

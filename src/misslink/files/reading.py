@@ -117,7 +117,7 @@ def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
 
 
 def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
-    if path.exists() and path.stat().st_size == 0:
+    if path.stat().st_size == 0:
         return ()  # a run without a judge has no verdicts
     return tuple(parse(model, data, path, line) for line, data in read_objects(path))
 

@@ -17,9 +17,8 @@ __all__ = ["Row", "read_rows"]
 Row = tuple[int | None, dict[str, Any]]
 
 _DELIMITERS = ",;\t"
-_LONGEST = (
-    10_000_000  # characters of one CSV field, such as an answer; the csv module allows 131,072
-)
+# Characters of one CSV field, such as an answer; the csv module allows 131,072.
+_LONGEST = 10_000_000
 
 
 def read_rows(source: object, name: str) -> Iterator[Row]:

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from misslink.errors import InputError
 from misslink.files.jsonl import parse, read_objects, write_lines
-from misslink.files.reading import DOCUMENTS, PARTS, read_json, read_run
+from misslink.files.reading import DOCUMENTS, PARTS, read_json
 from misslink.types import Run, Trace
 
-__all__ = ["DOCUMENTS", "OURS", "Staging", "holds_run", "read_run", "told", "write_json"]
+__all__ = ["OURS", "Staging", "holds_run", "told", "write_json"]
 
 OURS = frozenset(
     {

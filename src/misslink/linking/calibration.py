@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import InputError
+from misslink.files.numbers import finite
 from misslink.types import Estimate, Run
 
 __all__ = ["Calibration", "calibration_document", "check_judge"]
@@ -262,6 +263,5 @@ def _band(band: object, path: str | Path) -> tuple[float, float] | None:
 
 def _share(value: object) -> float | None:
     """Return the number if it is one from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and 0 <= value <= 1 else None
+    number = finite(value)
+    return number if number is not None and 0 <= number <= 1 else None

@@ -29,7 +29,8 @@ class Headline:
 
     ``risks`` is what the sentence rests on and ``caution`` how far to take it, each short enough
     to stand beside it; ``paragraphs`` are both in full. ``fragment`` is the view of the unfaithful
-    answers after a miss, the worst of them open; "" where there is none.
+    answers after a miss, the worst of them open; "" where there is none. ``n`` is how many cases
+    the share rests on, 0 without a share.
     """
 
     share: str
@@ -39,6 +40,7 @@ class Headline:
     caution: str
     paragraphs: tuple[str, ...]
     fragment: str = ""
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ def headline(run: Run) -> Headline:
         return Headline("", "", words, short, caution, said)
     of = f" to {_TO_FIND}" if bad.left_out else ""
     words = f"of unfaithful answers{of} go with a retrieval miss"
-    return Headline(number.value, number.interval, words, short, caution, said, _misses(run))
+    return Headline(
+        number.value, number.interval, words, short, caution, said, _misses(run), number.n
+    )
 
 
 def causes(run: Run) -> tuple[CauseRow, ...]:

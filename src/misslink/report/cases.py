@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
 from misslink.report.glossary import CAUSES, FAILURES
+from misslink.report.places import CORRECT
 from misslink.report.replayed import case_replays
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
@@ -148,7 +149,7 @@ def _entry(
         cause=link.cause if link else "",
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
-        correct={True: "yes", False: "no", None: ""}[link.correct if link else None],
+        correct=CORRECT[link.correct if link else None],
         subtypes=tuple(dict.fromkeys(one.subtype for one in link.missed if one.subtype))
         if link
         else (),

@@ -45,7 +45,7 @@ def finding(
         verdict: [row for row in rows if row.verdict == verdict] for verdict in ("better", "worse")
     }
     if any(sides.values()):
-        said = [f"{verdict} than A on {_listed(of)}" for verdict, of in sides.items() if of]
+        said = [f"{verdict} than A on {_listed(side)}" for verdict, side in sides.items() if side]
         on = " over the cases that both have" if lead else ""
         return f"{lead}{letter} is {' and '.join(said)}, beyond chance{on} ({of})."
     verdicts = {row.verdict for row in rows}
@@ -53,7 +53,7 @@ def finding(
         what = (
             f"the {plural(len(rows), 'metric')} that both have"
             if found
-            else ("everything that was measured")
+            else "everything that was measured"
         )
         return f"{lead}A and {letter} are alike in {what} ({of})."
     if verdicts and verdicts <= {ALIKE, REST}:

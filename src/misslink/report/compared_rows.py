@@ -50,8 +50,6 @@ class Row:
     left_out : str
         How many cases have no value, and why; "" where all have.
     lower_is_better : bool
-    size : float
-        The difference without its sign; 0 where there is none.
     shows : float or None
         What is detectable, as a number.
     better, worse : Cell or None
@@ -75,7 +73,6 @@ class Row:
     of: str
     left_out: str
     lower_is_better: bool
-    size: float
     shows: float | None
     better: Cell | None = None
     worse: Cell | None = None
@@ -114,7 +111,6 @@ def row_of(name: str, found: Mapping[str, Any], paired: int, letter: str) -> Row
         of="" if found["n"] == paired else f"{found['n']:,} of {plural(paired, 'case')}",
         left_out=_left_out(found["left_out"], letter),
         lower_is_better=found["lower_is_better"],
-        size=abs(difference.value or 0.0),
         shows=found["detectable"],
     )
 

@@ -122,7 +122,10 @@ def _comparison(
     ]
     measured = sorted(
         (row for row in rows if row.difference.measured),
-        key=lambda row: (row.verdict not in ("better", "worse"), -row.size),
+        key=lambda row: (
+            row.verdict not in ("better", "worse"),
+            -abs(found["metrics"][row.name]["difference"]["value"]),
+        ),
     )
     a, b = runs[first], runs[found["b"]]
     addresses = links.get(first, ""), links.get(found["b"], "")

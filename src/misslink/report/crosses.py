@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from misslink.report.documents import count_in, estimate_in, mapping_in
-from misslink.report.places import view
+from misslink.report.places import CORRECT, case_numbers, view
 from misslink.report.wording import Shown, shown
 from misslink.types import Run
 
@@ -55,14 +55,17 @@ def _cross(
     """A table of the document; `columns` are its names, the bad one first, and the filter's."""
     table = mapping_in(link.get("table"))
     bad, good = columns
+    numbers = case_numbers(run.cases)
     cells = {
-        (row, column): _cell(run, count_in(table, f"{row}_{column}"), row, key, value)
+        (row, column): _cell(
+            count_in(table, f"{row}_{column}"), _outcomes(run, numbers, row, key, value), key, value
+        )
         for row in ("miss", "hit")
         for column, value in columns.items()
     }
     if not any(cell.count for cell in cells.values()):
         return None
-    names = (
+    effects = (
         ("Attributable share", "attributable_fraction"),
         ("Risk difference", "risk_difference"),
         ("Risk ratio", "risk_ratio"),
@@ -77,19 +80,25 @@ def _cross(
             shown("risk", estimate_in(link, "risk_given_miss")),
             shown("risk", estimate_in(link, "risk_given_hit")),
         ),
-        numbers=tuple((label, shown(name, estimate_in(link, name))) for label, name in names),
+        numbers=tuple((label, shown(name, estimate_in(link, name))) for label, name in effects),
     )
 
 
-def _cell(run: Run, count: int, row: str, key: str, value: str) -> Cell:
+def _outcomes(
+    run: Run, numbers: Mapping[str, int], row: str, key: str, value: str
+) -> dict[int, str]:
+    """The cases that belong into a cell, with what retrieval came to."""
+    return {
+        numbers[link.case_id]: link.retrieval
+        for link in run.links
+        if (link.answer if key == "answer" else CORRECT[link.correct]) == value
+        and ROWS.get(link.retrieval) == row
+        and link.case_id in numbers
+    }
+
+
+def _cell(count: int, outcomes: Mapping[int, str], key: str, value: str) -> Cell:
     """A cell with its view: by filters where these say it exactly, else by the cases' numbers."""
-    places = {case.id: number for number, case in enumerate(run.cases, 1)}
-    outcomes: dict[int, str] = {}
-    for link in run.links:
-        said = {True: "yes", False: "no", None: ""}[link.correct]
-        is_value = (link.answer if key == "answer" else said) == value
-        if is_value and ROWS.get(link.retrieval) == row and link.case_id in places:
-            outcomes[places[link.case_id]] = link.retrieval
     if not count or len(outcomes) != count:
         return Cell(count, "")  # a summary of other links: their cases would not be these
     kinds = set(outcomes.values())

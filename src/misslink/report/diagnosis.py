@@ -16,7 +16,7 @@ from misslink.report.documents import (
     text_in,
 )
 from misslink.report.glossary import CHECKED
-from misslink.report.places import case
+from misslink.report.places import case, case_numbers
 from misslink.report.wording import Shown, decimal, percent, plain_number, shown
 from misslink.types import Estimate, Run
 
@@ -105,7 +105,7 @@ def checklist(run: Run) -> Checklist | None:
 def holes(run: Run) -> Holes | None:
     """Gaps in the gold set; None where none was found."""
     document = mapping_in(mapping_in(run.summary.get("diagnosis")).get("gold_holes"))
-    numbers = {one.id: number for number, one in enumerate(run.cases, 1)}
+    numbers = case_numbers(run.cases)
     anchors = {
         # The explorer takes more than its filters: the passage to show of the case.
         (trace.case_id, passage.id): f"{case(numbers[trace.case_id])}&passage={place}"

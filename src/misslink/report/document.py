@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.documents import mapping_in, text_in
 from misslink.report.glossary import CAUSES
-from misslink.report.html import put
 from misslink.report.next import next_steps
+from misslink.report.places import case_numbers
 from misslink.types import Case, Link, Run, Trace, Verdict
 
 __all__ = ["case_records", "document", "write"]
@@ -190,7 +191,7 @@ def _claims(faithfulness: Verdict | None) -> dict[str, int] | None:
 def _causes(run: Run) -> list[dict[str, Any]]:
     from misslink.stats import proportion  # scipy may come with it
 
-    places = {case.id: number for number, case in enumerate(run.cases, 1)}
+    places = case_numbers(run.cases)
     found: dict[str, list[Link]] = {}
     for link in run.links:
         found.setdefault(link.cause, []).append(link)

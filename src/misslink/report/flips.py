@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from misslink.report.glossary import CAUSES, RETRIEVALS
-from misslink.report.places import case, view
+from misslink.report.places import case, case_numbers, view
 from misslink.types import Link, Run, Trace
 
 __all__ = ["Answered", "Cell", "FlippedCase", "Moves", "flipped_cases", "moves"]
@@ -86,7 +86,7 @@ def flipped_cases(
         cases flipped.
     """
     turned: dict[str, dict[str, list[str]]] = {}
-    numbers = {one.id: place for place, one in enumerate(runs[1].cases, start=1)}
+    numbers = case_numbers(runs[1].cases)
     cells = {}
     for metric, ways in found["flipped"].items():
         for way, ids in ways.items():
@@ -128,7 +128,7 @@ def moves(found: Mapping[str, Any], run: Run, address: str) -> Moves | None:
     """Cross the causes of two runs; None where no case has a link in both."""
     if not found["n"]:
         return None
-    numbers = {one.id: place for place, one in enumerate(run.cases, start=1)}
+    numbers = case_numbers(run.cases)
     by = {(move["from"], move["to"]): move for move in found["changes"]}
     before = [cause for cause in CAUSES if found["a"].get(cause)]
     after = [cause for cause in CAUSES if found["b"].get(cause)]
@@ -153,7 +153,7 @@ class _Side:
 
     def __init__(self, letter: str, run: Run, address: str) -> None:
         self._letter, self._address = letter, address
-        self._numbers = {one.id: place for place, one in enumerate(run.cases, start=1)}
+        self._numbers = case_numbers(run.cases)
         self._traces: dict[str, Trace] = {trace.case_id: trace for trace in run.traces}
         self._links: dict[str, Link] = {link.case_id: link for link in run.links}
 

@@ -18,7 +18,7 @@ from misslink.types import Run
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["asset", "fill", "put", "render", "write"]
+__all__ = ["asset", "fill", "render", "write"]
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 _STYLES = ("report.css", "explorer.css")

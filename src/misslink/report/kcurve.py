@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from misslink.report.wording import Shown, plural, shown
+from misslink.report.wording import Shown, percent, plural, shown
 from misslink.types import Case, Estimate, Passage, Run, Trace
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def curve(run: Run, k: int) -> Curve | None:
         height=_HEIGHT,
         frame=(_LEFT, _TOP, _RIGHT, _BOTTOM),
         xs=_named(depth, k),
-        ys=tuple(Tick(_y(share), f"{share:.0%}".replace("%", " %")) for share in (0, 0.5, 1)),
+        ys=tuple(Tick(_y(share), percent(share)) for share in (0, 0.5, 1)),
         lines=_lines(means, places),
         k=k,
         k_x=_x(k, depth) if k <= depth else None,
@@ -180,7 +180,8 @@ def _mean(hits: Hits, name: str) -> Estimate:
 
 
 def _lines(means: dict[str, list[Estimate]], places: Sequence[float]) -> tuple[Line, ...]:
-    ends = {name: _y(found[-1].value or 0.0) for name, found in means.items()}
+    drawn = {name: _points(places, [one.value for one in found]) for name, found in means.items()}
+    ends = {name: points[-1][1] for name, points in drawn.items()}
     upper, lower = sorted(ends, key=ends.__getitem__)
     gap = ends[lower] - ends[upper]
     if gap < _APART:  # two labels that would overlap move apart by as much as they lack
@@ -189,10 +190,10 @@ def _lines(means: dict[str, list[Estimate]], places: Sequence[float]) -> tuple[L
     return tuple(
         Line(
             name=name,
-            path=_path([(x, _y(one.value)) for x, one in zip(places, found, strict=True)]),
+            path=_path(drawn[name]),
             band=_path(
-                [(x, _y(one.high)) for x, one in zip(places, found, strict=True)]
-                + [(x, _y(one.low)) for x, one in zip(places[::-1], found[::-1], strict=True)]
+                _points(places, [one.high for one in found])
+                + _points(places, [one.low for one in found])[::-1]
             )
             + "Z",
             label_y=round(min(ends[name], _BOTTOM - _LOWEST), 1),
@@ -212,6 +213,11 @@ def _named(depth: int, k: int) -> tuple[Tick, ...]:
     return tuple(sorted(ticks, key=lambda tick: tick.at))
 
 
+def _points(places: Sequence[float], shares: Sequence[float | None]) -> list[tuple[float, float]]:
+    """The points of a line; what was not measured has none."""
+    return [(x, _y(share)) for x, share in zip(places, shares, strict=True) if share is not None]
+
+
 def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
@@ -220,5 +226,5 @@ def _x(j: int, depth: int) -> float:
     return round(_LEFT + (_RIGHT - _LEFT) * math.log(j) / math.log(max(depth, 2)), 1)
 
 
-def _y(share: float | None) -> float:
-    return round(_BOTTOM - (_BOTTOM - _TOP) * (share or 0.0), 1)
+def _y(share: float) -> float:
+    return round(_BOTTOM - (_BOTTOM - _TOP) * share, 1)

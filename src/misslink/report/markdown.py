@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from misslink.files.markdown import code, in_line, inline, table
+from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report import places
 from misslink.report.cases import CaseEntry
 from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
-from misslink.report.html import put
 from misslink.report.next import Step
 from misslink.report.page import Page, build
 from misslink.report.whatif import Change
@@ -90,15 +90,8 @@ def _badge(page: Page) -> str:
 def _headline(page: Page) -> Iterator[str]:
     said = page.headline
     if said.share:
-        rests = [
-            shown.n
-            for cross in page.crosses
-            for _, shown in cross.numbers
-            if cross.bad == "Unfaithful" and shown.name == "attributable_fraction"
-        ]
-        n = f" (n = {rests[0]})" if rests else ""
         number = inline(f"{said.share} {said.interval}".rstrip())
-        yield f"**{number}** {inline(said.words)}{n}."
+        yield f"**{number}** {inline(said.words)} (n = {said.n:,})."
     else:
         yield f"**{inline(said.words)}.**"
     yield from map(inline, said.paragraphs)

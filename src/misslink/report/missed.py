@@ -94,7 +94,7 @@ def subtype_rows(run: Run) -> tuple[SubtypeRow, ...]:
     if not found.keys() - {None}:
         return ()
     causes = {link.case_id: link.cause for link in run.links}
-    numbers = {case.id: number for number, case in enumerate(run.cases, 1)}
+    numbers = places.case_numbers(run.cases)
     total = sum(map(len, found.values()))
     rows = []
     for subtype in sorted(found, key=lambda one: (one is None, -len(found[one]))):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from misslink.report.documents import estimate_in, mapping_in, rows_in, text_in
 from misslink.report.glossary import CAUSES, FAILURES, SUBTYPES
-from misslink.report.places import view
+from misslink.report.places import case_numbers, view
 from misslink.report.whatif import whatif
 from misslink.report.wording import in_short, plural, shown
 from misslink.types import Link, Run, Subtype
@@ -64,7 +64,7 @@ def next_steps(run: Run) -> tuple[Step, ...]:
         goes first (a measured option before advice by kind of miss, before advice by cause). A
         judge that was never held against people affects no case's repair and comes last.
     """
-    places = {case.id: number for number, case in enumerate(run.cases, 1)}
+    places = case_numbers(run.cases)
     waiting = [step for kind in _KINDS for step in kind(run, places)]
     chosen: list[Step] = []
     done: set[int] = set()
@@ -260,7 +260,7 @@ _KINDS: tuple[Callable[[Run, Mapping[str, int]], Iterator[Step]], ...] = (
 )
 
 
-def _numbers(ids: Iterator[str] | set[str], places: Mapping[str, int]) -> tuple[int, ...]:
+def _numbers(ids: Iterable[str], places: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(sorted({places[one] for one in ids if one in places}))
 
 
@@ -292,7 +292,7 @@ def _replayed(run: Run, cause: str) -> str:
     """What replay found of a cause, where it was replayed."""
     of_cause = mapping_in(mapping_in((run.replay or {}).get("causes")).get(cause))
     estimate = estimate_in(of_cause, "confirmed")
-    if not estimate.value and not estimate.n:
+    if estimate.value is None:
         return ""
     found = f" Replay: a mended context mended {shown('confirmed', estimate).text}"
     return f"{found}{'' if estimate.value else ', so that this alone may not do'}."

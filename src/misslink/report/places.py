@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-__all__ = ["FILTERS", "case", "view"]
+from misslink.types import Case
+
+__all__ = ["CORRECT", "FILTERS", "case", "case_numbers", "view"]
 
 # What the explorer can be narrowed by; several of them combine by AND.
 FILTERS = (
@@ -26,6 +28,8 @@ FILTERS = (
     "q",
     "sort",
 )
+# What the filter "correct" holds for what a link says; "" where it says nothing.
+CORRECT = {True: "yes", False: "no", None: ""}
 
 
 def case(number: int) -> str:
@@ -37,6 +41,11 @@ def case(number: int) -> str:
     'case=12'
     """
     return f"case={number}"
+
+
+def case_numbers(cases: Iterable[Case]) -> dict[str, int]:
+    """The number of each case, its place in the gold set from 1, by its id."""
+    return {one.id: number for number, one in enumerate(cases, 1)}
 
 
 def view(**filters: str | Iterable[int]) -> str:

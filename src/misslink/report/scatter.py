@@ -104,7 +104,8 @@ def scatter(run: Run) -> Scatter | None:
     passages = _placed(document.get("passages"))
     if not queries:
         return None
-    anchors = {case.id: places.case(number) for number, case in enumerate(run.cases, 1)}
+    numbers = places.case_numbers(run.cases)
+    anchors = {name: places.case(number) for name, number in numbers.items()}
     lines = [
         line
         for line in rows_in(document.get("lines"))

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.document import case_records
-from misslink.report.html import put
 from misslink.types import Run
 
 __all__ = ["cell", "columns", "flat", "write"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from misslink.report.documents import count_in, mapping_in, number_in, text_in
-from misslink.report.places import case
+from misslink.report.places import case, case_numbers
 from misslink.report.wording import in_short, plain_number, plural
-from misslink.types import Run, Trace, Usage
+from misslink.types import Run, Usage
 
 __all__ = ["Slow", "Used", "seconds", "used"]
 
@@ -48,11 +48,12 @@ def used(run: Run) -> Used | None:
     run : Run
     """
     judge = tuple(_judge(run))
-    timed = [one for one in run.traces if one.latency_s is not None]
+    took = {one.case_id: one.latency_s for one in run.traces if one.latency_s is not None}
     tokens = [one.usage for one in run.traces if one.usage is not None]
-    if not (judge or timed or tokens):
+    if not (judge or took or tokens):
         return None
-    return Used(judge, (*_times(timed), *_tokens(tokens, "answers")), _slowest(run, timed))
+    times = _times(list(took.values()))
+    return Used(judge, (*times, *_tokens(tokens, "answers")), _slowest(run, took))
 
 
 def seconds(value: float) -> str:
@@ -102,19 +103,20 @@ def _embedded(run: Run) -> bool:
     return text_in(run.manifest, "judge").startswith("embedded")
 
 
-def _times(timed: Sequence[Trace]) -> Iterable[tuple[str, str]]:
-    if not timed:
+def _times(took: Sequence[float]) -> Iterable[tuple[str, str]]:
+    if not took:
         yield "Time per answer", f"{_UNKNOWN}: no trace has a latency"
         return
     import numpy as np
 
     from misslink.stats.median import median
 
-    took = [one.latency_s for one in timed if one.latency_s is not None]
     middle = median(took)
-    ends = [_UNKNOWN if end is None else seconds(end) for end in (middle.low, middle.high)]
-    interval = f"[{ends[0]}, {ends[1]}]" if middle.low is not None else f"({middle.reason})"
-    yield "Time per answer, median", f"{seconds(middle.value or 0.0)} {interval}, n = {middle.n:,}"
+    value, low, high = (
+        _UNKNOWN if one is None else seconds(one) for one in (middle.value, middle.low, middle.high)
+    )
+    interval = f"[{low}, {high}]" if middle.low is not None else f"({middle.reason})"
+    yield "Time per answer, median", f"{value} {interval}, n = {middle.n:,}"
     n = len(took)
     if n < _FEWEST_LATE:
         late = f"{_UNKNOWN}: {plural(n, 'time')}, and it takes {_FEWEST_LATE}"
@@ -130,17 +132,17 @@ def _tokens(said: Sequence[Usage], of: str) -> Iterable[tuple[str, str]]:
             yield f"{label}, {of}", f"{sum(known):,} (n = {len(known):,})"
 
 
-def _slowest(run: Run, timed: Sequence[Trace]) -> tuple[Slow, ...]:
-    places = {one.id: number for number, one in enumerate(run.cases, 1)}
+def _slowest(run: Run, took: Mapping[str, float]) -> tuple[Slow, ...]:
+    places = case_numbers(run.cases)
     questions = {one.id: one.question for one in run.cases}
-    known = [one for one in timed if one.case_id in places]
-    slow = sorted(known, key=lambda one: -(one.latency_s or 0.0))[:_SLOWEST]
+    known = [(name, latency) for name, latency in took.items() if name in places]
+    slow = sorted(known, key=lambda one: -one[1])[:_SLOWEST]
     return tuple(
         Slow(
-            number=places[one.case_id],
-            question=in_short(questions[one.case_id], _QUESTION),
-            latency=seconds(one.latency_s or 0.0),
-            fragment=case(places[one.case_id]),
+            number=places[name],
+            question=in_short(questions[name], _QUESTION),
+            latency=seconds(latency),
+            fragment=case(places[name]),
         )
-        for one in slow
+        for name, latency in slow
     )

@@ -118,14 +118,15 @@ class Confusion:
         Missing where one label has no case. The interval adds the two Wilson intervals in
         squares (Zou and Donner 2008, Construction of confidence limits about effect measures).
         """
-        both = self.sensitivity, self.specificity
-        for share in both:
-            if share.value is None:
+        values, below_each, above_each = [], [], []
+        for share in (self.sensitivity, self.specificity):
+            if share.value is None or share.low is None or share.high is None:
                 return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
-        values = [share.value or 0.0 for share in both]
+            values.append(share.value)
+            below_each.append(share.value - share.low)
+            above_each.append(share.high - share.value)
         value = sum(values) / 2
-        below = math.hypot(*(v - (s.low or 0.0) for v, s in zip(values, both, strict=True))) / 2
-        above = math.hypot(*((s.high or 0.0) - v for v, s in zip(values, both, strict=True))) / 2
+        below, above = math.hypot(*below_each) / 2, math.hypot(*above_each) / 2
         return Estimate(
             value=value,
             low=max(value - below, 0.0),

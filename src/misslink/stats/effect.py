@@ -93,12 +93,14 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     if moments is None:
         return Estimate.missing(reason, n=n, method="cohen's d_z")
     centre, spread = moments
-    return _plain(centre / spread, n, "cohen's d_z")
-
-
-def _plain(value: float, n: int, method: str) -> Estimate:
-    reason = "an effect size is given without an interval"
-    return Estimate(value=value, low=None, high=None, n=n, method=method, reason=reason)
+    return Estimate(
+        value=centre / spread,
+        low=None,
+        high=None,
+        n=n,
+        method="cohen's d_z",
+        reason="an effect size is given without an interval",
+    )
 
 
 def _moments(differences: Sequence[float]) -> tuple[tuple[float, float] | None, str]:

@@ -168,8 +168,8 @@ def detectable_after(found: Paired, ps: Sequence[float | None]) -> float | None:
     Returns
     -------
     float or None
-        As `Paired.detectable`, but at 5 % divided by how many tests are not rejected (by how many
-        were made, if none is): what a difference has to pass to be the next one. None where the
+        As `Paired.detectable`, but at 5 % divided by how many tests are not rejected (at 5 % itself
+        where all are): what a difference has to pass to be the next one. None where the
         differences have no spread to go by.
 
     References

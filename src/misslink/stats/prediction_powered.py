@@ -127,12 +127,11 @@ def prediction_powered(
     n, size = len(y), len(everyone)
     judge_only = mean(everyone.tolist(), seed=seed, level=level)
     w = _scaled(weights, n)
+    alone = _labelled_alone(y, w, weights, size, seed, level)
     if n < _FEWEST:
         reason = f"{n} labels are too few to correct the judge by; {_FEWEST} are needed"
-        alone = _labelled_alone(y, w, weights, size, seed, level)
         missing = Estimate.missing(reason, n=n, method="ppi++")
         return PredictionPowered(missing, alone, judge_only, None, None)
-    alone = _labelled_alone(y, w, weights, size, seed, level)
     spread = float(everyone.var())
     mean_y, mean_f = float(w @ y) / n, float(w @ f) / n
     slope = float(w @ ((y - mean_y) * (f - mean_f))) / n / spread if spread else 0.0

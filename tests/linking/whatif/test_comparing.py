@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
-from town import run_of
+from town import passage, run_of
 
-from misslink.linking.whatif.comparing import Unknown, finding, measured_today, metrics_of
+from misslink.linking.whatif.comparing import (
+    Unknown,
+    context_tokens,
+    finding,
+    measured_today,
+    metrics_of,
+)
 from misslink.linking.whatif.today import Today, Tried
-from misslink.types import Estimate
+from misslink.types import Estimate, Trace
 
 
 def estimate(value, low, high):
@@ -120,3 +126,25 @@ def test_what_could_be_seen_is_at_the_level_that_the_correction_leaves():
         effect = TTestPower().solve_power(nobs=20, alpha=0.05 / 3, power=0.8)
         assert row["detectable"] == pytest.approx(effect * spread, rel=1e-3)
         assert row["tests"] == 4
+
+
+def bare(run):
+    """The run, if no text of a passage had been seen."""
+
+    def without(passages):
+        return tuple(one.model_copy(update={"text": ""}) for one in passages)
+
+    traces = tuple(t.model_copy(update={"retrieved": without(t.retrieved)}) for t in run.traces)
+    return run.model_copy(update={"traces": traces})
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_passage_without_text_costs_what_the_others_do_and_never_nothing(texts):
+    """Of one passage with a text and one without; without a text today nobody knows of the two."""
+    run = run_of([1])
+    today = Today.of(run if texts else bare(run))
+    seen = passage(7, text="x" * 40)
+    trace = Trace(case_id="c0", retrieved=(seen, passage(8, 2, text="")))
+    found = context_tokens(today, Tried(today.cases, (trace,), 2), seed=0)["b"]
+    usual = sum(len(one.text) for one in run.traces[0].retrieved) / 3 / 4
+    assert found["value"] == (pytest.approx(10 + usual) if texts else None)

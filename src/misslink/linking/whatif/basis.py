@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from misslink.linking.whatif.forecast import FEWEST_PAIRS, Pairs, Table
 from misslink.linking.whatif.today import Today
 from misslink.stats.risks import risk_difference
-from misslink.stats.written import whole_points
-from misslink.types import Estimate, Run
+from misslink.stats.written import percent
+from misslink.types import Run
 
 __all__ = ["Basis"]
 
@@ -49,7 +49,7 @@ class Basis:
         """The replay where it is large enough, else the association of the run."""
         table, pairs = Table.of(today), Pairs.of(run.replay, run.links)
         if pairs.enough:
-            still, turned = map(_share, pairs.shares)
+            still, turned = map(percent, pairs.shares)
             n = pairs.bad[1] + pairs.good[1]
             return cls(table, pairs, (_REPLAYED.format(n=n, still=still, turned=turned),))
         notes = [_ASSOCIATION]
@@ -64,11 +64,3 @@ class Basis:
         if apart.low is not None and apart.low <= 0:
             notes.append(_NO_LINK)
         return cls(table, None, tuple(notes))
-
-
-def _share(estimate: Estimate) -> str:
-    value, low, high = (
-        "?" if each is None else whole_points(each)
-        for each in (estimate.value, estimate.low, estimate.high)
-    )
-    return f"{value} % [{low}, {high}]"

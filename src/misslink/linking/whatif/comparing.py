@@ -116,12 +116,11 @@ def context_tokens(today: Today, tried: Tried, seed: int) -> dict[str, Any]:
     then = []
     for trace in tried.traces:
         context = trace.retrieved[: tried.width]
-        known = [passage for passage in context if passage.text]
-        if not known:
-            continue
         # A passage that nobody saw, between two that were, has the length of the others.
-        unseen = (len(context) - len(known)) * (usual or 0.0)
-        then.append((tokens(known) or 0.0) + unseen)
+        lengths = [tokens([passage]) if passage.text else usual for passage in context]
+        known = [length for length in lengths if length is not None]
+        if any(passage.text for passage in context) and len(known) == len(lengths):
+            then.append(sum(known))
     return {
         "today": _tokens([one for one in now if one is not None], seed).model_dump(),
         "b": _tokens(then, seed).model_dump(),
