@@ -1,4 +1,4 @@
-"""Worlds for calibration_coverage.py: probabilities, corrected rates, fitted thresholds."""
+"""Worlds for calibration_coverage.py: alpha, probabilities, thresholds; and what all share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from misslink import stats
+from misslink.stats import agreement
 from misslink.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,51 @@ def percentile(values: Floats) -> Ends:
     """The middle 95 %."""
     low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
+
+
+def alpha() -> Iterator[World]:
+    """Three raters of five grades, a fifth of the ratings missing; and two of two grades."""
+    for raters, grades, spread in ((3, 5, 0.4), (3, 5, 1.0), (2, 2, 0.25), (2, 2, 0.6)):
+
+        def draw(
+            rng: np.random.Generator, n: int, r: int = raters, g: int = grades, s: float = spread
+        ) -> list[list[float | None]]:
+            cut = np.linspace(-1, 1, g + 1)[1:-1] if g > 2 else np.array([0.6])
+            seen = np.searchsorted(cut, rng.normal(size=(n, 1)) + s * rng.normal(size=(n, r)))
+            lost = rng.random((n, r)) < (0.2 if r > 2 else 0)
+            return [[None if b else float(a) for a, b in zip(*row, strict=True)]
+                    for row in zip(seen, lost, strict=True)]  # fmt: skip
+
+        metric = "ordinal" if grades > 2 else "nominal"
+        many = stats.krippendorff_alpha(draw(np.random.default_rng(1), 40_000), metric=metric)
+
+        def intervals(
+            rng: np.random.Generator,
+            n: int,
+            draw=draw,  # noqa: ANN001
+            metric: str = metric,
+        ) -> Methods:
+            ratings = draw(rng, n)
+            found = ends(stats.krippendorff_alpha(ratings, metric=metric))
+            again = []
+            for _ in range(100):
+                picked = [ratings[at] for at in rng.integers(0, n, n)]
+                one = scored(picked, metric)
+                again.append(math.nan if one is None else one)
+            usual = None if np.isnan(again).all() else percentile(np.array(again))
+            return {"chosen": found, "bootstrap": usual}
+
+        yield World(f"{raters} raters, {grades} grades, noise {spread}", many.value, intervals)
+
+
+def scored(ratings: list[list[float | None]], metric: str) -> float | None:
+    """Alpha alone, without the draws of an interval."""
+    items = agreement._rated(ratings)  # noqa: SLF001
+    seen = sorted({rating for item in items for rating in item})
+    if len(seen) < 2:
+        return None
+    patterns, times, _ = agreement._patterns(items, seen)  # noqa: SLF001
+    return float(agreement._alphas(times[np.newaxis], patterns, metric)[0])  # noqa: SLF001
 
 
 BENDS: dict[str, Callable[[Floats], Floats]] = {
@@ -116,93 +162,6 @@ def judged(
         return labels, called.astype(float)
     middle = np.where(labels > 0, norm.ppf(judge[0]), -norm.ppf(judge[1]))
     return labels, stepped(norm.cdf(middle + rng.normal(size=n)))
-
-
-def prediction_powered() -> Iterator[World]:
-    """PPI++: chosen, the normal interval, and the labels alone."""
-    for share, judge, soft in itertools.product(SHARES, JUDGES, (False, True)):
-
-        def intervals(
-            rng: np.random.Generator,
-            n: int,
-            share: float = share,
-            judge: tuple[float, float] = judge,
-            soft: bool = soft,
-        ) -> Methods:
-            y, f = judged(rng, n + OTHERS, share, judge, soft=soft)
-            found = stats.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
-            power = found.power or 0.0
-            error = (y[:n] - power * f[:n]).var() / n + power**2 * f[n:].var() / OTHERS
-            centre = y[:n].mean() + power * (f[n:].mean() - f[:n].mean())
-            half = Z * math.sqrt(error)
-            return {
-                "chosen": ends(found.estimate),
-                "normal": (centre - half, centre + half),
-                "labelled only": ends(found.labelled_only),
-            }
-
-        kind = "probabilities" if soft else "calls"
-        yield World(f"share {share}, {kind} of {judge[0]} {judge[1]}", share, intervals)
-
-
-def weighted() -> Iterator[World]:
-    """Labels spent three times as often on cases the judge calls bad, weighted back."""
-    for share, judge in itertools.product(SHARES, JUDGES):
-
-        def intervals(
-            rng: np.random.Generator,
-            n: int,
-            share: float = share,
-            judge: tuple[float, float] = judge,
-        ) -> Methods:
-            y, f = judged(rng, n + OTHERS, share, judge, soft=False)
-            lean = np.where(f > 0, 1.0, 3.0)
-            chance = n * lean / lean.sum()
-            here = rng.random(len(y)) < chance
-            weights = (1 / chance[here]).tolist()
-            found = stats.prediction_powered(
-                y[here].tolist(), f[here].tolist(), f[~here].tolist(), weights=weights
-            )
-            plain = stats.prediction_powered(y[here].tolist(), f[here].tolist(), f[~here].tolist())
-            return {
-                "chosen": ends(found.estimate),
-                "labelled only": ends(found.labelled_only),
-                "labelled only, weights ignored": ends(plain.labelled_only),
-            }
-
-        yield World(f"share {share}, judge {judge[0]} {judge[1]}", share, intervals)
-
-
-def rogan_gladen() -> Iterator[World]:
-    """Both intervals, and the delta method without the adjustment."""
-    for share, judge in itertools.product(SHARES, JUDGES):
-
-        def intervals(
-            rng: np.random.Generator,
-            n: int,
-            share: float = share,
-            judge: tuple[float, float] = judge,
-        ) -> Methods:
-            y, f = judged(rng, n + OTHERS, share, judge, soft=False)
-            table = stats.confusion(y[:n].tolist(), f[:n].tolist())
-            called, size = int(f.sum()), len(f)
-            delta = stats.rogan_gladen(called, size, table)
-            drawn = stats.rogan_gladen(called, size, table, interval="posterior")
-            if delta.value is None:
-                return {"delta": None, "posterior": None, "unadjusted": None}
-            s, t = table.true_positive / table.positives, table.true_negative / table.negatives
-            p = called / size
-            x = (p + t - 1) / (s + t - 1)
-            v = p * (1 - p) / size + x * x * s * (1 - s) / table.positives
-            v += (1 - x) ** 2 * t * (1 - t) / table.negatives
-            half = Z * math.sqrt(v) / (s + t - 1)
-            return {
-                "delta": ends(delta),
-                "posterior": ends(drawn),
-                "unadjusted": (x - half, x + half),
-            }
-
-        yield World(f"share {share}, judge {judge[0]} {judge[1]}", share, intervals)
 
 
 def nested_threshold() -> Iterator[World]:

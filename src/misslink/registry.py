@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, known_names
 
-__all__ = ["Registry", "exporters", "judged_metrics", "judges", "rank_metrics"]
+__all__ = ["Registry", "exporters", "importers", "judged_metrics", "judges", "rank_metrics"]
 
 T = TypeVar("T")
 
@@ -108,3 +108,4 @@ judges = Registry(
     "judge", ("misslink.judging",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
 )
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
+importers = Registry("importer", ("misslink.files.public",), "misslink.importers")

@@ -488,7 +488,8 @@ class Run(Noun):
     """Everything one evaluation found; it round-trips through its folder without loss.
 
     ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None;
-    ``calibration`` is how its judge agrees with human labels, as it was given.
+    ``calibration`` is how its judge agrees with human labels, as it was given, and ``audit`` what
+    it does when only what must not matter is changed.
     """
 
     manifest: dict[str, JsonValue]
@@ -501,6 +502,7 @@ class Run(Noun):
     whatif: dict[str, JsonValue] | None = None
     map: dict[str, JsonValue] | None = None
     calibration: dict[str, JsonValue] | None = None
+    audit: dict[str, JsonValue] | None = None
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

@@ -657,3 +657,31 @@ def test_a_long_reason_in_the_bias_audit_keeps_to_the_page(at):
     table = page.get_by_role("region", name="Bias audit")
 
     assert table.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_cases_on_which_judge_and_people_disagree_are_filtered_and_say_so(at):
+    """By hand from the labels of `people_documents`, with the judge at its threshold."""
+    page = at("people=disagree")
+    assert (shown(page), sorted(numbers(page))) == ("3 of 14", [4, 10, 14])
+    assert page.input_value("#by-people") == "disagree"
+    assert page.locator("#chosen").inner_text() == "People: judge and people disagree \u00d7"
+
+    row(page, 10).click()
+
+    said = page.locator(".verdicts .people")
+    assert said.all_inner_texts() == ["People: bad (0.33), against the judge"]
+    page.locator("#more").click()
+    page.select_option("#by-people", "tied")
+    assert (shown(page), numbers(page)) == ("1 of 14", [14])
+    assert "people=tied" in fragment(page)
+
+
+def test_without_labels_there_is_no_choice_of_what_people_said(browser, tmp_path):
+    from example_run import example_run
+
+    page = listening(browser.new_page())
+    page.goto(write(example_run(), tmp_path / "report.html").as_uri())
+    page.locator("#more").click()
+    assert page.locator("#by-metric").is_visible()
+    assert not page.locator("#by-people").is_visible()
+    page.close()

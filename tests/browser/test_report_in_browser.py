@@ -116,3 +116,23 @@ def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
         weak = [(pair, ratio) for pair, ratio in page.evaluate(contrast) if ratio < 4.5]
         page.close()
         assert weak == []
+
+
+def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
+    queue = opened.locator(".queue tbody tr")
+    assert queue.count() == 5
+    assert "tied" in queue.first.inner_text()
+
+    queue.nth(3).get_by_role("link").click()
+
+    assert "with statement" in opened.inner_text("#case-title")
+    assert opened.locator("#pane [data-item='2'].lit").is_visible()
+
+
+def test_the_judges_share_and_that_of_people_stand_on_the_first_screen(browser, report):
+    page = browser.new_page(viewport={"width": 1200, "height": 844})
+    page.goto(report.as_uri())
+    found = page.locator(".number .found")
+    assert "people would find 65 % [59, 71], by 220 labels." in found.first.inner_text()
+    assert all(box["y"] + box["height"] <= 844 for box in (f.bounding_box() for f in found.all()))
+    page.close()

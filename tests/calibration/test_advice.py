@@ -10,7 +10,8 @@ from misslink.errors import InputError
 SOUND = {
     "labels": 200, "rarer_label": 60, "kappa": 0.8, "balanced_accuracy_low": 0.85,
     "over_length": 0.3, "over_majority": 0.7, "people_alpha": 0.8, "failed": 0.0,
-    "calibration_error_low": 0.01, "biases": 0,
+    "calibration_error_low": 0.01, "biases": 0, "padding_flips_low": 0.0,
+    "order_flips_low": 0.01, "again_flips_low": 0.0,
 }  # fmt: skip
 
 

@@ -40,6 +40,15 @@ def test_a_run_tells_what_errors_may_depend_on():
     assert found.identity == {"judge_identity.temperature": "0.0"}
 
 
+def test_a_tag_model_is_the_model_that_answered_and_a_question_groups_its_answers():
+    whole = run()
+    case = Case(id="a", question="What  is IT?", tags={"model": "gpt", "t": "x"})
+    one = of_run(whole.model_copy(update={"cases": (case,)}), METRIC, "run").items["a"]
+    assert one.about["model"] == "gpt"
+    assert one.about["tag t"] == "x"
+    assert one.group == "what is it?"
+
+
 def test_how_many_passages_were_seen_is_not_told_where_the_manifest_has_no_k():
     whole = run()
     manifest = {name: value for name, value in whole.manifest.items() if name != "k"}

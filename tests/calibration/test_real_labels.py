@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import pytest
 
 from misslink.calibration import calibrate, read_verdicts
-from misslink.calibration.people import agreement
+from misslink.calibration.judge import counted
+from misslink.calibration.pairs import answers
+from misslink.calibration.people import agreement, settled
 from misslink.files.labels import read_labels
+from misslink.files.public import Wanted
+from misslink.registry import importers
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-def needed(*parts):
+def imported(name, *parts, **wanted):
     path = DATA.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"the data set {'/'.join(parts)} is not here")
-    return path
+    return importers.get(name)([path], Wanted(**wanted))
 
 
 @pytest.fixture(scope="module")
 def relevance():
     """3,000 passages graded 0 to 4 by people and by a language model, as verdicts and labels."""
-    with needed("judges", "rag25_human_vs_umbrela2.tsv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))[:3000]
-    verdicts, labels = [], []
-    for number, row in enumerate(rows):
-        case = {"case_id": f"c{number}", "metric": "relevance"}
-        verdicts.append({**case, "value": int(row["umbrela2"]) / 4})
-        labels.append({**case, "label": int(row["human"]) / 4, "annotator": "nist"})
-    return verdicts, labels
+    found = imported("trec-rag", "judges", "rag25_human_vs_umbrela2.tsv")
+    return found.verdicts[:3000], found.labels[:3000]
 
 
 def test_agreement_on_graded_relevance_is_what_scikit_learn_and_scipy_say(relevance):
@@ -62,41 +58,57 @@ def test_agreement_on_graded_relevance_is_what_scikit_learn_and_scipy_say(releva
     assert document["threshold"] == 0.5
 
 
+def test_the_kappa_of_people_and_model_on_trec_rag_is_the_known_one():
+    found = imported("trec-rag", "judges", "rag25_human_vs_umbrela2.tsv")
+    gold = settled(read_labels(found.labels).items).gold
+    pairs, left_out = answers(gold, read_verdicts(found.verdicts, "relevance"))
+    assert (len(pairs), left_out) == (10_284, {})
+    assert counted(pairs, 0.5).kappa.value == pytest.approx(0.43, abs=0.005)
+
+
 def test_two_annotators_of_ragchecker_agree_on_every_second_pair():
-    path = needed("judges", "ragchecker_pairs_dev.jsonl")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    labels = read_labels(
-        [
-            {
-                "case_id": row["id"],
-                "metric": "b_is_better",
-                "label": (grade + 2) / 4,
-                "annotator": name,
-            }
-            for row in rows
-            for name, grade in zip(("x", "y"), row["human_overall"], strict=True)
-        ]
-    )
-    exact = sum(row["human_overall"][0] == row["human_overall"][1] for row in rows) / len(rows)
+    found = imported("ragchecker", "judges", "ragchecker_pairs_dev.jsonl")
+    labels = read_labels(found.labels).of("preference_grade")
+    by_pair = {}
+    for label in labels.items:
+        by_pair.setdefault(label.case_id, []).append(label.value)
+    exact = sum(a == b for a, b in by_pair.values()) / len(by_pair)
     assert exact == pytest.approx(0.55, abs=0.02)  # of the whole set, 0.55
-    found = agreement(labels.items, {}, seed=0)
-    assert found["annotators"] == 2
-    assert found["percent"].value > exact  # on the better side or not, grades apart
-    assert 0 < found["alpha_ordinal"].value < 1
-    assert found["copies"] == []
+    told = agreement(labels.items, {}, seed=0)
+    assert told["annotators"] == 2
+    assert told["percent"].value > exact  # on the better side or not, grades apart
+    assert 0 < told["alpha_ordinal"].value < 1
+    assert told["copies"] == []
 
 
 def test_the_length_alone_finds_seven_of_ten_in_ragtruth():
-    path = needed("faithfulness", "ragtruth_qa_dev.jsonl")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    verdicts, labels = [], []
-    for row in rows:
-        case = {"case_id": row["id"], "metric": "faithfulness"}
-        verdicts.append({**case, "value": 1.0, "answer": row["answer"], "model": row["model"]})
-        labels.append({**case, "label": not row["human_hallucinated"], "annotator": "ragtruth"})
-    document = calibrate(read_verdicts(verdicts, "faithfulness"), read_labels(labels))
+    found = imported("ragtruth", "faithfulness", "ragtruth_qa_dev.jsonl")
+    verdicts = [
+        {
+            "case_id": trace.case_id,
+            "metric": "faithfulness",
+            "value": 1.0,
+            "answer": trace.answer,
+            "model": case.tags["model"],
+        }
+        for trace, case in zip(
+            found.traces["traces.jsonl"], found.goldsets["goldset.jsonl"], strict=True
+        )
+    ]
+    document = calibrate(read_verdicts(verdicts, "faithfulness"), read_labels(found.labels))
     assert document["baselines"]["length"]["auroc"] == pytest.approx(0.70, abs=0.005)
     assert (document["n"], document["positives"]) == (258, 208)
     assert document["verdict"] == "do not use"  # it calls everything good
     assert document["corrected"]["rogan_gladen"]["value"] is None
     assert document["corrected"]["labelled_only"]["value"] == pytest.approx(208 / 258)
+
+
+def test_seven_answers_of_ragtruth_rest_on_spans_that_are_true():
+    found = imported("ragtruth", "faithfulness", "ragtruth_qa_dev.jsonl", implicit_true="faithful")
+    assert sum(label["label"] for label in found.labels) == 208 + 7
+
+
+def test_half_of_clapnqs_questions_have_no_answer_in_their_passage():
+    found = imported("clapnq", "faithfulness", "clapnq_dev.jsonl")
+    good = [label["label"] for label in found.labels if label["metric"] == "context_sufficiency"]
+    assert (len(good), sum(good)) == (275, 143)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from example_run import HOSTILE, estimate, example_run, missing
+from people_documents import audit, correctness_calibration, said_of_faithfulness
 
+from misslink.calibration.judged import verdicts_hash
 from misslink.types import ClaimLink, Missed, Rival, Run
 
 LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 12
@@ -11,8 +13,16 @@ MARKUP = HOSTILE[3]
 
 
 def proven_run() -> Run:
-    """Every document filled in, as the contract of issue 4 has them."""
+    """Every document filled in, hostile texts in each."""
     run = example_run()
+    own = {"verdicts_sha256": verdicts_hash(run, "faithfulness")}
+    linked_by = {
+        "metric": "faithfulness",
+        "threshold": 0.5,
+        "sensitivity": estimate(0.91, 0.85, 0.95, 140),
+        "specificity": estimate(0.72, 0.61, 0.81, 80),
+        "uncertain_band": None,
+    }
     return run.model_copy(
         update={
             "links": tuple(_link(link) for link in run.links),
@@ -21,7 +31,18 @@ def proven_run() -> Run:
             "replay": replay(),
             "whatif": whatif(),
             "map": map_document(),
-            "calibration": calibration(),
+            "calibration": calibration()
+            | own
+            | {"others": {"correctness": correctness_calibration()}},
+            "audit": audit(),
+            "manifest": run.manifest
+            | {
+                "calibration": linked_by,
+                "calibrated_by": {
+                    "labels_from": f"labels/{MARKUP}",
+                    "created": "2026-11-01T09:00:00+00:00",
+                },
+            },
         }
     )
 
@@ -398,7 +419,7 @@ def calibration():
             "f1": estimate(0.77, 0.68, 0.84, 220, "bootstrap"),
             "auroc": estimate(0.88, 0.83, 0.92, 220, "delong"),
         },
-        "human": {"annotators": 2, "alpha": missing("one annotator only")},
+        **said_of_faithfulness(),
         "baselines": {
             "always_good": {"kappa": 0.0},
             "length": {"kappa": 0.12, "auroc": 0.58},
@@ -417,6 +438,13 @@ def calibration():
                 "pull": estimate(0.6, 0.3, 0.9, 220, "logistic"),
                 "finding": "it is too kind to longer answers",
                 "unit": "319.3 (one SD)",
+                "matched": {
+                    "pairs": 210,
+                    "questions": 48,
+                    "longer_preferred": estimate(0.63, 0.56, 0.7, 210, "bootstrap by question"),
+                    "p": 0.0003,
+                    "finding": "of two answers alike the longer one is scored better",
+                },
             },
             "position": {
                 "coefficient": estimate(0.1, -0.2, 0.4, 220, "logistic"),

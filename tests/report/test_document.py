@@ -15,7 +15,7 @@ from misslink.types import Run
 CASE_KEYS = {
     *("number", "id", "question", "category", "tags", "tier"),
     *("retrieval", "answer", "correct", "cause", "contributing", "reason", "basis"),
-    *("answer_text", "error", "latency_s", "metrics", "verdicts", "missed", "claims"),
+    *("answer_text", "error", "latency_s", "metrics", "verdicts", "people", "missed", "claims"),
 }
 
 
@@ -37,6 +37,7 @@ def of_case(read):
 def test_its_keys_are_those_that_are_promised(read):
     assert set(read) == {
         *("format", "run", "manifest", "summary", "next", "causes", "unmeasured", "cases"),
+        *("corrected", "calibrations", "audit"),
     }
     assert read["format"] == 1
     assert read["run"] == "reports/today"
@@ -151,3 +152,34 @@ def test_two_cases_of_one_id_are_refused():
     run = example_run()
     with pytest.raises(InputError, match="two cases have the id 'rtl'"):
         document(run.model_copy(update={"cases": (*run.cases, run.cases[0])}))
+
+
+def test_what_people_found_stands_beside_what_the_judge_did(read, of_case):
+    run = proven_run()
+    faithful, correct = read["corrected"]["faithful"], read["corrected"]["correct"]
+
+    assert faithful["metric"] == "faithfulness"
+    assert faithful["estimate"] == run.calibration["corrected"]["prediction_powered"]
+    assert (faithful["by"], faithful["labels"], faithful["own"]) == (
+        "prediction-powered",
+        220,
+        True,
+    )
+    assert faithful["raw"]["value"] == pytest.approx(7 / 11)  # at 0.43; three verdicts failed
+    assert (correct["by"], correct["own"]) == ("rogan-gladen", False)
+    assert set(read["calibrations"]) == {"faithfulness", "correctness"}
+    assert read["audit"] == run.audit
+    assert of_case["memory"]["people"] == {
+        "faithfulness": {"word": "bad (0.33)", "share": 1 / 3, "stands": "disagree"}
+    }
+    assert of_case["with-exit"]["people"]["faithfulness"] == {
+        "word": None,
+        "share": None,
+        "stands": "tied",
+    }
+    assert of_case["negative-2"]["people"] == {}
+
+
+def test_a_run_that_nobody_labelled_has_nothing_to_correct():
+    found = document(example_run())
+    assert (found["corrected"], found["calibrations"], found["audit"]) == ({}, {}, None)

@@ -131,7 +131,7 @@ def test_every_link_stays_on_the_page_and_leads_somewhere(read):
     assert {target[0] for target in targets} == {"#"}
     assert {target[1:] for target in targets if "=" not in target} <= set(read.ids)
     assert len(views) > 20
-    assert {key for view in views for key, _ in view} <= {*FILTERS, "case", "passage"}
+    assert {key for view in views for key, _ in view} <= {*FILTERS, "case", "claim", "passage"}
     numbers = {str(row["number"]) for row in read.data["case-list"]["rows"]}
     assert {value for view in views for key, value in view if key == "case"} <= numbers
 

@@ -269,7 +269,8 @@ def test_a_run_of_nothing_at_all_is_a_page_that_says_so():
     assert page.cases.entries == page.causes == page.crosses == page.slices == ()
     assert page.steps == ()
     assert page.nothing == "Nothing can be advised: this run holds no cases."
-    assert page.curve is page.trust is page.used is None
+    assert page.curve is page.audits is page.used is None
+    assert page.trusts == ()
     assert all(not number.shown.measured for number in page.numbers)
 
 

@@ -7,7 +7,7 @@ from example_run import HOSTILE, estimate, missing
 
 from misslink.report.html import render
 from misslink.report.page import build
-from misslink.report.trust import trust
+from misslink.report.trust import trusts
 from misslink.types import Run
 
 DOCUMENT = {
@@ -85,9 +85,13 @@ def _run(calibration=None, calibration_of_run=None, **manifest):
     )
 
 
+def trust(run):
+    """The first of what is known of the judge."""
+    return trusts(run)[0]
+
+
 def test_a_run_without_a_judge_has_nothing_to_trust():
-    assert trust(_run(judge="none")) is None
-    assert trust(_run(judge=None)) is None
+    assert trusts(_run(judge="none")) == trusts(_run(judge=None)) == ()
 
 
 def test_a_judge_that_was_not_held_against_people_says_how_to():
@@ -95,7 +99,8 @@ def test_a_judge_that_was_not_held_against_people_says_how_to():
 
     assert not found.measured
     assert found.advice.startswith("Nobody has held this judge against people")
-    assert "`misslink calibrate RUN --labels labels.csv`, which keeps RUN/" in found.advice
+    assert "`misslink annotate RUN`" in found.advice
+    assert "`misslink calibrate RUN` (with a file: `--labels FILE`), which keeps" in found.advice
     assert "`--calibration RUN/calibration.json`" in found.advice
 
 
@@ -203,3 +208,39 @@ def test_a_document_of_any_shape_gives_a_page(key, value):
     html = render(build(_run({**DOCUMENT, key: value})))
     assert "Can the judge be trusted?" in html
     assert HOSTILE[0] not in html
+
+
+def test_every_labelled_metric_is_told_faithfulness_first():
+    correctness = {**DOCUMENT, "metric": "correctness", "verdict": HOSTILE[3]}
+    held = {**correctness, "others": {"faithfulness": DOCUMENT, HOSTILE[0]: {"n": 3}}}
+    found = trusts(_run(held))
+
+    assert [one.metric for one in found] == ["faithfulness", "correctness", ""]
+    assert found[1].verdict == HOSTILE[3]
+    html = render(build(_run(held)))
+    assert html.count("held against people as well") == 2
+    assert HOSTILE[3] not in html
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        (0.43, "The run's causes and corrected risks were made with this calibration."),
+        (0.5, "made with another calibration than this one (old.csv, 2026-05-01)"),
+    ],
+)
+def test_it_is_said_with_which_calibration_the_links_were_made(threshold, said):
+    """By its cut, its band and its rates, which are what reaches the links."""
+    used = {
+        "metric": "faithfulness",
+        "threshold": threshold,
+        "sensitivity": DOCUMENT["agreement"]["sensitivity"],
+        "specificity": DOCUMENT["agreement"]["specificity"],
+        "uncertain_band": [0.25, 0.75],
+    }
+    by = {"labels_from": "old.csv", "created": "2026-05-01T00:00:00+00:00"}
+    found = trust(_run(DOCUMENT, calibration_of_run=used, calibrated_by=by))
+
+    assert said in found.applied
+    assert ("`--calibration RUN/calibration.json`" in found.applied) == (threshold == 0.5)
+    assert trust(_run(DOCUMENT)).applied == ""  # with none: the advice says so

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from statsmodels.stats.proportion import proportion_confint
 
-from misslink.stats.confusion import Confusion, confusion
+from misslink.stats.confusion import Confusion, ErrorRates, confusion
+from misslink.stats.proportions import proportion
+from misslink.types import Estimate
 
 
 def test_every_rate_is_that_of_scikit_learn():
@@ -96,3 +98,14 @@ def test_labels_that_are_none_are_refused(wrong):
 def test_a_negative_count_is_refused():
     with pytest.raises(ValueError, match="negative"):
         Confusion(1, -1, 0, 0)
+
+
+def test_rates_without_their_table_rest_on_the_labels_of_both():
+    rates = ErrorRates(proportion(8, 10), Estimate.missing("no case has the negative label"))
+    assert rates.n == 10
+    assert rates.balanced_accuracy.value is None
+    assert rates.balanced_accuracy.reason == "no case has the negative label"
+    table = Confusion(true_positive=8, false_negative=2, false_positive=3, true_negative=9)
+    known = ErrorRates(table.sensitivity, table.specificity, labels=30)
+    assert (known.n, known.balanced_accuracy.n) == (30, 30)
+    assert known.balanced_accuracy.value == pytest.approx((0.8 + 0.75) / 2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from misslink.stats.confusion import Confusion
+from misslink.stats.confusion import Confusion, ErrorRates
 from misslink.stats.proportions import proportion
-from misslink.stats.rogan_gladen import rogan_gladen
+from misslink.stats.rogan_gladen import corrected_difference, rogan_gladen
+from misslink.types import Estimate
 
 JUDGE = Confusion(true_positive=90, false_negative=10, false_positive=20, true_negative=80)
 BOTH = pytest.mark.parametrize("interval", ["delta", "posterior"])
@@ -81,3 +83,106 @@ def test_what_is_missing_says_why():
 def test_counts_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="is no share"):
         rogan_gladen(11, 10, JUDGE)
+
+
+def raw(value, low, high, n=400):
+    return Estimate(value=value, low=low, high=high, n=n, method="bootstrap")
+
+
+@BOTH
+def test_rates_alone_do_what_their_table_does(interval):
+    rates = ErrorRates(JUDGE.sensitivity, JUDGE.specificity)
+    assert rates.balanced_accuracy == JUDGE.balanced_accuracy
+    found, table = (rogan_gladen(600, 1000, each, interval=interval) for each in (rates, JUDGE))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (table.value, table.low, table.high)
+    )
+
+
+@BOTH
+def test_labels_among_the_cases_leave_the_value_and_narrow_the_interval(interval):
+    # 110 of the 200 labelled are called good; the 800 others bring 490 more
+    among = rogan_gladen(600, 1000, JUDGE, among=True, interval=interval)
+    twice = rogan_gladen(600, 1000, JUDGE, interval=interval)
+    assert among.value == pytest.approx(twice.value)
+    assert 0.7 < (among.high - among.low) / (twice.high - twice.low) < 0.97
+
+
+@BOTH
+def test_where_every_case_is_labelled_people_have_the_word(interval):
+    found = rogan_gladen(110, 200, JUDGE, among=True, interval=interval)
+    people = proportion(100, 200)
+    assert (found.value, found.low, found.high) == (people.value, people.low, people.high)
+
+
+def test_labels_among_the_cases_need_their_counts():
+    with pytest.raises(ValueError, match="table of counts"):
+        rogan_gladen(600, 1000, ErrorRates(JUDGE.sensitivity, JUDGE.specificity), among=True)
+    with pytest.raises(ValueError, match="is no share"):
+        rogan_gladen(100, 1000, JUDGE, among=True)  # of the labelled alone it calls 110 good
+
+
+def test_a_difference_is_as_many_times_larger_as_the_judge_blurs_it():
+    found = corrected_difference(raw(0.07, 0.01, 0.13), JUDGE)
+    assert found.value == pytest.approx(0.1)
+    assert (found.n, found.method) == (400, "rogan-gladen, difference")
+    # endless labels leave nothing but the division
+    sure = corrected_difference(
+        raw(0.07, 0.01, 0.13), Confusion(9 * 10**7, 10**7, 2 * 10**7, 8 * 10**7)
+    )
+    assert (sure.low, sure.high) == (
+        pytest.approx(0.01 / 0.7, abs=1e-4),
+        pytest.approx(0.13 / 0.7, abs=1e-4),
+    )
+    assert found.low < sure.low
+    assert found.high > sure.high
+
+
+@pytest.mark.parametrize("difference", [0.21, 0.03, -0.12])
+def test_the_interval_is_that_of_a_ratio_of_two_bell_curves(difference):
+    # with many labels both are nearly normal: draws of each, divided
+    judge = Confusion(1800, 200, 400, 1600)
+    found = corrected_difference(raw(difference, difference - 0.06, difference + 0.06), judge)
+    rng = np.random.default_rng(2)
+    z = 1.959963984540054
+    gain = rng.beta(1800.5, 200.5, 400_000) + rng.beta(1600.5, 400.5, 400_000) - 1
+    drawn = rng.normal(difference, 0.06 / z, 400_000) / gain
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (found.low, found.high) == (
+        pytest.approx(low, abs=0.002),
+        pytest.approx(high, abs=0.002),
+    )
+
+
+@pytest.mark.parametrize("judge", [JUDGE, Confusion(12, 3, 4, 11), Confusion(30, 1, 0, 29)])
+def test_a_difference_turned_round_has_its_interval_turned_round(judge):
+    found = corrected_difference(raw(0.1, 0.02, 0.15), judge)
+    turned = corrected_difference(raw(-0.1, -0.15, -0.02), judge)
+    assert (turned.value, turned.low, turned.high) == pytest.approx(
+        (-found.value, -found.high, -found.low)
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.01, 0.2), (0.0, 0.2), (0.004, 0.2), (-0.2, -0.004)])
+def test_it_holds_zero_if_and_only_if_the_uncorrected_difference_does(low, high):
+    found = corrected_difference(raw((low + high) / 2, low, high), JUDGE)
+    assert (found.low <= 0 <= found.high) == (low <= 0 <= high)
+
+
+def test_a_difference_is_not_corrected_by_what_is_not_known():
+    unsure = corrected_difference(raw(0.1, 0.0, 0.2), Confusion(6, 4, 5, 5))
+    assert "20 labels do not show that the judge is better than chance" in unsure.reason
+    one_sided = corrected_difference(raw(0.1, 0.0, 0.2), Confusion(9, 1, 0, 0))
+    assert one_sided.reason == "no case has the negative label"
+    nothing = corrected_difference(Estimate.missing("no case has a value in both"), JUDGE)
+    assert (nothing.value, nothing.reason) == (None, "no case has a value in both")
+    # the judge, right in 9 of 10 and 8 of 10, cannot see a difference of 0.95
+    impossible = corrected_difference(raw(0.95, 0.9, 0.97), JUDGE)
+    assert "larger difference than its errors" in impossible.reason
+    assert corrected_difference(raw(-0.95, -0.97, -0.9), JUDGE).value is None
+
+
+def test_a_difference_cut_at_one_says_no_more_than_one():
+    found = corrected_difference(raw(0.72, 0.6, 0.8), JUDGE)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low < 0.9

@@ -115,6 +115,35 @@ RULES = (
         needed=False,
         form="count",
     ),
+    # Not every judge was audited, so these are not needed.
+    Rule(
+        "padding_flips_low",
+        "{value} or more of the verdicts change when an answer is padded with what adds nothing;"
+        " {wanted}",
+        0.05,
+        0.2,
+        at_most=True,
+        needed=False,
+        form="share",
+    ),
+    Rule(
+        "order_flips_low",
+        "{value} or more of the verdicts change with the order of the passages; {wanted}",
+        0.05,
+        0.2,
+        at_most=True,
+        needed=False,
+        form="share",
+    ),
+    Rule(
+        "again_flips_low",
+        "{value} or more of the verdicts change when the judge is asked again; {wanted}",
+        0.05,
+        0.2,
+        at_most=True,
+        needed=False,
+        form="share",
+    ),
 )
 _BAND = "band"
 

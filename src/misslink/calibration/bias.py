@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from misslink.calibration.judged import MODEL
 from misslink.calibration.logistic import Effect, firth
+from misslink.calibration.matched import longer, of_kind
 from misslink.calibration.pairs import Pair, calls
 from misslink.stats import holm
+from misslink.stats.written import percent
 from misslink.types import Estimate
 
-__all__ = ["bias"]
+__all__ = ["bias", "findings"]
 
 _FEWEST = 5  # cases of a kind, and of the rest, to say anything of it
 _MOST_KINDS = 12  # of one name; the most frequent ones are looked at
@@ -40,6 +43,9 @@ def bias(pairs: Sequence[Pair], threshold: float) -> dict[str, dict[str, Any]]:
         ``coefficient`` (log-odds of an error per ``unit``), ``p``, ``p_holm`` (over all), ``pull``
         (log-odds of the call good, the label held constant: above 0 it is too kind), ``unit`` and
         ``finding``, a sentence. Numbers that no case has stand there as missing, with a reason.
+        'length' and each kind of 'model' have ``matched`` too: what is left within a question,
+        among answers that people judge alike, as of `misslink.calibration.matched`, with
+        ``p_holm`` over all of these and a ``finding``.
 
     Notes
     -----
@@ -71,6 +77,54 @@ def bias(pairs: Sequence[Pair], threshold: float) -> dict[str, dict[str, Any]]:
             found[name][f"{one}_holm"] = p
     for name, entry in found.items():
         entry["finding"] = _finding(name, entry)
+    _missing(found)
+    _match(found, pairs)
+    return found
+
+
+def findings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Everything that holds beyond chance, with what holds within questions.
+
+    Parameters
+    ----------
+    found : mapping of str to mapping
+        As `bias` returns it.
+    """
+    told: list[str] = []
+    for entry in found.values():
+        matched = entry.get("matched") or {}
+        told += [each for each in (entry["finding"], matched.get("finding")) if each]
+    return told
+
+
+def _match(found: dict[str, dict[str, Any]], pairs: Sequence[Pair]) -> None:
+    """Add what is left of length and model within a question, among answers judged alike."""
+    matched = {"length": longer(pairs)}
+    for name in found:
+        kind, _, word = name.partition(": ")
+        if kind == MODEL and word:
+            matched[name] = of_kind(pairs, MODEL, word)
+    ps = holm([each["p"] for each in matched.values()])
+    for (name, each), p in zip(matched.items(), ps, strict=True):
+        each["p_holm"] = p
+        each["finding"] = _of_matched(name, each)
+        found[name]["matched"] = each
+
+
+def _of_matched(name: str, matched: Mapping[str, Any]) -> str | None:
+    """What holds between answers to the same question beyond chance."""
+    share = matched.get("longer_preferred") or matched["preferred"]
+    if share.value is None or matched["p_holm"] is None or matched["p_holm"] >= _ALPHA:
+        return None
+    which = "the longer one" if name == "length" else f"the one with the {name.replace(': ', ' ')}"
+    return (
+        f"of two answers to one question that people judge alike, {which} is scored higher in"
+        f" {percent(share)} of {share.n} pairs"
+    )
+
+
+def _missing(found: dict[str, dict[str, Any]]) -> None:
+    """Add what no case tells, as missing."""
     for name in _ALWAYS:
         if not any(each == name or each.startswith(f"{name}: ") for each in found):
             reason = f"too few labelled cases tell their {_plain(name)}, or all the same"
@@ -78,7 +132,6 @@ def bias(pairs: Sequence[Pair], threshold: float) -> dict[str, dict[str, Any]]:
             found[name] = {"coefficient": nothing, "p": None, "p_holm": None, "n": 0}
             found[name] |= {"pull": nothing, "pull_p": None, "pull_p_holm": None}
             found[name] |= {"unit": None, "finding": None}
-    return found
 
 
 def _columns(

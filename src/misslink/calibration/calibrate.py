@@ -10,7 +10,8 @@ from typing import Any
 
 from misslink.calibration import judge as by_judge
 from misslink.calibration.advice import Criteria, advise
-from misslink.calibration.bias import bias
+from misslink.calibration.audited import audit_findings, audit_numbers, audit_of
+from misslink.calibration.bias import bias, findings
 from misslink.calibration.judged import Verdicts
 from misslink.calibration.notes import notes
 from misslink.calibration.pairs import Pair, answers, claims
@@ -41,6 +42,7 @@ def calibrate(
     everyone: Verdicts | None = None,
     criteria: Criteria | None = None,
     known_only: bool = False,
+    audit: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Hold a judge against people.
@@ -59,6 +61,8 @@ def calibrate(
         What is asked of a judge; None: the usual.
     known_only : bool
         Leave out labels of cases that are in none of the verdicts, instead of refusing them.
+    audit : mapping or None
+        What ``misslink judge audit`` found of the same judge, as a run keeps it.
     seed : int
         Of every draw.
 
@@ -85,26 +89,40 @@ def calibrate(
     pairs, left_out = answers(gold, verdicts)
     document = {
         **_identity(verdicts, labels, known, seed),
+        # Of other verdicts the corrected share is not this run's.
+        "verdicts_sha256": verdicts.sha256 if everyone is None else None,
         "n": len(pairs),
         "positives": sum(pair.good for pair in pairs),
         "threshold": cut,
         "threshold_from": cut_from,
         **_of_judge(pairs, cut),
         **_of_people(known.items, people, verdicts, cut, seed),
+        "labelled": _of_cases(gold),
         **_of_probability(pairs, criteria or Criteria(), seed),
         **_of_truth(pairs, everyone or verdicts, cut, seed),
         "bias": bias(pairs, cut),
         "claims": _of_claims(people.gold, verdicts, cut),
         "left_out": left_out,
         "unknown_labels": len(own.items) - len(known.items),
+        **audit_of(audit, verdicts),
     }
     by_claims = len(gold) - len(people.gold)
-    document["notes"] = notes(document, verdicts, pairs, by_claims)
+    document["notes"] = [*notes(document, verdicts, pairs, by_claims), *_shown(known.items)]
     document |= advise(_weighed(document, pairs), criteria or Criteria())
-    told = [entry["finding"] for entry in document["bias"].values() if entry["finding"]]
+    told = [*findings(document["bias"]), *audit_findings(document)]
     document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in told]
     plain: dict[str, Any] = _plain(document)
     return plain
+
+
+def _shown(labels: Sequence[Label]) -> list[str]:
+    """Say how many labels were given with the judge's opinion in view, which draws people to it."""
+    seen = sum(label.judge_shown for label in labels)
+    if not seen:
+        return []
+    were = "was" if seen == 1 else "were"
+    of = f"{seen:,} of {len(labels):,} labels {were} given after the judge's opinion was shown"
+    return [f"{of}, which draws people to it: agreement on them may be too high."]
 
 
 def _completed(verdicts: Verdicts, everyone: Verdicts | None) -> Verdicts:
@@ -188,6 +206,15 @@ def _of_people(
     }
 
 
+def _of_cases(gold: Mapping[Item, Gold]) -> dict[str, float]:
+    """The settled label of each case, on the side that the majority is on."""
+    return {
+        case_id: truth.share if (truth.share >= 1 / 2) == truth.good else float(truth.good)
+        for (case_id, claim), truth in gold.items()
+        if claim is None
+    }
+
+
 def _of_probability(pairs: Sequence[Pair], criteria: Criteria, seed: int) -> dict[str, Any]:
     measured = probability(pairs, seed)
     band, why_not = uncertain_band(pairs, criteria.band)
@@ -240,7 +267,8 @@ def _weighed(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, fl
         "people_alpha": told.value if told else None,
         "failed": left_out / (left_out + len(pairs)) if left_out + len(pairs) else None,
         "calibration_error_low": document["probability_intervals"]["ece"].low,
-        "biases": sum(entry["finding"] is not None for entry in document["bias"].values()),
+        "biases": len(findings(document["bias"])),
+        **audit_numbers(document),
     }
 
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from misslink.errors import InputError, known_names
+from misslink.manifest import content_hash
 from misslink.retrieval import outcome
+from misslink.text import fold
 from misslink.types import Case, Run, Trace, Verdict
 
-__all__ = ["SUPPORTED", "Judged", "Verdicts", "no_metric", "of_run"]
+__all__ = ["SUPPORTED", "Judged", "Verdicts", "no_metric", "of_run", "verdicts_hash"]
 
 _HALF = 0.5
+MODEL = "model"
 SUPPORTED: Mapping[str, float] = {"supported": 1.0, "unsupported": 0.0, "contradicted": 0.0}
 
 
@@ -39,6 +42,8 @@ class Judged:
         Characters of the answer.
     about : mapping
         What else an error may depend on: a number or a word by name.
+    group : str or None
+        What answers to the same question share, such as the question. None: not known.
     """
 
     case_id: str
@@ -52,6 +57,7 @@ class Judged:
     prompt: tuple[str, str] | None = None
     length: int | None = None
     about: Mapping[str, float | str] = field(default_factory=dict)
+    group: str | None = None
 
     @property
     def score(self) -> float | None:
@@ -76,6 +82,9 @@ class Verdicts:
         As the run names it; of a cascade the whole. None: not known.
     identity : mapping of str to str
         What else the judge depends on, such as its version.
+    sha256 : str or None
+        Of the verdicts with the answers they are about, as `verdicts_hash` has it. None: they are
+        not of a run.
     """
 
     items: Mapping[str, Judged]
@@ -84,6 +93,7 @@ class Verdicts:
     cases: frozenset[str]
     judge: str | None
     identity: Mapping[str, str] = field(default_factory=dict)
+    sha256: str | None = None
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -139,6 +149,7 @@ def of_run(run: Run, metric: str, name: str) -> Verdicts:
                 **_of_verdict(verdict),
                 length=None if answer is None else len(answer),
                 about=_about(case, trace, width) if case and trace else {},
+                group=fold(case.question) if case else None,
             )
     if not found:
         raise no_metric(metric, {verdict.metric for verdict in run.verdicts}, name)
@@ -146,7 +157,36 @@ def of_run(run: Run, metric: str, name: str) -> Verdicts:
     inputs = run.manifest.get("inputs")
     inputs = inputs if isinstance(inputs, Mapping) else {}
     identity = {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")}
-    return Verdicts(found, metric, name, frozenset(cases), str(judge) if judge else None, identity)
+    return Verdicts(
+        found,
+        metric,
+        name,
+        frozenset(cases),
+        str(judge) if judge else None,
+        identity,
+        verdicts_hash(run, metric),
+    )
+
+
+def verdicts_hash(run: Run, metric: str) -> str:
+    """SHA-256 of a run's verdicts of one metric, with the questions and answers they are about.
+
+    What a reply cost is left out: asked again of a ledger, the same verdicts cost nothing.
+    """
+    asked = {case.id: case.question for case in run.cases}
+    answers = {trace.case_id: trace.answer for trace in run.traces}
+    return content_hash(
+        sorted(
+            (
+                verdict.case_id,
+                asked.get(verdict.case_id, ""),
+                answers.get(verdict.case_id) or "",
+                verdict.model_dump_json(exclude={"usage", "raw"}),
+            )
+            for verdict in run.verdicts
+            if verdict.metric == metric
+        )
+    )
 
 
 def no_metric(metric: str, metrics: Iterable[str], name: str) -> InputError:
@@ -183,4 +223,5 @@ def _about(case: Case, trace: Trace, k: int | None) -> dict[str, float | str]:
             found["evidence_position"] = float(min(ranks))
     if case.category:
         found["category"] = case.category
-    return found | {f"tag {tag}": word for tag, word in case.tags.items()}
+    # Gold sets of several models' answers say by a tag who answered.
+    return found | {tag if tag == MODEL else f"tag {tag}": word for tag, word in case.tags.items()}

@@ -33,6 +33,7 @@ def notes(
         *_of_people(document["human"]),
         *_of_verdicts(document, verdicts),
         *_of_cut(document, pairs),
+        *_of_audit(document),
     ]
 
 
@@ -117,6 +118,14 @@ def _of_cut(document: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
         return []
     said = f"At the threshold {cut:.4g} the judge is counted otherwise than its own label says "
     return [f"{said}in {other} of {len(known)} cases."]
+
+
+def _of_audit(document: Mapping[str, Any]) -> list[str]:
+    reason = document.get("audit_reason")
+    if not reason:
+        return []
+    again = "misslink judge audit RUN  makes one that does"
+    return [f"The run's audit of a judge does not count here: {reason};  {again}."]
 
 
 def _cases(n: int) -> str:

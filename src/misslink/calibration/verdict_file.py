@@ -11,6 +11,7 @@ from misslink.calibration.judged import SUPPORTED, Judged, Verdicts, no_metric
 from misslink.errors import InputError
 from misslink.files.labels import as_id
 from misslink.files.rows import read_rows
+from misslink.text import fold
 
 __all__ = ["read_verdicts"]
 
@@ -26,7 +27,8 @@ def read_verdicts(source: str | Path | Iterable[Mapping[str, Any]] | Any, metric
     source : path, pandas frame, or iterable of mappings
         ``case_id, metric, value`` and where there is one ``probability``; ``status,
         label, reason, claims, judge, prompt`` as a run has them; ``answer``, ``passages`` (how
-        many), ``category``, ``model``, ``evidence_position`` and ``tags`` for the bias audit.
+        many), ``category``, ``model``, ``evidence_position`` and ``tags`` for the bias audit,
+        and ``group``, else ``question``, which answers to the same question share.
         Others are passed over.
     metric : str
 
@@ -97,6 +99,7 @@ def _of_row(case_id: str, row: Mapping[str, Any]) -> Judged:
         prompt=(str(prompt["name"]), str(prompt["sha256"])) if known and prompt else None,
         length=len(said) if said else None,
         about=_told(row),
+        group=_group(row),
     )
 
 
@@ -117,6 +120,15 @@ def _of_claim(claim: Mapping[str, Any]) -> float | None:
     if number is None and not problem:
         return SUPPORTED.get(str(claim.get("support")))
     return number
+
+
+def _group(row: Mapping[str, Any]) -> str | None:
+    """What answers to the same question share: what the file says, else the question."""
+    given = row.get("group")
+    if given is not None and (told := as_id(given)) is not None:
+        return f"group {told}"
+    question = _text(row.get("question"))
+    return fold(question) or None if question else None
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, float | str]:

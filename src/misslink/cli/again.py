@@ -1,4 +1,4 @@
-"""What replay and what-if share: the run's own judge on the run's own terms, and putting in."""
+"""What commands on a run share: the run's own judge on the run's own terms, and putting in."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def judge_as_in_run(
 def put_into_run(
     folder: Path,
     run: Run,
-    name: Literal["replay", "whatif", "calibration"],
+    name: Literal["replay", "whatif", "calibration", "audit"],
     document: Mapping[str, Any],
     links: Sequence[Link] | None = None,
 ) -> None:
@@ -85,7 +85,7 @@ def put_into_run(
     folder : Path
     run : Run
         As it was read when the work began.
-    name : {'replay', 'whatif', 'calibration'}
+    name : {'replay', 'whatif', 'calibration', 'audit'}
     document : mapping
     links : sequence of Link or None
         In place of the run's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,8 +46,11 @@ _QUEUE = 5
 
 def calibrate(
     run: Path | None = typer.Argument(None, help="A run folder, which keeps the result."),
-    labels: Path = typer.Option(
-        ..., "--labels", help="CSV or JSONL of case_id, metric, label, annotator; 1 is good."
+    labels: list[Path] | None = typer.Option(
+        None,
+        "--labels",
+        help="CSV or JSONL of case_id, metric, label, annotator; 1 is good. May be repeated.",
+        show_default="what  misslink annotate RUN  wrote, RUN/labels",
     ),
     verdicts: Path | None = typer.Option(
         None, "--verdicts", help="Instead of a run, a file of case_id, metric, value, probability."
@@ -80,19 +84,20 @@ def calibrate(
 ) -> None:
     """Hold the judge against human labels: agreement, corrected rates, bias, and a verdict.
 
-    A RUN keeps the document as calibration.json and its report shows it;
-    misslink evaluate --calibration RUN/calibration.json  then corrects later runs by it.
+    A RUN keeps the document as calibration.json, with those of other metrics, and its report
+    shows it;  misslink evaluate --calibration RUN/calibration.json  then corrects later runs by it.
     """
     from misslink.calibration import Criteria, read_verdicts
     from misslink.calibration import calibrate as hold
+    from misslink.calibration.brought import bring
+    from misslink.calibration.kept import together
     from misslink.errors import InputError
-    from misslink.files.labels import read_labels
     from misslink.manifest import shown_path
 
     if (run is None) == (verdicts is None):
         raise InputError("name a run folder, or else a file with --verdicts, and not both")
     asked = Criteria.read(criteria) if criteria else Criteria()
-    said = read_labels(labels)
+    said = bring(labels or _of_folder(run))
     whole, judged = _of(run, verdicts, metric)
     document = hold(
         judged,
@@ -102,16 +107,61 @@ def calibrate(
         criteria=asked,
         known_only=known_only,
         seed=seed,
+        audit=whole.audit if whole else None,
     )
+    linked = None
     if run is not None and whole is not None:
         document["run"] = shown_path(run)
-        put_into_run(run, whole, "calibration", document)
+        kept = together(whole.calibration, document)
+        put_into_run(run, whole, "calibration", kept)
+        linked = _linked(whole.model_copy(update={"calibration": kept}), document)
     if as_json:
         print_json(document)
+        if linked:
+            print(f"misslink: {linked}", file=sys.stderr)
     else:
-        _print(document)
+        _print(document, linked)
     if require and _RANK[document["verdict"]] < _RANK[require]:
         raise typer.Exit(1)
+
+
+def _of_folder(run: Path | None) -> list[Path]:
+    """The labels that were given in the browser, which lie in the run."""
+    from misslink.errors import InputError
+    from misslink.files.label_folder import FOLDER
+
+    if run is None:
+        raise InputError("no labels are given; name a file of labels with --labels")
+    if not run.is_dir():
+        raise InputError("there is no such run folder", path=run)
+    folder = run / FOLDER
+    if not folder.is_dir():
+        raise InputError(
+            "this run has no labels; label its answers with  misslink annotate RUN, or name a file "
+            "of labels with --labels",
+            path=run,
+        )
+    return [folder]
+
+
+def _linked(run: Run, document: Mapping[str, Any]) -> str | None:
+    """What the links of the run still go by, where that is not this calibration."""
+    from misslink.calibration.kept import LINKED, applied
+
+    if document["metric"] != LINKED:
+        return None
+    by = applied(run)
+    if by is not None and by.metric == LINKED and by.same:
+        return None
+    way = (
+        f"to apply this one, evaluate again with  --calibration {document['run']}/calibration.json"
+        "  (replies come from the ledger)"
+    )
+    if by is None:
+        return f"The run's causes and risks are not corrected by this yet; {way}."
+    source = f" on {by.labels_from}" if by.labels_from else ""
+    source += f" of {by.created[:10]}" if by.created else ""
+    return f"The run's causes and risks are still by an earlier calibration{source}; {way}."
 
 
 def _of(run: Path | None, verdicts: Path | None, metric: str) -> tuple[Run | None, Verdicts]:
@@ -124,7 +174,7 @@ def _of(run: Path | None, verdicts: Path | None, metric: str) -> tuple[Run | Non
     return whole, of_run(whole, metric, str(run))
 
 
-def _print(document: Mapping[str, Any]) -> None:
+def _print(document: Mapping[str, Any], linked: str | None) -> None:
     from rich.console import Console
 
     console = Console()
@@ -147,6 +197,8 @@ def _print(document: Mapping[str, Any]) -> None:
         say(console, line)
     if document.get("run"):
         say(console, f"Kept as {document['run']}/calibration.json.")
+    if linked:
+        say(console, linked)
 
 
 def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:

@@ -189,6 +189,8 @@ def _print_metrics(console: Console, one: Comparison) -> None:
     if table.row_count:
         console.print(table)
         _print_tests(console, one)
+    for corrected in one.corrected:
+        say(console, corrected.sentence(one.letter))
     omitted: dict[str, list[str]] = {}
     for row in one.rows:
         omitted.setdefault(row.left_out, []).append(row.name)

@@ -101,6 +101,16 @@ def evaluate(
         "the judge's errors.",
         show_default=False,
     ),
+    labels: list[Path] | None = typer.Option(
+        None,
+        "--labels",
+        help="Human labels of these cases, CSV or JSONL: the judge is held against them, and that "
+        "is its calibration; may be repeated.",
+        show_default=False,
+    ),
+    known_only: bool = typer.Option(
+        False, "--known-only", help="Leave out labels of cases that the gold set does not have."
+    ),
     seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a run of other inputs."),
     dry_run: bool = typer.Option(
@@ -151,6 +161,8 @@ def evaluate(
         input_key=input_key,
         embedding=embedding,
         calibration=calibration,
+        labels=labels or None,
+        known_only=known_only,
         terms=Terms(
             base_url=base_url,
             temperature=temperature,

@@ -1,4 +1,4 @@
-"""misslink judge: what it can do, whether it can be fooled, and which run it prefers."""
+"""misslink judge: what it can do, whether it can be fooled or moved, and which run it prefers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from misslink.cli.attack import attack
+from misslink.cli.audit import audit
 from misslink.cli.options import AS_JSON, BASE_URL, JUDGE
 from misslink.cli.output import print_json
 from misslink.cli.prefer import prefer
@@ -57,4 +58,5 @@ def _shown(value: Any) -> str:
 
 
 app.command("attack")(attack)
+app.command("audit")(audit)
 app.command("prefer")(prefer)

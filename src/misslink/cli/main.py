@@ -10,12 +10,14 @@ import typer
 
 from misslink import __version__
 from misslink.cli import (
+    annotate,
     calibrate,
     compare,
     demo,
     diagnose,
     evaluate,
     gate,
+    importing,
     judge,
     ledger,
     prompts,
@@ -44,6 +46,8 @@ app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)
 app.command("compare")(compare.compare)
 app.command("calibrate")(calibrate.calibrate)
+app.command("import")(importing.import_labels)
+app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["print_run", "wrapped"]
 
 _WIDEST = 100  # columns; longer lines are hard to read
+_SAME = 1e-9  # between two ways to compute one share
 _TIED = "\N{NO-BREAK SPACE}"
 _INTERVAL = re.compile(r"\[[^][]{1,40}\]")
 _UNIT = r"%|points|times"
@@ -112,8 +113,41 @@ def _print_numbers(console: Console, run: Run) -> None:
         console.print(table)
     if low:
         _say_wrapped(console, f"Lower is better: {', '.join(low)}.")
+    for line in _corrected(run):
+        _say_wrapped(console, line)
     for reason, names in unmeasured.items():
         _say_wrapped(console, f"Not measured: {', '.join(names)}: {reason}.")
+
+
+def _corrected(run: Run) -> Iterator[str]:
+    """What people would call good, beside what the judge does; and why there is no such number."""
+    from misslink.calibration.kept import corrected
+    from misslink.report.wording import plural, shown
+
+    for name, one in corrected(run).items():
+        raw, labels = shown(name, one.raw).brief, plural(one.labels, "label")
+        called, counted = _called(run, name), one.raw.value
+        if called is not None and counted is not None and abs(counted - called) > _SAME:
+            raw += " from the calibration's threshold on"  # which is not the judge's own words
+        if one.estimate.value is None:
+            yield f"{name} {raw}, not corrected ({labels}): {one.estimate.reason}."
+        else:
+            yield f"{name} {raw}, corrected {shown(name, one.estimate).brief}, {labels}."
+    notes = run.summary.get("labels_notes")
+    for note in notes if isinstance(notes, list) else ():
+        yield f"Of the labels: {note}"
+
+
+def _called(run: Run, name: str) -> float | None:
+    """The share as the run's levels have it."""
+    from misslink.files.numbers import finite
+
+    for level in ("generation", "answer"):
+        of = run.summary.get(level)
+        found = of.get(name) if isinstance(of, dict) else None
+        if isinstance(found, dict):
+            return finite(found.get("value"))
+    return None
 
 
 def _print_link(console: Console, run: Run) -> None:

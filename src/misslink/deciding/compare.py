@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
+from misslink.calibration.differences import Both, compared
+from misslink.calibration.kept import SHARES
 from misslink.deciding.changes import causes, flipped, in_order, is_yes_no, pairs_of
 from misslink.deciding.circumstances import circumstances
 from misslink.deciding.left_out import lacking, left_out
@@ -68,7 +70,9 @@ def compare(
         ``difference``, ``p`` (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``
         (at the level that Holm leaves), ``winner`` ('a', 'b' or None), ``level``,
         ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z), and uncorrected beside
-        it ``t_test`` and, of yes-or-no values, ``mcnemar`` with the odds of the discordant cases.
+        it ``t_test`` and, of yes-or-no values, ``mcnemar`` with the odds of the discordant cases;
+        ``corrected`` is None, or ``a``, ``b``, ``difference`` of what people would call good and
+        the ``labels`` behind it, where both runs keep a calibration of one judge.
 
     Raises
     ------
@@ -95,11 +99,18 @@ def compare(
     each = iter(corrected)
     rows = [[_decided(*one, next(each), corrected) for one in row] for row in found]
     used = _matched(preferences, runs)
+    people = [
+        compared(runs[0].run, named.run, frozenset(ids), letters=("A", letter), seed=seed)
+        for letter, named in zip(ascii_uppercase[1:], runs[1:], strict=False)
+    ]
     comparisons = [
         {
             "b": named.name,
             "paired": len(ids),
-            "metrics": {of[0].name: one for of, one in zip(values, row, strict=True)},
+            "metrics": {
+                of[0].name: {**one, "corrected": _corrected(of[0].name, one, people[place - 1][0])}
+                for of, one in zip(values, row, strict=True)
+            },
             "flipped": flipped(
                 [side.value for side in sides[0]], [side.value for side in sides[place]], ids
             ),
@@ -110,7 +121,7 @@ def compare(
                 ids,
             ),
             "preference": _preference(used[place], named.run, ids),
-            **_surroundings(runs, place, pairing),
+            **_surroundings(runs, place, pairing, people[place - 1][1]),
         }
         for place, (named, row) in enumerate(zip(runs[1:], rows, strict=True), start=1)
     ]
@@ -197,6 +208,16 @@ def _decided(
     return {**found, "p_holm": p_holm, "detectable": detectable, "winner": winner}
 
 
+def _corrected(
+    name: str, found: Mapping[str, Any], people: Mapping[str, Both]
+) -> dict[str, Any] | None:
+    """What people would call good, beside a share of good answers."""
+    share = name in SHARES.values() or (
+        found["mcnemar"] is not None and not found["lower_is_better"]
+    )
+    return people[name].document() if share and name in people else None
+
+
 def _with_reason(paired: Paired, a: _Side, b: _Side) -> Estimate:
     """The difference; where no case has both values, why the first run lacking them has none."""
     if paired.difference.value is not None:
@@ -215,7 +236,9 @@ def _level(a: Run, b: Run, name: str) -> str:
     return room if room in ("link", "coverage") else "retrieval"
 
 
-def _surroundings(runs: Sequence[Named], place: int, pairing: Pairing) -> dict[str, Any]:
+def _surroundings(
+    runs: Sequence[Named], place: int, pairing: Pairing, uncorrected: str | None
+) -> dict[str, Any]:
     letters = ascii_uppercase[0], ascii_uppercase[place]
     differs = circumstances(runs[0].run, runs[place].run, letters)
     omitted = pairing.left_out[place - 1]
@@ -223,8 +246,11 @@ def _surroundings(runs: Sequence[Named], place: int, pairing: Pairing) -> dict[s
     notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
     if omitted:
         notes.append(_omitted(len(pairing.ids), omitted, letters))
+    if uncorrected:
+        notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
     return {
         "notes": notes,
+        "uncorrected": uncorrected,
         "differs": [{"what": one.what, "a": one.a, "b": one.b} for one in differs],
         "left_out": omitted,
     }

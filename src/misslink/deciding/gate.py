@@ -12,6 +12,12 @@ from pathlib import Path
 
 from misslink.deciding.anew import new_failures
 from misslink.deciding.baseline import Baseline, refuse_itself
+from misslink.deciding.corrected import (
+    changed_corrected,
+    corrected_notes,
+    corrected_share,
+    refuse_uncorrected,
+)
 from misslink.deciding.criteria import Criteria
 from misslink.deciding.figures import cases_in_words, written
 from misslink.deciding.gates import Gate
@@ -70,6 +76,7 @@ def decide(
         if gate.new_failures is None:
             metrics[gate.name] = _metric(run, criteria, gate)
             _refuse_misdirected(run, criteria, gate, metrics[gate.name])
+            refuse_uncorrected(run, criteria, gate, metrics[gate.name])
         if (gate.new_failures or gate.regression_max is not None) and baseline is None:
             raise criteria.refusal(
                 gate,
@@ -125,8 +132,12 @@ def _refuse_misdirected(run: Run, criteria: Criteria, gate: Gate, value: Value) 
 def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
     run = selected(sides.run, gate)
     value = value_of(run, metric)
+    share = corrected_share(run, sides.run, value)
     earlier = before(sides, gate, value)
     found = change(sides, gate, value, earlier, run)
+    if share is not None and gate.estimate == "corrected":
+        value = replace(value, estimate=share.estimate)
+        earlier, found = changed_corrected(sides, gate, value, earlier, found, run)
     outcome = Outcome(
         gate=gate,
         metric=metric,
@@ -135,22 +146,24 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
         reason="",
         baseline=None if earlier is None else earlier.estimate,
         change=found,
-        notes=tuple(_notes(sides, gate, value, run)),
+        notes=(*_notes(sides, gate, value, run), *corrected_notes(gate, share)),
         cases=((*found.lost, *found.worse) if found else ()) or _lowest(value),
         lower_is_better=value.lower_is_better,
         numbers_alone=sides.baseline is not None and sides.cases_before is None,
+        corrected=share,
     )
     if not run.cases:
         return replace(outcome, reason=none_fits(gate, sides.run))
     if value.estimate.value is None:
-        return replace(outcome, reason=f"{metric} could not be computed: {value.estimate.reason}")
+        why = value.estimate.reason
+        return replace(outcome, reason=f"{outcome.called} could not be computed: {why}")
     if left := unasked(run, judged_metrics_of(run, metric)):
         return replace(outcome, reason=why_unknown(left, metric))
     if gate.regression_max is not None and (left := _unasked_before(sides, gate, metric)):
         why = why_unknown(left, f"how far {metric} changed", "the baseline")
         return replace(outcome, reason=why)
     too_few = [*_too_few(gate, value.estimate, metric), *too_few_pairs(outcome)]
-    problems = [*too_few, *_limits(gate, value.estimate, metric), *regressed(outcome)]
+    problems = [*too_few, *_limits(outcome), *regressed(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
         outcome = replace(outcome, cases=())
     return replace(outcome, passed=not problems, reason="; ".join(problems) or _passed_by(outcome))
@@ -172,18 +185,19 @@ def _too_few(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
         )
 
 
-def _limits(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
+def _limits(outcome: Outcome) -> Iterator[str]:
     """What of the limits on the value itself is not kept."""
+    gate, found, metric, called = outcome.gate, outcome.estimate, outcome.metric, outcome.called
     for limit, floor, end in ((gate.threshold, True, "low"), (gate.at_most, False, "high")):
         if limit is None:
             continue
         by_end = gate.on == end
         held = getattr(found, end) if by_end else found.value
         if held is None:
-            yield f"{metric} has no {end} end of an interval to go by: {found.reason}"
+            yield f"{called} has no {end} end of an interval to go by: {found.reason}"
         elif (held - limit if floor else limit - held) < -ROUNDING:
             value, demanded = written(metric, held, limit)
-            what = f"the {end} end of the interval of {metric}" if by_end else metric
+            what = f"the {end} end of the interval of {called}" if by_end else called
             side = "below the floor" if floor else "above the ceiling"
             yield f"{what} is {value}, {side} of {demanded}"
 
@@ -194,7 +208,7 @@ def _passed_by(outcome: Outcome) -> str:
     if found.value is None:
         return ""
     (now,) = written(outcome.metric, found.value)
-    over = f"{outcome.metric} is {now} over {cases_in_words(found.n)}"
+    over = f"{outcome.called} is {now} over {cases_in_words(found.n)}"
     return over + found_by_change(outcome)
 
 

@@ -79,6 +79,11 @@ class Gate(_Selection):
         description="What is held against the limit: the value, for a threshold the low end of "
         "its 95 % interval, for at_most the high end.",
     )
+    estimate: Literal["raw", "corrected"] = Field(
+        default="raw",
+        description="raw: as the judge calls it. corrected: as people would, by the calibration "
+        "that the run keeps; of faithful, correct and other shares of good answers.",
+    )
     new_failures: NewFailures | None = Field(
         default=None, description="In place of a metric: cases that fail now and did not before."
     )
@@ -105,7 +110,7 @@ class Gate(_Selection):
                     "new_failures stands alone; give its at_most inside it, and the metric a gate "
                     "of its own"
                 )
-            for key in ("on", "regression_test"):
+            for key in ("on", "regression_test", "estimate"):
                 if key in self.model_fields_set:
                     raise ValueError(f"new_failures is a count, and {key} says nothing of it")
             return self

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from misslink.calibration.kept import Corrected
 from misslink.deciding.criteria import Criteria
 from misslink.deciding.figures import cases_in_words
 from misslink.deciding.gates import Gate
@@ -93,6 +94,12 @@ class Outcome:
     cases: tuple[str, ...] = ()
     lower_is_better: bool = False
     numbers_alone: bool = False
+    corrected: Corrected | None = None
+
+    @property
+    def called(self) -> str:
+        """What the number is called in a sentence."""
+        return f"{self.metric} (corrected)" if self.gate.estimate == "corrected" else self.metric
 
     @property
     def paired(self) -> bool:
@@ -122,6 +129,9 @@ class Outcome:
             "reason": self.reason,
             "notes": list(self.notes),
             "estimate": self.estimate.model_dump(),
+            "estimated": gate.estimate,
+            "corrected": self.corrected and self.corrected.estimate.model_dump(),
+            "raw": self.corrected and self.corrected.raw.model_dump(),
             "difference": None
             if change is None or change.difference is None
             else change.difference.model_dump(),

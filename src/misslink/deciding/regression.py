@@ -21,13 +21,13 @@ __all__ = ["could_fail", "found_by_change", "regressed", "too_few_pairs"]
 
 def regressed(outcome: Outcome) -> Iterator[str]:
     """Go through what of a gate's regression is not kept; nothing where all is."""
-    gate, metric, found, earlier = outcome.gate, outcome.metric, outcome.change, outcome.baseline
+    gate, found, earlier = outcome.gate, outcome.change, outcome.baseline
     most, now = gate.regression_max, outcome.estimate.value
     if most is None or now is None:
         return
     if earlier is None or earlier.value is None or found is None:
         why = "" if earlier is None else f": {earlier.reason}"
-        yield f"the baseline has no {metric} to hold this against{why}"
+        yield f"the baseline has no {outcome.called} to hold this against{why}"
         return
     if found.lost:
         yield _lost(outcome, found)
@@ -109,7 +109,9 @@ def _lost(outcome: Outcome, found: Change) -> str:
 
 def _told(outcome: Outcome, found: Change, most: float) -> str:
     metric, earlier, now = outcome.metric, outcome.baseline, outcome.estimate.value
-    ends = found.means if outcome.paired else None
+    # Corrected, the run's own number and that beside its baseline may be found in two ways.
+    corrected = outcome.gate.estimate == "corrected"
+    ends = found.means if outcome.paired or corrected else None
     if ends is None and earlier is not None and earlier.value is not None and now is not None:
         ends = earlier.value, now
     if ends is None:
@@ -117,8 +119,8 @@ def _told(outcome: Outcome, found: Change, most: float) -> str:
     was, is_now = written(metric, *ends)
     verb = "rose" if ends[1] > ends[0] else "dropped"
     told = (
-        f"{metric} {verb} from {was} to {is_now}: {drop_in_words(metric, found.drop)} for the "
-        f"worse, more than the {drop_in_words(metric, most)} allowed"
+        f"{outcome.called} {verb} from {was} to {is_now}: {drop_in_words(metric, found.drop)} for "
+        f"the worse, more than the {drop_in_words(metric, most)} allowed"
     )
     if outcome.paired and found.difference is not None:
         change = interval_in_words(metric, found.difference)

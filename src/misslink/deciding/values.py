@@ -33,6 +33,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from misslink.calibration.kept import corrected
 from misslink.deciding import numbers
 from misslink.deciding.documents import NotThere, number_at, paths_in
 from misslink.deciding.numbers import SHARES, Value
@@ -256,7 +257,10 @@ def _documented(run: Run, name: str) -> Estimate:
 
 def _documents(run: Run) -> dict[str, Any]:
     later = {name: getattr(run, name) for name in _LATER}
-    return {**run.summary, **{name: found for name, found in later.items() if found is not None}}
+    found = {**run.summary, **{name: one for name, one in later.items() if one is not None}}
+    if run.calibration is not None:  # it may be of later than the summary
+        found["corrected"] = {name: one.document() for name, one in corrected(run).items()}
+    return found
 
 
 def _low(run: Run, path: str) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["add_to_run"]
 def add_to_run(
     folder: str | Path,
     run: Run,
-    name: Literal["replay", "whatif", "calibration"],
+    name: Literal["replay", "whatif", "calibration", "audit"],
     document: Mapping[str, Any],
     reports: Mapping[str, Callable[[Run, Path], object]],
 ) -> Run:
@@ -30,7 +30,7 @@ def add_to_run(
     folder : str or Path
     run : Run
         As it is now; its links are written too, for a replay changes what they rest on.
-    name : {'replay', 'whatif', 'calibration'}
+    name : {'replay', 'whatif', 'calibration', 'audit'}
     document : mapping
     reports : mapping of str to callable
         File name to what writes it, given the run and a path.

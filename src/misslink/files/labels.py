@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
+from misslink.files.label_folder import Labelled, read_folder
+from misslink.files.label_journal import is_name
+from misslink.files.label_plan import PLAN
 from misslink.files.rows import read_rows
 from misslink.text import valid_text
 
@@ -23,9 +27,10 @@ _BAD = (
     "incorrect wrong"
 )
 _WORDS = dict.fromkeys(_GOOD.split(), 1.0) | dict.fromkeys(_BAD.split(), 0.0)
-_FIELDS = ("case_id", "metric", "label", "annotator", "claim", "weight", "comment")
+_FIELDS = ("case_id", "metric", "label", "annotator", "claim", "weight", "comment", "judge_shown")
 _WAY_OUT = "give a number from 0 (bad) to 1 (good), or yes or no"
 _SHOWN = 40  # characters of what was found
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Label:
     comment : str
     line : int or None
         Where it stands in its file.
+    judge_shown : bool
+        Whether the judge's opinion had been seen when it was given.
     """
 
     case_id: str
@@ -54,6 +61,7 @@ class Label:
     weight: float | None = None
     comment: str = ""
     line: int | None = None
+    judge_shown: bool = False
 
     @property
     def good(self) -> bool:
@@ -131,9 +139,12 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
     ----------
     source : path, pandas frame, or iterable of mappings
         CSV with a header, JSON Lines or a JSON array, of ``case_id, metric, label`` and where there
-        is more ``annotator, claim, weight, comment``; other fields are passed over. A label is a
-        number from 0 to 1, or a word such as yes, no, faithful, unfaithful, correct, incorrect.
-        The annotator 'adjudicated' settles what the others disagree on.
+        is more ``annotator, claim, weight, comment, judge_shown``; other fields are passed over. A
+        label is a number from 0 to 1, or a word such as yes, no, faithful, unfaithful, correct,
+        incorrect. The annotator 'adjudicated' settles what the others disagree on. Or the folder
+        of labels that ``misslink annotate`` writes into a run, or one person's file in it: then
+        with weights by its plan, without what was skipped and without labels of answers that the
+        run no longer has, which is told as a warning.
 
     Returns
     -------
@@ -147,6 +158,8 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         one person contradicts oneself, or a case has two weights.
     """
     name = str(source) if isinstance(source, str | Path) else "labels"
+    if isinstance(source, str | Path) and (kept := _of_folder(Path(source))):
+        return kept
     found: dict[tuple[str, str, int | None, str], Label] = {}
     weights: dict[tuple[str, str], Label] = {}
     for line, row in read_rows(source, name):
@@ -164,6 +177,37 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]] | Any) -> Label
         problem = f"this case has no weight, but that{_on(weighed)} has; give all or none"
         raise InputError(problem, path=name, line=bare.line, field="weight")
     return Labels(tuple(found.values()), name)
+
+
+def _of_folder(path: Path) -> Labels | None:
+    """The labels of a folder of journals, or of one of them; None of any other file."""
+    if path.is_dir():
+        return _told(read_folder(path), path)
+    if path.suffix == ".jsonl" and is_name(path.stem) and (path.parent / PLAN).is_file():
+        return _told(read_folder(path.parent, only=path.stem), path)
+    return None
+
+
+def _told(labelled: Labelled, path: Path) -> Labels:
+    for note in labelled.notes:
+        _log.warning("%s", note)
+    if not labelled.kept:
+        raise InputError("there is no label in it; label with  misslink annotate  first", path=path)
+    items = (
+        Label(
+            case_id=kept.entry.case_id,
+            metric=kept.entry.metric,
+            value=kept.entry.label,
+            annotator=kept.entry.annotator,
+            claim=kept.entry.claim,
+            weight=kept.weight,
+            comment=kept.entry.comment,
+            judge_shown=kept.entry.judge_shown,
+        )
+        for kept in labelled.kept
+        if kept.entry.label is not None
+    )
+    return Labels(tuple(items), str(path))
 
 
 def as_id(value: object) -> str | None:
@@ -215,6 +259,7 @@ def _label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
         weight=weight,
         comment=valid_text(str(row.get("comment", ""))),
         line=line,
+        judge_shown=_value(row.get("judge_shown")) == 1,
     )
 
 

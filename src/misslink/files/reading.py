@@ -22,9 +22,14 @@ PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
-DOCUMENTS = ("replay", "whatif", "map", "calibration")  # what it may hold beside its parts
+DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit")  # what it may hold beside its parts
 
-_WRITTEN_BY = {"replay": "replay", "whatif": "whatif", "calibration": "calibrate"}
+_WRITTEN_BY = {
+    "replay": "replay",
+    "whatif": "whatif",
+    "calibration": "calibrate",
+    "audit": "judge audit",
+}
 
 
 def read_run(folder: str | Path) -> Run:

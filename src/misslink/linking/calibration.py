@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ _WAY_OUT = (
     '"agreement.specificity" of the judge against human labels'
 )
 
+_LINKED = "faithfulness"
 _OLD = 90  # days after which a judge behind an address may be another one
 
 
@@ -70,11 +71,18 @@ class Calibration:
     def of(cls, document: Mapping[str, Any], path: str | Path) -> Calibration:
         """Take from a document, as `calibration_document` read it from `path`, what is needed.
 
+        Of documents of several metrics, as a run keeps them, it is faithfulness's wherever it
+        stands: causes and risks rest on it.
+
         Raises
         ------
         InputError
             It lacks one of the keys that `read` names, or a number in it cannot be.
         """
+        others = document.get("others")
+        if document.get("metric") != _LINKED and isinstance(others, Mapping):
+            linked = others.get(_LINKED)
+            document = linked if isinstance(linked, Mapping) else document
         metric = document.get("metric")
         if not isinstance(metric, str) or not metric:
             raise InputError(f"names no metric: {_WAY_OUT}", path=path, field="metric")
@@ -169,7 +177,8 @@ def check_judge(
     Parameters
     ----------
     document : mapping
-        As `calibration_document` read it from `path`. What it does not record is not checked.
+        As `calibration_document` read it from `path`, with those of further metrics that it
+        holds. What it does not record is not checked.
     judge : str
         Who will be asked, as a run's manifest names it.
     prompts : mapping of str to str
@@ -184,6 +193,20 @@ def check_judge(
     InputError
         It is of another judge, or one of its prompts has changed since.
     """
+    others = document.get("others")
+    rest = others.values() if isinstance(others, Mapping) else ()
+    all_of = [one for one in (document, *rest) if isinstance(one, Mapping)]
+    for one in all_of:
+        _refuse_other(one, path, judge, prompts)
+    moment = now or dt.datetime.now(dt.UTC)
+    told = [note for one in all_of for note in _drifted(one, judge, identity or {}, moment)]
+    for note in dict.fromkeys(told):  # what is true of every metric is told once
+        _log.warning("%s: %s", path, note)
+
+
+def _refuse_other(
+    document: Mapping[str, Any], path: str | Path, judge: str, prompts: Mapping[str, str]
+) -> None:
     known = document.get("judge")
     again = "calibrate anew on a run of it, or leave --calibration out"
     if isinstance(known, str) and known != judge:
@@ -192,8 +215,6 @@ def check_judge(
             path=path,
             field="judge",
         )
-    if known is None:
-        _log.warning("%s: names no judge; it is taken to be of %s", path, judge)
     hashes = document.get("prompts")
     for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
         if prompts.get(name, sha256) != sha256:
@@ -202,19 +223,27 @@ def check_judge(
                 path=path,
                 field=f"prompts.{name}",
             )
+
+
+def _drifted(
+    document: Mapping[str, Any], judge: str, identity: Mapping[str, str], now: dt.datetime
+) -> Iterator[str]:
+    """Why a calibration may not hold any more, or never did."""
+    if document.get("judge") is None:
+        yield f"names no judge; it is taken to be of {judge}"
     before = document.get("judge_identity")
     before = before if isinstance(before, Mapping) else {}
-    for name, value in (identity or {}).items():
+    for name, value in identity.items():
         if before.get(name, value) != value:
-            _log.warning(
-                "%s: %s was %s when the judge was calibrated, and is %s; label some new answers",
-                *(path, name.removeprefix("judge_identity."), before[name], value),
+            yield (
+                f"{name.removeprefix('judge_identity.')} was {before[name]} when the judge was "
+                f"calibrated, and is {value}; label some new answers"
             )
-    days = _days_old(document.get("created"), now or dt.datetime.now(dt.UTC))
+    days = _days_old(document.get("created"), now)
     if days is not None and days >= _OLD:
-        _log.warning("%s: is %d days old; the judge may have drifted since", path, days)
+        yield f"is {days} days old; the judge may have drifted since"
     if document.get("verdict") == "do not use":
-        _log.warning("%s: by it this judge is not to be used", path)
+        yield "by it this judge is not to be used"
 
 
 def _days_old(created: object, now: dt.datetime) -> int | None:

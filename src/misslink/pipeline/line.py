@@ -7,15 +7,18 @@ import contextvars
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from misslink.calibration.kept import corrected
 from misslink.engines.local import seldom_collecting
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
 from misslink.linking import summarise
 from misslink.manifest import manifest, shown_path
 from misslink.pipeline import stages
+from misslink.pipeline.calibrating import hold, judged_run, keeping, source_of
 from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
@@ -63,6 +66,8 @@ async def evaluate_async(
     input_key: str | None = None,
     embedding: Any = "app",
     calibration: str | Path | None = None,
+    labels: Any = None,
+    known_only: bool = False,
     terms: Terms | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -104,6 +109,11 @@ async def evaluate_async(
         JSON of how this judge agrees with human labels (`Calibration.read` says which keys): the
         risks are then corrected for its errors, and verdicts within its uncertain band decide
         nothing.
+    labels : path, sequence of path, pandas frame, iterable of mapping, or None
+        Human labels of this run's cases, as `misslink.files.labels.read_labels` takes them: the
+        judge is held against them once it has judged, and that is its calibration.
+    known_only : bool
+        Leave out labels of cases that the gold set does not have, instead of refusing them.
     terms : Terms or None
         On what terms the judge is asked: its address and key, how often, how fast, for how much.
     seed : int
@@ -142,6 +152,8 @@ async def evaluate_async(
         input_key=input_key,
         embedding=embedding,
         calibration=calibration,
+        labels=labels,
+        known_only=known_only,
         terms=terms or Terms(),
         seed=seed,
         overwrite=overwrite,
@@ -165,7 +177,11 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             # Before anything is paid for, so that an embedding that fails costs nothing.
             measured = await around.measured(line.gold.cases, seen, options)
             verdicts = await stages.judge(line, seen, tick)
-            links = await stages.link(line, seen, verdicts, measured, tick)
+            judged = judged_run(line, seen, verdicts)
+            held = hold(line, judged)
+            judged = keeping(judged, held)
+            linked = replace(line, calibration=held.calibration)
+            links = await stages.link(linked, seen, verdicts, measured, tick)
             shown = await around.map(line.gold.cases, seen, links, seed)
         level_of = {metric.name: metric.level for metric in line.metrics}
         about = {
@@ -174,7 +190,9 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             **line.settings,
             "judge_note": line.judge.note if line.judge else None,
             "judging": line.judge.about() if line.judge else None,
-            "calibration": line.calibration and line.calibration.document(),
+            "calibration": held.calibration and held.calibration.document(),
+            "calibrated_by": source_of(held),
+            "labels": line.labels and shown_path(line.labels.name),
             "work": line.work,
             "unfinished": sum(verdict.status == "failed" for verdict in verdicts)
             + (line.judge.not_asked if line.judge else 0),
@@ -192,12 +210,14 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "judge_note": about["judge_note"],
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
+                "corrected": {name: one.document() for name, one in corrected(judged).items()},
+                "labels_notes": list(held.notes),
                 "link": summarise(
                     links,
                     cases=line.gold.cases,
                     verdicts=verdicts,
                     seed=seed,
-                    calibration=line.calibration,
+                    calibration=held.calibration,
                 ),
                 "diagnosis": diagnosis(
                     line.gold.cases, seen, verdicts, links, measured, around, scores, options
@@ -210,7 +230,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
             },
             map=shown,
-            calibration=line.calibration_document and dict(line.calibration_document),
+            calibration=judged.calibration,
         )
         if line.staging:
             line.staging.publish(run, run.html)

@@ -43,6 +43,8 @@ class Options:
     input_key: str | None = None
     embedding: Any = "app"
     calibration: str | Path | None = None
+    labels: Any = None
+    known_only: bool = False
     terms: Terms = field(default_factory=Terms)
     seed: int = 0
     overwrite: bool = False
@@ -53,6 +55,13 @@ class Options:
             raise InputError("give an app to run or a file of traces, one of the two")
         if self.goldset is None:
             raise InputError("give a gold set: a file with one JSON object a line")
+        if self.labels is not None and self.calibration is not None:
+            raise InputError(
+                "give --calibration, made before, or --labels, to calibrate this run's judge on; "
+                "not both"
+            )
+        if self.labels is not None and (self.judge is None or self.judge == "none"):
+            raise InputError("labels are held against a judge; name one with --judge")
         counts = (self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")

@@ -15,12 +15,14 @@ from misslink.embedding import Embedder
 from misslink.engines.local import each
 from misslink.errors import AppUnreachableError
 from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
+from misslink.files.labels import Labels
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
 from misslink.linking import Calibration, Measured, calibration_document, link_case
 from misslink.linking.calibration import check_judge
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
+from misslink.pipeline.calibrating import brought_labels, labels_hash
 from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
@@ -45,6 +47,7 @@ class Given:
     judge: Opened | None
     calibration: Calibration | None
     calibration_document: Mapping[str, Any] | None
+    labels: Labels | None
     embedder: Embedder | None
     metrics: tuple[JudgedMetric, ...]
     prompts: Prompts
@@ -80,6 +83,8 @@ async def given(options: Options) -> AsyncIterator[Given]:
     brought = None
     if options.traces is not None:
         brought = match_traces(read_traces(options.traces), gold)
+    metrics = _judged_metrics()
+    labels = brought_labels(options, gold, [metric.name for metric in metrics])
     gold = gold.only(options.only) if options.only else gold
     prompts = Prompts.of(options.terms.prompts)
     told = calibration_document(options.calibration) if options.calibration else None
@@ -119,6 +124,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
                 "repeats": options.terms.repeats,
                 "context_length": options.terms.context_length,
                 "calibration": None if calibration is None else content_hash(asdict(calibration)),
+                "labels": labels_hash(labels),
                 "judge_identity": judge and judge.identity,
                 "prompts": {ref.name: ref.sha256[:_DIGITS] for ref in refs},
             }
@@ -145,8 +151,9 @@ async def given(options: Options) -> AsyncIterator[Given]:
             judge=judge,
             calibration=calibration,
             calibration_document=told,
+            labels=labels,
             embedder=embedder,
-            metrics=_judged_metrics(),
+            metrics=metrics,
             prompts=prompts,
             settings=settings,
             inputs=inputs,

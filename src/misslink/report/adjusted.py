@@ -92,6 +92,21 @@ class Corrected:
     warning: str
     note: str
 
+    @property
+    def brief(self) -> str:
+        """The corrected attributable share in one line, "" where it is not known.
+
+        The share as judged of the same cases stands beside it where it is not that of the headline.
+        """
+        of = {row.label: row for row in self.rows}["Attributable share"]
+        if not of.after.measured:
+            return ""
+        before = f" (of the same cases as judged: {of.before.brief})" if self.note else ""
+        return (
+            "That is by the judge's calls. With the errors taken out that people found in them the "
+            f"share is {of.after.brief}{before}."
+        )
+
 
 def adjusted(run: Run) -> tuple[Adjusted, ...]:
     """The link within categories, for unfaithful and for wrong answers; none in older runs."""

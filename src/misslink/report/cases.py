@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.report.claims import ClaimRow, PassageRow, Spots
 from misslink.report.glossary import CAUSES, FAILURES
+from misslink.report.labelled import Labelled, labelled
 from misslink.report.places import CORRECT
 from misslink.report.replayed import case_replays
 from misslink.report.spans import Piece, Span, pieces
@@ -20,7 +21,8 @@ __all__ = ["CaseEntry", "case_entries", "worst_first"]
 class VerdictRow:
     """What a judge said of one metric; ``said`` are its samples, and claims of its own.
 
-    ``label`` is 'good', 'bad' or "".
+    ``label`` is 'good', 'bad' or "". ``people`` is what people called the case, "" where nobody
+    did, and ``stands`` how the judge's call stands to that; see `misslink.report.labelled`.
     """
 
     metric: str
@@ -30,6 +32,8 @@ class VerdictRow:
     reason: str
     scored: bool
     said: tuple[str, ...]
+    people: str
+    stands: str
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ class CaseEntry:
     ``evidence`` holds all its causes, the primary one first; where the run gives none a cause
     (older runs), ``contributing`` names the others. ``cause``, ``retrieval`` and ``answered`` are
     keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
-    verdicts by metric, ``bad`` the metrics with a bad label.
+    verdicts by metric, ``bad`` the metrics with a bad label; ``people`` how the judge's calls stand
+    to those of people.
     """
 
     number: int
@@ -65,6 +70,7 @@ class CaseEntry:
     tags: tuple[str, ...]
     values: Mapping[str, float]
     bad: tuple[str, ...]
+    people: tuple[str, ...]
     latency_s: float | None
     contributing: tuple[str, ...]
     reason: str
@@ -92,13 +98,13 @@ def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in run.verdicts:
         verdicts.setdefault(verdict.case_id, []).append(verdict)
-    replays = case_replays(run)
+    replays, labels = case_replays(run), labelled(run)
     found = []
     for number in worst_first(run):
         case = run.cases[number - 1]
         link, said = links.get(case.id), verdicts.get(case.id, [])
-        again = replays.get(case.id, ())
-        found.append(_entry(number, case, traces.get(case.id), link, said, again, k))
+        again, people = replays.get(case.id, ()), labels.get(case.id, {})
+        found.append(_entry(number, case, traces.get(case.id), link, said, again, people, k))
     return tuple(found)
 
 
@@ -131,6 +137,7 @@ def _entry(
     link: Link | None,
     verdicts: Sequence[Verdict],
     replays: tuple[str, ...],
+    people: Mapping[str, Labelled],
     k: int,
 ) -> CaseEntry:
     from misslink.retrieval import relevant_ids  # brings numpy
@@ -158,6 +165,7 @@ def _entry(
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
         values={one.metric: one.value for one in verdicts if one.value is not None},
         bad=tuple(dict.fromkeys(one.metric for one in verdicts if one.label is False)),
+        people=tuple(dict.fromkeys(one.stands for one in people.values() if one.stands)),
         latency_s=trace.latency_s if trace else None,
         contributing=(
             tuple(CAUSES[cause].label for cause in link.contributing if cause not in link.reasons)
@@ -175,7 +183,7 @@ def _entry(
         retrieved=tuple(spots.retrieved(passage, known) for passage in retrieved),
         missed=spots.missed(),
         references=case.references,
-        verdicts=tuple(_verdict(verdict, claims) for verdict in verdicts),
+        verdicts=tuple(_verdict(one, claims, people.get(one.metric)) for one in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
         notes=(*(trace.notes if trace else ()), *([note] if note else [])),
         error=(trace.error or "") if trace else "",
@@ -220,7 +228,9 @@ def _answer_note(trace: Trace | None) -> str:
     return "" if trace.answer.strip() else "The answer is empty."
 
 
-def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
+def _verdict(
+    verdict: Verdict, shown_already: Sequence[Claim], people: Labelled | None
+) -> VerdictRow:
     value = verdict.status if verdict.value is None else percent(verdict.value)
     parts = [f"{name} {percent(part)}" for name, part in verdict.parts.items() if part is not None]
     own = () if tuple(shown_already) == verdict.claims else verdict.claims
@@ -234,7 +244,10 @@ def _verdict(verdict: Verdict, shown_already: Sequence[Claim]) -> VerdictRow:
         said=(
             *_sampled(verdict.repeats),
             *(f"{claim.support}: {claim.text}" for claim in own),
+            *(f"people, {line}" for line in (people.said if people else ())),
         ),
+        people=(people.word or people.stands) if people else "",
+        stands=people.stands if people else "",
     )
 
 

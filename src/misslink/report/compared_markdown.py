@@ -61,6 +61,7 @@ def _comparison(one: Comparison, page: ComparisonPage, page_at: str) -> Iterator
     header = ("Metric", "A", one.letter, "Difference", "p (Holm)", "", "Better", "Worse", "Cases")
     rows = [_cells(row) for row in one.rows]
     yield table((*header, "Left out"), rows, right=(6, 7, 8))
+    yield "\n".join(f"- {inline(row.sentence(one.letter))}" for row in one.corrected)
     yield _tests(one.rows, page)
     if one.alike:
         named = (code(row.name) + (f" ({row.of})" if row.of else "") for row in one.alike)

@@ -19,7 +19,7 @@ from misslink.report.wording import (
 )
 from misslink.types import Estimate
 
-__all__ = ["ALIKE", "LARGEST", "REST", "Row", "row_of"]
+__all__ = ["ALIKE", "LARGEST", "REST", "CorrectedRow", "Row", "corrected_row", "row_of"]
 
 ALIKE = "the same"
 REST = "the same in the rest"
@@ -76,6 +76,53 @@ class Row:
     shows: float | None
     better: Cell | None = None
     worse: Cell | None = None
+
+
+@dataclass(frozen=True)
+class CorrectedRow:
+    """A share of good answers of two runs as people would call it; b minus a.
+
+    Parameters
+    ----------
+    name : str
+    a, b, difference : Shown
+        Over the cases that have a verdict in both runs.
+    labels : int
+        Labelled cases that the judge's error rates rest on.
+    """
+
+    name: str
+    a: Shown
+    b: Shown
+    difference: Shown
+    labels: int
+
+    def sentence(self, letter: str) -> str:
+        """The row in a sentence, `letter` being the further run's."""
+        by = f"corrected for the judge's errors by {plural(self.labels, 'label')}"
+        if not self.difference.measured:
+            return f"{self.name} could not be {by}: {self.difference.reason}."
+        return (
+            f"{self.name}, {by}: A {self.a.brief}, {letter} {self.b.brief}, difference "
+            f"{self.difference.brief}."
+        )
+
+
+def corrected_row(name: str, found: Mapping[str, Any] | None) -> CorrectedRow | None:
+    """Turn the corrected share of a metric into a row; None where it has none.
+
+    Parameters
+    ----------
+    name : str
+    found : mapping or None
+        As `misslink.deciding.compare.compare` has it under ``corrected``.
+    """
+    if found is None:
+        return None
+    a, b, difference = (Estimate.model_validate(found[key]) for key in ("a", "b", "difference"))
+    return CorrectedRow(
+        name, shown(name, a), shown(name, b), shown_difference(name, difference), found["labels"]
+    )
 
 
 def row_of(name: str, found: Mapping[str, Any], paired: int, letter: str) -> Row:

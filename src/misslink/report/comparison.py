@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from misslink.report.compared_finding import finding, lacking
-from misslink.report.compared_rows import ALIKE, Row, row_of
+from misslink.report.compared_rows import ALIKE, CorrectedRow, Row, corrected_row, row_of
 from misslink.report.flips import Cell, FlippedCase, Moves, flipped_cases, moves
 from misslink.report.forest import Forest, forest
 from misslink.report.preferred import Preferred, preferred
@@ -31,6 +31,8 @@ class Comparison:
     rows, alike, unmeasured : tuple of Row
         Beyond chance first, the biggest change first; apart from them those that are the same in
         every case, and those without a value.
+    corrected : tuple of CorrectedRow
+        Shares of good answers as people would call them.
     forest : Forest or None
     causes : Moves or None
     cases : tuple of FlippedCase
@@ -47,6 +49,7 @@ class Comparison:
     rows: tuple[Row, ...]
     alike: tuple[Row, ...]
     unmeasured: tuple[Row, ...]
+    corrected: tuple[CorrectedRow, ...]
     forest: Forest | None
     causes: Moves | None
     cases: tuple[FlippedCase, ...]
@@ -139,6 +142,11 @@ def _comparison(
         rows=tuple(_with_flips(row, cells) for row in measured if row.verdict != ALIKE),
         alike=tuple(row for row in measured if row.verdict == ALIKE),
         unmeasured=tuple(row for row in rows if not row.difference.measured),
+        corrected=tuple(
+            row
+            for name, metric in found["metrics"].items()
+            if (row := corrected_row(name, metric.get("corrected")))
+        ),
         forest=forest(
             [
                 (row.name, row.verdict, found["metrics"][row.name])

@@ -12,6 +12,16 @@ Keys of the document, all of them always there:
 ``causes``
     Those that occur, the most severe first: ``cause``, ``label``, ``meaning``, ``cases`` (their
     numbers), ``count``, ``share`` (an Estimate).
+``corrected``
+    What people would find, by the share's name ('faithful', 'correct', else the metric), {} where
+    nobody labelled: ``metric``, ``raw`` (an Estimate: by the judge), ``estimate`` (an Estimate:
+    corrected), ``by`` ('prediction-powered' or 'rogan-gladen'), ``labels`` (how many), ``own``
+    (whether they are of this run's verdicts), ``note``.
+``calibrations``
+    The documents of ``misslink calibrate --json`` that the run keeps, by metric; {} without.
+``audit``
+    What the judge did when only what must not matter was changed, as ``audit.json`` has it, or
+    null.
 ``unmeasured``
     Rank metrics of the summary that cannot be computed case by case here, and why.
 ``cases``
@@ -31,6 +41,7 @@ from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.documents import mapping_in, text_in
 from misslink.report.glossary import CAUSES
+from misslink.report.labelled import Labelled, labelled
 from misslink.report.next import next_steps
 from misslink.report.places import case_numbers
 from misslink.types import Case, Link, Run, Trace, Verdict
@@ -63,6 +74,8 @@ def document(run: Run) -> dict[str, Any]:
     InputError
         Two cases or two traces have the same id.
     """
+    from misslink.calibration.kept import documents  # brings numpy
+
     _, unmeasured = _rank_metrics(run)
     return {
         "format": _FORMAT,
@@ -71,6 +84,9 @@ def document(run: Run) -> dict[str, Any]:
         "summary": run.summary,
         "next": [asdict(step) for step in next_steps(run)],
         "causes": _causes(run),
+        "corrected": _corrected(run),
+        "calibrations": documents(run),
+        "audit": run.audit,
         "unmeasured": unmeasured,
         "cases": case_records(run),
     }
@@ -93,9 +109,11 @@ def case_records(run: Run) -> list[dict[str, Any]]:
         ``error``, ``latency_s``; ``metrics`` (name to value in [0, 1], the rank metrics of the
         run's summary and every number of the judged metrics; None: not measured), ``verdicts``
         (metric to ``status``, ``value``, ``label``, ``probability``, ``reason``, the last saying
-        why there is no value), ``missed`` (``passage_id``, ``grade``, ``true_rank``, ``subtype``,
-        ``also``, ``reason``, ``depth``, ``distance``), ``claims`` (how many the judge called
-        supported, contradicted and unsupported; None where faithfulness was not scored).
+        why there is no value), ``people`` (metric to ``word``, ``share``: their mean label,
+        ``stands``: whether judge and people 'agree' or 'disagree', or people are 'tied'; see
+        `misslink.report.labelled`), ``missed`` (``passage_id``, ``grade``, ``true_rank``,
+        ``subtype``, ``also``, ``reason``, ``depth``, ``distance``), ``claims`` (how many the judge
+        called supported, contradicted and unsupported; None where faithfulness was not scored).
 
     Raises
     ------
@@ -112,6 +130,7 @@ def case_records(run: Run) -> list[dict[str, Any]]:
     for verdict in run.verdicts:
         verdicts.setdefault(verdict.case_id, {}).setdefault(verdict.metric, verdict)
     judged = tuple(dict.fromkeys(verdict.metric for verdict in run.verdicts))
+    labels = labelled(run)
     return [
         {
             **_asked(number, case),
@@ -120,6 +139,7 @@ def case_records(run: Run) -> list[dict[str, Any]]:
             "metrics": {name: of_case[case.id] for name, of_case in scores.items()}
             | _numbers(judged, verdicts.get(case.id, {})),
             "verdicts": {name: _said(one) for name, one in verdicts.get(case.id, {}).items()},
+            "people": {name: _people(one) for name, one in labels.get(case.id, {}).items()},
             "missed": _missed(links.get(case.id)),
             "claims": _claims(verdicts.get(case.id, {}).get(_FAITHFULNESS)),
         }
@@ -171,6 +191,16 @@ def _numbers(metrics: Sequence[str], said: Mapping[str, Verdict]) -> dict[str, f
 
 def _said(verdict: Verdict) -> dict[str, Any]:
     return verdict.model_dump(include={"status", "value", "label", "probability", "reason"})
+
+
+def _people(said: Labelled) -> dict[str, Any]:
+    return {"word": said.word or None, "share": said.share, "stands": said.stands or None}
+
+
+def _corrected(run: Run) -> dict[str, Any]:
+    from misslink.calibration.kept import corrected  # brings numpy
+
+    return {name: {"metric": one.metric} | one.document() for name, one in corrected(run).items()}
 
 
 def _missed(link: Link | None) -> list[dict[str, Any]]:

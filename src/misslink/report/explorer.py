@@ -20,7 +20,7 @@ from misslink.report.cases import CaseEntry, case_entries
 from misslink.report.claims import ClaimRow, PassageRow
 from misslink.report.command import Command, one_case, quoted
 from misslink.report.documents import list_in, text_in
-from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, RETRIEVALS, SUBTYPES
+from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, PEOPLE, RETRIEVALS, SUBTYPES
 from misslink.report.spans import Piece
 from misslink.types import Run
 
@@ -130,6 +130,7 @@ def _listed(cases: CaseList) -> dict[str, Any]:
         "retrievals": RETRIEVALS,
         "answers": ANSWERS,
         "subtypes": SUBTYPES,
+        "people": PEOPLE,
         "metrics": list(metrics),
         "lower": [name for name in metrics if name in cases.lower_is_better],
         "command": cases.command,
@@ -152,6 +153,7 @@ def _row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
         tags=entry.tags,
         values=[_short(entry.values.get(name)) for name in metrics] if entry.values else None,
         bad=[metrics[name] for name in entry.bad],
+        people=entry.people,
         latency=_short(entry.latency_s),
     )
 

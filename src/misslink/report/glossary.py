@@ -11,6 +11,7 @@ __all__ = [
     "FAILURES",
     "INTERVENTIONS",
     "MEASURED",
+    "PEOPLE",
     "RELATIONS",
     "RETRIEVALS",
     "SUBTYPES",
@@ -31,6 +32,12 @@ ANSWERS = {
     "unknown": "Not judged",
     "abstained": "Abstained",
     "faithful": "Faithful",
+}
+# How the judge's call of a case stands to that of people.
+PEOPLE = {
+    "disagree": "judge and people disagree",
+    "agree": "judge and people agree",
+    "tied": "people are tied",
 }
 RELATIONS = {
     "would_support": "would have supported this claim",
@@ -156,6 +163,24 @@ _TERMS["trust"] = {
     "best. A coin's Brier score is 0.25.",
     "prediction-powered": "The judge's rate over all cases, moved by what it got wrong on the "
     "labelled ones.",
+    "what people would find": "The share that would come out if people labelled every case, with "
+    "an interval that carries how few did. Beside it stands the share by the judge alone.",
+    "tied": "As many people called it good as bad. It counts as neither until somebody settles it.",
+}
+_TERMS["audits"] = {
+    "padding": "Sentences of an answer's own passages are appended to it. They are true, so a "
+    "faithful answer stays faithful and an unfaithful one unfaithful: a verdict that turns follows "
+    "the length.",
+    "order of the passages": "The same passages are shown in another order. What they say is the "
+    "same, so a verdict that turns follows the place.",
+    "asked again": "The same question is put once more. A verdict that turns is chance.",
+    "order of the two answers": "Of two answers the judge is asked which is better, and then again "
+    "with both swapped. A preference that does not move along follows the place.",
+    "flipped": "Share of verdicts that got the other label by the change alone. 0 is best.",
+}
+_TERMS["matched"] = {
+    "matched pairs": "Two answers to one question that people labelled alike. A judge that does "
+    "not mind the length scores the longer one better in half of them.",
 }
 
 _METRICS = {

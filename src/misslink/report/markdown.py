@@ -18,6 +18,7 @@ from misslink.report.cases import CaseEntry
 from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
 from misslink.report.next import Step
 from misslink.report.page import Page, build
+from misslink.report.people_markdown import of_the_judge, shares_by_people
 from misslink.report.whatif import Change
 from misslink.report.wording import MISSING, in_short, plural
 from misslink.types import Run
@@ -70,12 +71,14 @@ def render(page: Page, *, page_at: str = "") -> str:
         _badge(page),
         *_headline(page),
         _numbers(page),
+        shares_by_people(page),
         _steps(page, ids, page_at),
         _causes(page, page_at),
         _whatif(page),
         _misses(page),
         *_slices(page),
         _worst(page.cases.entries, page_at),
+        of_the_judge(page),
         _again(page, page_at),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -95,6 +98,8 @@ def _headline(page: Page) -> Iterator[str]:
     else:
         yield f"**{inline(said.words)}.**"
     yield from map(inline, said.paragraphs)
+    if page.proven.corrected and page.proven.corrected.brief:
+        yield inline(page.proven.corrected.brief)
     if page.proof:
         yield inline(" ".join(page.proof.sentences))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from misslink.report.documents import estimate_in, mapping_in, rows_in, text_in
 from misslink.report.glossary import CAUSES, FAILURES, SUBTYPES
+from misslink.report.people_next import people_steps
 from misslink.report.places import case_numbers, view
+from misslink.report.step import Step
 from misslink.report.whatif import whatif
 from misslink.report.wording import in_short, plural, shown
 from misslink.types import Link, Run, Subtype
@@ -27,29 +28,6 @@ _CORE = ("faithfulness", "correctness")  # the verdicts that causes rest on
 _ERROR = 120  # characters of an error that are quoted
 
 
-@dataclass(frozen=True)
-class Step:
-    """One thing to do: plain text as its writers left it, so escape it.
-
-    Parameters
-    ----------
-    action : str
-        What to do, one sentence; commands stand between backticks.
-    why : str
-        In numbers, with an interval where there is one.
-    cases : tuple of int
-        Those behind it, by their place in the gold set from 1, ascending; empty where it is about
-        the measurement as a whole.
-    fragment : str
-        Where they are shown on the page.
-    """
-
-    action: str
-    why: str
-    cases: tuple[int, ...]
-    fragment: str
-
-
 def next_steps(run: Run) -> tuple[Step, ...]:
     """Up to three things to do, best first; none where the run gives no reason for any.
 
@@ -61,8 +39,8 @@ def next_steps(run: Run) -> tuple[Step, ...]:
     -------
     tuple of Step
         Ordered by the cases that each adds to the ones before it; of equals the better founded
-        goes first (a measured option before advice by kind of miss, before advice by cause). A
-        judge that was never held against people affects no case's repair and comes last.
+        goes first (a measured option before advice by kind of miss, before advice by cause). What
+        people have still to say of the judge mends no case and comes last.
     """
     places = case_numbers(run.cases)
     waiting = [step for kind in _KINDS for step in kind(run, places)]
@@ -75,8 +53,7 @@ def next_steps(run: Run) -> tuple[Step, ...]:
         chosen.append(best)
         done.update(best.cases)
         waiting.remove(best)
-    chosen += _calibrate(run) if len(chosen) < _STEPS else ()
-    return tuple(chosen)
+    return (*chosen, *people_steps(run, places))[:_STEPS]
 
 
 def nothing_next(run: Run) -> str:
@@ -228,24 +205,6 @@ def _undecided(run: Run, places: Mapping[str, int]) -> Iterator[Step]:
     why = f"{_share(run, cases)} are undecided, {often}"
     action = "Read why cases are undecided, and label by hand those that matter."
     yield Step(action, why, cases, view(cause="undecided"))
-
-
-def _calibrate(run: Run) -> tuple[Step, ...]:
-    """A judge that nobody held against people, where there are verdicts that rest on it."""
-    judge = run.manifest.get("judge")
-    judged = len({one.case_id for one in run.verdicts if one.status == "scored"})
-    known = run.calibration or run.manifest.get("calibration") is not None
-    if judge in (None, "none") or not judged or known:
-        return ()
-    why = (
-        f"The verdicts of {plural(judged, 'case')} rest on a judge that was not held against "
-        "people on this app's answers, so that its rates may be off by a constant."
-    )
-    action = (
-        "Label about 100 answers by hand and hold the judge against them "
-        "(`misslink calibrate RUN --labels labels.csv`)."
-    )
-    return (Step(action, why, (), "trust"),)
 
 
 # The better founded first.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from misslink.report.documents import estimate_in, mapping_in
 from misslink.report.places import view
+from misslink.report.truths import Truth, truths
 from misslink.report.wording import Shown, shown
 from misslink.types import Case, Run
 
@@ -42,21 +43,26 @@ _READ_OFF = {
 
 @dataclass(frozen=True)
 class Number:
-    """One of the three numbers: which level, what it asks, and the estimate."""
+    """One of the three numbers: which level, what it asks, the estimate, what people would find."""
 
     level: str
     question: str
     shown: Shown
+    truth: Truth | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric with what was scored, skipped and failed (None: not counted), why, and its sense."""
+    """A metric with what was scored, skipped and failed (None: not counted), why, and its sense.
+
+    ``truth`` is the share that people would find, where human labels tell.
+    """
 
     shown: Shown
     coverage: tuple[int, int, int] | None
     why: tuple[str, ...]
     low_is_good: bool
+    truth: Truth | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ class Slices:
 
 def numbers(run: Run, k: int) -> tuple[Number, Number, Number]:
     """One number a level: recall@k, faithful, correctness."""
-    summary = run.summary
+    summary, found = run.summary, truths(run)
     recall = f"recall@{k}"
     return (
         Number(
@@ -115,11 +121,13 @@ def numbers(run: Run, k: int) -> tuple[Number, Number, Number]:
             "Generation",
             "of answers claim nothing beyond their passages",
             shown("faithful", estimate_in(summary, "generation", "faithful", why=no_judge(run))),
+            found.get("faithful"),
         ),
         Number(
             "Answer",
             "agreement with the reference answers (claim F1)",
             shown("correctness", estimate_in(summary, "answer", "correctness", why=no_judge(run))),
+            found.get("correct"),
         ),
     )
 
@@ -131,6 +139,7 @@ def levels(run: Run) -> tuple[Level, ...]:
         ("generation", "2. Generation", "Does the answer stay with its passages?"),
         ("answer", "3. Answer", "Is the answer right?"),
     )
+    found = truths(run)
     unscored: dict[str, Counter[str]] = {}
     for given in run.verdicts:
         if given.status != "scored":
@@ -141,7 +150,9 @@ def levels(run: Run) -> tuple[Level, ...]:
             title,
             question,
             tuple(
-                _measured(run, key, name, unscored.get(name, Counter()))
+                _measured(
+                    run, key, name, unscored.get(name, Counter()), _truth_of(run, name, found)
+                )
                 for name in mapping_in(run.summary.get(key))
             ),
         )
@@ -169,7 +180,18 @@ def slices(run: Run) -> tuple[Slices, ...]:
     return tuple(found)
 
 
-def _measured(run: Run, level: str, name: str, reasons: Counter[str]) -> Measured:
+def _truth_of(run: Run, name: str, found: Mapping[str, Truth]) -> Truth | None:
+    """What people would find of the number `name`: of its share, else of the metric as a whole."""
+    if name in found:
+        return found[name]
+    whole = next((one for one in found.values() if one.metric == name), None)
+    told = [mapping_in(run.summary.get(level)) for level in ("generation", "answer")]
+    return None if whole is None or any(whole.name in level for level in told) else whole
+
+
+def _measured(
+    run: Run, level: str, name: str, reasons: Counter[str], truth: Truth | None
+) -> Measured:
     verdict = _READ_OFF.get(name, name)
     counted = mapping_in(mapping_in(run.summary.get("coverage")).get(verdict))
     numbers = [counted.get(status) for status in ("scored", "skipped", "failed")]
@@ -179,6 +201,7 @@ def _measured(run: Run, level: str, name: str, reasons: Counter[str]) -> Measure
         coverage=(coverage[0], coverage[1], coverage[2]) if len(coverage) == len(numbers) else None,
         why=tuple(f"{count} {reason}" for reason, count in reasons.most_common(3)),
         low_is_good=name in _names(run.summary.get("lower_is_better")),
+        truth=truth,
     )
 
 

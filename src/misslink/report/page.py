@@ -19,6 +19,7 @@ from misslink.report.association import (
     causes,
     headline,
 )
+from misslink.report.audited import Audits, audits
 from misslink.report.badge import Badge, badge
 from misslink.report.crosses import Cross, crosses
 from misslink.report.diagnosis import Checklist, Holes, checklist, holes
@@ -33,7 +34,7 @@ from misslink.report.overview import Level, Number, Slices, levels, numbers, sli
 from misslink.report.replayed import Proof, Replayed, proof, replayed
 from misslink.report.sankey import Flow, flow
 from misslink.report.scatter import Scatter, scatter
-from misslink.report.trust import Trust, trust
+from misslink.report.trust import Trust, trusts
 from misslink.report.usage import Used, used
 from misslink.report.whatif import WhatIf, whatif
 from misslink.report.wording import plural
@@ -85,7 +86,8 @@ class Page:
     levels: tuple[Level, ...]
     slices: tuple[Slices, ...]
     cases: CaseList
-    trust: Trust | None
+    trusts: tuple[Trust, ...]
+    audits: Audits | None
     used: Used | None
     judging: tuple[str, ...]
     repeats: tuple[RepeatRow, ...]
@@ -112,7 +114,7 @@ class Page:
             ("checklist", "Checklist", found.checks),
             ("holes", "Gold set", found.holes),
             ("map", "Map", found.map),
-            ("trust", "Judge", self.trust),
+            ("trust", "Judge", self.trusts),
             ("used", "Cost", self.used),
             ("reading", "How to read", True),
         )
@@ -122,7 +124,10 @@ class Page:
     def terms(self) -> tuple[tuple[str, str], ...]:
         """The words that a reader of the page needs, each once, with their meaning."""
         curve_words = term_words("curve") if self.curve else ()
-        trust_words = term_words("trust") if self.trust and self.trust.measured else ()
+        known = any(one.measured for one in self.trusts)
+        matched = any(bias.matched for one in self.trusts for bias in one.bias)
+        judged = (("trust", known), ("matched", matched), ("audits", self.audits))
+        trust_words = [word for name, there in judged if there for word in term_words(name)]
         return tuple(dict((*curve_words, *self.proven.terms, *trust_words)).items())
 
 
@@ -161,7 +166,8 @@ def build(run: Run) -> Page:
         levels=found,
         slices=groups,
         cases=case_list(run, _k(run)),
-        trust=trust(run),
+        trusts=trusts(run),
+        audits=audits(run),
         used=used(run),
         judging=judging_notes(run),
         repeats=repeat_rows(run),

@@ -24,6 +24,7 @@ FILTERS = (
     "tier",
     "tag",
     "metric",
+    "people",
     "ids",
     "q",
     "sort",

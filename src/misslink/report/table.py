@@ -42,6 +42,7 @@ _OUTCOMES = (
 _COUNTS = ("claims.supported", "claims.contradicted", "claims.unsupported")
 _MISSED = ("passage_id", "grade", "true_rank", "subtype")
 _VERDICT = ("status", "label", "probability")  # its value is that of the metric
+_PEOPLE = ("share", "stands")
 
 
 @exporters.register("csv")
@@ -75,6 +76,11 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
             for metric, verdict in record["verdicts"].items()
             for field in _VERDICT
         },
+        **{
+            f"people.{metric}.{field}": said[field]
+            for metric, said in record["people"].items()
+            for field in _PEOPLE
+        },
         **{name: claims.get(name.rpartition(".")[2]) for name in _COUNTS},
         **{f"missed.{field}": [one[field] for one in record["missed"]] for field in _MISSED},
     }
@@ -85,7 +91,7 @@ def columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     found = dict.fromkeys(name for row in rows for name in row)
     of_run = {
         kind: [name for name in found if name.startswith(f"{kind}.")]
-        for kind in ("tags", "metrics", "verdicts")
+        for kind in ("tags", "metrics", "verdicts", "people")
     }
     return [
         *_FIRST,
@@ -93,6 +99,7 @@ def columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         *_OUTCOMES,
         *of_run["metrics"],
         *of_run["verdicts"],
+        *of_run["people"],
         *_COUNTS,
         *(f"missed.{field}" for field in _MISSED),
     ]

@@ -6,10 +6,11 @@ The calibration is the document that ``misslink calibrate --json`` prints, as th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from misslink.report.biases import Bias, biases
 from misslink.report.documents import (
     count_in,
     estimate_in,
@@ -20,10 +21,11 @@ from misslink.report.documents import (
 )
 from misslink.report.labelling import Labelling, labelling
 from misslink.report.reliability import Reliability, reliability
+from misslink.report.settling import Settling, settling
 from misslink.report.wording import Shown, decimal, in_short, plural, shown, shown_decimal
 from misslink.types import Run
 
-__all__ = ["Bias", "Confusion", "Trust", "trust"]
+__all__ = ["Confusion", "Trust", "trusts"]
 
 # Statistics that people read as decimals; the others are shares.
 _DECIMALS = {
@@ -68,40 +70,18 @@ class Confusion:
 
 
 @dataclass(frozen=True)
-class Bias:
-    """What should not matter to the judge, and what it does to its errors.
-
-    Parameters
-    ----------
-    of : str
-        Such as 'length' or 'category: law'.
-    unit : str
-        What the numbers are per; "" where the calibration does not say.
-    errors : Shown
-        Log-odds of an error.
-    pull : Shown or None
-        Log-odds of the call good, people's label held constant: above 0 the judge is too kind.
-        None: an older calibration without it.
-    finding : str
-        What can be told beyond chance.
-    """
-
-    of: str
-    unit: str
-    errors: Shown
-    pull: Shown | None
-    finding: str
-
-
-@dataclass(frozen=True)
 class Trust:
-    """What is known of the judge; parts that are not are empty or None.
+    """What is known of the judge by one metric; parts that are not are empty or None.
 
-    ``verdict`` is 'trust', 'caution' or what the calibration says else, "" without one;
-    ``notes`` are what a reader must know of the labels; ``without_band`` why there is no uncertain
-    band; ``advice`` says how to find out more.
+    ``metric`` is "" where nobody labelled; ``applied`` says whether the run's causes and risks were
+    made with this calibration. ``verdict`` is 'trust', 'caution' or what the calibration says else,
+    "" without one; ``notes`` are what a reader must know of the labels; ``settling`` is what people
+    disagree on; ``without_band`` says why there is no uncertain band, ``advice`` how to find out
+    more.
     """
 
+    metric: str
+    applied: str
     verdict: str
     facts: str
     reasons: tuple[str, ...]
@@ -110,6 +90,7 @@ class Trust:
     agreement: tuple[tuple[str, Shown], ...]
     detection: tuple[tuple[str, Shown], ...]
     human: tuple[tuple[str, Shown], ...]
+    settling: Settling | None
     probability: tuple[tuple[str, str], ...]
     reliability: Reliability | None
     without_band: str
@@ -125,19 +106,35 @@ class Trust:
         return bool(self.agreement or self.confusion)
 
 
-def trust(run: Run) -> Trust | None:
-    """Collect what human labels say of the judge of `run`; None where no judge was asked.
+def trusts(run: Run) -> tuple[Trust, ...]:
+    """Collect what human labels say of the judge of `run`, that of faithfulness first.
 
     Parameters
     ----------
     run : Run
         Its calibration may be whole, or the few numbers that its manifest holds.
+
+    Returns
+    -------
+    tuple of Trust
+        One a labelled metric; where nobody labelled one that says how to; none where no judge was
+        asked.
     """
+    from misslink.calibration.kept import documents  # brings numpy
+
     if run.manifest.get("judge") in (None, "none"):
-        return None
-    document = run.calibration or _of_manifest(run)
+        return ()
+    held = documents(run)
+    first = [held[_CORRECTS]] if _CORRECTS in held else []
+    found = [*first, *(held[metric] for metric in held if metric != _CORRECTS)]
+    return tuple(_trust(run, one) for one in found or [run.calibration or _of_manifest(run)])
+
+
+def _trust(run: Run, document: Mapping[str, JsonValue]) -> Trust:
     agreement = mapping_in(document.get("agreement"))
     return Trust(
+        metric=in_short(text_in(document, "metric"), 60),
+        applied=_applied(run, document),
         verdict=in_short(text_in(document, "verdict"), 40),
         facts=_facts(document),
         reasons=_sentences(document, "reasons"),
@@ -146,6 +143,7 @@ def trust(run: Run) -> Trust | None:
         agreement=tuple(_estimates(agreement)),
         detection=tuple(_estimates(mapping_in(document.get("detection")))),
         human=_people(mapping_in(document.get("human"))),
+        settling=settling(run, document),
         probability=tuple(_numbers(mapping_in(document.get("probability")))),
         reliability=reliability(document),
         without_band=text_in(document, "uncertain_band_reason"),
@@ -156,7 +154,7 @@ def trust(run: Run) -> Trust | None:
             if name in mapping_in(document.get("corrected"))
         ),
         labelling=labelling(document),
-        bias=tuple(_bias(mapping_in(document.get("bias")))),
+        bias=biases(document),
         advice=_advice(run, document),
     )
 
@@ -180,6 +178,25 @@ def _facts(document: Mapping[str, JsonValue]) -> str:
         said += f": {plural(n, 'case')}, of which people called {good:,} good"
     cut = number_in(document, "threshold")
     return f"{said}.{'' if cut is None else f' The judge calls good what has {cut:.4g} or more.'}"
+
+
+def _applied(run: Run, document: Mapping[str, JsonValue]) -> str:
+    """Whether causes and risks were made with this calibration; "" where with none."""
+    from misslink.calibration.kept import applied  # brings numpy
+
+    used = applied(run)
+    if used is None or not run.calibration or document.get("metric") != _CORRECTS:
+        return ""
+    if used.same:
+        return "The run's causes and corrected risks were made with this calibration."
+    made = ", ".join(
+        filter(None, (in_short(used.labels_from, 80), in_short(used.created.partition("T")[0], 20)))
+    )
+    return (
+        "The run's causes and corrected risks were made with another calibration than this one"
+        f"{f' ({made})' if made else ''}. To make them with this one, evaluate again with "
+        "`--calibration RUN/calibration.json`."
+    )
 
 
 def _confusion(counts: Mapping[str, JsonValue]) -> Confusion | None:
@@ -219,28 +236,6 @@ def _baselines(found: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
             yield f"{in_short(name.replace('_', ' '), 40)}, {label}", text
 
 
-def _bias(found: Mapping[str, JsonValue]) -> Iterator[Bias]:
-    """What moves the judge beside quality, those with a finding first."""
-    rows = [(name, mapping_in(row)) for name, row in found.items()]
-    for name, row in sorted(rows, key=lambda named: not text_in(named[1], "finding")):
-        errors = _log_odds(row, "coefficient")
-        finding = text_in(row, "finding")
-        if "finding" in row and not finding and errors.measured:
-            finding = "nothing beyond chance"
-        yield Bias(
-            of=in_short(name.replace("_", " "), 60),
-            unit=in_short(text_in(row, "unit"), 60),
-            errors=errors,
-            pull=_log_odds(row, "pull") if "pull" in row else None,
-            finding=finding,
-        )
-
-
-def _log_odds(row: Mapping[str, JsonValue], name: str) -> Shown:
-    """A coefficient, which no axis from 0 to 1 can show."""
-    return replace(shown_decimal(name, estimate_in(row, name)), bar=None)
-
-
 def _sentences(document: Mapping[str, JsonValue], name: str) -> tuple[str, ...]:
     return tuple(one for one in list_in(document.get(name)) if isinstance(one, str))
 
@@ -256,9 +251,10 @@ def _advice(run: Run, document: Mapping[str, JsonValue]) -> str:
             return ""
         return f"The run's risks are not corrected by this yet. For that, {again}"
     how = (
-        "Label about 100 of its answers by hand (`case_id, metric, label, annotator`; 1 is good) "
-        "and hold the judge against them with `misslink calibrate RUN --labels labels.csv`, which "
-        f"keeps RUN/calibration.json; then {again}"
+        "Label about 100 of its answers in the browser with `misslink annotate RUN` (or bring a "
+        "file: `case_id, metric, label, annotator`; 1 is good) and hold the judge against them "
+        "with `misslink calibrate RUN` (with a file: `--labels FILE`), which keeps "
+        f"RUN/calibration.json; then {again}"
     )
     if document:
         return (

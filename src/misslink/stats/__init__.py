@@ -6,7 +6,7 @@ from misslink.stats.agreement import krippendorff_alpha, percent_agreement
 from misslink.stats.attributable import attributable_fraction
 from misslink.stats.auroc import auroc
 from misslink.stats.average_precision import average_precision
-from misslink.stats.confusion import Confusion, confusion
+from misslink.stats.confusion import Confusion, ErrorRates, confusion
 from misslink.stats.corrected import Corrected, corrected
 from misslink.stats.heterogeneity import heterogeneity
 from misslink.stats.kappa import cohen_kappa, cross_table, gwet_ac1
@@ -19,7 +19,7 @@ from misslink.stats.rank_correlation import kendall_tau, spearman
 from misslink.stats.recalibration import Isotonic, Platt, cross_fitted, fit_isotonic, fit_platt
 from misslink.stats.reliability import Bin, brier, calibration_error, reliability_bins
 from misslink.stats.risks import risk_difference, risk_ratio
-from misslink.stats.rogan_gladen import rogan_gladen
+from misslink.stats.rogan_gladen import corrected_difference, rogan_gladen
 from misslink.stats.sample_size import labels_for_kappa, labels_for_share, share_width, width_curve
 from misslink.stats.thresholds import Nested, best_threshold, nested_threshold
 from misslink.stats.trend import Trend, trend
@@ -28,6 +28,7 @@ __all__ = [
     "Bin",
     "Confusion",
     "Corrected",
+    "ErrorRates",
     "Isotonic",
     "Nested",
     "Paired",
@@ -44,6 +45,7 @@ __all__ = [
     "cohen_kappa",
     "confusion",
     "corrected",
+    "corrected_difference",
     "cross_fitted",
     "cross_table",
     "fit_isotonic",

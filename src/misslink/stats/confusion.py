@@ -10,7 +10,56 @@ from misslink.stats.kappa import cohen_kappa, gwet_ac1
 from misslink.stats.proportions import critical, proportion, wilson
 from misslink.types import Estimate
 
-__all__ = ["Confusion", "confusion"]
+__all__ = ["Confusion", "ErrorRates", "confusion"]
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """How a judge errs, where it is known by its two rates and not by a table of counts.
+
+    Parameters
+    ----------
+    sensitivity, specificity : Estimate
+        Of the judge against people, in [0, 1], each with the number of cases that it rests on;
+        for weighted cases the effective one.
+    labels : int or None
+        Labelled cases of both kinds. None: as many as the two rates rest on.
+
+    Examples
+    --------
+    >>> rates = ErrorRates(proportion(18, 20), proportion(12, 20))
+    >>> rates.n, rates.balanced_accuracy.value
+    (40, 0.75)
+    """
+
+    sensitivity: Estimate
+    specificity: Estimate
+    labels: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Labelled cases of both kinds."""
+        return self.sensitivity.n + self.specificity.n if self.labels is None else self.labels
+
+    @property
+    def balanced_accuracy(self) -> Estimate:
+        """As `Confusion.balanced_accuracy`."""
+        values, below_each, above_each = [], [], []
+        for share in (self.sensitivity, self.specificity):
+            if share.value is None or share.low is None or share.high is None:
+                return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
+            values.append(share.value)
+            below_each.append(share.value - share.low)
+            above_each.append(share.high - share.value)
+        value = sum(values) / 2
+        below, above = math.hypot(*below_each) / 2, math.hypot(*above_each) / 2
+        return Estimate(
+            value=value,
+            low=max(value - below, 0.0),
+            high=min(value + above, 1.0),
+            n=self.n,
+            method="wilson mover",
+        )
 
 
 @dataclass(frozen=True)
@@ -118,22 +167,7 @@ class Confusion:
         Missing where one label has no case. The interval adds the two Wilson intervals in
         squares (Zou and Donner 2008, Construction of confidence limits about effect measures).
         """
-        values, below_each, above_each = [], [], []
-        for share in (self.sensitivity, self.specificity):
-            if share.value is None or share.low is None or share.high is None:
-                return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
-            values.append(share.value)
-            below_each.append(share.value - share.low)
-            above_each.append(share.high - share.value)
-        value = sum(values) / 2
-        below, above = math.hypot(*below_each) / 2, math.hypot(*above_each) / 2
-        return Estimate(
-            value=value,
-            low=max(value - below, 0.0),
-            high=min(value + above, 1.0),
-            n=self.n,
-            method="wilson mover",
-        )
+        return ErrorRates(self.sensitivity, self.specificity, self.n).balanced_accuracy
 
     @property
     def kappa(self) -> Estimate:

@@ -28,3 +28,29 @@ def test_features_worked_out_by_hand():
     assert 0.5 < uncovered < 0.9
     assert reordered == 3 / 4  # only (eiffel, tower) stands together in the passage
     assert (number, names) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("A loyal customer buys again.", "Customer loyalty buys again."),
+        ("Vaccines reduce the severity of flu.", "Vaccination reduces how severe flu is."),
+    ],
+)
+def test_other_forms_of_a_word_are_not_new(passage, claim):
+    assert Context([passage]).match(claim).features[0] == 0
+
+
+def test_a_name_is_not_known_by_its_first_letters():
+    match = Context(["The song was recorded in Australia."]).match(
+        "The song was recorded in Austria."
+    )
+    assert match.features == (0.0, 0.0, 0.0, 0.0, 1.0)
+    assert match.invented == ("austria",)
+
+
+def test_numbers_and_what_code_spells_are_compared_whole():
+    held = Context(["Read sys.platform once, in 2015 or at 10:00, for 123456 users."])
+    assert held.match("Read sys.platform.").features[0] == 0
+    assert held.match("Read sys.platlib.").features[0] == 1 / (2 + 4)
+    assert held.match("Read for 123457 users.").features[0] == 1 / (3 + 4)

@@ -40,6 +40,7 @@ _ENDINGS = (
     *(("ly", ""), ("es", ""), ("s", "")),
 )
 _SHORTEST_STEM = 3
+ROOT = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 COUNTED = 10  # a number up to this may count what the passages list,
 LONG = 8  # in a claim of more content words than these
 SHORT = 3  # content words: in a claim this short, a new first word with a capital is a new name
@@ -98,29 +99,34 @@ class Context:
 
     def __init__(self, passages: Sequence[str], question: str = "") -> None:
         self.sentences: list[Sentence] = []
-        self._positions: dict[str, set[int]] = {}
-        self._holders: dict[str, list[int]] = {}  # the sentences that hold a stem
+        self._positions: dict[str, set[int]] = {}  # of roots
+        self._holders: dict[str, list[int]] = {}  # the sentences that hold a root
+        self._stems: set[str] = set()
         position = 0
         for index, text in enumerate(passages):
             for start, end in sentences(text):
                 piece = text[start:end]
                 row = stems(piece)
-                for offset, stem in enumerate(row):
-                    self._positions.setdefault(stem, set()).add(position + offset)
-                for stem in set(row):
-                    self._holders.setdefault(stem, []).append(len(self.sentences))
+                self._stems.update(row)
+                roots = list(map(_root, row))
+                for place, root in enumerate(roots, start=position):
+                    self._positions.setdefault(root, set()).add(place)
+                for root in set(roots):
+                    self._holders.setdefault(root, []).append(len(self.sentences))
                 self.sentences.append(Sentence(index, start, end, piece, row))
                 position += len(row) + GAP
         texts = (*passages, question)
         self._numbers = frozenset(number for text in texts for number in numbers(fold(text)))
         self._spellings = frozenset(spelling for text in texts for spelling in _spellings(text))
         self._asked = frozenset(stems(question))
+        self._asked_roots = frozenset(map(_root, self._asked))
 
     def match(self, claim: str) -> Match:
         """Hold `claim` against the passages; see `Match`."""
         plain = without_polarity(without_sources(claim))
         row = tuple(stem for stem in stems(plain) if stem not in SAID_OF_SOURCES)
-        weights = {stem: self._weight(stem) for stem in row}
+        roots = list(map(_root, row))
+        weights = {root: self._weight(root) for root in roots}
         best = self._same(plain) or self._best(weights)
         new_numbers = numbers(fold(plain)) - self._numbers
         new_names = {
@@ -131,9 +137,9 @@ class Context:
             if self._is_new(stem)
         }
         features = (
-            sum(map(self._is_new, row)) / (len(row) + SMOOTHING),
+            sum(map(self._lacks, roots)) / (len(row) + SMOOTHING),
             self._uncovered(weights),
-            self._reordered(row),
+            self._reordered(roots),
             float(bool(new_numbers)),
             float(len(new_names)),
         )
@@ -147,9 +153,7 @@ class Context:
         if len(row) > LONG:
             new_numbers = {number for number in new_numbers if not _may_count(number)}
         invented = tuple(sorted(new_names | new_numbers | new_identifiers))
-        return Match(
-            features, best, any(stem in self._positions for stem in row), conflict, invented
-        )
+        return Match(features, best, not self._stems.isdisjoint(row), conflict, invented)
 
     def _same(self, claim: str) -> Sentence | None:
         """The sentence that is the claim word for word, which no shorter one may stand for."""
@@ -157,7 +161,10 @@ class Context:
         return next((s for s in self.sentences if said and fold(s.text).rstrip(".") == said), None)
 
     def _is_new(self, stem: str) -> bool:
-        return not (stem in self._positions or stem in self._asked or stem in SAID_OF_SOURCES)
+        return not (stem in self._stems or stem in self._asked or stem in SAID_OF_SOURCES)
+
+    def _lacks(self, root: str) -> bool:
+        return root not in self._positions and root not in self._asked_roots
 
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings
@@ -165,28 +172,28 @@ class Context:
             "." in identifier and spelt.issuperset(identifier.split("."))
         )
 
-    def _weight(self, stem: str) -> float:
+    def _weight(self, root: str) -> float:
         """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
-        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders.get(stem, ())) + 0.5))
+        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders.get(root, ())) + 0.5))
 
     def _best(self, weights: Mapping[str, float]) -> Sentence | None:
         shared = [0.0] * len(self.sentences)
-        for stem, weight in weights.items():
-            for index in self._holders.get(stem, ()):
+        for root, weight in weights.items():
+            for index in self._holders.get(root, ()):
                 shared[index] += weight
         # max keeps the first of equals, so the better ranked passage wins a tie.
         return max(zip(shared, self.sentences, strict=True), key=_first, default=(0.0, None))[1]
 
     def _uncovered(self, weights: Mapping[str, float]) -> float:
         covered: dict[int, float] = {}
-        for stem, weight in weights.items():
-            for index in {self.sentences[holder].passage for holder in self._holders.get(stem, ())}:
+        for root, weight in weights.items():
+            for index in {self.sentences[holder].passage for holder in self._holders.get(root, ())}:
                 covered[index] = covered.get(index, 0.0) + weight
         total = sum(weights.values())
         return max(0.0, 1 - max(covered.values(), default=0.0) / total) if total else 1.0
 
-    def _reordered(self, row: Sequence[str]) -> float:
-        pairs = list(pairwise(row))
+    def _reordered(self, roots: Sequence[str]) -> float:
+        pairs = list(pairwise(roots))
         return sum(not self._near(*pair) for pair in pairs) / len(pairs) if pairs else 0.0
 
     def _near(self, one: str, other: str) -> bool:
@@ -242,6 +249,12 @@ def without_ending(word: str) -> str:
     if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
         word = word[:-1]
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
+
+
+@lru_cache(maxsize=65_536)
+def _root(stem: str) -> str:
+    """The first letters of a word; numbers and what code spells stay whole."""
+    return stem[:ROOT] if stem.isalpha() else stem
 
 
 def _first_if_capital(text: str) -> tuple[str, ...]:

@@ -97,12 +97,15 @@ const referencesOf = (body) => {
 const verdictsOf = (body) => {
   if (!body.verdicts) return [el("p", { class: "none" }, "No verdicts: this case was not judged.")];
   const heads = ["Metric", "Value", "P(good)", "Reason"];
+  const people = (one) => one.people && el("p", { class: "people" }, "People: ",
+    el("b", { class: one.stands === "disagree" ? "bad" : "" }, one.people),
+    one.stands === "disagree" && ", against the judge");
   const line = (one) => el("tr", {},
     el("th", { scope: "row" }, el("code", { dir: "auto" }, one.metric)),
     el("td", { class: one.scored ? "right" : "right none" }, one.value,
       one.label && [" ", el("span", { class: one.label === "good" ? "good" : "bad" }, one.label)]),
     el("td", { class: "right" }, one.probability),
-    said("td", "", one.reason, (one.said ?? []).map((text) => said("p", "small", text))));
+    said("td", "", people(one), one.reason, (one.said ?? []).map((text) => said("p", "small", text))));
   return [
     el("h4", {}, "Verdicts"),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Verdicts" },

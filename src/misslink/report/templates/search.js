@@ -75,6 +75,7 @@ const fits = (row, view) =>
   (!view.tier || row.tier === view.tier) &&
   (!view.subtype || Boolean(row.subtypes?.includes(view.subtype))) &&
   (!view.metric || Boolean(row.bad?.includes(data.metrics.indexOf(view.metric)))) &&
+  (!view.people || Boolean(row.people?.includes(view.people))) &&
   view.tags.every((tag) => row.tags?.includes(tag)) &&
   (!view.ids.length || view.ids.includes(row.number));
 

@@ -1,0 +1,311 @@
+"""The desk at which people label a run: what is asked next, what was said, and what it says back.
+
+It answers as the page's addresses do (see `misslink.annotating.server`), in plain JSON values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from misslink.annotating.exporting import exported
+from misslink.annotating.keeping import Keeper, SameRun, checked_name
+from misslink.annotating.questions import BY_CLAIMS, asked_of_run, question_of
+from misslink.annotating.tasks import (
+    Task,
+    content,
+    finished,
+    in_order,
+    judged,
+    planned,
+    to_settle,
+    written,
+)
+from misslink.errors import InputError
+from misslink.files import read_whole
+from misslink.files.label_folder import FOLDER, Seen, journals
+from misslink.files.label_journal import Entry, Item, history, read_journal, standing
+from misslink.files.labels import ADJUDICATED
+from misslink.text import valid_text
+
+__all__ = ["Desk", "NothingToUndoError"]
+
+_LONGEST_COMMENT = 2000  # characters
+
+
+class NothingToUndoError(InputError):
+    """An annotator has no label to take back."""
+
+
+class Desk:
+    """Labelling of one run, by as many people as come.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder; labels are kept in its folder `labels`.
+    metrics : sequence of str
+        What is asked. None given: see `misslink.annotating.questions.asked_of_run`.
+    seed, random_share
+        Of the order, see `misslink.annotating.plan.make_plan`; None: as it was drawn before.
+    adjudicate : bool
+        Ask about what people disagree on, in place of the whole run.
+
+    Raises
+    ------
+    InputError
+        It is no run, nothing of it can be labelled, or labels of it are damaged.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        *,
+        metrics: Sequence[str] = (),
+        seed: int | None = None,
+        random_share: float | None = None,
+        adjudicate: bool = False,
+    ) -> None:
+        self.path = run
+        self.folder = run / FOLDER
+        self._run = read_whole(run)
+        self._same = SameRun(run)
+        self._seen = Seen(self._run)
+        self.adjudicate = adjudicate
+        self.notes: list[str] = []
+        if adjudicate:
+            self.tasks, self.metrics = to_settle(self.folder, self._run, metrics)
+        else:
+            self.metrics = asked_of_run(self._run, metrics, str(run))
+            plan, self.notes = planned(self.folder, self._run, self.metrics, seed, random_share)
+            self.tasks = in_order(self._run, plan, self.metrics)
+        self._at = {task.case.id: at for at, task in enumerate(self.tasks)}
+        self._verdicts = {(v.case_id, v.metric): v for v in self._run.verdicts}
+        self._hashes: dict[Item, str | None] = {}
+        self._keepers: dict[str, Keeper] = {}
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give all files free."""
+        for keeper in self._keepers.values():
+            keeper.close()
+
+    def open(self, annotator: str) -> Keeper:
+        """Open one person's file, which no other process may then write.
+
+        Raises
+        ------
+        InputError
+            The name cannot be one, or the file cannot be written.
+        """
+        name = ADJUDICATED if self.adjudicate else checked_name(annotator)
+        if name not in self._keepers:
+            self._keepers[name] = Keeper(self.folder, name)
+        return self._keepers[name]
+
+    def session(self, annotator: str) -> dict[str, Any]:
+        """What is asked of whom, and how far one person is; nobody's progress without a name."""
+        keeper = self.open(annotator) if annotator or self.adjudicate else None
+        said = self._labels(keeper) if keeper else {}
+        left = [at for at, task in enumerate(self.tasks) if not finished(task, said)]
+        return {
+            "run": str(self.path),
+            "mode": "adjudicate" if self.adjudicate else "label",
+            "annotators": [name for name in self._annotators() if name != ADJUDICATED],
+            "metrics": [
+                vars(question_of(metric, place)) for place, metric in enumerate(self.metrics)
+            ],
+            "total": len(self.tasks),
+            "done": len(self.tasks) - len(left),
+            "open": left[0] if left else None,
+            "notes": [*self.notes, *(keeper.notes if keeper else ())],
+        }
+
+    def item(self, annotator: str, at: int) -> dict[str, Any]:
+        """One case as this person may see it: the judge's opinion once it does no harm."""
+        return self._item(self.open(annotator), at)
+
+    def label(
+        self,
+        annotator: str,
+        at: int,
+        metric: str,
+        claim: int | None,
+        label: int | None,
+        comment: str,
+    ) -> dict[str, Any]:
+        """Keep one label, and return the case again with this person's progress.
+
+        Parameters
+        ----------
+        annotator : str
+        at : int
+            Place of the case, from 0.
+        metric : str
+        claim : int or None
+            None: the whole answer.
+        label : {1, 0, None}
+            None skips it.
+        comment : str
+            At most 2,000 characters.
+
+        Raises
+        ------
+        InputError
+            Something of it cannot be, or the run is not the one that was opened.
+        UnsavedError
+            It could not be put on disk.
+        """
+        keeper, task = self.open(annotator), self._task(at)
+        item = self._checked(task, metric, claim)
+        if len(comment) > _LONGEST_COMMENT:
+            raise InputError(f"a comment has at most {_LONGEST_COMMENT:,} characters")
+        self._same.check()
+        said, looked = self._labels(keeper), self._looked(keeper)
+        entry = Entry(
+            "label",
+            *(task.case.id, metric, keeper.annotator, claim),
+            label=None if label is None else float(label),
+            comment=valid_text(comment),
+            judge_shown=(task.case.id, metric) in looked,
+            of=self._hash(item),
+            at=_now(),
+        )
+        before = said.get(item)
+        if before is None or (before.label, before.comment) != (entry.label, entry.comment):
+            shown = finished(task, {**said, item: entry})
+            keeper.keep(entry, *(self._looks(keeper, task, "shown") if shown else ()))
+        return self._item(keeper, at) | self._progress(keeper)
+
+    def undo(self, annotator: str) -> dict[str, Any]:
+        """Take this person's last label back, also one of an earlier session.
+
+        Raises
+        ------
+        NothingToUndoError
+            There is none.
+        """
+        keeper = self.open(annotator)
+        self._same.check()
+        last = next((one for one in reversed(history(keeper.entries)) if self._on_desk(one)), None)
+        if last is None:
+            raise NothingToUndoError("there is no label of yours to take back")
+        keeper.keep(
+            Entry("undone", *(last.case_id, last.metric, keeper.annotator, last.claim), at=_now())
+        )
+        undone = {"case_id": last.case_id, **written(last)}
+        return {"at": self._at[last.case_id], "undone": undone} | self._progress(keeper)
+
+    def reveal(self, annotator: str, at: int) -> dict[str, Any]:
+        """Show the judge's opinion before the case is labelled, and keep that it was shown."""
+        keeper, task = self.open(annotator), self._task(at)
+        self._same.check()
+        if not finished(task, self._labels(keeper)) and (
+            looks := self._looks(keeper, task, "revealed")
+        ):
+            keeper.keep(*looks)
+        return self._item(keeper, at, visible=True)
+
+    def export(self, form: str) -> str:
+        """Everybody's labels as text, in the form 'csv' or 'jsonl'."""
+        return exported(self.folder, form, self._seen)
+
+    def counts(self) -> dict[str, int]:
+        """How many labels each annotator has given, whatever they are of."""
+        found = {}
+        for name, path in journals(self.folder).items():
+            labels = standing(read_journal(path).entries).values()
+            found[name] = sum(entry.label is not None for entry in labels)
+        return {name: n for name, n in found.items() if n}
+
+    def _item(self, keeper: Keeper, at: int, *, visible: bool = False) -> dict[str, Any]:
+        task, said = self._task(at), self._labels(keeper)
+        revealed = any(
+            entry.event == "revealed" and entry.case_id == task.case.id and self._on_desk(entry)
+            for entry in keeper.entries
+        )
+        opinions = {
+            metric: judged(self._verdicts[task.case.id, metric])
+            for metric in task.metrics
+            if (task.case.id, metric) in self._verdicts
+        }
+        return {
+            "at": at,
+            **content(task, self._seen),
+            "labels": [written(entry) for item, entry in said.items() if item[0] == task.case.id],
+            "judged": opinions if visible or revealed or finished(task, said) else None,
+            "judge_shown": revealed,
+            "said": list(task.said) if self.adjudicate else None,
+        }
+
+    def _progress(self, keeper: Keeper) -> dict[str, int]:
+        said = self._labels(keeper)
+        return {
+            "done": sum(finished(task, said) for task in self.tasks),
+            "total": len(self.tasks),
+        }
+
+    def _labels(self, keeper: Keeper) -> dict[Item, Entry]:
+        """What holds of this person's labels and is about what lies here."""
+        return {item: entry for item, entry in keeper.labels.items() if self._on_desk(entry)}
+
+    def _looked(self, keeper: Keeper) -> set[tuple[str, str]]:
+        """Cases and metrics of which this person has seen the judge's opinion."""
+        return {
+            (entry.case_id, entry.metric)
+            for entry in keeper.entries
+            if entry.event in {"revealed", "shown"} and self._on_desk(entry)
+        }
+
+    def _looks(self, keeper: Keeper, task: Task, event: str) -> list[Entry]:
+        """That the judge's opinions of a case are seen from now on, as far as there are any."""
+        looked, case_id = self._looked(keeper), task.case.id
+        return [
+            Entry(
+                "revealed" if event == "revealed" else "shown",
+                *(case_id, metric, keeper.annotator),
+                of=self._hash((case_id, metric, None)),
+                at=_now(),
+            )
+            for metric in task.metrics
+            if (case_id, metric) in self._verdicts and (case_id, metric) not in looked
+        ]
+
+    def _on_desk(self, entry: Entry) -> bool:
+        """Whether an entry is about a case that lies here, as it lies here."""
+        at = self._at.get(entry.case_id)
+        if at is None or entry.metric not in self.tasks[at].metrics:
+            return False
+        now = self._hash(entry.item)
+        return now is not None and entry.of in {None, now}
+
+    def _hash(self, item: Item) -> str | None:
+        if item not in self._hashes:
+            self._hashes[item] = self._seen.of(*item)
+        return self._hashes[item]
+
+    def _task(self, at: int) -> Task:
+        if not 0 <= at < len(self.tasks):
+            raise InputError(f"there is no case at {at}; there are {len(self.tasks)}, from 0 on")
+        return self.tasks[at]
+
+    def _checked(self, task: Task, metric: str, claim: int | None) -> Item:
+        """The item that is labelled, if there is one."""
+        if metric not in task.metrics:
+            raise InputError(f"this case is asked about {', '.join(task.metrics)} alone")
+        claims = len(self._seen.claims(task.case.id)) if metric == BY_CLAIMS else 0
+        if claim is not None and not 0 <= claim < claims:
+            raise InputError(f"there is no claim {claim} to label here; there are {claims}")
+        return task.case.id, metric, claim
+
+    def _annotators(self) -> list[str]:
+        return [name for name, path in journals(self.folder).items() if path.stat().st_size]
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,274 @@
+// The page for labelling: one case at a time; the server and the outbox hold what is true.
+
+import { putAddress, readAddress } from "./address.js";
+import { drawCase } from "./case.js";
+import { answerOf, choose, draftKey, draw, firstOf, isDone, nextOpen, tell, troubled, view, waiting } from "./desk.js";
+import { drawComment, drawKeys } from "./dock.js";
+import { at } from "./dom.js";
+import { listen } from "./keys.js";
+import { outboxOf } from "./outbox.js";
+import { drawEnd, drawNothing, drawWho } from "./pages.js";
+import { following, questionsOf, word } from "./questions.js";
+import * as server from "./server.js";
+import { expected } from "./trouble.js";
+
+const ADJUDICATED = "adjudicated";
+
+// Do a whole step that needs the server; where that fails it is told, and done again on a click.
+const attempt = async (step) => {
+  try {
+    await step();
+    view.problem = view.missed = null;
+  } catch (problem) {
+    if (!expected(problem)) throw problem;
+    [view.problem, view.missed] = [problem, step];
+  }
+  troubled();
+};
+
+const standAlone = (made, place, push) => {
+  view.turn += 1;
+  view.item = null;
+  at("desk").replaceChildren(made);
+  draw();
+  putAddress(view.annotator, place, push);
+  document.getElementById("start-title").focus({ preventScroll: true });
+  scrollTo(0, 0);
+};
+
+const showEnd = async (push = true) => {
+  view.session = await server.session(view.annotator);
+  standAlone(drawEnd(view.session, view.annotator, {
+    open: () => open(view.session.open ?? 0), again: () => open(0),
+  }), "end", push);
+};
+
+// Open a case; `undone` is the label that was taken back there.
+const showCase = async (place, { push = true, undone = null } = {}) => {
+  if (place >= view.session.total) return showEnd(push);
+  view.turn += 1;
+  const { turn } = view;
+  const item = await server.item(view.annotator, Math.max(place, 0));
+  if (turn !== view.turn) return undefined; // another one was asked for meanwhile
+  Object.assign(view, { item, questions: questionsOf(item, view.session.metrics), opinion: false });
+  at("desk").replaceChildren(drawCase(item, item.at + 1, view.session.total));
+  const back = undone ? firstOf(undone.metric, undone.claim ?? null) : -1;
+  choose(back >= 0 ? back : Math.max(nextOpen(0), 0));
+  putAddress(view.annotator, item.at, push);
+  document.getElementById("title").focus({ preventScroll: true });
+  return scrollTo(0, 0);
+};
+
+const open = (place, options) => attempt(() => showCase(place, options));
+
+const step = (by) => {
+  if (view.item) open(view.item.at + by);
+  else if (by < 0 && view.session?.total) open(view.session.total - 1);
+};
+
+const send = (question, label, comment) => {
+  const { at: place, case_id, answer } = view.item;
+  view.drafts.delete(draftKey(question));
+  view.outbox.add({ at: place, case_id, answer, metric: question.metric, claim: question.claim, label, comment });
+};
+
+// Say a label: it goes to the server at once, and the next open question comes into focus.
+const say = (label, place = view.focus) => {
+  const question = view.questions[place];
+  if (!question) return;
+  const focused = place === view.focus;
+  const comment = focused ? at("comment").value.trim() : answerOf(question)?.comment ?? "";
+  const before = answerOf(question);
+  if (!before || before.label !== label || (before.comment ?? "") !== comment) send(question, label, comment);
+  const next = nextOpen(place);
+  choose(next >= 0 ? next : place);
+};
+
+const onward = () => {
+  const question = view.questions[view.focus];
+  if (!view.item || !question) return;
+  const follows = following(question, view.questions, answerOf);
+  if (follows !== null && !answerOf(question)) say(follows);
+  else if (isDone()) step(1);
+};
+
+const undo = async () => {
+  const back = waiting().length ? view.outbox.takeBack() : null;
+  if (back) return open(back.at, { undone: back });
+  if (view.outbox && !(await view.outbox.flush())) return tell("Not undone: something before it is not saved yet");
+  return attempt(async () => {
+    let reply;
+    try {
+      reply = await server.undo(view.annotator);
+    } catch (problem) {
+      if (problem instanceof server.Refused) return tell(problem.message);
+      throw problem;
+    }
+    Object.assign(view.session, { done: reply.done, total: reply.total });
+    await showCase(reply.at, { undone: reply.undone });
+    return tell("Undone");
+  });
+};
+
+// The judge's opinion: free once the case is labelled, before that only after a warning.
+const opinion = async () => {
+  if (!view.item) return undefined;
+  if (waiting().length) await view.outbox.flush(); // what is on its way may finish the case
+  if (view.item.judged === null) return at("warned").showModal();
+  view.opinion = !view.opinion;
+  draw();
+  if (view.opinion) at("judge").scrollIntoView({ block: "nearest" });
+  return undefined;
+};
+
+const reveal = () => attempt(async () => {
+  at("warned").close();
+  const item = await server.reveal(view.annotator, view.item.at);
+  if (item.at !== view.item?.at) return;
+  Object.assign(view, { item, opinion: true });
+  draw();
+  at("judge").scrollIntoView({ block: "nearest" });
+  tell("Recorded: the judge's opinion was shown");
+});
+
+const write = () => {
+  if (!view.item) return;
+  view.writing = !view.writing;
+  drawComment(at("comment").value, view.writing);
+  if (view.writing) at("comment").focus();
+};
+
+// A comment goes with its label; without one it waits for it.
+const commented = () => {
+  const question = view.item && view.questions[view.focus];
+  if (!question) return;
+  const comment = at("comment").value.trim();
+  const answer = answerOf(question);
+  if (!answer) return view.drafts.set(draftKey(question), comment);
+  if ((answer.comment ?? "") !== comment) send(question, answer.label, comment);
+  draw();
+};
+
+const leaveComment = () => {
+  at("comment").blur();
+  view.writing = false;
+  drawComment(at("comment").value, false);
+  document.getElementById("title")?.focus({ preventScroll: true });
+};
+
+const foldAll = () => {
+  const all = [...document.querySelectorAll(".passage")];
+  const closed = all.some((one) => !one.open);
+  for (const one of all) one.open = closed;
+};
+
+const saved = (reply, entry) => {
+  const question = view.questions.find((one) => one.metric === entry.metric && one.claim === entry.claim);
+  if (reply.case_id === view.item?.case_id) view.item = reply;
+  Object.assign(view.session, { done: reply.done, total: reply.total });
+  view.blocked = null;
+  const what = entry.claim === null ? "answer" : `claim ${entry.claim + 1}`;
+  tell(question ? `Saved: ${what} ${word(question, entry.label)}` : "Saved");
+  draw();
+};
+
+const saving = () => {
+  tell("Saving\u2026");
+  draw();
+};
+
+const failed = (problem) => {
+  view.blocked = problem;
+  tell("Not saved");
+  draw();
+};
+
+const emptied = () => {
+  view.blocked = null;
+  tell("");
+  draw();
+};
+
+const who = (problem = "") => {
+  Object.assign(view, { annotator: "", item: null });
+  at("desk").replaceChildren(drawWho(view.session, problem, begin));
+  draw();
+  at("name").focus();
+};
+
+// Begin, or go on where this annotator stopped.
+const resume = async (name, from = { at: null, end: false }) => {
+  let session;
+  try {
+    session = await server.session(name);
+  } catch (problem) {
+    if (!(problem instanceof server.Refused)) throw problem;
+    return who(problem.message);
+  }
+  Object.assign(view, { session, annotator: name, outbox: outboxOf(session.run, name, { saving, saved, failed, emptied }) });
+  drawKeys(session.metrics);
+  await view.outbox.adopt();
+  if (!session.total) return standAlone(drawNothing(session), null, false);
+  if (from.end) return showEnd(false);
+  return showCase(from.at ?? session.open ?? session.total, { push: false });
+};
+
+const begin = (name) => attempt(() => resume(name));
+
+const start = () => attempt(async () => {
+  const from = readAddress();
+  view.session = await server.session("");
+  const name = view.session.mode === "adjudicate" ? ADJUDICATED : from.annotator;
+  if (name) await resume(name, from);
+  else who();
+});
+
+// An address that somebody wrote, or the way back.
+const follow = () => {
+  const from = readAddress();
+  if (from.annotator !== view.annotator) return start();
+  if (from.end) return attempt(() => showEnd(false));
+  return open(from.at ?? view.session.open ?? 0, { push: false });
+};
+
+const retry = async () => {
+  const { missed } = view;
+  if (view.outbox && !(await view.outbox.flush())) return;
+  if (missed) await attempt(missed);
+  else troubled();
+};
+
+const acts = {
+  j: () => choose(view.focus + 1), k: () => choose(view.focus - 1),
+  ArrowDown: () => choose(view.focus + 1), ArrowUp: () => choose(view.focus - 1),
+  n: () => step(1), p: () => step(-1), s: () => say(null), u: undo, "Control+z": undo,
+  c: write, o: opinion, e: foldAll, Enter: onward, "?": () => at("keys").showModal(),
+};
+
+// A label's key: of the question in focus, else of the answer for the metric that has this key.
+const labelKey = (key) => {
+  const mine = view.item && view.questions[view.focus];
+  if (!mine) return null;
+  if ([mine.good_key, "g"].includes(key)) return () => say(1);
+  if ([mine.bad_key, "b"].includes(key)) return () => say(0);
+  const other = view.questions.findIndex((one) => one.claim === null && [one.good_key, one.bad_key].includes(key));
+  return other < 0 ? null : () => say(key === view.questions[other].good_key ? 1 : 0, other);
+};
+
+const pressed = {
+  good: () => say(1), bad: () => say(0), skip: () => say(null), follows: onward,
+  previous: () => step(-1), next: () => step(1), undo, write, opinion, help: () => at("keys").showModal(),
+  retry, drop: () => view.outbox.drop(), change: () => who(),
+  reveal, "keep-hidden": () => at("warned").close(), "hide-keys": () => at("keys").close(),
+};
+for (const [id, act] of Object.entries(pressed)) at(id).addEventListener("click", act);
+at("comment").addEventListener("change", commented);
+at("comment").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" || event.key === "Escape") leaveComment();
+});
+addEventListener("hashchange", follow);
+addEventListener("beforeunload", (event) => {
+  if (waiting().length || [...view.drafts.values()].some(Boolean)) event.preventDefault();
+});
+listen(acts, labelKey);
+start();

@@ -1,0 +1,59 @@
+// The bar at the foot: the question in focus, its buttons with their keys, its comment.
+
+import { at, capital, el, plain } from "./dom.js";
+import { word } from "./questions.js";
+
+// A touch screen and a screen reader get the words, the keyboard its keys.
+const put = (id, label, key) => {
+  const made = at(id);
+  made.querySelector("span").textContent = label;
+  if (key === undefined) return made;
+  made.querySelector("kbd").textContent = key;
+  if (key) made.setAttribute("aria-keyshortcuts", key);
+  else made.removeAttribute("aria-keyshortcuts");
+  return made;
+};
+
+const titleOf = (question) => {
+  if (question.claim === null) return question.ask;
+  return `Claim ${question.number}: is it supported by the passages?`;
+};
+
+// `follows` is the label that the claims of an answer leave it with, or null.
+export const drawDock = (question, answer, follows) => {
+  at("dock").hidden = !question;
+  if (!question) return;
+  at("ask").textContent = titleOf(question);
+  at("claim").textContent = question.claim === null ? "" : question.text;
+  at("claim").hidden = question.claim === null;
+  const offered = follows !== null && !answer;
+  at("offer").hidden = !offered;
+  at("offer").textContent = offered
+    ? `${follows ? "All of its claims are supported" : "A claim is not supported"}, so ${word(question, follows)} follows.`
+    : "";
+  at("follows").hidden = !offered;
+  if (offered) put("follows", `Take ${word(question, follows)}`);
+  const pressed = [["good", 1], ["bad", 0], ["skip", null]];
+  put("good", capital(question.good), question.good_key ?? "g");
+  put("bad", capital(question.bad), question.bad_key ?? "b");
+  for (const [id, label] of pressed) at(id).setAttribute("aria-pressed", String(Boolean(answer) && answer.label === label));
+};
+
+// The comment of the question in focus; `open` is whether its field is asked for.
+export const drawComment = (text, open) => {
+  at("comment").value = text;
+  at("comment-row").hidden = !open && !text;
+  at("write").setAttribute("aria-expanded", String(!at("comment-row").hidden));
+};
+
+export const drawOpinion = (item, open) => {
+  at("opinion").setAttribute("aria-expanded", String(item.judged !== null && open));
+};
+
+// The keys of each metric that this run asks about.
+export const drawKeys = (metrics) => at("metric-keys").replaceChildren(...metrics.map((metric) => el("div", {},
+  el("dt", {}, el("kbd", {}, metric.key_good ?? "g"), " ", el("kbd", {}, metric.key_bad ?? "b")),
+  el("dd", {}, `${plain(metric.name)}: ${metric.good}, ${metric.bad}${metric.per_claim ? "; of a claim supported, not supported" : ""}`))),
+el("div", {},
+  el("dt", {}, el("kbd", {}, "g"), " ", el("kbd", {}, "b")),
+  el("dd", {}, "good, bad: the left or the right label of the question in focus, whatever it is")));

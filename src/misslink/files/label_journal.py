@@ -1,0 +1,203 @@
+"""What one person labelled, line by line as it was said: a label, one taken back, a look."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from misslink.errors import InputError
+from misslink.text import valid_text
+
+__all__ = ["Entry", "Item", "Journal", "history", "is_name", "read_journal", "standing"]
+
+Item = tuple[str, str, int | None]  # a case, a metric, and a claim or None
+
+LONGEST_NAME = 40
+_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+_WAY_OUT = "mend this line or take it out"
+
+
+def is_name(name: str) -> bool:
+    """Whether a name may be an annotator's: it is a file's too, and of no other folder.
+
+    >>> is_name("ada-2"), is_name("../ada"), is_name(".ada"), is_name("")
+    (True, False, False, False)
+    """
+    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None and name[-1] != "."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a journal.
+
+    Parameters
+    ----------
+    event : {'label', 'undone', 'revealed', 'shown'}
+        A label; the last label of this item taken back; the judge's opinion of it was asked for
+        before it was labelled, or was shown once everything of its case was.
+    case_id, metric, annotator : str
+    claim : int or None
+        The claim's place, from 0. None: the whole answer.
+    label : float or None
+        In [0, 1], 1 is good. None: skipped.
+    comment : str
+    judge_shown : bool
+        Whether the judge's opinion had been seen.
+    of : str or None
+        Hash of what was labelled. None: not known.
+    at : str
+        When, as ISO 8601.
+    """
+
+    event: Literal["label", "undone", "revealed", "shown"]
+    case_id: str
+    metric: str
+    annotator: str
+    claim: int | None = None
+    label: float | None = None
+    comment: str = ""
+    judge_shown: bool = False
+    of: str | None = None
+    at: str = ""
+
+    @property
+    def item(self) -> Item:
+        """What it is about."""
+        return self.case_id, self.metric, self.claim
+
+    def line(self) -> str:
+        """It as one line of JSON, without its end."""
+        said: dict[str, Any] = {} if self.event == "label" else {"event": self.event}
+        said |= {"case_id": self.case_id, "metric": self.metric}
+        if self.claim is not None:
+            said["claim"] = self.claim
+        if self.event == "label":
+            whole = self.label is not None and self.label.is_integer()
+            said["label"] = int(self.label) if whole and self.label is not None else self.label
+        said["annotator"] = self.annotator
+        if self.comment:
+            said["comment"] = self.comment
+        if self.judge_shown:
+            said["judge_shown"] = True
+        if self.of is not None:
+            said["of"] = self.of
+        return json.dumps({**said, "at": self.at}, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A journal as it was read.
+
+    Parameters
+    ----------
+    entries : tuple of Entry
+    whole : int
+        Bytes up to the end of the last whole line.
+    cut : bool
+        Whether half a line stands behind them, as a process leaves it that was killed.
+    """
+
+    entries: tuple[Entry, ...]
+    whole: int
+    cut: bool
+
+
+def read_journal(path: Path) -> Journal:
+    """Read what one person labelled.
+
+    Parameters
+    ----------
+    path : Path
+        `NAME.jsonl`, in which NAME labelled. An empty file is fine.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or a line other than the last is none of a journal.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+    *lines, rest = raw.split(b"\n")
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                entries.append(_entry(json.loads(line), path.stem))
+            except (ValueError, RecursionError) as problem:
+                why = str(problem) if isinstance(problem, _NoEntryError) else "this is not JSON"
+                raise InputError(f"{why}; {_WAY_OUT}", path=path, line=number) from None
+    cut = False
+    if rest.strip():
+        try:
+            entries.append(_entry(json.loads(rest), path.stem))
+        except (ValueError, RecursionError):
+            cut = True
+    return Journal(tuple(entries), len(raw) - len(rest) if cut else len(raw), cut)
+
+
+def history(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the labels that were not taken back, oldest first."""
+    found: list[Entry] = []
+    for entry in entries:
+        if entry.event == "label":
+            found.append(entry)
+        elif entry.event == "undone":
+            last = [place for place, one in enumerate(found) if one.item == entry.item][-1:]
+            for place in last:
+                del found[place]
+    return found
+
+
+def standing(entries: Iterable[Entry]) -> dict[Item, Entry]:
+    """Return the label of each item that holds in the end, skipped ones among them."""
+    return {entry.item: entry for entry in history(entries)}
+
+
+class _NoEntryError(ValueError):
+    """A line is no line of a journal; the message says why."""
+
+
+def _entry(data: Any, annotator: str) -> Entry:
+    if not isinstance(data, Mapping):
+        raise _NoEntryError("this is no JSON object")
+    event = data.get("event", "label")
+    if event not in {"label", "undone", "revealed", "shown"}:
+        raise _NoEntryError("its event is none that misslink annotate writes")
+    for name in ("case_id", "metric"):
+        if not isinstance(data.get(name), str) or not data[name]:
+            raise _NoEntryError(f"its {name} must be a text")
+    if data.get("annotator", annotator) != annotator:
+        raise _NoEntryError(f"it is another annotator's than {annotator}, whose file this is")
+    label, claim = data.get("label"), data.get("claim")
+    if event == "label" and "label" not in data:
+        raise _NoEntryError("it has no label")
+    if label is not None and not _is_share(label):
+        raise _NoEntryError("its label must be a number from 0 (bad) to 1 (good), or null")
+    if claim is not None and (not isinstance(claim, int) or isinstance(claim, bool) or claim < 0):
+        raise _NoEntryError("its claim must be 0, 1, 2, ...")
+    of = data.get("of")
+    return Entry(
+        event=event,
+        case_id=valid_text(data["case_id"]),
+        metric=valid_text(data["metric"]),
+        annotator=annotator,
+        claim=claim,
+        label=None if label is None else float(label),
+        comment=valid_text(str(data.get("comment") or "")),
+        judge_shown=data.get("judge_shown") is True,
+        of=of if isinstance(of, str) else None,
+        at=str(data.get("at") or ""),
+    )
+
+
+def _is_share(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and 0 <= value <= 1

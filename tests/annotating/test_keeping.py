@@ -1,0 +1,126 @@
+"""Labels on disk: before the reply, whole or not at all, and by one process at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from misslink.annotating.keeping import Keeper, SameRun, UnsavedError, checked_name
+from misslink.errors import InputError
+from misslink.files.label_journal import Entry, read_journal
+
+
+def said(case_id="a", label=1.0, event="label", **more):
+    return Entry(event, case_id, "faithfulness", "ada", label=label, at="now", **more)
+
+
+def test_a_label_is_on_disk_when_keep_returns(tmp_path):
+    with Keeper(tmp_path / "labels", "ada") as keeper:
+        keeper.keep(said(comment="caf\u00e9 \u2028\nline"))
+        assert read_journal(keeper.path).entries == (said(comment="caf\u00e9 \u2028\nline"),)
+
+
+def test_labels_of_an_earlier_session_hold_and_undone_ones_do_not(tmp_path):
+    with Keeper(tmp_path, "ada") as keeper:
+        keeper.keep(said(), said("b", 0.0), said("b", 1.0), said("b", None, "undone"))
+    with Keeper(tmp_path, "ada") as again:
+        labels = {item[0]: entry.label for item, entry in again.labels.items()}
+    assert labels == {"a": 1.0, "b": 0.0}
+
+
+def test_a_line_that_a_kill_cut_is_told_and_the_file_goes_on(tmp_path):
+    with Keeper(tmp_path, "ada") as keeper:
+        keeper.keep(said())
+    with keeper.path.open("ab") as file:
+        file.write(b'{"case_id": "b", "met')
+    with Keeper(tmp_path, "ada") as again:
+        assert "cut off" in again.notes[0]
+        again.keep(said("c"))
+    assert [entry.case_id for entry in read_journal(keeper.path).entries] == ["a", "c"]
+
+
+def test_a_last_line_without_its_end_is_whole(tmp_path):
+    (tmp_path / "ada.jsonl").write_text(said().line(), encoding="utf-8")
+    with Keeper(tmp_path, "ada") as keeper:
+        assert keeper.notes == ()
+        keeper.keep(said("b"))
+    assert len(read_journal(tmp_path / "ada.jsonl").entries) == 2
+
+
+def test_a_broken_line_in_the_middle_is_named_and_nothing_is_lost(tmp_path):
+    path = tmp_path / "ada.jsonl"
+    path.write_text(f"{said().line()}\nrubbish\n{said('b').line()}\n", encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"ada.jsonl, line 2: this is not JSON; mend this line"):
+        Keeper(tmp_path, "ada")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such lock there")
+def test_a_second_process_is_told_and_may_come_when_the_first_has_ended(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from misslink.annotating.keeping import Keeper\n"
+        "try:\n    Keeper(Path(sys.argv[1]), 'ada').close()\n"
+        "except Exception as error:\n    print(error)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with Keeper(tmp_path, "ada") as keeper:
+        keeper.keep(said())
+        other = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "another misslink annotate has this open" in other.stdout
+    with Keeper(tmp_path, "ada") as keeper:
+        assert len(keeper.labels) == 1
+
+
+def test_an_annotator_without_a_label_leaves_no_file(tmp_path):
+    with Keeper(tmp_path, "ada"):
+        assert (tmp_path / "ada.jsonl").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full disk to be had")  # noqa: PTH110
+def test_a_full_disk_is_told_and_nothing_counts_as_kept(tmp_path):
+    (tmp_path / "ada.jsonl").symlink_to("/dev/full")
+    keeper = Keeper.__new__(Keeper)  # a device has no lines to read
+    keeper.path, keeper.annotator, keeper.entries = tmp_path / "ada.jsonl", "ada", []
+    with (tmp_path / "ada.jsonl").open("ab", buffering=0) as file:
+        keeper._file = file
+        with pytest.raises(UnsavedError, match="could not be saved"):
+            keeper.keep(said())
+    assert keeper.entries == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a b", "x" * 41, "dot.", "z\n", "\u00e9"],
+)
+def test_a_name_that_is_no_files_is_refused(name):
+    with pytest.raises(InputError, match="a name is 1 to 40"):
+        checked_name(name)
+
+
+def test_names_that_may_be(tmp_path):
+    for name in ("ada", "Ada_2", "a.b-c", "7", "x" * 40):
+        assert checked_name(name) == name
+    with pytest.raises(InputError, match="kept for --adjudicate"):
+        checked_name("Adjudicated")
+    with Keeper(tmp_path, "ada") as keeper:
+        keeper.keep(said())
+        with pytest.raises(InputError, match="there are labels of 'ada' already"):
+            Keeper(tmp_path, "ADA")
+
+
+def test_another_run_in_the_folder_is_told(tmp_path):
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text("{}", encoding="utf-8")
+    same = SameRun(tmp_path)
+    same.check()
+    manifest.write_text('{"created": "later"}', encoding="utf-8")
+    with pytest.raises(InputError, match="evaluated anew since"):
+        same.check()
+    manifest.unlink()
+    with pytest.raises(UnsavedError, match="try again"):
+        same.check()

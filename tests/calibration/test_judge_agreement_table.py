@@ -1,0 +1,115 @@
+"""benchmarks/judge_agreement.py: what it holds against people, and what it writes where."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.files.public import Imported, write_imported
+from misslink.types import Case, Estimate, Passage, Trace
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+judge_agreement = pytest.importorskip("judge_agreement")
+
+HIVE = "A hive has one queen, who lays all of the eggs in summer."
+SAID = {  # what was answered, and whether people found it in the passage
+    "a": ("A hive has one queen.", 1),
+    "b": ("The queen lays all of the eggs.", 1),
+    "c": ("Nine emperors rule Norway by telegraph.", 0),
+    "d": ("Bees were invented by a Roman plumber named Marcus Quintus in the year 312.", 0),
+    "e": ("The queen lays the eggs in summer.", 0),  # people are of another mind here
+}
+
+
+def asked(tmp_path, *judges):
+    return argparse.Namespace(
+        judge=list(judges), ledger=tmp_path / "ledger.sqlite", concurrency=2, base_url=None
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A set as  misslink import  writes it, labelled by two people who differ on one answer."""
+    passage = Passage(id="p", text=HIVE, rank=1)
+    people = {"ann": SAID, "bob": SAID | {"a": (SAID["a"][0], 0)}}
+    found = Imported(
+        "Hives",
+        "nobody",
+        "MIT",
+        [
+            {"case_id": name, "metric": "faithfulness", "label": label, "annotator": who}
+            for who, said in people.items()
+            for name, (_, label) in said.items()
+        ],
+        {"goldset.jsonl": [Case(id=name, question="What of hives?") for name in SAID]},
+        {
+            "traces.jsonl": [
+                Trace(case_id=name, retrieved=(passage,), prompted=("p",), answer=answer)
+                for name, (answer, _) in SAID.items()
+            ]
+        },
+    )
+    write_imported(found, "mine", tmp_path / "hives")
+    return tmp_path / "hives"
+
+
+@pytest.fixture
+def rows(folder, tmp_path):
+    sets = judge_agreement.read([folder])
+    return {each.judge: each for each in judge_agreement.measure(sets, asked(tmp_path, "embedded"))}
+
+
+def test_a_judge_stands_beside_baselines_and_people(rows):
+    assert list(rows) == ["embedded", "always the majority", "length alone", "people"]
+
+
+def test_a_tie_of_people_is_left_out_of_what_judges_are_held_against(rows):
+    assert (rows["embedded"].n, rows["embedded"].bad) == (4, 3)
+    assert (rows["people"].n, rows["people"].bad) == (5, None)
+
+
+def test_the_numbers_are_those_of_the_table_of_people_and_judge(rows):
+    found = rows["embedded"].numbers
+    # b called good, c and d found, e missed: precision 1, recall 2/3.
+    assert found["f1"].value == pytest.approx(0.8)
+    assert found["balanced_accuracy"].value == pytest.approx((1 + 2 / 3) / 2)
+    assert found["kappa"].value == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))
+    assert rows["always the majority"].numbers["balanced_accuracy"].value == 0.5
+    assert rows["always the majority"].numbers["f1"].value == pytest.approx(6 / 7)
+    # How often the bad one of a good and a bad answer is the longer one; none are of one length.
+    longer = sum(len(SAID[name][0]) > len(SAID["b"][0]) for name in "cde") / 3
+    assert rows["length alone"].numbers["auroc"].value == pytest.approx(longer)
+
+
+def test_a_set_on_which_nothing_was_fitted_has_no_mark(rows):
+    table = judge_agreement.table(rows.values(), {"f1": "F1", "kappa": "kappa"})
+    assert judge_agreement.MARK not in table
+    assert "| hives | unfaithful | embedded | 4 | 3 | 0.80 [" in table
+    assert "| length alone | 4 | 3 | no cut | no cut |" in table
+
+
+def test_a_number_that_is_not_there_is_left_blank():
+    missing = Estimate.missing("one label only")
+    assert judge_agreement.written(missing) == ""
+    known = Estimate(value=0.5, low=0.25, high=0.75, n=4, method="wilson")
+    assert judge_agreement.written(known) == "0.50 [0.25, 0.75]"
+
+
+def test_the_readme_changes_between_its_two_lines_alone(tmp_path):
+    readme = tmp_path / "README.md"
+    begins, ends = judge_agreement.BEGINS, judge_agreement.ENDS
+    readme.write_text(f"before\n{begins}\nold \\1\n{ends}\nafter\n", encoding="utf-8")
+    assert judge_agreement.into_readme("new \\g<0>\n", readme)
+    assert readme.read_text(encoding="utf-8") == f"before\n{begins}\nnew \\g<0>\n{ends}\nafter\n"
+    readme.write_text("no lines\n", encoding="utf-8")
+    assert not judge_agreement.into_readme("new\n", readme)
+    assert readme.read_text(encoding="utf-8") == "no lines\n"
+
+
+def test_a_folder_without_any_set_is_refused(tmp_path):
+    with pytest.raises(InputError, match="neither a set of labels in it nor the reduced ones"):
+        list(judge_agreement.read([tmp_path]))

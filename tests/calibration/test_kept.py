@@ -1,0 +1,147 @@
+"""The calibrations that a run keeps, and the shares that they correct."""
+
+from __future__ import annotations
+
+import pytest
+from judged_runs import held, judged_run, keeping
+
+from misslink.calibration.judged import verdicts_hash
+from misslink.calibration.kept import applied, corrected, documents, together
+from misslink.linking import Calibration
+from misslink.stats import Confusion, prediction_powered, rogan_gladen
+from misslink.types import Usage
+
+JUDGE = "1" * 60 + "0" * 40  # 100 cases
+PEOPLE = "1" * 20 + "0" * 5 + "-" * 35 + "0" * 18 + "1" * 2 + "-" * 20  # 45 of them labelled
+
+
+@pytest.fixture(scope="module")
+def run():
+    return judged_run(JUDGE)
+
+
+@pytest.fixture(scope="module")
+def document(run):
+    return held(run, PEOPLE)
+
+
+def test_without_a_calibration_there_is_nothing_to_correct_with(run):
+    assert documents(run) == {}
+    assert corrected(run) == {}
+    assert applied(run) is None
+
+
+def test_own_labels_give_the_prediction_powered_share(run, document):
+    found = corrected(keeping(run, document))["faithful"]
+    labelled = [place for place, mark in enumerate(PEOPLE) if mark != "-"]
+    oracle = prediction_powered(
+        [float(PEOPLE[place]) for place in labelled],
+        [float(JUDGE[place]) for place in labelled],
+        [float(mark) for place, mark in enumerate(JUDGE) if PEOPLE[place] == "-"],
+    )
+    assert (found.by, found.own, found.labels) == ("prediction-powered", True, 45)
+    assert found.raw.value == 0.6
+    assert found.estimate.value == pytest.approx(oracle.estimate.value)
+
+
+def test_a_calibration_of_another_run_corrects_by_its_error_rates(document):
+    other = keeping(judged_run("1" * 30 + "0" * 70), document)
+    found = corrected(other)["faithful"]
+    judge = Confusion(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
+    assert (found.by, found.own) == ("rogan-gladen", False)
+    assert found.estimate == rogan_gladen(30, 100, judge)
+    assert "of another run" in found.note
+
+
+def test_the_same_verdicts_of_other_answers_are_not_the_runs_own(document):
+    """A judge that says the same of everything would else make every run the labelled one."""
+    assert not corrected(keeping(judged_run(JUDGE, answer="No."), document))["faithful"].own
+
+
+def test_what_a_reply_cost_does_not_make_it_another_verdict(run):
+    dear = [
+        one.model_copy(update={"usage": Usage(prompt_tokens=9, completion_tokens=9), "raw": "{}"})
+        for one in run.verdicts
+    ]
+    again = run.model_copy(update={"verdicts": tuple(reversed(dear))})
+    assert verdicts_hash(again, "faithfulness") == verdicts_hash(run, "faithfulness")
+
+
+def test_a_part_of_the_cases_is_corrected_by_the_error_rates(run, document):
+    found = corrected(keeping(run, document), {f"c{at}" for at in range(50, 70)})["faithful"]
+    judge = Confusion(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
+    assert (found.by, found.own, found.raw.n) == ("rogan-gladen", True, 20)
+    assert found.estimate == rogan_gladen(10, 20, judge)
+
+
+def test_failed_verdicts_are_in_neither_share(document):
+    found = corrected(keeping(judged_run("1" * 30 + "0" * 50 + "f" * 20), document))["faithful"]
+    assert (found.raw.value, found.raw.n, found.estimate.n) == (30 / 80, 80, 80)
+
+
+def test_labels_that_say_nothing_leave_the_share_missing_with_the_reason():
+    few = keeping(judged_run("1" * 9), held(judged_run("10"), "10"))
+    found = corrected(few)["faithful"]
+    assert found.estimate.value is None
+    assert "do not show that the judge is better than chance" in found.estimate.reason
+
+
+def test_weighted_rates_come_before_the_plain_table(document):
+    """They are of all cases, the table of those that were drawn."""
+    rate = {"value": 0.8, "low": 0.7, "high": 0.9, "n": 50, "method": "wilson, weighted"}
+    other = keeping(judged_run("1" * 50 + "0" * 50), document)
+    other.calibration["weighted"] = {"sensitivity": rate, "specificity": rate}
+    assert corrected(other)["faithful"].estimate.value == pytest.approx((0.5 - 0.2) / 0.6)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"metric": "faithfulness"},
+        {"metric": "faithfulness", "threshold": "high", "confusion": [1]},
+        {"metric": "faithfulness", "threshold": 0.5, "confusion": {"true_good": -1}},
+        {"metric": "faithfulness", "threshold": 0.5, "agreement": {"sensitivity": {"value": 2}}},
+    ],
+)
+def test_a_document_that_somebody_edited_is_missing_and_no_crash(broken):
+    run = judged_run("10").model_copy(update={"calibration": broken})
+    found = corrected(run)["faithful"]
+    assert found.estimate.value is None
+    assert found.estimate.reason
+
+
+@pytest.mark.parametrize("broken", [{}, {"metric": 3}, {"others": [1]}, {"others": {"a": 1}}])
+def test_what_is_no_calibration_is_none(broken):
+    assert documents(judged_run("1").model_copy(update={"calibration": broken})) == {}
+
+
+def test_faithfulness_is_on_top_whichever_came_first(run, document):
+    other = {"metric": "correctness", "n": 3}
+    for kept in (
+        together(together(None, document), other),
+        together(together(None, other), document),
+    ):
+        assert kept["metric"] == "faithfulness"
+        assert kept["others"] == {"correctness": other}
+        assert documents(run.model_copy(update={"calibration": kept})).keys() == {
+            "faithfulness",
+            "correctness",
+        }
+
+
+def test_a_metric_labelled_again_takes_the_place_of_its_document():
+    kept = together(together(None, {"metric": "correctness", "n": 3}), {"metric": "a", "n": 1})
+    assert together(kept, {"metric": "correctness", "n": 9}) == {
+        "metric": "correctness", "n": 9, "others": {"a": {"metric": "a", "n": 1}}
+    }  # fmt: skip
+
+
+def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
+    used = Calibration.of(document, "c.json").document()
+    linked = run.model_copy(update={"manifest": {**run.manifest, "calibration": used}})
+    assert applied(keeping(linked, document)).same
+    later = held(run, "0" * 5 + "1" * 20 + "-" * 35 + "0" * 20 + "-" * 20)
+    by = applied(keeping(linked, later))
+    assert (by.metric, by.threshold, by.same) == ("faithfulness", 0.5, False)
+    assert by.rates["sensitivity"].value == pytest.approx(20 / 22)
+    assert not applied(linked).same  # no document is kept

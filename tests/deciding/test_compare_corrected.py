@@ -1,0 +1,74 @@
+"""Two runs compared by what people would call good, in JSON, markdown and on the page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from gated_run import gated_run
+
+sys.path.append(str(Path(__file__).parents[1] / "calibration"))
+
+from judged_runs import held, keeping
+
+from misslink.calibration.differences import both_corrected
+from misslink.deciding.compare import compare
+from misslink.deciding.pairing import Named
+from misslink.report.compared_markdown import markdown
+from misslink.report.comparison import build, render
+
+BEFORE, AFTER = "1" * 30 + "0" * 30, "1" * 40 + "0" * 20
+# People say otherwise of every ninth case.
+PEOPLE = "".join(mark if at % 9 else "10"[int(mark)] for at, mark in enumerate(BEFORE))
+A, B = gated_run("1" * 60, BEFORE), gated_run("1" * 60, AFTER)
+
+
+@pytest.fixture(scope="module")
+def document():
+    return held(A, PEOPLE)
+
+
+def compared(a, b):
+    named = [Named("a", a), Named("b", b)]
+    found = compare(named)
+    return found, build(found, {one.name: one.run for one in named})
+
+
+def test_the_share_has_its_corrected_one_beside_it_and_other_metrics_have_none(document):
+    found, _ = compared(keeping(A, document), keeping(B, document))
+    shares = found["metrics"]
+    assert (
+        shares["faithful"]["corrected"] == both_corrected(A, B, "faithfulness", document).document()
+    )
+    assert shares["faithful"]["difference"]["value"] == pytest.approx(1 / 6)
+    assert shares["faithful"]["corrected"]["difference"]["value"] > 1 / 6
+    assert shares["recall@1"]["corrected"] is None
+    assert found["uncorrected"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_markdown_and_the_page_show_it(document):
+    _, page = compared(keeping(A, document), keeping(B, document))
+    said = markdown(page).replace("\\", "")
+    assert "faithful, corrected for the judge's errors by 60 labels: A " in said
+    html = render(page)
+    assert "What people would call good" in html
+    (row,) = page.comparisons[0].corrected
+    assert html.count(row.difference.value) >= 1
+
+
+def test_why_it_is_not_corrected_is_told_once(document):
+    found, page = compared(keeping(A, document), B)
+    assert found["metrics"]["faithful"]["corrected"] is None
+    assert sum("Not corrected for the judge's errors" in one for one in found["notes"]) == 1
+    assert "B keeps no calibration" in found["uncorrected"]
+    assert render(page).count("B keeps no calibration") == 1
+
+
+def test_without_any_calibration_nothing_is_said_of_it():
+    found, page = compared(A, B)
+    assert found["uncorrected"] is None
+    assert not any("corrected" in one for one in found["notes"])
+    assert "What people would call good" not in render(page)

@@ -1,0 +1,174 @@
+"""Gates on the share that people would call good."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from gated_run import decided, gated_run, numbers_of
+
+sys.path.append(str(Path(__file__).parents[1] / "calibration"))
+
+from judged_runs import held, keeping
+
+from misslink.calibration.kept import corrected
+from misslink.deciding.comment import comment
+from misslink.deciding.junit import junit
+from misslink.deciding.values import value_of
+from misslink.errors import InputError
+
+FAITHFUL = "1" * 60 + "0" * 40
+# Of those that the judge calls faithful every sixth is not; of the others every tenth is.
+PEOPLE = "".join(
+    ("0" if at % 6 == 5 else "1") if mark == "1" else ("1" if at % 10 == 9 else "0")
+    for at, mark in enumerate(FAITHFUL)
+)
+GATE = "name: people, metric: faithful, estimate: corrected"
+
+
+@pytest.fixture(scope="module")
+def run():
+    plain = gated_run("1" * 100, FAITHFUL)
+    return keeping(plain, held(plain, PEOPLE))
+
+
+def only(decision):
+    (outcome,) = decision.outcomes
+    return outcome
+
+
+def test_the_corrected_share_is_held_against_the_limit(tmp_path, run):
+    """The judge says 60 % and people 54 %."""
+    share = corrected(run)["faithful"]
+    assert share.estimate.value == pytest.approx(0.54)
+    raw, people = (
+        only(decided(tmp_path, [f"{gate}, threshold: 0.57"], run))
+        for gate in ("name: judge, metric: faithful", GATE)
+    )
+    assert (raw.passed, people.passed) == (True, False)
+    assert people.reason == "faithful (corrected) is 54 %, below the floor of 57 %"
+    assert people.estimate == share.estimate
+
+
+def test_the_end_of_the_corrected_interval_can_be_asked_for(tmp_path, run):
+    low = corrected(run)["faithful"].estimate.low
+    for limit, passed in ((low - 0.01, True), (low + 0.01, False)):
+        gate = f"{GATE}, threshold: {limit}, on: low"
+        assert only(decided(tmp_path, [gate], run)).passed is passed
+
+
+def test_either_number_stands_beside_the_other_in_every_output(tmp_path, run):
+    gates = ["name: judge, metric: faithful, threshold: 0.57", f"{GATE}, threshold: 0.57"]
+    decision = decided(tmp_path, gates, run)
+    documents = decision.document()["gates"]
+    assert [one["estimated"] for one in documents] == ["raw", "corrected"]
+    for one in documents:
+        assert one["corrected"]["value"] == pytest.approx(0.54)
+        assert one["raw"]["value"] == pytest.approx(0.6)
+    json.dumps(documents, allow_nan=False)
+    for text in (comment(decision), junit(decision)):
+        assert "By the judge alone it is 60 % [" in text.replace("\\", "")
+        assert "Corrected for the judge's errors it is 54 % [" in text.replace("\\", "")
+        assert "by 100 labels" in text
+
+
+def test_of_numbers_that_are_no_such_share_there_is_no_corrected_one(tmp_path, run):
+    for gate in ("name: r, metric: recall@1", "name: c, metric: link.causes.fine"):
+        found = only(decided(tmp_path, [f"{gate}, threshold: 0.1"], run))
+        assert found.document()["corrected"] is None
+
+
+@pytest.mark.parametrize(
+    ("calibrated", "gate", "said"),
+    [
+        (False, GATE, "the run keeps none; hold the judge against human labels with  misslink cal"),
+        (True, "name: f, metric: faithfulness, estimate: corrected", "write  metric: faithful"),
+        (True, "name: r, metric: recall@1, estimate: corrected", "no calibration of recall@1"),
+    ],
+)
+def test_what_cannot_be_corrected_is_an_error_with_the_way_out(
+    tmp_path, run, calibrated, gate, said
+):
+    held_by = run if calibrated else run.model_copy(update={"calibration": None})
+    with pytest.raises(InputError, match=r"criteria\.yaml.*gate '") as refused:
+        decided(tmp_path, [f"{gate}, threshold: 0.5"], held_by)
+    assert said in str(refused.value)
+
+
+def test_new_failures_are_counted_and_not_corrected(tmp_path, run):
+    with pytest.raises(InputError, match="estimate says nothing of it"):
+        decided(tmp_path, ["name: n, new_failures: {}, estimate: corrected"], run)
+
+
+def test_labels_that_say_too_little_fail_the_gate_with_the_reason(tmp_path):
+    plain = gated_run("1" * 20, "1" * 20)
+    labelled = gated_run("11", "10")
+    few = keeping(plain, held(labelled, "10"))
+    found = only(decided(tmp_path, [f"{GATE}, threshold: 0.1"], few))
+    assert not found.passed
+    assert found.reason.startswith("faithful (corrected) could not be computed: 2 labels do not")
+
+
+def test_a_selection_is_corrected_by_the_error_rates(tmp_path, run):
+    gate = f"{GATE}, threshold: 0.1, category: even"
+    found = only(decided(tmp_path, [gate], run))
+    even = {case.id for case in run.cases if case.category == "even"}
+    assert found.estimate == corrected(run, even)["faithful"].estimate
+    assert found.estimate.method.startswith("rogan-gladen")
+
+
+REGRESSION = f"{GATE}, regression_max: 0.15"
+
+
+def test_a_change_is_larger_for_people_than_for_a_judge_that_errs(tmp_path, run):
+    """70 % before and 60 % now by the judge, whose rates add up to 1.74."""
+    before = gated_run("1" * 100, "1" * 70 + "0" * 30)
+    found = only(decided(tmp_path, [REGRESSION], run, before))
+    gain = 50 / 54 + 36 / 46 - 1
+    assert found.change.drop == pytest.approx(0.1 / gain)
+    assert found.passed
+    strict = only(decided(tmp_path, [f"{GATE}, regression_max: 0.12"], run, before))
+    assert not strict.passed
+    assert "faithful (corrected) dropped from" in strict.reason
+    raw = only(decided(tmp_path, ["name: j, metric: faithful, regression_max: 0.12"], run, before))
+    assert raw.passed, "the judge alone sees 10 points"
+
+
+def test_a_paired_change_is_decided_by_its_corrected_interval(tmp_path, run):
+    before = gated_run("1" * 100, "1" * 70 + "0" * 30)
+    gate = f"{GATE}, regression_max: 0.05, regression_test: paired"
+    found = only(decided(tmp_path, [gate], run, before))
+    assert not found.passed
+    assert found.change.difference.method.startswith("rogan-gladen")
+    same = only(decided(tmp_path, [gate], run, gated_run("1" * 100, FAITHFUL, questions={0: "?"})))
+    assert same.passed
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [({"judge": "openai:n"}, "judged by openai:n, the other by embedded")],
+)
+def test_a_baseline_of_another_judge_is_refused(tmp_path, run, manifest, said):
+    before = gated_run("1" * 100, "1" * 70 + "0" * 30, manifest=manifest)
+    with pytest.raises(InputError, match=said):
+        decided(tmp_path, [REGRESSION], run, before)
+    limit = only(decided(tmp_path, [f"{GATE}, threshold: 0.5"], run, before))
+    assert limit.passed, "a limit needs no baseline"
+    assert limit.baseline is None
+
+
+def test_a_summary_alone_has_no_cases_to_correct(tmp_path, run):
+    before = numbers_of(gated_run("1" * 100, "1" * 70 + "0" * 30))
+    path = tmp_path / "criteria.yaml"
+    path.write_text(f"gates:\n  - {{{REGRESSION}}}\n", encoding="utf-8")
+    from misslink.deciding.criteria import read_criteria
+    from misslink.deciding.gate import decide
+
+    with pytest.raises(InputError, match="no faithful that could be corrected; name the run fold"):
+        decide(run, read_criteria(path), before)
+
+
+def test_the_summarys_corrected_share_is_that_of_the_calibration_kept_now(run):
+    assert value_of(run, "corrected.faithful.estimate").estimate.value == pytest.approx(0.54)

@@ -1,0 +1,162 @@
+"""evaluate(labels=...): judged, held against people and linked by that in one go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import misslink
+from misslink.calibration import calibrate, of_run
+from misslink.calibration.kept import together
+from misslink.errors import InputError
+from misslink.files import read_run
+from misslink.files.labels import read_labels
+
+METRICS = ("faithfulness", "correctness")
+TEXT = "The ferry leaves at seven from the old pier."
+GOOD, BAD = "The ferry leaves at seven.", "Dolphins rarely sing opera in Munich."
+SIZE = 24
+
+
+def gold():
+    return [
+        {"id": f"c{at}", "question": f"When does ferry {at} leave?", "relevant": ["times"],
+         "reference": "The ferry leaves at seven."}
+        for at in range(SIZE)
+    ]  # fmt: skip
+
+
+def traces():
+    """Half of the answers stand in the passage and half in none."""
+    passage = {"id": "times", "text": TEXT}
+    return [
+        {"case_id": f"c{at}", "answer": BAD if at % 2 else GOOD, "retrieved": [passage]}
+        for at in range(SIZE)
+    ]
+
+
+def labels(metrics=METRICS, cases=range(SIZE)):
+    """People agree with the judge but on one case in twelve."""
+    return [
+        {
+            "case_id": f"c{at}",
+            "metric": metric,
+            "label": int((at % 2 == 0) != (at % 12 == 3)),
+            "annotator": "ada",
+        }
+        for metric in metrics
+        for at in cases
+    ]
+
+
+def lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def evaluated(**options):
+    return misslink.evaluate(goldset=gold(), traces=traces(), embedding="none", **options)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    return tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+
+
+@pytest.fixture(scope="module")
+def in_one_go(tmp_path_factory, ledger):
+    folder = tmp_path_factory.mktemp("one-go")
+    return evaluated(labels=lines(folder / "l.jsonl", labels()), ledger=ledger, out=folder / "run")
+
+
+def without(document, *names):
+    return {name: value for name, value in document.items() if name not in names}
+
+
+def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, ledger, in_one_go):
+    first = evaluated(ledger=ledger)
+    kept = None
+    for metric in METRICS:
+        document = calibrate(of_run(first, metric, "run"), read_labels(labels()))
+        kept = together(kept, document)
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    by_steps = evaluated(calibration=path, ledger=ledger)
+    assert by_steps.summary["corrected"].keys() == {"faithful", "correct"}
+    assert by_steps.links == in_one_go.links
+    same = ("corrected", "link", "generation", "answer", "slices", "coverage")
+    for name in same:
+        assert by_steps.summary[name] == in_one_go.summary[name], name
+    assert by_steps.manifest["calibration"] == in_one_go.manifest["calibration"]
+    told = ("created", "verdicts_from", "labels_from")
+    mine, theirs = in_one_go.calibration, by_steps.calibration
+    assert without(mine, *told, "others") == without(theirs, *told, "others")
+    for one in (mine, theirs):
+        assert one["others"].keys() == {"correctness"}
+
+
+def test_the_links_go_by_it_and_the_run_keeps_it(in_one_go):
+    assert in_one_go.manifest["calibration"]["metric"] == "faithfulness"
+    assert in_one_go.summary["link"]["corrected"]["risk_given_hit"]["value"] is not None
+    assert in_one_go.summary["corrected"]["faithful"]["by"] == "prediction-powered"
+    assert in_one_go.summary["corrected"]["faithful"]["own"]
+    assert read_run(in_one_go.summary["run"]).calibration == in_one_go.calibration
+
+
+def test_a_run_of_other_labels_is_another_run(tmp_path, ledger):
+    given = {"ledger": ledger, "out": tmp_path / "run"}
+    evaluated(labels=lines(tmp_path / "l.jsonl", labels()), **given)
+    evaluated(labels=lines(tmp_path / "copy.jsonl", labels()), **given)  # the same labels
+    with pytest.raises(InputError, match="holds a run of other inputs"):
+        evaluated(labels=labels(cases=range(SIZE - 1)), **given)
+
+
+@pytest.mark.parametrize(
+    ("said", "note"),
+    [
+        (labels(("faithfulness",), range(3)), "do not carry a calibration"),
+        (labels(("faithfulness",), range(0, SIZE, 2)), "do not carry a calibration"),
+        (labels(("correctness",)), "No label is of faithfulness"),
+    ],
+    ids=["three labels", "one class", "another metric"],
+)
+def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, ledger, said, note):
+    run = evaluated(labels=said, ledger=ledger)
+    assert any(note in one for one in run.summary["labels_notes"])
+    assert any(note in one for one in caplog.messages)
+    assert run.manifest["calibration"] is None
+    assert run.links == evaluated(ledger=ledger).links
+    assert run.calibration["n"] == len(said)  # what can be said of them is kept
+
+
+def test_labels_of_cases_that_were_not_evaluated_leave_the_run_uncalibrated(ledger):
+    run = evaluated(labels=labels(cases=[1]), ledger=ledger, only=["c0"])
+    assert run.calibration is None
+    assert run.summary["labels_notes"] == ["No case that was evaluated is labelled."]
+
+
+STRANGER = {"case_id": "zebra", "metric": "faithfulness", "label": 1, "annotator": "ada"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": [STRANGER]}, "belong to another run"),
+        ({"labels": [*labels(), STRANGER]}, "there is no case 'zebra'"),
+        ({"labels": labels(("taste",))}, "these labels are of taste"),
+        ({"labels": labels(), "judge": "none"}, "labels are held against a judge"),
+        ({"labels": labels(), "calibration": Path("c.json")}, "not both"),
+    ],
+)
+def test_labels_that_cannot_be_meant_stop_it_before_anything_is_asked(tmp_path, options, said):
+    ledger = tmp_path / "ledger.sqlite"
+    with pytest.raises(InputError, match=said):
+        evaluated(ledger=ledger, out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_of_unknown_cases_are_left_out_where_that_is_said(ledger, in_one_go):
+    run = evaluated(labels=[*labels(), STRANGER], known_only=True, ledger=ledger)
+    assert run.links == in_one_go.links
