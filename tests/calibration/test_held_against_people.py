@@ -94,12 +94,20 @@ def test_a_case_exactly_at_the_threshold_is_called_good():
 
 def test_the_corrected_share_is_that_of_all_verdicts_with_labelled_cases_counted_once():
     verdicts, labels = table()
-    others = [verdict(f"o{n}", 0.9) for n in range(100)]
+    others = [verdict(f"o{n}", 0.9 if n < 70 else 0.1) for n in range(100)]
     document = held(verdicts, labels, everyone=verdicts[:60] + others)
     assert document["corrected"]["verdicts"] == 200
-    assert document["corrected"]["judge_only"]["value"] == (60 + 100) / 200
-    # corrected: 0.8 - 0.4 over 0.8 + 0.6 - 1
-    assert document["corrected"]["rogan_gladen"]["value"] == pytest.approx(1.0)
+    assert document["corrected"]["judge_only"]["value"] == (60 + 70) / 200
+    # corrected: 0.65 - 0.4 over 0.8 + 0.6 - 1
+    assert document["corrected"]["rogan_gladen"]["value"] == pytest.approx(0.625)
+
+
+def test_a_share_outside_what_the_labels_allow_is_missing_and_says_why():
+    verdicts, labels = table()
+    others = [verdict(f"o{n}", 0.9) for n in range(100)]
+    found = held(verdicts, labels, everyone=verdicts[:60] + others)["corrected"]["rogan_gladen"]
+    assert found["value"] is None
+    assert "unlike the rest" in found["reason"]
 
 
 def test_labelled_cases_may_have_their_verdict_among_all_alone():

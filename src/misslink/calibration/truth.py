@@ -59,7 +59,7 @@ def corrected(
     return {
         "judge_only": proportion(called, len(everyone)),
         "labelled_only": powered.labelled_only,
-        **_rogan_gladen(pairs, called, len(everyone), threshold, unequal is not None, seed),
+        **_rogan_gladen(pairs, called, everyone, threshold, unequal is not None, seed),
         "prediction_powered": powered.estimate,
         "power": powered.power,
         "worth": powered.worth,
@@ -108,8 +108,14 @@ def labels_needed(pairs: Sequence[Pair], verdicts: int) -> dict[str, Any]:
 
 
 def _rogan_gladen(
-    pairs: Sequence[Pair], called: int, n: int, threshold: float, weighted: bool, seed: int
+    pairs: Sequence[Pair],
+    called: int,
+    everyone: Mapping[str, float],
+    threshold: float,
+    weighted: bool,
+    seed: int,
 ) -> dict[str, Estimate]:
+    n = len(everyone)
     if weighted:
         reason = (
             "the labelled cases were drawn with unequal chances, by which the judge's error rates "
@@ -118,9 +124,12 @@ def _rogan_gladen(
         nothing = Estimate.missing(reason, n=n, method="rogan-gladen")
         return {"rogan_gladen": nothing, "rogan_gladen_posterior": nothing}
     judge = counted(pairs, threshold)
+    among = all(pair.case_id in everyone for pair in pairs)
     return {
-        "rogan_gladen": rogan_gladen(called, n, judge),
-        "rogan_gladen_posterior": rogan_gladen(called, n, judge, interval="posterior", seed=seed),
+        "rogan_gladen": rogan_gladen(called, n, judge, among=among),
+        "rogan_gladen_posterior": rogan_gladen(
+            called, n, judge, among=among, interval="posterior", seed=seed
+        ),
     }
 
 

@@ -130,7 +130,6 @@ def test_a_case_says_which_model_answered_which_source(files):
         "split": "test",
         "task": "QA",
         "source": "MARCO",
-        "source_id": "7",
         "quality": "good",
     }
 

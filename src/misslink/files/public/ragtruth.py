@@ -94,9 +94,7 @@ def ragtruth(paths: Sequence[Path], wanted: Wanted) -> Imported:
         answer = entry.text("response" if entry.has("response") else "answer", blank=True)
         spans = list(_spans(entry))
         implicit += bool(spans) and all(span["implicit"] for span in spans)
-        cases[case_id] = Case(
-            id=case_id, question=source.question, tags=_tags(entry, source, source_id)
-        )
+        cases[case_id] = Case(id=case_id, question=source.question, tags=_tags(entry, source))
         retrieved = passages(source_id, source.texts)
         traces.append(
             Trace(case_id=case_id, retrieved=retrieved, prompted=_ids(retrieved), answer=answer)
@@ -234,13 +232,12 @@ def _label(case_id: str, spans: Sequence[Mapping[str, Any]], wanted: Wanted) -> 
     return label | ({"comment": "\n".join(told)} if told else {})
 
 
-def _tags(entry: Entry, source: _Source, source_id: str) -> dict[str, str]:
+def _tags(entry: Entry, source: _Source) -> dict[str, str]:
     found = {
         "model": entry.word("model"),
         "split": entry.word("split"),
         "task": source.task,
         "source": source.origin,
-        "source_id": source_id,
         "quality": entry.word("quality"),
     }
     return {name: value for name, value in found.items() if value}
