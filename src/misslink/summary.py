@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from misslink.judging.shares import GOOD_SHARES
 from misslink.stats import mean
 from misslink.types import Case, Estimate, Verdict
 
@@ -32,8 +33,6 @@ _PARTS: dict[str, dict[str, str]] = {
     },
     "citation_correctness": {"recall": "citation_recall"},
 }
-# What the share of good labels is called, where it is a number of its own.
-_GOOD = {"faithfulness": "faithful", "correctness": "correct"}
 
 Scores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
 Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1]
@@ -143,8 +142,8 @@ def numbers_of(metric: str) -> dict[str, Reading]:
     """
     numbers: dict[str, Reading] = {metric: _value}
     numbers |= {shown: _part(part) for part, shown in _PARTS.get(metric, {}).items()}
-    if metric in _GOOD:
-        numbers[_GOOD[metric]] = _good
+    if metric in GOOD_SHARES:
+        numbers[GOOD_SHARES[metric]] = _good
     return numbers
 
 

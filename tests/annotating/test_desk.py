@@ -73,6 +73,18 @@ def test_the_judge_is_shown_once_everything_asked_is_labelled_and_later_labels_s
     assert [line.get("judge_shown", False) for line in labels] == [False, False, True]
 
 
+def test_a_comment_that_comes_later_does_not_say_that_the_label_was_given_with_the_judge_in_view(
+    folder,
+):
+    with Desk(folder) as desk:
+        label(desk)
+        label(desk, metric="answer_relevance")
+        label(desk, metric="answer_relevance", comment="why")
+        label(desk, said=0)
+    labels = [line for line in kept(folder) if "event" not in line]
+    assert [line.get("judge_shown", False) for line in labels] == [False, False, False, True]
+
+
 def test_a_reveal_is_kept_and_marks_every_later_label_of_the_case_also_after_a_restart(folder):
     with Desk(folder) as desk:
         label(desk)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 from labelled_runs import label_all, put, run_of
 
@@ -27,7 +29,8 @@ def folder(tmp_path):
 def read(path):
     return {
         (one.case_id, one.claim, one.annotator): (
-            one.value, one.weight, one.judge_shown, one.comment.replace("\r\n", "\n"),
+            one.value, one.weight, one.judge_shown,
+            one.comment.replace("\r\n", "\n").removeprefix("'"),  # that a formula is given in CSV
         )
         for one in read_labels(path).items
     }  # fmt: skip
@@ -50,3 +53,17 @@ def test_where_it_cannot_go_is_told(folder, tmp_path):
         export(folder, folder / "labels" / "all.jsonl")
     with pytest.raises(InputError, match="nobody has labelled this run"):
         export(put(tmp_path / "other", run_of([0.5])), tmp_path / "all.csv")
+
+
+@pytest.mark.parametrize("comment", ["=1+1", "@SUM(A1)", "\t=1", "bare\rreturn", "two\nlines"])
+def test_a_comment_is_one_cell_and_no_formula(tmp_path, comment):
+    folder = put(tmp_path / "run", run_of([n / 9 for n in range(10)]))
+    with Desk(folder) as desk:
+        desk.label("ada", 0, METRIC, None, 1, comment)
+        desk.label("ada", 1, METRIC, None, 0, "plain")
+    export(folder, tmp_path / "all.csv")
+    with (tmp_path / "all.csv").open(newline="", encoding="utf-8") as file:
+        cells = [row["comment"] for row in csv.DictReader(file)]
+    runs = comment[0] in "=@\t"
+    assert cells == [f"'{comment}" if runs else comment, "plain"]
+    assert len(read_labels(tmp_path / "all.csv").items) == 2

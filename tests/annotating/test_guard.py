@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 
@@ -9,7 +10,7 @@ import pytest
 from labelled_runs import ask, put, run_of, served
 
 from misslink.annotating import Desk
-from misslink.annotating.guard import BODY_LIMIT
+from misslink.annotating.guard import BODY_LIMIT, Guard
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +104,17 @@ def test_every_reply_forbids_what_the_page_does_not_need(port, path):
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] == "no-store"
     assert "access-control-allow-origin" not in headers
+
+
+def test_a_length_that_is_no_number_is_refused_and_no_crash():
+    """Python calls a raised two a digit, but reads no number from it."""
+    said = []
+
+    async def send(message):
+        said.append(message)
+
+    headers = [(b"host", b"127.0.0.1:1"), (b"content-type", b"application/json")]
+    headers.append((b"content-length", "\u00b2".encode("latin-1")))
+    scope = {"type": "http", "method": "POST", "headers": headers}
+    asyncio.run(Guard(None, 1)(scope, None, send))
+    assert said[0]["status"] == 413

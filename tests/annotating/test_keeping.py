@@ -124,3 +124,34 @@ def test_another_run_in_the_folder_is_told(tmp_path):
     manifest.unlink()
     with pytest.raises(UnsavedError, match="try again"):
         same.check()
+
+
+def test_half_a_line_that_could_not_be_cut_off_is_cut_before_the_next(tmp_path, monkeypatch):
+    """A label behind half a line would make a line of both that nobody can read."""
+
+    class Broken:
+        """A disk that takes ten bytes, and then neither more nor a cut."""
+
+        def __init__(self, file):
+            self.file = file
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, data):
+            self.file.write(data[:10])
+            raise OSError(5, "broken")
+
+        def truncate(self, size):
+            raise OSError(5, "broken")
+
+    with Keeper(tmp_path, "ada") as keeper:
+        keeper.keep(said())
+        whole = keeper._file
+        monkeypatch.setattr(keeper, "_file", Broken(whole))
+        for _ in range(2):
+            with pytest.raises(UnsavedError, match="could not be saved"):
+                keeper.keep(said())
+        monkeypatch.setattr(keeper, "_file", whole)
+        keeper.keep(said())
+    assert len(read_journal(tmp_path / "ada.jsonl").entries) == 2

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from labelled_runs import label_all, put, run_of
 
 from misslink.annotating import Desk
 from misslink.calibration.people import settled
 from misslink.errors import InputError
-from misslink.files.labels import read_labels
+from misslink.files.labels import Label, read_labels
 
 METRIC = "faithfulness"
 
@@ -72,3 +74,20 @@ def test_where_nobody_labelled_there_is_nothing_to_settle(tmp_path):
     folder = put(tmp_path / "run", run_of([0.5]))
     with pytest.raises(InputError, match="nobody has labelled this run"):
         Desk(folder, adjudicate=True)
+
+
+def test_adjudication_looks_at_each_label_once_and_not_once_a_case(tmp_path, monkeypatch):
+    folder = put(tmp_path / "run", run_of([0.5] * 60))
+    with Desk(folder) as desk:
+        label_all(desk, "ada", lambda _: 1)
+        label_all(desk, "bob", lambda _: 0)
+    looked = Counter()
+    plain = Label.__getattribute__
+
+    def counting(one, field):
+        looked[field] += 1
+        return plain(one, field)
+
+    monkeypatch.setattr(Label, "__getattribute__", counting)
+    assert len(Desk(folder, adjudicate=True).tasks) == 60
+    assert looked["annotator"] < 20 * 120

@@ -96,3 +96,19 @@ def test_a_wrong_file_is_one_sentence_with_its_place(tmp_path, name, text, said)
         Criteria.read(path)
     assert str(path) in str(caught.value)
     assert said in str(caught.value)
+
+
+def test_a_number_that_just_misses_its_limit_is_told_from_it():
+    found = advise({**SOUND, "people_alpha": 0.6668657, "failed": 0.0501}, Criteria())
+    assert found["reasons"] == [
+        "People agree with each other at alpha 0.6669; at least 0.6670 is needed to trust it.",
+        "5.01 % of labelled cases have no usable verdict; at most 5.00 % is needed to trust it.",
+    ]
+
+
+def test_what_is_not_known_is_said_in_words_that_people_know():
+    found = advise({**SOUND, "balanced_accuracy_low": None, "over_majority": None}, Criteria())
+    assert found["reasons"] == [
+        "Balanced accuracy is not known, for which labels of both kinds are needed.",
+        "F1 of finding bad cases is not known: people and judge see none.",
+    ]

@@ -161,7 +161,7 @@ def test_failed_verdicts_count_nowhere_and_are_told():
     document = held(verdicts, labels)
     assert document["n"] == 98
     assert document["left_out"] == {"failed": 1, "skipped": 1}
-    assert "1 verdicts are failed and count nowhere: 1 x no JSON." in document["notes"]
+    assert "1 verdict is failed and counts nowhere: 1 x no JSON." in document["notes"]
 
 
 @pytest.mark.parametrize("wrong", [1.2, -0.1, math.nan, "high", 97])
@@ -225,10 +225,25 @@ def test_labels_of_claims_make_the_answers_label_where_they_settle_it():
         label("c", 1, claim=0), label("c", 1, claim=7),  # not all known, one unheard of
     ]  # fmt: skip
     document = held(rows, labels)
-    assert (document["n"], document["positives"]) == (3, 2)
+    assert (document["n"], document["positives"]) == (2, 1)
+    assert "Labels of 1 claim that has no verdict were left out." in document["notes"]
     assert document["claims"]["n"] == 4
     assert document["claims"]["without_verdict"] == 1
     assert document["claims"]["agreement"]["specificity"]["value"] == 1.0
+
+
+def test_claims_of_one_person_do_not_settle_an_answer_that_two_are_tied_on():
+    claims = [{"text": "It is so.", "support": "supported"}]
+    rows = [verdict("a", 1.0, claims=claims), verdict("b", 1.0, claims=claims)]
+    labels = [
+        label("a", 0, claim=0, annotator="anna"), label("a", 0, annotator="anna"),
+        label("a", 1, annotator="ben"),
+        label("b", 1, claim=0, annotator="anna"), label("b", 1, annotator="ben"),
+    ]  # fmt: skip
+    document = held(rows, labels)
+    assert (document["n"], document["positives"]) == (1, 1)
+    assert document["human"]["unsettled"] == 1
+    assert document["labelled"] == {"b": 1.0}
 
 
 def test_unequal_chances_of_being_labelled_change_rates_and_refuse_rogan_gladen():

@@ -145,3 +145,11 @@ def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
     assert (by.metric, by.threshold, by.same) == ("faithfulness", 0.5, False)
     assert by.rates["sensitivity"].value == pytest.approx(20 / 22)
     assert not applied(linked).same  # no document is kept
+
+
+def test_a_calibration_that_names_no_verdicts_may_be_of_this_run_or_not(run, document):
+    """As an older misslink wrote it."""
+    old = {name: value for name, value in document.items() if name != "verdicts_sha256"}
+    found = corrected(keeping(run, old))["faithful"]
+    assert (found.by, found.own) == ("rogan-gladen", False)
+    assert "45 labels of this run or of another; it holds if" in found.note

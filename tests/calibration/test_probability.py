@@ -95,3 +95,19 @@ def test_the_bins_hold_every_case_once():
     assert (bins[0]["low"], bins[-1]["high"]) == (0.0, 1.0)
     assert bins[0]["predicted"] == pytest.approx(0.045)
     assert (bins[0]["good"]["value"], bins[9]["good"]["value"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("wanted", [0.5, 0.8])
+def test_the_precision_and_the_recall_that_are_wanted_are_reached_on_the_labels(wanted):
+    """Fitted on all cases the threshold reaches what was asked; cross-fitted it may not."""
+    generator = np.random.default_rng(3)
+    good = np.arange(200) % 2 == 0
+    chance = np.clip(generator.normal(np.where(good, 0.62, 0.42), 0.18), 0, 1)
+    pairs = pairs_of(good.tolist(), chance.tolist())
+    found = nested(pairs, seed=0, wanted=wanted)
+    assert set(found) == {"reason", "f1", f"precision_{wanted}", f"recall_{wanted}"}
+    for name, cells in (("precision", 0), ("recall", 1)):
+        cut = found[f"{name}_{wanted}"]["threshold"]
+        called = [pair for pair in pairs if pair.score < cut]
+        caught = sum(not pair.good for pair in called)
+        assert caught / (len(called), 100)[cells] >= wanted

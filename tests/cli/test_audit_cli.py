@@ -159,6 +159,20 @@ def test_against_another_run_the_order_of_answers_is_swapped(
     assert f"both times the first one shown in {CASES}, the second in 0" in out
 
 
+def test_a_judge_that_cannot_compare_is_refused_before_it_is_asked_anything(misslink, monkeypatch):
+    write_inputs(6, passages, answer)
+    inputs = ("--goldset", "gold.jsonl", "--judge", "embedded", "--out", "run")
+    assert misslink("evaluate", "app.py:app", *inputs)[0] == 0
+
+    def asked(*_, **__):
+        raise AssertionError("it was asked")
+
+    monkeypatch.setattr("misslink.judging.audits.put_to", asked)
+    code, _, err = misslink("judge", "audit", "run", "--against", "run")
+    assert code == 2
+    assert "cannot say which of two answers is better" in err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

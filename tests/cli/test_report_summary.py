@@ -108,6 +108,17 @@ def test_it_says_the_link_the_causes_and_what_to_do(printed):
     assert lines[-1] == "report: reports/today/report.html"
 
 
+def test_the_corrected_share_stands_below_the_judges_own(printed):
+    run = proven_run()
+    whole = run.summary["link"]["corrected"]["attributable_fraction"]
+    assert whole["value"] is not None
+    text = " ".join(printed(80, run))
+    assert "With the errors taken out that people found in them the share is" in text
+    plain = {name: value for name, value in run.summary["link"].items() if name != "corrected"}
+    run = run.model_copy(update={"summary": {**run.summary, "link": plain}})
+    assert "errors taken out" not in " ".join(printed(80, run))
+
+
 def test_a_run_of_nothing_says_so(printed):
     empty = Run(manifest={}, cases=(), traces=(), verdicts=(), links=(), summary={})
     lines = printed(80, empty)

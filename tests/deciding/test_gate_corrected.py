@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from misslink.deciding.comment import comment
 from misslink.deciding.junit import junit
 from misslink.deciding.values import value_of
 from misslink.errors import InputError
+from misslink.linking import Calibration
+from misslink.types import Estimate
 
 FAITHFUL = "1" * 60 + "0" * 40
 # Of those that the judge calls faithful every sixth is not; of the others every tenth is.
@@ -172,3 +175,52 @@ def test_a_summary_alone_has_no_cases_to_correct(tmp_path, run):
 
 def test_the_summarys_corrected_share_is_that_of_the_calibration_kept_now(run):
     assert value_of(run, "corrected.faithful.estimate").estimate.value == pytest.approx(0.54)
+
+
+@pytest.fixture(scope="module")
+def linked():
+    """60 of 100 questions were found; of those 54 answers are faithful, of the others 6."""
+    run = gated_run("1" * 60 + "0" * 40, "1" * 54 + "0" * 6 + "1" * 6 + "0" * 34)
+    by = Calibration(
+        metric="faithfulness",
+        threshold=0.5,
+        sensitivity=Estimate(value=0.9, low=0.83, high=0.94, n=100, method="wilson"),
+        specificity=Estimate(value=0.9, low=0.83, high=0.94, n=100, method="wilson"),
+    )
+    return run.model_copy(update={"manifest": {**run.manifest, "calibration": by.document()}})
+
+
+LINK = "name: a, metric: link.risk_given_miss"
+
+
+def test_the_corrected_risk_stands_beside_the_links_own(tmp_path, linked):
+    """After a miss 85 % are unfaithful by the judge, so (0.85 - 0.1) / 0.8 by people."""
+    found = only(decided(tmp_path, [f"{LINK}, at_most: 0.9"], linked))
+    document = found.document()
+    assert (document["value"], document["raw"]["value"]) == (0.85, 0.85)
+    assert document["corrected"]["value"] == pytest.approx(0.75 / 0.8)
+    assert found.passed
+    (note,) = [one for one in document["notes"] if "Corrected" in one]
+    assert note.startswith("Corrected for the judge's errors it is 94 % [")
+    assert note.endswith(", by 200 labels.")
+
+
+def test_a_corrected_risk_is_asked_for_by_its_own_name(tmp_path, linked):
+    with pytest.raises(InputError, match=r"metric: link\.corrected\.risk_given_miss"):
+        decided(tmp_path, [f"{LINK}, at_most: 0.9, estimate: corrected"], linked)
+    own = "name: a, metric: link.corrected.risk_given_miss, at_most: 0.9"
+    assert not only(decided(tmp_path, [own], linked)).passed
+
+
+def test_a_share_found_in_another_way_than_its_baseline_is_no_change(tmp_path):
+    """The run's own labels give one number, and error rates another one for both runs alike."""
+    now, before = (gated_run("1" * 100, FAITHFUL) for _ in range(2))
+    some = "".join(mark if at % 2 else "-" for at, mark in enumerate(PEOPLE))
+    run = keeping(now, held(now, some))
+    found = only(decided(tmp_path, [f"{GATE}, regression_max: 0.05"], run, before))
+    assert found.passed
+    was, is_now = found.change.means
+    assert was == is_now != found.estimate.value
+    told = re.findall(r"(\d+ %)", found.reason.partition("error rates alone")[2])
+    assert len(told) == 2
+    assert told[0] == told[1]

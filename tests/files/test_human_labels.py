@@ -111,6 +111,8 @@ def test_a_label_that_stands_twice_counts_once(written):
         (f"{HEAD},claim\na,m,1,x,-1\n", "line 2, field 'claim'", "0, 1, 2, ..."),
         (f"{HEAD},claim\na,m,1,x,1.5\n", "line 2, field 'claim'", "0, 1, 2, ..."),
         (f"{HEAD},weight\na,m,1,x,0\n", "line 2, field 'weight'", "above 0"),
+        (f"{HEAD},weight\na,m,1,x,1e200\n", "line 2, field 'weight'", "at most 1e+12"),
+        (f"{HEAD},weight\na,m,1,x,1e-320\n", "line 2, field 'weight'", "at most 1e+12"),
         (f"{HEAD},weight\na,m,1,x,1\na,m,1,y,2\n", "line 3, field 'weight'", "1 on line 2"),
         (f"{HEAD},weight\na,m,1,x,1\nb,m,1,x,\n", "line 3, field 'weight'", "all or none"),
         (f"{HEAD}\na,m,1,x,too,many\n", "line 2", "6 fields, but 4 names"),

@@ -244,3 +244,30 @@ def test_it_is_said_with_which_calibration_the_links_were_made(threshold, said):
     assert said in found.applied
     assert ("`--calibration RUN/calibration.json`" in found.applied) == (threshold == 0.5)
     assert trust(_run(DOCUMENT)).applied == ""  # with none: the advice says so
+
+
+def test_the_age_of_a_calibration_and_what_of_the_judge_is_another_since_are_told():
+    document = {
+        **DOCUMENT,
+        "created": "2026-01-02T00:00:00+00:00",
+        "judge_identity": {"judge_identity.rules": "old", "judge_identity.judge": "embedded"},
+    }
+    manifest = {
+        "judge": "embedded",
+        "created": "2026-05-02T01:00:00+00:00",
+        "inputs": {"judge_identity.rules": "new", "judge_identity.judge": "embedded"},
+    }
+    run = _run(document, **manifest)
+    assert trust(run).facts.endswith(
+        " This calibration is of 2026-01-02, 120 days before the run; the judge may have drifted "
+        "since. The judge's rules was old when it was calibrated and is new in this run; "
+        "label some new answers."
+    )
+    assert "120 days before the run" in render(build(run))
+
+
+@pytest.mark.parametrize("created", ["2026-05-02T01:00:00+00:00", "2026-05-03", "", None, 7])
+def test_a_calibration_of_the_same_day_or_of_no_known_day_has_no_age(created):
+    manifest = {"judge": "embedded", "created": "2026-05-02T01:00:00+00:00"}
+    run = _run({**DOCUMENT, "created": created}, **manifest)
+    assert trust(run).facts == trust(_run(DOCUMENT)).facts

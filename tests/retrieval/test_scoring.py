@@ -58,3 +58,10 @@ def test_two_traces_or_cases_with_one_id_are_refused():
         score(CASES, [trace("c1", "a"), trace("c1", "b")], ["mrr"])
     with pytest.raises(InputError, match="two cases have the id 'c1'"):
         score([CASES[0], CASES[0]], [], ["mrr"])
+
+
+def test_a_query_that_is_missing_was_not_judged_and_all_of_it_is_open():
+    names = ["judged@3", "rbp_residual@0.8", "map"]
+    scores = score(CASES[:1], [], names, absent=0.0)
+    assert [scores[name]["c1"] for name in names] == [None, 1.0, 0.0]
+    assert [score(CASES[:1], [], names)[name]["c1"] for name in names] == [None] * 3

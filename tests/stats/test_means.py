@@ -83,6 +83,23 @@ def test_many_distinct_values_agree_with_the_bootstrap_that_is_left_out_for_them
     assert normal.high == pytest.approx(bootstrap.high, abs=5e-4)
 
 
+@pytest.mark.parametrize("bounds", [(0, 1), None])
+def test_many_values_that_lean_agree_with_the_bootstrap_too(monkeypatch, bounds):
+    """One in a hundred is near 1, the others near 0: a plain bell curve is off by a tenth."""
+    chance = random.Random(0)
+    values = [
+        1 - chance.random() / 1000 if chance.random() < 0.01 else chance.random() / 1000
+        for _ in range(2_100)
+    ]
+    found = mean(values, bounds=bounds)
+    monkeypatch.setattr("misslink.stats.means._MANY", 2 * len(values))
+    bootstrap = mean(values, bounds=bounds)
+    assert (found.method, bootstrap.method) == ("normal", "bootstrap")
+    half = (bootstrap.high - bootstrap.low) / 2
+    assert found.low == pytest.approx(bootstrap.low, abs=0.06 * half)
+    assert found.high == pytest.approx(bootstrap.high, abs=0.06 * half)
+
+
 def test_memory_stays_bounded_for_thousands_of_distinct_values():
     chance = random.Random(0)
     values = [chance.random() for _ in range(2_000)]

@@ -142,3 +142,14 @@ def test_the_interval_of_the_calibration_error_covers_the_truth(n, bend):
         held += found.low <= truth <= found.high
     assert held / 500 >= 0.93 - 2 * 0.011
     assert held / 500 <= (0.97 if bend else 1) + 2 * 0.008
+
+
+@pytest.mark.parametrize(
+    ("labels", "chance", "least"),
+    [([1] * 50, 1.0, 0.01), ([1, 0] * 25, 0.5, 0.1), ([1], 1.0, 0.5)],
+)
+def test_an_error_of_zero_by_chance_is_not_zero_for_certain(labels, chance, least):
+    """With a truth of 0.6, probabilities of 0.5 meet 25 of 50 in one sample of twenty-five."""
+    found = calibration_error(labels, [chance] * len(labels))
+    assert (found.value, found.low) == (0, 0)
+    assert found.high > least

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -177,6 +178,8 @@ class Desk:
             at=_now(),
         )
         before = said.get(item)
+        if before is not None and before.label == entry.label:  # a comment alone
+            entry = replace(entry, judge_shown=before.judge_shown)
         if before is None or (before.label, before.comment) != (entry.label, entry.comment):
             shown = finished(task, {**said, item: entry})
             keeper.keep(entry, *(self._looks(keeper, task, "shown") if shown else ()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, known_names
+from misslink.files.inert import inert
 from misslink.files.label_folder import FOLDER, Kept, Seen, read_folder
 from misslink.files.whole import put
 
@@ -92,9 +93,9 @@ def _text(rows: list[dict[str, Any]], form: str) -> str:
             for row in rows
         )
     file = io.StringIO(newline="")
-    out = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+    out = csv.DictWriter(file, _COLUMNS, lineterminator="\r\n")  # with "\n", no "\r" is quoted
     out.writeheader()
-    out.writerows(rows)
+    out.writerows({**row, "comment": inert(row["comment"])} for row in rows)
     return file.getvalue()
 
 

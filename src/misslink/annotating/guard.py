@@ -97,7 +97,7 @@ def _refused_content(given: Mapping[str, Sequence[str]]) -> tuple[int, str] | No
     if kind != "application/json":
         return 415, "what is posted must be JSON"
     length = given.get("content-length", ["0"])[0]
-    if not length.isdigit() or int(length) > BODY_LIMIT:
+    if not length.isdecimal() or int(length) > BODY_LIMIT:
         return 413, f"a request has at most {BODY_LIMIT:,} bytes"
     return None
 

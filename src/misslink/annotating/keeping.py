@@ -88,6 +88,8 @@ class Keeper:
         is broken, or it cannot be written.
     """
 
+    _half: int | None = None  # bytes of whole lines, where half a line stands behind them
+
     def __init__(self, folder: Path, annotator: str) -> None:
         self.path = folder / f"{annotator}.jsonl"
         self.annotator = annotator
@@ -130,16 +132,23 @@ class Keeper:
         UnsavedError
             The disk is full or gone; nothing was kept.
         """
-        size = os.fstat(self._file.fileno()).st_size
+        size = self._half
         try:
+            if size is not None:  # a line cannot follow half of one
+                self._file.truncate(size)
+            size = os.fstat(self._file.fileno()).st_size
+            self._half = size
             self._write("".join(f"{entry.line()}\n" for entry in entries).encode())
         except OSError as problem:
-            with contextlib.suppress(OSError):  # the next start cuts it off where this cannot
-                self._file.truncate(size)
+            if size is not None:
+                with contextlib.suppress(OSError):  # the next label or start cuts it where not now
+                    self._file.truncate(size)
+                    self._half = None
             raise UnsavedError(
                 f"your label could not be saved ({problem.strerror}); make room and try again",
                 path=self.path,
             ) from None
+        self._half = None
         self.entries += entries
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ techniques, chapter 5. Balinski and Young (1982), Fair representation (Webster's
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,26 +152,25 @@ def _levels(scores: Mapping[str, float], threshold: float | None) -> dict[str, i
 def _merged(groups: list[_Group], cases: int) -> list[_Group]:
     """Put small groups in with a neighbour, one of the same level if there is one."""
     least = max(_FEWEST, math.ceil(cases / _MOST_STRATA))
-    while len(groups) > 1:
-        small = min(range(len(groups)), key=lambda place: (len(groups[place].cases), place))
-        if len(groups[small].cases) >= least:
+    left = dict(enumerate(groups))
+    sizes: dict[int, list[tuple[int, int]]] = {}  # of each level's groups, with their places
+    for place, group in left.items():
+        heapq.heappush(sizes.setdefault(group.level, []), (len(group.cases), place))
+    while len(left) > 1:
+        (size, place), level = min((heap[0], level) for level, heap in sizes.items() if heap)
+        if size >= least:
             break
-        group = groups.pop(small)
-        near = min(
-            range(len(groups)),
-            key=lambda place: (
-                abs(groups[place].level - group.level),
-                len(groups[place].cases),
-                place,
-            ),
+        heapq.heappop(sizes[level])
+        group = left.pop(place)
+        _, (_, near), level = min(
+            (abs(level - group.level), heap[0], level) for level, heap in sizes.items() if heap
         )
-        other = groups[near]
-        if len(group.cases) > len(other.cases):
-            other.level = group.level
+        other = left[near]
         other.cases += group.cases
         other.names |= group.names
         other.levels |= group.levels
-    return sorted(groups, key=lambda group: (group.level, sorted(group.names)))
+        heapq.heapreplace(sizes[level], (len(other.cases), near))
+    return sorted(left.values(), key=lambda group: (group.level, sorted(group.names)))
 
 
 def _rates(

@@ -15,7 +15,7 @@ from misslink.errors import InputError
 from misslink.files.label_folder import Seen, journals
 from misslink.files.label_journal import Entry, Item
 from misslink.files.label_plan import Plan, read_plan, write_plan
-from misslink.files.labels import ADJUDICATED, Labels, read_labels
+from misslink.files.labels import ADJUDICATED, Label, read_labels
 from misslink.types import Case, Run, Trace, Verdict
 
 __all__ = ["Task", "content", "finished", "in_order", "judged", "planned", "to_settle", "written"]
@@ -144,6 +144,10 @@ def to_settle(folder: Path, run: Run, wanted: Sequence[str]) -> tuple[list[Task]
     usual = [metric for metric in USUAL if metric in labels.metrics]
     metrics = tuple(dict.fromkeys([*wanted] or [*usual, *labels.metrics]))
     split: dict[str, list[Item]] = {}
+    said: dict[str, list[Label]] = {}
+    for one in labels.items:
+        if one.annotator != ADJUDICATED:
+            said.setdefault(one.case_id, []).append(one)
     for metric in metrics:
         theirs = [one for one in labels.of(metric).items if one.annotator != ADJUDICATED]
         for entry in settled(theirs).queue:
@@ -162,7 +166,7 @@ def to_settle(folder: Path, run: Run, wanted: Sequence[str]) -> tuple[list[Task]
             traces[case_id],
             tuple(metric for metric in metrics if metric in {item[1] for item in split[case_id]}),
             tuple(sorted(split[case_id], key=lambda item: _place(item, metrics))),
-            _said(labels, split[case_id], case_id),
+            _said(said[case_id], split[case_id]),
         )
         for case_id in order
         if case_id in split and case_id in cases and case_id in traces
@@ -232,13 +236,10 @@ def _place(item: Item, metrics: Sequence[str]) -> tuple[int, bool, int]:
     return metrics.index(item[1]), item[2] is None, item[2] or 0
 
 
-def _said(labels: Labels, items: Sequence[Item], case_id: str) -> tuple[dict[str, Any], ...]:
-    """What people said of these items; who is A is another person from case to case."""
-    theirs = [
-        one
-        for one in labels.items
-        if one.annotator != ADJUDICATED and (one.case_id, one.metric, one.claim) in items
-    ]
+def _said(labels: Sequence[Label], items: Sequence[Item]) -> tuple[dict[str, Any], ...]:
+    """What people said of these items of a case; who is A is another from case to case."""
+    theirs = [one for one in labels if (one.case_id, one.metric, one.claim) in items]
+    case_id = items[0][0]
     names = sorted(
         {one.annotator for one in theirs},
         key=lambda name: hashlib.sha256(f"{case_id}\n{name}".encode()).hexdigest(),

@@ -18,7 +18,16 @@ from misslink.prompting import BUILT_IN, Prompts
 from misslink.stats import proportion
 from misslink.types import Estimate, Run
 
-__all__ = ["Outcome", "Pair", "Preference", "pair_up", "prefer", "preference", "which_is_better"]
+__all__ = [
+    "Outcome",
+    "Pair",
+    "Preference",
+    "pair_up",
+    "prefer",
+    "preference",
+    "refuse_without_preference",
+    "which_is_better",
+]
 
 Winner = Literal["a", "b", "tie"]
 _AB: dict[str, Winner] = {"first": "a", "second": "b", "tie": "tie"}
@@ -155,11 +164,7 @@ async def prefer(
     JudgeUnreachableError
         Asking on is pointless.
     """
-    if isinstance(innermost(judge), EmbeddedJudge):
-        raise InputError(
-            f"the judge {judge.name} cannot say which of two answers is better, it only holds an "
-            "answer against its passages; name a model, such as --judge openai:MODEL"
-        )
+    refuse_without_preference(judge)
     if concurrency < 1:
         raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
     gate = asyncio.Semaphore(concurrency)
@@ -180,6 +185,15 @@ async def prefer(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def refuse_without_preference(judge: Judge) -> None:
+    """Raise an InputError where a judge cannot tell which of two answers is better."""
+    if isinstance(innermost(judge), EmbeddedJudge):
+        raise InputError(
+            f"the judge {judge.name} cannot say which of two answers is better, it only holds an "
+            "answer against its passages; name a model, such as --judge openai:MODEL"
+        )
 
 
 async def _judge(pair: Pair, judge: Judge, prompts: Prompts) -> Outcome:

@@ -14,6 +14,7 @@ from misslink.files.numbers import finite
 
 __all__ = ["RULES", "VERDICTS", "Criteria", "Rule", "advise"]
 
+_DIGITS = 5  # more than are usually written, to tell a number from the limit that it misses
 VERDICTS = ("do not use", "caution", "trust")  # worst first
 
 
@@ -35,6 +36,8 @@ class Rule:
         Whether a missing number stands against every use; else it is passed over.
     form : {'count', 'share', 'decimal'}
         How the number is written.
+    unknown : str
+        What is said where the number is not known; "" says so by the rule's name.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Rule:
     at_most: bool = False
     needed: bool = True
     form: str = "decimal"
+    unknown: str = ""
 
     def met(self, number: float) -> str:
         """The best verdict that a number allows."""
@@ -52,16 +56,25 @@ class Rule:
                 return verdict
         return "do not use"
 
-    def written(self, number: float) -> str:
-        """A number as the sentence has it."""
+    def written(self, number: float, beside: float | None = None) -> str:
+        """A number as the sentence has it; with more digits where `beside` would look the same."""
         if self.form == "count":
             return f"{number:,.0f}"
-        return f"{100 * number:.0f} %" if self.form == "share" else f"{number:.2f}"
+        for more in range(_DIGITS):
+            text, other = (self._rounded(one, more) for one in (number, beside or 0.0))
+            if beside is None or number == beside or text != other:
+                break
+        return text
+
+    def _rounded(self, number: float, more: int) -> str:
+        if self.form == "share":
+            return f"{100 * number:.{more}f} %"
+        return f"{number:.{2 + more}f}"
 
 
 RULES = (
     Rule("labels", "{value} labelled cases; {wanted}", 100, 30, form="count"),
-    Rule("rarer_label", "{value} cases have the rarer label; {wanted}", 20, 10, form="count"),
+    Rule("rarer_label", "cases of the rarer label: {value}; {wanted}", 20, 10, form="count"),
     Rule("kappa", "kappa of judge and people is {value}; {wanted}", 0.6, 0.2),
     Rule(
         "balanced_accuracy_low",
@@ -69,6 +82,7 @@ RULES = (
         0.7,
         0.5,
         form="share",
+        unknown="balanced accuracy is not known, for which labels of both kinds are needed",
     ),
     Rule(
         "over_length",
@@ -82,6 +96,7 @@ RULES = (
         "F1 of finding bad cases is {value} above saying the same of all; {wanted}",
         0.2,
         0.0,
+        unknown="F1 of finding bad cases is not known: people and judge see none",
     ),
     Rule(
         "people_alpha",
@@ -231,10 +246,12 @@ def advise(numbers: Mapping[str, float | None], criteria: Criteria) -> dict[str,
         number = numbers.get(rule.name)
         if number is None:
             met = "do not use" if rule.needed else None
-            said = f"{rule.name.replace('_', ' ')} is not known"
+            said = rule.unknown or f"{rule.name.replace('_', ' ')} is not known"
         else:
             met = rule.met(number)
-            said = rule.says.format(value=rule.written(number), wanted=_wanted(rule, met))
+            limit = rule.caution if met == "do not use" else rule.trust
+            told = rule.written(number, beside=limit)
+            said = rule.says.format(value=told, wanted=_wanted(rule, met, number))
         checks.append(
             {
                 "name": rule.name,
@@ -257,16 +274,16 @@ def advise(numbers: Mapping[str, float | None], criteria: Criteria) -> dict[str,
     }
 
 
-def _wanted(rule: Rule, met: str) -> str:
+def _wanted(rule: Rule, met: str, number: float) -> str:
     """The limit that was missed, or that which was kept."""
     limit = rule.caution if met == "do not use" else rule.trust
     if limit is None:
         return "that is no hindrance"
-    side = "at most" if rule.at_most else "at least"
+    side = f"{'at most' if rule.at_most else 'at least'} {rule.written(limit, beside=number)}"
     if met == "trust":
-        return f"{side} {rule.written(limit)} is asked to trust it"
+        return f"{side} is asked to trust it"
     use = "use it at all" if met == "do not use" else "trust it"
-    return f"{side} {rule.written(limit)} is needed to {use}"
+    return f"{side} is needed to {use}"
 
 
 def _document(path: Path) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from misslink.calibration.notes import notes
 from misslink.calibration.pairs import Pair, answers, claims
 from misslink.calibration.people import Gold, Item, People, agreement, settled
 from misslink.calibration.probability import (
+    WANTED,
     nested,
     probability,
     recalibration,
@@ -43,6 +44,7 @@ def calibrate(
     criteria: Criteria | None = None,
     known_only: bool = False,
     audit: Mapping[str, Any] | None = None,
+    wanted: float = WANTED,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Hold a judge against people.
@@ -63,6 +65,8 @@ def calibrate(
         Leave out labels of cases that are in none of the verdicts, instead of refusing them.
     audit : mapping or None
         What ``misslink judge audit`` found of the same judge, as a run keeps it.
+    wanted : float
+        In (0, 1]: the precision, and the recall, that fitted thresholds are to reach.
     seed : int
         Of every draw.
 
@@ -79,13 +83,15 @@ def calibrate(
     """
     if threshold is not None and not 0 <= threshold <= 1:
         raise InputError(f"--threshold {threshold:g} is not from 0 to 1")
+    if not 0 < wanted <= 1:
+        raise InputError(f"--wanted {wanted:g} is not above 0 and at most 1")
     cases = verdicts.cases | (everyone.cases if everyone else frozenset())
     own = labels.of(verdicts.metric)
     known = own.known(cases, shown_path(verdicts.name), leave_out=known_only)
     verdicts = _completed(verdicts, everyone)
     cut, cut_from = verdicts.own_cut() if threshold is None else (threshold, "--threshold")
     people = settled(known.items)
-    gold = _answers_of_claims(people.gold, verdicts)
+    gold = _answers_of_claims(people, verdicts)
     pairs, left_out = answers(gold, verdicts)
     document = {
         **_identity(verdicts, labels, known, seed),
@@ -98,7 +104,7 @@ def calibrate(
         **_of_judge(pairs, cut),
         **_of_people(known.items, people, verdicts, cut, seed),
         "labelled": _of_cases(gold),
-        **_of_probability(pairs, criteria or Criteria(), seed),
+        **_of_probability(pairs, criteria or Criteria(), wanted, seed),
         **_of_truth(pairs, everyone or verdicts, cut, seed),
         "bias": bias(pairs, cut),
         "claims": _of_claims(people.gold, verdicts, cut),
@@ -139,21 +145,29 @@ def _completed(verdicts: Verdicts, everyone: Verdicts | None) -> Verdicts:
     return replace(verdicts, items=items, judge=verdicts.judge or everyone.judge)
 
 
-def _answers_of_claims(gold: Mapping[Item, Gold], verdicts: Verdicts) -> dict[Item, Gold]:
-    """Add the truth of answers of which only the claims were labelled, where that settles it."""
-    found = dict(gold)
+def _answers_of_claims(people: People, verdicts: Verdicts) -> dict[Item, Gold]:
+    """Add the truth of answers of which only the claims were labelled, where that settles it.
+
+    An answer that people are tied on stays without: the claims of one must not outvote the other.
+    """
+    found = dict(people.gold)
     if verdicts.metric != _BY_CLAIMS:
         return found
-    of_case: dict[str, list[Gold]] = {}
-    for (case_id, claim), truth in gold.items():
+    of_case: dict[str, dict[int, Gold]] = {}
+    for (case_id, claim), truth in people.gold.items():
         if claim is not None:
-            of_case.setdefault(case_id, []).append(truth)
-    for case_id, said in of_case.items():
+            of_case.setdefault(case_id, {})[claim] = truth
+    tied = {one["case_id"] for one in people.queue if one["claim"] is None and not one["settled"]}
+    for case_id in (one for one in of_case if one not in tied):
         judged = verdicts.items.get(case_id)
-        whole = judged is not None and len(said) == len(judged.claims)
-        good = all(truth.good for truth in said)
-        if (case_id, None) not in found and (whole or not good):
-            found[case_id, None] = Gold(good, float(good), said[0].weight)
+        there = range(len(judged.claims)) if judged else range(0)
+        # A verdict without claims cannot say which there are; else those that it has are meant.
+        said = {n: truth for n, truth in of_case[case_id].items() if n in there or not there}
+        good = all(truth.good for truth in said.values())
+        settles = not good or (there and len(said) == len(there))
+        if (case_id, None) not in found and settles:
+            weight = next(iter(said.values())).weight
+            found[case_id, None] = Gold(good, float(good), weight)
     return found
 
 
@@ -215,7 +229,9 @@ def _of_cases(gold: Mapping[Item, Gold]) -> dict[str, float]:
     }
 
 
-def _of_probability(pairs: Sequence[Pair], criteria: Criteria, seed: int) -> dict[str, Any]:
+def _of_probability(
+    pairs: Sequence[Pair], criteria: Criteria, wanted: float, seed: int
+) -> dict[str, Any]:
     measured = probability(pairs, seed)
     band, why_not = uncertain_band(pairs, criteria.band)
     return {
@@ -223,7 +239,7 @@ def _of_probability(pairs: Sequence[Pair], criteria: Criteria, seed: int) -> dic
         "probability_intervals": measured["intervals"],
         "reliability": reliability(pairs),
         "recalibration": recalibration(pairs, seed),
-        "nested": nested(pairs, seed),
+        "nested": nested(pairs, seed, wanted),
         "uncertain_band": band,
         "uncertain_band_reason": why_not,
     }

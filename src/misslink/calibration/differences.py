@@ -7,9 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from misslink.calibration.kept import SHARES, documents
+from misslink.calibration.kept import documents
 from misslink.calibration.rates import labels_in, measured, scores
 from misslink.files.numbers import finite
+from misslink.judging.shares import GOOD_SHARES
 from misslink.stats import corrected_difference, paired_difference, rogan_gladen
 from misslink.types import Estimate, Run
 
@@ -129,7 +130,7 @@ def both_corrected(
     pairs = [
         (before[one], after[one]) for one in before if one in after and (ids is None or one in ids)
     ]
-    name, n = SHARES.get(metric, metric), len(pairs)
+    name, n = GOOD_SHARES.get(metric, metric), len(pairs)
     why = judge if isinstance(judge, str) else None
     if cut is None:
         why = "its calibration holds no threshold"

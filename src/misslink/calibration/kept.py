@@ -10,12 +10,13 @@ from typing import Any
 from misslink.calibration.judged import verdicts_hash
 from misslink.calibration.rates import RATES, estimate_at, labels_in, measured, scores
 from misslink.files.numbers import finite
+from misslink.judging.shares import GOOD_SHARES
 from misslink.stats import Confusion, ErrorRates, proportion, rogan_gladen
 from misslink.types import Estimate, Run
 
 __all__ = [
+    "GLADEN",
     "LINKED",
-    "SHARES",
     "Applied",
     "Corrected",
     "applied",
@@ -26,8 +27,6 @@ __all__ = [
 ]
 
 LINKED = "faithfulness"  # the metric by whose calibration risks are corrected and causes undecided
-# What the share of good answers is called where it has a name beside its metric's.
-SHARES: Mapping[str, str] = {"faithfulness": "faithful", "correctness": "correct"}
 POWERED, GLADEN = "prediction-powered", "rogan-gladen"
 
 
@@ -208,17 +207,18 @@ def _of(
         raw = Estimate.missing(why, n=len(known))
     else:
         raw = proportion(called, len(known))
-    own = bool(known) and document.get("verdicts_sha256") == verdicts_hash(run, metric)
+    labelled = document.get("verdicts_sha256")  # not known where an older misslink made it
+    own = bool(known) and labelled == verdicts_hash(run, metric)
     estimate, by = _share(document, judge, raw, called, own and len(known) == len(everyone))
     return Corrected(
-        name=SHARES.get(metric, metric),
+        name=GOOD_SHARES.get(metric, metric),
         metric=metric,
         raw=raw,
         estimate=estimate,
         by=by,
         labels=labels_in(document),
         own=own,
-        note=_note(labels_in(document), by, own),
+        note=_note(labels_in(document), by, own if labelled else None),
     )
 
 
@@ -244,15 +244,16 @@ def _share(
     return rogan_gladen(called, raw.n, judge), GLADEN
 
 
-def _note(labels: int, by: str, own: bool) -> str:
+def _note(labels: int, by: str, own: bool | None) -> str:
+    """What a share rests on; `own` is None where it is not known whose verdicts were labelled."""
     counted = f"{labels:,} label{'' if labels == 1 else 's'}"
     if by == POWERED:
         return f"By prediction-powered inference from {counted} of this run's verdicts."
     if own:
         return f"By the judge's error rates on {counted} of this run's verdicts."
+    whose = "of this run or of another" if own is None else "of another run"
     return (
-        f"By the judge's error rates on {counted} of another run; it holds if the judge errs "
-        "alike here."
+        f"By the judge's error rates on {counted} {whose}; it holds if the judge errs alike here."
     )
 
 

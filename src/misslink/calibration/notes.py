@@ -54,6 +54,10 @@ def _of_labels(document: Mapping[str, Any], pairs: Sequence[Pair], by_claims: in
         found.append(f"{document['unknown_labels']} labels of unknown cases were left out.")
     if by_claims:
         found.append(f"{_cases(by_claims)} have the label that follows from their claims' labels.")
+    unheard = (document["claims"] or {}).get("without_verdict", 0)
+    if unheard:
+        of = "1 claim that has" if unheard == 1 else f"{unheard:,} claims that have"
+        found.append(f"Labels of {of} no verdict were left out.")
     if document["weighted"] is not None:
         found.append(
             "Labelled cases were drawn with unequal chances: the table and the agreement are plain "
@@ -72,7 +76,8 @@ def _of_people(human: Mapping[str, Any]) -> list[str]:
     found = []
     if human["unsettled"]:
         found.append(
-            f"{_cases(human['unsettled'])} are tied and left out; settle them with a label by the "
+            f"{_cases(human['unsettled'])} are tied and left out, so every share, the corrected "
+            "one too, is of answers that people agree on; settle them with a label by the "
             "annotator 'adjudicated'."
         )
     for copy in human["copies"][:_SHOWN]:
@@ -92,7 +97,9 @@ def _of_verdicts(document: Mapping[str, Any], verdicts: Verdicts) -> list[str]:
             reasons[item.reason or "no reason"] = reasons.get(item.reason or "no reason", 0) + 1
         most = sorted(reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]
         told = "; ".join(f"{count} x {reason[:100]}" for reason, count in most)
-        found.append(f"{len(items)} verdicts are {status} and count nowhere: {told}.")
+        were = "1 verdict is" if len(items) == 1 else f"{len(items):,} verdicts are"
+        counts = "counts" if len(items) == 1 else "count"
+        found.append(f"{were} {status} and {counts} nowhere: {told}.")
     left_out = document["left_out"]
     if left_out:
         told = ", ".join(f"{count} {why}" for why, count in sorted(left_out.items()))

@@ -17,17 +17,13 @@ from misslink.stats import (
     reliability_bins,
 )
 
-__all__ = ["nested", "probability", "recalibration", "reliability", "uncertain_band"]
+__all__ = ["WANTED", "nested", "probability", "recalibration", "reliability", "uncertain_band"]
 
 _FEWEST = 30  # labels to find a band with
 _FEWEST_OF_EITHER = 5  # of either label; fewer make a curve of chance
 _TWO = 2  # of either label, for folds
 _FORMS = ("platt", "isotonic")
-_AIMS: tuple[tuple[str, Any, float | None], ...] = (
-    ("f1", "f1", None),
-    ("precision_0.9", "precision", 0.9),
-    ("recall_0.9", "sensitivity", 0.9),
-)
+WANTED = 0.9  # of precision, and of recall, where a threshold is to reach that much
 
 
 def probability(pairs: Sequence[Pair], seed: int) -> dict[str, Any]:
@@ -93,14 +89,22 @@ def recalibration(pairs: Sequence[Pair], seed: int) -> dict[str, Any]:
     return found
 
 
-def nested(pairs: Sequence[Pair], seed: int) -> dict[str, Any]:
+def nested(pairs: Sequence[Pair], seed: int, wanted: float = WANTED) -> dict[str, Any]:
     """Thresholds fitted for finding bad cases, and how each does on cases it was not fitted on.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+    seed : int
+    wanted : float
+        In (0, 1]: the precision that one threshold is to reach, and the recall of another.
 
     Returns
     -------
     dict
-        By aim 'f1', 'precision_0.9', 'recall_0.9': ``threshold`` (None: none reaches it),
-        ``of_folds`` and ``detection``, cross-fitted. ``reason`` where there is nothing to fit on.
+        By aim 'f1', 'precision_0.9', 'recall_0.9' (or what is wanted): ``threshold`` (None: none
+        reaches it), ``of_folds`` and ``detection``, cross-fitted. ``reason`` where there is nothing
+        to fit on.
     """
     good = [pair.good for pair in pairs]
     reason = _too_few(good, "no labelled case has a verdict")
@@ -108,8 +112,13 @@ def nested(pairs: Sequence[Pair], seed: int) -> dict[str, Any]:
     if reason:
         return found
     scores = [pair.score for pair in pairs]
-    for name, aim, wanted in _AIMS:
-        fitted = nested_threshold(good, scores, aim=aim, wanted=wanted, find=False, seed=seed)
+    aims: tuple[tuple[str, Any, float | None], ...] = (
+        ("f1", "f1", None),
+        (f"precision_{wanted:g}", "precision", wanted),
+        (f"recall_{wanted:g}", "sensitivity", wanted),
+    )
+    for name, aim, least in aims:
+        fitted = nested_threshold(good, scores, aim=aim, wanted=least, find=False, seed=seed)
         bad = fitted.measured.turned
         found[name] = {
             "threshold": fitted.threshold,

@@ -158,6 +158,7 @@ def audit(
 async def _audited(run: Run, request: _Request, terms: Terms) -> dict[str, Any]:
     import datetime as dt
 
+    from misslink.answer.preference import refuse_without_preference
     from misslink.judging.audits import compared, deterministic, in_vain, notes, put_to, settled
     from misslink.manifest import by_name, shown_path
 
@@ -165,6 +166,8 @@ async def _audited(run: Run, request: _Request, terms: Terms) -> dict[str, Any]:
     async with judge_as_in_run(
         run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
     ) as judge:
+        if request.against is not None:
+            refuse_without_preference(judge)  # before anything else is asked and paid for
         with progress_bars() as tick:
             heard = await put_to(
                 judge,

@@ -70,6 +70,9 @@ def calibrate(
         help="From which probability (else value) on a case is called good.",
         show_default="the judge's own",
     ),
+    wanted: float = typer.Option(
+        0.9, "--wanted", help="Precision, and recall, that fitted thresholds are to reach."
+    ),
     criteria: Path | None = typer.Option(
         None, "--criteria", help="TOML or YAML with other limits of trust and caution."
     ),
@@ -106,6 +109,7 @@ def calibrate(
         everyone=read_verdicts(all_verdicts, metric) if all_verdicts else None,
         criteria=asked,
         known_only=known_only,
+        wanted=wanted,
         seed=seed,
         audit=whole.audit if whole else None,
     )
@@ -263,12 +267,15 @@ def _probability(document: Mapping[str, Any]) -> Iterator[str]:
     band = document["uncertain_band"]
     if band:
         yield f"Not to be believed from {band[0]:.3g} to {band[1]:.3g}: called undecided there."
-    best = document["nested"].get("f1")
-    if best and best["threshold"] is not None:
-        yield (
-            f"Best threshold for F1 of bad cases: {best['threshold']:.4g}; cross-fitted F1 "
-            f"{shown(best['detection']['f1'])}."
-        )
+    for name, one in document["nested"].items():
+        if name != "reason" and one["threshold"] is not None:
+            aim, _, least = name.partition("_")
+            words = f"{100 * float(least):g} % {aim}" if least else "F1"
+            reached = shown(one["detection"][aim])
+            yield (
+                f"Threshold for {words} in finding bad cases: {one['threshold']:.4g}; cross-fitted "
+                f"{'F1' if aim == 'f1' else aim} {reached}."
+            )
 
 
 def _bias(found: Mapping[str, Any]) -> Iterator[str]:

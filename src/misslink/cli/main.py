@@ -23,6 +23,7 @@ from misslink.cli import (
     prompts,
     replay,
     report,
+    retrieval,
     whatif,
 )
 from misslink.cli.output import plain
@@ -41,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate")(evaluate.evaluate)
+app.command("retrieval")(retrieval.retrieval)
 app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)

@@ -151,14 +151,17 @@ def _called(run: Run, name: str) -> float | None:
 
 
 def _print_link(console: Console, run: Run) -> None:
+    from misslink.report.adjusted import corrected
     from misslink.report.association import causes, headline
 
-    said = headline(run)
+    said, people = headline(run), corrected(run)
     say(console, "")
     number = f"{said.share} {said.interval}".strip()
     _say_wrapped(console, f"{number} {said.words}.".lstrip(), style="bold")
     for paragraph in said.paragraphs[:1]:
         _say_wrapped(console, paragraph)
+    if number and people and people.brief:
+        _say_wrapped(console, people.brief)
     if number:
         _say_wrapped(console, "This is association, not proof of cause.")
     table = _table(("cause", "cases", "share [95 %]"))

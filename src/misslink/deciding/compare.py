@@ -8,7 +8,6 @@ from string import ascii_uppercase
 from typing import Any
 
 from misslink.calibration.differences import Both, compared
-from misslink.calibration.kept import SHARES
 from misslink.deciding.changes import causes, flipped, in_order, is_yes_no, pairs_of
 from misslink.deciding.circumstances import circumstances
 from misslink.deciding.left_out import lacking, left_out
@@ -17,6 +16,7 @@ from misslink.deciding.pairing import Named, Pairing, Wanted, pair
 from misslink.deciding.preferences import Preferences, answers_hash
 from misslink.deciding.values import Value, select, value_of
 from misslink.errors import InputError
+from misslink.judging.shares import GOOD_SHARES
 from misslink.stats import Paired, holm, mean, paired_difference
 from misslink.stats.effect import cohens_dz, paired_t
 from misslink.stats.mcnemar import mcnemar
@@ -212,7 +212,7 @@ def _corrected(
     name: str, found: Mapping[str, Any], people: Mapping[str, Both]
 ) -> dict[str, Any] | None:
     """What people would call good, beside a share of good answers."""
-    share = name in SHARES.values() or (
+    share = name in GOOD_SHARES.values() or (
         found["mcnemar"] is not None and not found["lower_is_better"]
     )
     return people[name].document() if share and name in people else None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from misslink.calibration.differences import both_corrected, why_other_judge
-from misslink.calibration.kept import SHARES, Corrected, corrected, documents
+from misslink.calibration.kept import GLADEN, LINKED, Corrected, corrected, documents
+from misslink.calibration.rates import RATES, estimate_at
 from misslink.deciding.changes import is_yes_no
 from misslink.deciding.criteria import Criteria
 from misslink.deciding.figures import written
 from misslink.deciding.gates import Gate
-from misslink.deciding.numbers import number_in
+from misslink.deciding.numbers import associations, number_in
 from misslink.deciding.outcome import Change
 from misslink.deciding.sides import Sides
 from misslink.deciding.values import Value
+from misslink.judging.shares import GOOD_SHARES
 from misslink.types import Estimate, Run
 
 __all__ = [
@@ -25,6 +27,10 @@ __all__ = [
     "refuse_uncorrected",
 ]
 
+_LINK = "link."
+_OF_LINK = frozenset(
+    ("attributable_fraction", "risk_difference", "risk_given_hit", "risk_given_miss", "risk_ratio")
+)
 _WAY = (
     "hold the judge against human labels with  misslink calibrate RUN --labels FILE, or evaluate "
     "with --labels or --calibration"
@@ -40,8 +46,11 @@ def corrected_share(run: Run, whole: Run, value: Value) -> Corrected | None:
         `whole`, or a selection of its cases.
     whole : Run
     value : Value
-        Of `run`. One that is no share of good answers has none to be corrected.
+        Of `run`. One that is no share of good answers has none to be corrected, but for the risks
+        of the link.
     """
+    if linked := _of_link(run, value.name):
+        return linked
     if value.name not in _names(whole) or not is_share(value):
         return None
     ids = None if run is whole else frozenset(case.id for case in run.cases)
@@ -50,7 +59,7 @@ def corrected_share(run: Run, whole: Run, value: Value) -> Corrected | None:
 
 def is_share(value: Value) -> bool:
     """Whether a number is a share of good answers, and no mean of values in between."""
-    if value.name in SHARES.values():
+    if value.name in GOOD_SHARES.values():
         return True
     known = [x for x in (value.of_case or {}).values() if x is not None]
     return bool(known) and is_yes_no([(x, x) for x in known]) and not value.lower_is_better
@@ -60,6 +69,11 @@ def refuse_uncorrected(run: Run, criteria: Criteria, gate: Gate, value: Value) -
     """Raise where a gate asks for a corrected number that the run does not have."""
     if gate.estimate != "corrected":
         return
+    if _of_link(run, value.name):
+        own = f"{_LINK}corrected.{value.name.removeprefix(_LINK)}"
+        raise criteria.refusal(
+            gate, f"the corrected {value.name} has a name of its own; write  metric: {own}"
+        )
     known = _names(run)
     if not known:
         raise criteria.refusal(
@@ -67,7 +81,7 @@ def refuse_uncorrected(run: Run, criteria: Criteria, gate: Gate, value: Value) -
         )
     if value.name in known and is_share(value):
         return
-    share = SHARES.get(value.name)
+    share = GOOD_SHARES.get(value.name)
     if share in known:
         raise criteria.refusal(
             gate,
@@ -163,4 +177,24 @@ def interval_written(name: str, found: Estimate) -> str:
 
 def _names(run: Run) -> dict[str, str]:
     """The metric of each share that the run keeps a calibration of, by the share's name."""
-    return {SHARES.get(metric, metric): metric for metric in documents(run)}
+    return {GOOD_SHARES.get(metric, metric): metric for metric in documents(run)}
+
+
+def _of_link(run: Run, name: str) -> Corrected | None:
+    """A risk of the link with the judge's errors taken out; None where it was not corrected."""
+    key = name.removeprefix(_LINK)
+    if not name.startswith(_LINK) or key not in _OF_LINK:
+        return None
+    link = associations(run)
+    found = link.get("corrected")
+    if not isinstance(found, Mapping):
+        return None
+    judged = found.get("judged")
+    estimate = estimate_at(found.get(key))
+    raw = estimate_at((judged if isinstance(judged, Mapping) else link).get(key))
+    if estimate is None or raw is None:
+        return None
+    rates = [estimate_at(found.get(rate)) for rate in RATES]
+    labels = sum(rate.n for rate in rates if rate is not None)
+    note = f"By the judge's error rates on {labels:,} labels."
+    return Corrected(name, LINKED, raw, estimate, GLADEN, labels, own=False, note=note)

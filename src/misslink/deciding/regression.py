@@ -44,6 +44,10 @@ def found_by_change(outcome: Outcome) -> str:
         return ""
     if not outcome.paired or found.means is None or found.difference is None:
         (was,) = written(outcome.metric, earlier.value)
+        if outcome.gate.estimate == "corrected" and found.means and found.means[1] != now:
+            # The number itself is found in another way, and next to it this would be no change.
+            was, is_now = written(outcome.metric, *found.means)
+            return f"; by the judge's error rates alone it was {was} and is {is_now}"
         return f", was {was}"
     was, is_now = written(outcome.metric, *found.means)
     told = f"; paired over {cases_in_words(found.difference.n)} it was {was} and is {is_now}"

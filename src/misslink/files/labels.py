@@ -29,6 +29,7 @@ _BAD = (
 _WORDS = dict.fromkeys(_GOOD.split(), 1.0) | dict.fromkeys(_BAD.split(), 0.0)
 _FIELDS = ("case_id", "metric", "label", "annotator", "claim", "weight", "comment", "judge_shown")
 _WAY_OUT = "give a number from 0 (bad) to 1 (good), or yes or no"
+_HEAVIEST = 1e12  # weight; also one over the lightest, so that no square of one overflows
 _SHOWN = 40  # characters of what was found
 _log = logging.getLogger(__name__)
 
@@ -244,11 +245,11 @@ def _label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
     if "claim" in row and (claim is None or claim < 0 or claim != int(claim)):
         raise wrong("claim", f"a claim's place is 0, 1, 2, ..., not {_written(row['claim'])}")
     weight = _number(row.get("weight"))
-    if "weight" in row and (weight is None or weight <= 0):
+    if "weight" in row and (weight is None or not 1 / _HEAVIEST <= weight <= _HEAVIEST):
         raise wrong(
             "weight",
-            f"a weight is one over the chance of being labelled, above 0, not "
-            f"{_written(row['weight'])}",
+            f"a weight is one over the chance of being labelled, above 0 and at most "
+            f"{_HEAVIEST:.0e}, not {_written(row['weight'])}",
         )
     return Label(
         case_id=case_id,

@@ -17,7 +17,7 @@ from misslink.errors import InputError
 from misslink.files.numbers import finite
 from misslink.types import Estimate, Run
 
-__all__ = ["Calibration", "calibration_document", "check_judge"]
+__all__ = ["OLD", "Calibration", "calibration_document", "changed_since", "check_judge", "days_old"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _WAY_OUT = (
 )
 
 _LINKED = "faithfulness"
-_OLD = 90  # days after which a judge behind an address may be another one
+OLD = 90  # days after which a judge behind an address may be another one
 
 
 @dataclass(frozen=True)
@@ -231,22 +231,44 @@ def _drifted(
     """Why a calibration may not hold any more, or never did."""
     if document.get("judge") is None:
         yield f"names no judge; it is taken to be of {judge}"
-    before = document.get("judge_identity")
-    before = before if isinstance(before, Mapping) else {}
-    for name, value in identity.items():
-        if before.get(name, value) != value:
-            yield (
-                f"{name.removeprefix('judge_identity.')} was {before[name]} when the judge was "
-                f"calibrated, and is {value}; label some new answers"
-            )
-    days = _days_old(document.get("created"), now)
-    if days is not None and days >= _OLD:
+    for name, before, value in changed_since(document, identity):
+        yield (
+            f"{name} was {before} when the judge was calibrated, and is {value}; label some new "
+            "answers"
+        )
+    days = days_old(document, now)
+    if days is not None and days >= OLD:
         yield f"is {days} days old; the judge may have drifted since"
     if document.get("verdict") == "do not use":
         yield "by it this judge is not to be used"
 
 
-def _days_old(created: object, now: dt.datetime) -> int | None:
+def changed_since(
+    document: Mapping[str, Any], identity: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    """What the judge depends on that was otherwise when it was calibrated.
+
+    Parameters
+    ----------
+    document : mapping
+        A calibration.
+    identity : mapping
+        The inputs of a run, as its manifest lists them; the judge's are among them.
+
+    Yields
+    ------
+    tuple of str
+        Its name, what it was and what it is.
+    """
+    before = document.get("judge_identity")
+    for name, was in before.items() if isinstance(before, Mapping) else ():
+        if name in identity and identity[name] != was:
+            yield name.removeprefix("judge_identity."), str(was), str(identity[name])
+
+
+def days_old(document: Mapping[str, Any], now: dt.datetime) -> int | None:
+    """How many days before `now`, which has a time zone, a calibration was made; None: unknown."""
+    created = document.get("created")
     if not isinstance(created, str):
         return None
     try:

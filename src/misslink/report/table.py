@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from misslink.files.inert import inert
 from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.document import case_records
@@ -28,10 +27,6 @@ from misslink.types import Run
 
 __all__ = ["cell", "columns", "flat", "write"]
 
-_SIGNS = frozenset("=+-@")
-_BREAKS = frozenset("\t\r\n")
-_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # categories of blanks, controls and joiners
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BETWEEN = "; "
 # In the order in which they stand in the table; those that depend on the run follow.
 _FIRST = ("number", "id", "question", "category", "tier")
@@ -122,16 +117,5 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return _BETWEEN.join("" if one is None else _inert(str(one)) for one in value)
-    return _inert(str(value))
-
-
-def _inert(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # ends a text in many readers
-    if _NUMBER.fullmatch(text):
-        return text
-    first = next((sign for sign in text if unicodedata.category(sign) not in _UNSEEN), "")
-    # Full-width, small and raised forms are read as the plain ones by some.
-    runs = unicodedata.normalize("NFKC", first) in _SIGNS
-    return f"'{text}" if runs or text[:1] in _BREAKS else text
+        return _BETWEEN.join("" if one is None else inert(str(one)) for one in value)
+    return inert(str(value))

@@ -5,6 +5,7 @@ The calibration is the document that ``misslink calibrate --json`` prints, as th
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -136,7 +137,7 @@ def _trust(run: Run, document: Mapping[str, JsonValue]) -> Trust:
         metric=in_short(text_in(document, "metric"), 60),
         applied=_applied(run, document),
         verdict=in_short(text_in(document, "verdict"), 40),
-        facts=_facts(document),
+        facts=" ".join(filter(None, (_facts(document), *_since(run, document)))),
         reasons=_sentences(document, "reasons"),
         notes=_sentences(document, "notes"),
         confusion=_confusion(mapping_in(document.get("confusion"))),
@@ -197,6 +198,26 @@ def _applied(run: Run, document: Mapping[str, JsonValue]) -> str:
         f"{f' ({made})' if made else ''}. To make them with this one, evaluate again with "
         "`--calibration RUN/calibration.json`."
     )
+
+
+def _since(run: Run, document: Mapping[str, JsonValue]) -> Iterator[str]:
+    """How old the calibration was when the run was made, and what of the judge is another since."""
+    from misslink.linking.calibration import OLD, changed_since, days_old
+
+    try:
+        made = dt.datetime.fromisoformat(text_in(run.manifest, "created"))
+    except ValueError:
+        made = None
+    days = days_old(document, made) if made and made.tzinfo else None
+    if days is not None and days > 0:
+        drift = "; the judge may have drifted since" if days >= OLD else ""
+        when = in_short(text_in(document, "created").partition("T")[0], 20)
+        yield f"This calibration is of {when}, {plural(days, 'day')} before the run{drift}."
+    for name, was, now in changed_since(document, mapping_in(run.manifest.get("inputs"))):
+        yield (
+            f"The judge's {in_short(name, 40)} was {in_short(was, 40)} when it was calibrated and "
+            f"is {in_short(now, 40)} in this run; label some new answers."
+        )
 
 
 def _confusion(counts: Mapping[str, JsonValue]) -> Confusion | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from misslink.retrieval.bounds import bounds
 from misslink.retrieval.hits import Hits, collect
 from misslink.retrieval.matching import (
     Find,
@@ -12,7 +13,7 @@ from misslink.retrieval.matching import (
     satisfies,
     split_over,
 )
-from misslink.retrieval.metrics import RankMetric, parse
+from misslink.retrieval.metrics import RankMetric, parse, spelled, values, without_relevant
 from misslink.retrieval.outcomes import Outcome, cutoff, outcome, why_unmeasured
 from misslink.retrieval.scoring import score
 from misslink.retrieval.wanting import still_wanted
@@ -23,6 +24,7 @@ __all__ = [
     "Need",
     "Outcome",
     "RankMetric",
+    "bounds",
     "collect",
     "cutoff",
     "find",
@@ -32,7 +34,10 @@ __all__ = [
     "relevant_ids",
     "satisfies",
     "score",
+    "spelled",
     "split_over",
     "still_wanted",
+    "values",
     "why_unmeasured",
+    "without_relevant",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,10 +18,18 @@ __all__ = ["Hit"]
 class Hit:
     """Whether anything needed is among the first k: 1 or 0.
 
-    Also called success@k, trec_eval's ``success``.
+    Formula: 1 if one of the first k passages is relevant, else 0.
+
+    Range: 0 or 1; the mean is the share of queries with a hit.
+
+    trec_eval: ``success_k``.
+
+    Use it: where one good passage is enough for an answer. It is blind to everything after the
+    first hit and full as soon as k is large, so it flatters a retriever that returns a lot.
     """
 
     k: int
+    rises: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"hit@{self.k}"

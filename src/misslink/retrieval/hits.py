@@ -33,7 +33,8 @@ class Hits:
     row, rank, gain, found : array of int, shape (hits,)
         Which row the hit is of; its rank from 1; the best grade among the needs it newly
         satisfies; how many these are. Where only grades from 2 up (or higher) count as relevant,
-        a passage with a lower one has its gain here and 0 in `found`, and is judged not relevant.
+        a passage with a lower one has its gain here and 0 in `found`, and stands among those
+        judged not relevant too.
     needs : array of int, shape (rows,)
         Number of needs; 0 for a query of whose judged passages none is relevant.
     ideal_row, ideal_rank, ideal_gain : array of int, shape (ideal gains,)
@@ -41,7 +42,7 @@ class Hits:
         several needs is one gain here, as it is one passage in the ranking; so a perfect ranking
         has an nDCG of 1.
     judged_row, judged_rank : array of int, shape (judged,)
-        Row and rank of the other retrieved passages of which somebody said what they are worth.
+        Row and rank of the retrieved passages that were judged and satisfy no need anew.
     judged_against : array of bool, shape (judged,)
         True for one judged not relevant; False for one that repeats what a hit above it has, or
         is relevant for another alternative.
@@ -87,6 +88,12 @@ class Hits:
         upto = np.cumsum(self.relevant)
         before = np.concatenate(([0], upto))[np.searchsorted(self.row, np.arange(self.rows))]
         return np.asarray(upto - before[self.row], dtype=np.int64)
+
+    @cached_property
+    def known(self) -> tuple[Ints, Ints]:
+        """Row and rank of every retrieved passage that was judged, relevant ones first."""
+        rows = np.concatenate((self.row[self.relevant], self.judged_row))
+        return rows, np.concatenate((self.rank[self.relevant], self.judged_rank))
 
     def sums(self, amount: NDArray[np.generic], k: int | None) -> Floats:
         """Sum of `amount`, one a hit, over the hits of each row that are within the first `k`."""
@@ -226,7 +233,7 @@ def _judgements(
         if passage.id in relevant:
             judged.append((rank, 0))
         elif passage.id in ids or any(satisfies(need, passage) for need in wrong):
-            judged.append((rank, 1))
+            judged.append((rank, int(passage.id not in against)))
             against.add(passage.id)
         elif passage.id in case.relevant:
             judged.append((rank, 0))

@@ -9,21 +9,49 @@ from misslink.errors import InputError, did_you_mean
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
 
-__all__ = ["RankMetric", "parse"]
+__all__ = ["RankMetric", "parse", "spelled", "values", "without_relevant"]
 
-_CUT_OFF = re.compile(r"[1-9][0-9]{0,8}")
+# After the @, by what stands between the braces: what is accepted, an example, and the rule.
+_AFTER = {
+    "k": (re.compile(r"[1-9][0-9]{0,8}"), "5", "k counts from 1 and has at most 9 digits"),
+    "p": (
+        re.compile(r"0\.[0-9]{0,3}[1-9]"),
+        "0.8",
+        "p lies between 0 and 1, has at most 4 decimal places and does not end in 0",
+    ),
+}
 
 
 class RankMetric(Protocol):
     """What is registered in ``misslink.registry.rank_metrics``, under 'NAME' or 'NAME@{k}'.
 
-    The registered thing is called with k, or with nothing under a name without ``{k}``; ``str``
-    of what it makes is the name that was parsed.
+    The registered thing is called with k, with p as a float under 'NAME@{p}', or with nothing
+    under a name without braces; ``str`` of what it makes is the name that was parsed. A metric
+    with a cut-off keeps it as ``k``: `misslink.retrieval.bounds` looks no deeper.
+
+    Three facts are told by class attributes where they hold, and are False where nothing is said:
+    ``without_relevant``, a query without relevant passages has a value too; ``about_judgements``,
+    it tells how much was judged, not how good the ranking is; ``rises``, it never falls when one
+    more of the passages that it reads is called relevant. ``better = "low"`` says that less is
+    better.
     """
 
     def of(self, hits: Hits) -> Floats:
-        """Value of each row, in [0, 1]."""
+        """Value of each row, in [0, 1]; NaN where it has none.
+
+        Whatever it gives a row that needs nothing is dropped, unless ``without_relevant``.
+        """
         ...
+
+
+def without_relevant(metric: RankMetric) -> bool:
+    """Whether a query without relevant passages has a value."""
+    return bool(getattr(metric, "without_relevant", False))
+
+
+def values(metric: RankMetric, hits: Hits) -> list[float | None]:
+    """Value of each case, of alternatives the best; None where it has none."""
+    return hits.best(metric.of(hits), without_relevant=without_relevant(metric))
 
 
 def parse(name: str) -> RankMetric:
@@ -32,7 +60,7 @@ def parse(name: str) -> RankMetric:
     Parameters
     ----------
     name : str
-        Such as ``recall@5`` or ``mrr``.
+        Such as ``recall@5``, ``rbp@0.8`` or ``mrr``.
 
     Returns
     -------
@@ -42,7 +70,8 @@ def parse(name: str) -> RankMetric:
     Raises
     ------
     InputError
-        No metric has this name, or its cut-off is missing, not wanted or no whole number from 1.
+        No metric has this name, or what follows the @ is missing, not wanted or not as it should
+        be: a whole number from 1, or for ``rbp`` a fraction.
 
     Examples
     --------
@@ -50,32 +79,52 @@ def parse(name: str) -> RankMetric:
     ('recall@5', True)
     """
     asked = name.strip()
-    base, at, cut_off = asked.partition("@")
+    base, at, given = asked.partition("@")
     known = rank_metrics.names()
-    with_k = f"{base}@{{k}}"
     metric: RankMetric
     if not at and base in known:
         metric = rank_metrics.get(base)()
         return metric
-    if at and with_k in known:
-        if not _CUT_OFF.fullmatch(cut_off):
-            raise InputError(
-                f"rank metric '{asked}': k counts from 1 and has at most 9 digits; "
-                f"write for example {base}@5"
-            )
-        metric = rank_metrics.get(with_k)(int(cut_off))
-        return metric
-    if not at and with_k in known:
-        raise InputError(f"rank metric '{asked}' needs a cut-off: write for example {base}@5")
-    if at and base in known:
-        raise InputError(f"rank metric '{asked}' takes no cut-off: write {base}")
-    readable = [entry.replace("{k}", "k") for entry in known]
+    kind = next((each for each in _AFTER if f"{base}@{{{each}}}" in known), None)
+    if kind is None:
+        if at and base in known:
+            raise InputError(f"rank metric '{asked}' takes no cut-off: write {base}")
+        raise InputError(f"unknown rank metric '{asked}'; {_known(base, at, given, known)}")
+    accepted, example, rule = _AFTER[kind]
+    if not at:
+        wanted = "a cut-off" if kind == "k" else kind
+        raise InputError(
+            f"rank metric '{asked}' needs {wanted}: write for example {base}@{example}"
+        )
+    if not accepted.fullmatch(given):
+        raise InputError(f"rank metric '{asked}': {rule}; write for example {base}@{example}")
+    metric = rank_metrics.get(f"{base}@{{{kind}}}")(int(given) if kind == "k" else float(given))
+    return metric
+
+
+def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
+    """A registered name as people read or write it.
+
+    Examples
+    --------
+    >>> spelled("recall@{k}"), spelled("rbp@{p}", 5, 0.8), spelled("mrr", 5)
+    ('recall@k', 'rbp@0.8', 'mrr')
+    """
+    return entry.replace("{k}", str(k)).replace("{p}", str(p))
+
+
+def _known(base: str, at: str, given: str, known: list[str]) -> str:
+    """What was perhaps meant, and all names."""
 
     def written(near: str) -> str:
-        takes_k = f"{near}@{{k}}" in known and (at or near not in known)
-        return f"{near}@{cut_off if _CUT_OFF.fullmatch(cut_off) else 5}" if takes_k else near
+        if near in known and not at:
+            return near
+        for kind, (accepted, example, _) in _AFTER.items():
+            if f"{near}@{{{kind}}}" in known:
+                return f"{near}@{given if accepted.fullmatch(given) else example}"
+        return near
 
     bases = sorted({entry.partition("@")[0] for entry in known})
     hint = did_you_mean(base.lower(), bases, written=written)
-    listed = f"{hint} Known" if hint else "known"
-    raise InputError(f"unknown rank metric '{asked}'; {listed}: {', '.join(readable)}")
+    listed = ", ".join(map(spelled, known))
+    return f"{f'{hint} Known' if hint else 'known'}: {listed}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
@@ -18,8 +17,17 @@ __all__ = ["ReciprocalRank"]
 class ReciprocalRank:
     """1 / rank of the first passage that satisfies anything, 0 where none does.
 
-    Its mean over the cases is the mean reciprocal rank. ``mrr`` reads the whole ranking, as
-    trec_eval's ``recip_rank``; ``mrr@k`` the first k.
+    Its mean over the cases is the mean reciprocal rank. ``mrr`` reads the whole ranking, ``mrr@k``
+    the first k.
+
+    Formula: 1 divided by the rank of the first relevant passage, 0 without one.
+
+    Range: 0 to 1, and only the values 1, 1/2, 1/3 and so on between them.
+
+    trec_eval: ``recip_rank`` for ``mrr``; it has no cut-off, which ``-M k`` replaces.
+
+    Use it: where the first result is all, as for one link, one fact or one passage in the prompt.
+    It says nothing about the second passage that a question needs.
 
     References
     ----------
@@ -27,14 +35,12 @@ class ReciprocalRank:
     """
 
     k: int | None = None
+    rises: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return "mrr" if self.k is None else f"mrr@{self.k}"
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        first = np.full(hits.rows, np.inf)
-        np.minimum.at(first, hits.row, hits.rank)
-        if self.k is not None:
-            first[first > self.k] = np.inf
-        return 1 / first
+        first = hits.relevant & (hits.place == 1)
+        return hits.sums(first / hits.rank, self.k)

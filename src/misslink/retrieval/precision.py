@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
@@ -17,15 +16,26 @@ __all__ = ["Precision"]
 class Precision:
     """Share of the first k places that hold something needed and not seen further up.
 
-    Divided by k however few were retrieved, as trec_eval's ``P``. A passage that repeats evidence
-    already found fills a place and counts as nothing.
+    Divided by k however few were retrieved. A passage that repeats evidence already found fills a
+    place and counts as nothing.
+
+    Formula: number of relevant passages among the first k, divided by k.
+
+    Range: 0 to 1; no more than the number of needs divided by k.
+
+    trec_eval: ``P_k``.
+
+    Use it: where noise costs, since every irrelevant passage takes room in the prompt and may
+    distract the model. A retriever that returns one sure passage looks perfect at k = 1 and may
+    have missed all others, so read recall too.
     """
 
     k: int
+    rises: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"precision@{self.k}"
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return hits.sums(np.ones(len(hits.row)), self.k) / self.k
+        return hits.sums(hits.relevant, self.k) / self.k

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
@@ -15,14 +16,22 @@ __all__ = ["Recall"]
 class Recall:
     """Share of what the case needs that the first k passages satisfy.
 
-    trec_eval's ``recall``, where relevance is given by id.
+    Formula: number of needs that the first k passages satisfy, divided by the number of needs.
+
+    Range: 0 to 1; no more than k divided by the number of needs where relevance is given by id.
+
+    trec_eval: ``recall_k``, where relevance is given by id.
+
+    Use it: where missing something is costly, as it is whenever an answer must be complete: what
+    was not retrieved cannot be quoted. It costs nothing to retrieve more, so read precision too.
     """
 
     k: int
+    rises: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"recall@{self.k}"
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return hits.sums(hits.found, self.k) / hits.needs
+        return hits.per_need(hits.sums(hits.found, self.k))

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from misslink.errors import InputError
 from misslink.retrieval.hits import collect
-from misslink.retrieval.matching import needs
-from misslink.retrieval.metrics import parse
+from misslink.retrieval.metrics import parse, values
 from misslink.retrieval.outcomes import why_unmeasured
 from misslink.types import Case, Trace
 
@@ -33,15 +32,16 @@ def score(
     absent : float or None
         Value of a case that has no trace. None: it was not measured. In a ranking written out by
         a search engine a query that is missing found nothing: give 0 there, as trec_eval -c does.
+        A metric that tells about the judgements has its value for an empty ranking then.
 
     Returns
     -------
     dict of str to dict of str to float or None
         Metric name to case id to a value in [0, 1], cases in the order given. Of alternatives the
         best counts, for each metric by itself. None where the case needs nothing that could be
-        looked for, where the app raised an error before it retrieved anything, and (see `absent`)
-        where there is no trace: that was not measured. An app that finished and retrieved nothing
-        has 0.
+        looked for (but ``judged@k`` has a value where some passage was judged not relevant), where
+        the app raised an error before it retrieved anything, and (see `absent`) where there is no
+        trace: that was not measured. An app that finished and retrieved nothing has 0.
 
     Raises
     ------
@@ -63,14 +63,17 @@ def score(
     unmeasured = {trace.case_id for trace in traces if why_unmeasured(trace)}
     measured = [case for case in cases if case.id in by_case and case.id not in unmeasured]
     hits = collect(measured, [by_case[case.id].retrieved for case in measured])
-    lost = [case.id for case in cases if case.id not in by_case and needs(case, ())]
+    lost = [case for case in cases if case.id not in by_case and absent is not None]
+    nothing = collect(lost, [()] * len(lost))
     scores: dict[str, dict[str, float | None]] = {}
     for name, metric in parsed.items():
-        values: dict[str, float | None] = {case.id: None for case in cases}
-        values |= dict.fromkeys(lost, absent)
-        found = hits.best(metric.of(hits))
-        values |= dict(zip((case.id for case in measured), found, strict=True))
-        scores[name] = values
+        column: dict[str, float | None] = {case.id: None for case in cases}
+        for case, value in zip(lost, values(metric, nothing), strict=True):
+            told = getattr(metric, "about_judgements", False)
+            column[case.id] = value if told or value is None else absent
+        found = values(metric, hits)
+        column |= dict(zip((case.id for case in measured), found, strict=True))
+        scores[name] = column
     return scores
 
 

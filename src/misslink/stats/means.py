@@ -17,7 +17,9 @@ __all__ = ["mean"]
 
 _DRAWS = 10_000
 _AT_ONCE = 2_000_000  # numbers held in memory at a time
-_MANY = 5_000  # distinct values from which the bell curve gives the same digits
+# Distinct values from which a bell curve that leans as the values do gives the same digits: it is
+# then nearer to the bootstrap's limit than 10,000 draws are (0.03 standard errors).
+_MANY = 2_000
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
 
 
@@ -59,7 +61,8 @@ def mean(
             that are almost all 1: a failure that is rare may not be in the sample yet.
             Without bounds: percentile bootstrap, widened as Student's t is for few cases.
         ``normal``
-            More than 5,000 distinct values, where the bootstrap gives the same digits, slower.
+            More than 2,000 distinct values, where the bootstrap gives the same digits, slower: a
+            normal interval, its ends moved by the skewness (Cornish and Fisher).
 
         Without bounds, one value or equal ones have no interval: both ends are None.
 
@@ -72,6 +75,7 @@ def mean(
     ----------
     Rubin (1981), The Bayesian bootstrap. Ferguson (1973), A Bayesian analysis of some
     nonparametric problems. Hesterberg (2015), What teachers should know about the bootstrap.
+    Cornish and Fisher (1938), Moments and cumulants in the specification of distributions.
 
     Examples
     --------
@@ -114,8 +118,11 @@ def _within_bounds(
     if len(distinct) > _MANY:
         middle = float(weights @ distinct) / (n + 1)
         spread = float(weights @ (distinct - middle) ** 2) / (n + 1)
-        half = z * math.sqrt(spread / (n + 2))  # the posterior's own standard deviation
-        low, high, method = middle - half, middle + half, "normal"
+        third = float(weights @ (distinct - middle) ** 3) / (n + 1)
+        deviation = math.sqrt(spread / (n + 2))  # the posterior's own
+        skewness = 2 * third * math.sqrt(n + 2) / (n + 3) / spread**1.5
+        low, high = (middle + deviation * end for end in _leaning(z, skewness))
+        method = "normal"
     else:
         generator = np.random.default_rng(seed)
 
@@ -142,8 +149,11 @@ def _unbounded(ordered: list[float], seed: int, level: float) -> Estimate:
     around = distinct - centre
     tail = _widened_tail(level, n)
     if len(distinct) > _MANY:
-        half = critical(1 - 2 * tail) * math.sqrt(float(counts @ around**2) / n / n)
-        low, high, method = -half, half, "normal"
+        spread = float(counts @ around**2) / n
+        skewness = float(counts @ around**3) / n / spread**1.5 / math.sqrt(n)
+        ends = _leaning(critical(1 - 2 * tail), skewness)
+        low, high = (math.sqrt(spread / n) * end for end in ends)
+        method = "normal"
     else:
         generator = np.random.default_rng(seed)
 
@@ -156,6 +166,12 @@ def _unbounded(ordered: list[float], seed: int, level: float) -> Estimate:
     return Estimate(
         value=centre, low=centre + min(low, 0), high=centre + max(high, 0), n=n, method=method
     )
+
+
+def _leaning(z: float, skewness: float) -> tuple[float, float]:
+    """Both ends, in standard deviations, of a distribution that is nearly normal."""
+    lean = (z * z - 1) / 6 * skewness
+    return lean - z, lean + z
 
 
 def _widened_tail(level: float, n: int) -> float:

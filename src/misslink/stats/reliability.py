@@ -174,14 +174,17 @@ def calibration_error(
     that hold show an error well above 0 by chance alone; the bootstrap adds its own noise to that
     and so excludes the truth (``benchmarks/calibration_coverage.md``, table ece). Where they hold
     the interval has only one side on which to fail, and covers 97.5 %.
-    An end that would exclude the value is moved to it.
+    An end that would exclude the value is moved to it. For the upper end an error that is smaller
+    than chance alone makes it in half of all draws counts as that half's: a judge that happens to
+    be right on average, or in all of 50 cases, would else have an error of exactly 0 for certain.
 
     References
     ----------
     Naeini, Cooper and Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian
     binning. Broecker and Smith (2007), Increasing the reliability of reliability diagrams. Kumar,
     Liang and Ma (2019), Verified uncertainty calibration. DerSimonian and Laird (1986),
-    Meta-analysis in clinical trials.
+    Meta-analysis in clinical trials. Cowan, Cranmer, Gross and Vitells (2011), Power-constrained
+    limits.
 
     Examples
     --------
@@ -211,12 +214,14 @@ def calibration_error(
     noise = generator.normal(size=(_DRAWS, len(gaps))) * np.sqrt(spread)
     shares = generator.multinomial(n, share, _DRAWS) / n
 
-    def at_most(error: float) -> float:
-        drawn = np.einsum("ij,ij->i", np.abs(error * pattern + noise), shares)
-        return float(np.mean(drawn <= value))
+    def drawn(error: float) -> NDArray[np.float64]:
+        found: NDArray[np.float64]
+        found = np.einsum("ij,ij->i", np.abs(error * pattern + noise), shares)
+        return found
 
-    below = _largest(lambda error: at_most(error) > (1 + level) / 2)
-    above = _largest(lambda error: at_most(error) > (1 - level) / 2)
+    seen = max(value, float(np.median(drawn(0.0))))
+    below = _largest(lambda error: float(np.mean(drawn(error) <= value)) > (1 + level) / 2)
+    above = _largest(lambda error: float(np.mean(drawn(error) <= seen)) > (1 - level) / 2)
     low, high = min(below, value), max(above, value)
     return Estimate(value=value, low=low, high=high, n=n, method=_METHOD)
 

@@ -1,0 +1,198 @@
+"""TREC qrels (``query 0 document grade``) and runs (``query Q0 document rank score tag``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from misslink.errors import InputError
+from misslink.files.frames import AT_ONCE, Batch, Purpose, Table
+
+__all__ = ["trec_table"]
+
+_QRELS = ("query", "iteration", "document", "grade")
+_RUN = ("query", "iteration", "document", "rank", "score", "tag")
+_COMMENT = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
+
+
+class _Line(NamedTuple):
+    number: int
+    query: str
+    document: str
+    value: float
+
+
+def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
+    """Qrels or a run in TREC's format; any run of blanks and tabs separates.
+
+    Blank lines and those that begin with ``#`` are passed over, and what stands behind a run's
+    tag is not read, as in trec_eval. A run is ordered by its scores; its ranks are not read, but
+    have to be numbers.
+
+    Raises
+    ------
+    InputError
+        A line has too few or too many columns, a grade is no whole number, a rank or score is no
+        finite number, or there is no line at all; with the line.
+    """
+    _refuse_the_other(raw, path, purpose)
+    read = _quickly(raw, purpose)
+    if read is None:
+        import pyarrow as pa
+
+        lines = list(_lines(raw, path, purpose))
+        read = pa.table(
+            {
+                "query": pa.array([line.query for line in lines], pa.large_string()),
+                "document": pa.array([line.document for line in lines], pa.large_string()),
+                "value": pa.array([line.value for line in lines], pa.float64()),
+            }
+        )
+    if not read.num_rows:
+        raise InputError("there is nothing in it", path=path)
+
+    def batches() -> Iterator[Batch]:
+        for batch in read.to_batches(max_chunksize=AT_ONCE):
+            query, document, value = batch.columns
+            yield query, document, value.to_numpy(zero_copy_only=False)
+
+    def line(row: int) -> int | None:
+        content = (at for at, text in enumerate(_texts(raw), 1) if text.split() and text[0] != "#")
+        return next((at for place, at in enumerate(content) if place == row), None)
+
+    return Table(str(path), "grade" if purpose == "qrels" else "score", batches, line)
+
+
+def _refuse_the_other(raw: bytes, path: Path, purpose: Purpose) -> None:
+    """Refuse qrels that were given as a run, and a run as qrels, by the first line of content."""
+    start = 0
+    fields: list[bytes] = []
+    while start < len(raw) and not fields:
+        end = raw.find(b"\n", start)
+        end = len(raw) if end < 0 else end
+        text = raw[start:end].strip()
+        fields = [] if text.startswith(b"#") else text.split()
+        start = end + 1
+    if purpose == "run" and len(fields) == len(_QRELS):
+        raise InputError(
+            "these are qrels (4 columns), not a run (query Q0 document rank score tag); "
+            "give them as qrels, and here the run",
+            path=path,
+            line=raw.count(b"\n", 0, start - 1) + 1,
+        )
+    if purpose == "qrels" and len(fields) >= len(_RUN):
+        raise InputError(
+            f"this is a run ({len(fields)} columns), not qrels (query 0 document grade); "
+            "give it as the run, and here the qrels",
+            path=path,
+            line=raw.count(b"\n", 0, start - 1) + 1,
+        )
+
+
+def _quickly(raw: bytes, purpose: Purpose) -> Any | None:
+    """All lines by the CSV reader of Arrow; None where one is not plain and ought to be looked at.
+
+    It wants one blank between two columns, so runs of blanks become one first.
+    """
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = _QRELS if purpose == "qrels" else _RUN
+    value = "grade" if purpose == "qrels" else "score"
+    types = {"query": pa.large_string(), "document": pa.large_string(), value: pa.float64()}
+    if purpose == "run":
+        types["rank"] = pa.float64()
+    try:
+        read = csv.read_csv(
+            pa.py_buffer(_single_blanks(raw)),
+            read_options=csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        return None
+    for name in types:
+        if name not in {"query", "document"}:
+            numbers = read[name].to_numpy()
+            if not np.isfinite(numbers).all() or (
+                name == "grade" and (numbers != np.rint(numbers)).any()
+            ):
+                return None
+    return pa.table({"query": read["query"], "document": read["document"], "value": read[value]})
+
+
+def _single_blanks(raw: bytes) -> bytes:
+    plain = raw.removeprefix(b"\xef\xbb\xbf")
+    if any(blank in plain for blank in b"\t\v\f"):
+        plain = plain.translate(bytes.maketrans(b"\t\v\f", b"   "))
+    if b"\r" in plain:
+        plain = plain.replace(b"\r\n", b"\n")
+    while b"  " in plain:
+        plain = plain.replace(b"  ", b" ")
+    if b" \n" in plain:
+        plain = plain.replace(b" \n", b"\n")
+    if b"\n " in plain:
+        plain = plain.replace(b"\n ", b"\n")
+    plain = plain.strip(b" ")
+    if plain.startswith(b"#") or b"\n#" in plain:
+        plain = _COMMENT.sub(b"", plain)
+    return plain
+
+
+def _texts(raw: bytes) -> Iterator[str]:
+    for text in raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        yield text.decode("utf-8", "replace").strip()
+
+
+def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
+    """Every line read with care, so that what is wrong is told with its place."""
+    names = _QRELS if purpose == "qrels" else _RUN
+    shape = " ".join(names)
+    for number, part in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        try:
+            text = part.decode("utf-8").strip()
+        except UnicodeDecodeError as problem:
+            raise InputError(
+                f"byte 0x{part[problem.start]:02x} is not UTF-8; save the file as UTF-8, for "
+                "example with  iconv -f WINDOWS-1252 -t UTF-8",
+                path=path,
+                line=number,
+            ) from None
+        fields = text.split()
+        if not fields or text.startswith("#"):
+            continue
+        if len(fields) < len(names) or (purpose == "qrels" and len(fields) > len(names)):
+            has = f"{purpose if purpose == 'qrels' else 'runs'} have {len(names)}"
+            raise InputError(
+                f"{len(fields)} columns, where {has} ({shape})", path=path, line=number
+            )
+        given = dict(zip(names, fields, strict=False))
+        if purpose == "run":
+            _number(given["rank"], "rank", path, number)
+            value = _number(given["score"], "score", path, number)
+        else:
+            value = _number(given["grade"], "grade", path, number)
+            if value != round(value):
+                raise InputError(
+                    f"the grade '{given['grade']}' is no whole number", path=path, line=number
+                )
+        yield _Line(number, given["query"], given["document"], value)
+
+
+def _number(text: str, what: str, path: Path, line: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"the {what} '{text}' is no number", path=path, line=line) from None
+    if not math.isfinite(value):
+        raise InputError(f"the {what} '{text}' is no finite number", path=path, line=line)
+    return value

@@ -1,0 +1,212 @@
+"""Qrels and runs from whatever they come in: files by content or ending, frames, dicts, lists."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.files.beir import beir_qrels
+from misslink.files.frames import Purpose, Table, frame_table, has_header, parquet_table
+from misslink.files.goldset import GoldSet, read_goldset
+from misslink.files.separated import separated_table
+from misslink.files.traces import read_traces
+from misslink.files.trec import trec_table
+from misslink.retrieval.columns import Rankings
+from misslink.retrieval.given_runs import Dedupe, GivenRankings
+from misslink.retrieval.outcomes import why_unmeasured
+from misslink.retrieval.qrels import Judgements
+from misslink.retrieval.table_runs import TableRankings
+from misslink.types import Trace
+
+__all__ = ["as_traces", "open_qrels", "open_run"]
+
+_LOOKED_AT = 1 << 16  # bytes of a file by which its format is told
+
+
+def open_qrels(source: Any) -> Judgements | GoldSet:
+    """Qrels from a file, a BEIR folder, a frame or a dict.
+
+    Parameters
+    ----------
+    source : path, pandas frame, mapping, GoldSet, iterable of Case, or Judgements
+        Files: TREC, CSV or TSV with a header, JSON Lines (a gold set), JSON (a dict), parquet;
+        text may be gzipped.
+
+    Returns
+    -------
+    Judgements or GoldSet
+        A gold set where a case needs evidence texts or has alternatives: no document's id tells
+        by itself whether these are met.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is empty, or is a run.
+    """
+    if isinstance(source, Judgements):
+        return source
+    if isinstance(source, str | Path):
+        source = _of_file(Path(source), "qrels")
+    elif _is_frame(source):
+        source = frame_table(source, "qrels")
+    elif not isinstance(source, Mapping | GoldSet):
+        source = read_goldset(source)
+    if isinstance(source, Table):
+        return Judgements.of_table(source)
+    if isinstance(source, GoldSet):
+        if any(case.relevant_any or any(case.evidence.values()) for case in source.cases):
+            return source
+        return Judgements.of_mapping({case.id: case.relevant for case in source.cases}, source.name)
+    name, given = source if isinstance(source, tuple) else ("the qrels", source)
+    return Judgements.of_mapping(given, name)
+
+
+def open_run(source: Any, *, dedupe: Dedupe = None) -> Rankings:
+    """A run from a file, a frame, a dict or traces.
+
+    Parameters
+    ----------
+    source : path, pandas frame, mapping, iterable of Trace, or Rankings
+        Files as of `open_qrels`, with traces in JSON Lines. A frame or table has a column of
+        scores, or of ranks, or lists each query's documents best first.
+    dedupe : {'first'} or None
+        Whether a document that stands twice in a ranking counts where it is ranked first, or is
+        an error.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is empty, or is qrels.
+    """
+    if dedupe not in {None, "first"}:
+        raise InputError(f"dedupe is '{dedupe}'; it can be 'first'")
+    if isinstance(source, GivenRankings | TableRankings):
+        return source
+    if isinstance(source, str | Path):
+        source = _of_file(Path(source), "run")
+    elif _is_frame(source):
+        source = frame_table(source, "run")
+    elif not isinstance(source, Mapping):
+        source = read_traces(source)
+    if isinstance(source, Table):
+        return TableRankings(source, dedupe)
+    name, given = source if isinstance(source, tuple) else ("the run", source)
+    if isinstance(next(iter(given.values()), None), Trace):
+        unseen = frozenset(query for query, trace in given.items() if why_unmeasured(trace))
+        lists = {
+            query: [passage.id for passage in trace.retrieved]
+            for query, trace in given.items()
+            if query not in unseen
+        }
+        return GivenRankings(lists, name, dedupe, unseen)
+    return GivenRankings(given, name, dedupe)
+
+
+def as_traces(source: Any) -> dict[str, Trace]:
+    """Traces by case id, for a gold set whose needs are looked for in texts.
+
+    Raises
+    ------
+    InputError
+        The run is no file of traces.
+    """
+    if isinstance(source, str | Path):
+        _, source = _of_file(Path(source), "run", only="traces")
+    if isinstance(source, Mapping):
+        source = list(source.values())
+    if _is_frame(source) or not all(isinstance(each, Trace | Mapping) for each in source):
+        raise _no_traces()
+    return read_traces(source)
+
+
+def _no_traces(path: object = None) -> InputError:
+    return InputError(
+        "the gold set asks for evidence texts or alternatives, which ids alone do not tell; give "
+        "traces (JSON Lines with the retrieved passages and their texts) as the run",
+        path=path,
+    )
+
+
+def _is_frame(source: object) -> bool:
+    return hasattr(source, "columns") and hasattr(source, "iloc")
+
+
+def _of_file(path: Path, purpose: Purpose, only: str | None = None) -> Any:
+    """A table, a gold set, or a pair of name and dict."""
+    if path.is_dir():
+        if purpose == "run":
+            raise InputError("this is a folder; name the file of the run", path=path)
+        path = beir_qrels(path)
+    raw = _content(path)
+    first = next((line.strip() for line in raw[:_LOOKED_AT].split(b"\n") if line.strip()), b"")
+    is_json = first.lstrip(b"\xef\xbb\xbf")[:1] in {b"{", b"["}
+    if only == "traces" and not is_json:
+        raise _no_traces(path)
+    if raw[:4] == b"PAR1" or path.suffix.lower() in {".parquet", ".pq"}:
+        return parquet_table(path, purpose)
+    if b"\0" in raw[:_LOOKED_AT]:
+        raise InputError(
+            "this is a binary file; give TREC, TSV, CSV, JSON Lines or parquet", path=path
+        )
+    if not first:
+        raise InputError("there is nothing in it", path=path)
+    if is_json:
+        return _of_json(path, raw, first, purpose)
+    if has_header(first.decode("utf-8-sig", "replace")):
+        return separated_table(raw, path, purpose)
+    return trec_table(raw, path, purpose)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+            if head == b"PAR1":
+                return head
+            raw = head + file.read()
+        return gzip.decompress(raw) if head[:2] == b"\x1f\x8b" else raw
+    except FileNotFoundError:
+        raise InputError("there is no such file", path=path) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise InputError(
+            f"this gzip file is damaged ({problem}); make it again", path=path
+        ) from None
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+
+
+def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose) -> Any:
+    """A gold set or traces by the fields of the first object, else one dict of dicts or lists."""
+    try:
+        fields = json.loads(first)
+    except (ValueError, RecursionError):
+        fields = None
+    keys = set(fields) if isinstance(fields, dict) else set()
+    whole = None
+    if not keys & {"question", "query", "case_id", "retrieved"}:
+        try:
+            whole = json.loads(raw.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            whole = None
+    if isinstance(whole, dict) and all(isinstance(each, dict | list) for each in whole.values()):
+        return str(path), whole
+    if isinstance(whole, list) and whole and isinstance(whole[0], dict):
+        keys = set(whole[0])
+    if purpose == "qrels" and "retrieved" in keys:
+        raise InputError(
+            "these are traces, not qrels; give them as the run, and here the gold set", path=path
+        )
+    if purpose == "run" and keys & {"question", "query"} and "retrieved" not in keys:
+        raise InputError(
+            "this is a gold set, not a run; give it as qrels, and here the traces", path=path
+        )
+    if raw[:2] != path.open("rb").read(2):
+        raise InputError("unpack this file first: JSON Lines are read as they are", path=path)
+    if purpose == "qrels":
+        return read_goldset(path)
+    return str(path), read_traces(path)

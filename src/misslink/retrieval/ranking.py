@@ -1,0 +1,224 @@
+"""Level 1 by itself: a run held against qrels."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from misslink.errors import InputError
+from misslink.files.goldset import GoldSet
+from misslink.retrieval.bounds import bounds as bounds_of
+from misslink.retrieval.columns import Rankings, ScatteredError, joined, nothing_retrieved
+from misslink.retrieval.given_runs import Dedupe
+from misslink.retrieval.hits import Hits, collect
+from misslink.retrieval.metrics import RankMetric, parse, without_relevant
+from misslink.retrieval.opening import as_traces, open_qrels, open_run
+from misslink.retrieval.outcomes import why_unmeasured
+from misslink.retrieval.qrels import Judgements
+from misslink.retrieval.rank_scores import RankScores
+
+__all__ = ["rank"]
+
+_log = logging.getLogger(__name__)
+
+Ints = NDArray[np.int64]
+
+_JUDGED = "judged@10"
+
+
+def rank(
+    qrels: Any,
+    run: Any,
+    metrics: Sequence[str],
+    *,
+    relevance_level: int = 1,
+    dedupe: Dedupe = None,
+    bounds: bool = False,
+    seed: int = 0,
+) -> RankScores:
+    """Score a run.
+
+    Parameters
+    ----------
+    qrels : path, pandas frame, mapping, GoldSet or Judgements
+        See `misslink.retrieval.open_qrels`.
+    run : path, pandas frame, mapping, traces or Rankings
+        See `misslink.retrieval.open_run`. Ranked lists keep their order; scored documents are
+        ordered by score descending, then by id descending, as trec_eval does.
+    metrics : sequence of str
+        Names such as ``ndcg@10``; one that is named twice counts once.
+    relevance_level : int
+        Grade from which a document is relevant, from 1.
+    dedupe : {'first'} or None
+        Whether a document that stands twice in a ranking counts where it is ranked first, or is
+        an error.
+    bounds : bool
+        Whether the lowest and highest values under incomplete judgements are computed too.
+    seed : int
+        Of the intervals.
+
+    Returns
+    -------
+    RankScores
+        A query without relevant documents has no value (but of judged@k); one that is missing
+        from the run has 0, as one with an empty ranking.
+
+    Raises
+    ------
+    InputError
+        The qrels or the run cannot be read, hold a document twice, a score or grade that is no
+        number, or have no query in common; or a metric is unknown.
+
+    Examples
+    --------
+    >>> scores = rank({"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}, {"q1": ["b", "a"]}, ["mrr"])
+    >>> scores.per_query(), scores.counts["missing_from_run"]
+    ({'q1': {'mrr': 0.5}, 'q2': {'mrr': 0.0}}, 1)
+    """
+    if isinstance(relevance_level, bool) or relevance_level < 1:
+        raise InputError(f"the relevance level is {relevance_level}; it counts from 1")
+    parsed = {str(metric): metric for metric in map(parse, metrics)}
+    if not parsed:
+        raise InputError("no metric is named; name some, such as ndcg@10")
+    judged = open_qrels(qrels)
+    if isinstance(judged, GoldSet):
+        return _by_texts(judged, run, parsed, relevance_level, bounds=bounds, seed=seed)
+    rankings = open_run(run, dedupe=dedupe)
+    try:
+        return _by_ids(judged, rankings, parsed, relevance_level, bounds=bounds, seed=seed)
+    except ScatteredError:
+        whole = rankings.together()
+        return _by_ids(judged, whole, parsed, relevance_level, bounds=bounds, seed=seed)
+
+
+class _Sheet:
+    """Values as they come in, block by block."""
+
+    def __init__(self, metrics: dict[str, RankMetric], queries: int, *, bounds: bool) -> None:
+        shape = (len(metrics), queries)
+        self.metrics = metrics
+        self.values, self.known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+        self.ends = (np.zeros(shape), np.zeros(shape)) if bounds else None
+        self.relevant = np.zeros(queries, dtype=np.bool_)
+        self.judged = np.zeros(queries), np.zeros(queries, dtype=np.bool_)
+
+    def enter(self, hits: Hits, query: Ints, level: int) -> None:
+        """Enter the values of some queries."""
+        self.relevant[query[hits.case[hits.needs > 0]]] = True
+        known_of = {}
+        for at, metric in enumerate(self.metrics.values()):
+            also = without_relevant(metric)
+            values, known = hits.per_case(metric.of(hits), without_relevant=also)
+            self.values[at, query], self.known[at, query] = values, known
+            if self.ends is not None:
+                for end, own in zip(self.ends, bounds_of(metric, hits, grade=level), strict=True):
+                    end[at, query] = hits.per_case(own, without_relevant=also)[0]
+            known_of[str(metric)] = values, known
+        if _JUDGED not in known_of:
+            share = parse(_JUDGED).of(hits)
+            known_of[_JUDGED] = hits.per_case(share, without_relevant=True)
+        self.judged[0][query], self.judged[1][query] = known_of[_JUDGED]
+
+    def scores(
+        self, queries: Sequence[str], counts: dict[str, int | float | None], seed: int
+    ) -> RankScores:
+        """All of them."""
+        shares, known = self.judged
+        counts["judged_at_10"] = float(shares[known].mean()) if known.any() else None
+        low, high = self.ends or (None, None)
+        return RankScores(
+            tuple(self.metrics), queries, self.values, self.known, counts, low, high, seed
+        )
+
+
+def _by_ids(
+    judged: Judgements,
+    rankings: Rankings,
+    metrics: dict[str, RankMetric],
+    level: int,
+    *,
+    bounds: bool,
+    seed: int,
+) -> RankScores:
+    sheet = _Sheet(metrics, len(judged), bounds=bounds)
+    missing = np.ones(len(judged), dtype=np.bool_)
+    strangers, met = [np.empty(0, np.uint64)], 0
+    for block in rankings.blocks(judged):
+        sheet.enter(joined(judged, [block], level), block.query, level)
+        missing[block.query] = False
+        strangers.append(block.strangers)
+        met += len(block.row)
+    if missing.all() and not rankings.unmeasured:
+        raise InputError(
+            f"no query of it has judgements in {judged.name} (whose first is "
+            f"'{judged.queries[0]}'); the query ids of both must agree",
+            path=rankings.name,
+        )
+    if not met:
+        _log.warning("no retrieved document was ever judged: do the ids of both agree?")
+    unseen = np.array(
+        [judged.place.get(query, -1) for query in rankings.unmeasured], dtype=np.int64
+    )
+    missing[unseen[unseen >= 0]] = False
+    for part in _parts(np.flatnonzero(missing)):
+        sheet.enter(joined(judged, [nothing_retrieved(part)], level), part, level)
+    evaluated = int(sheet.relevant.sum())
+    unmeasured = sum(1 for at in unseen.tolist() if at >= 0)
+    counts: dict[str, int | float | None] = {
+        "queries": len(judged),
+        "evaluated": evaluated,
+        "without_relevant": len(judged) - evaluated - unmeasured,
+        "missing_from_run": int((missing & sheet.relevant).sum()),
+        "not_in_qrels": len(np.unique(np.concatenate(strangers))),
+    }
+    return sheet.scores(judged.queries, counts, seed)
+
+
+def _parts(query: Ints, size: int = 1 << 14) -> Iterator[Ints]:
+    for at in range(0, len(query), size):
+        yield query[at : at + size]
+
+
+def _by_texts(
+    gold: GoldSet,
+    run: Any,
+    metrics: dict[str, RankMetric],
+    level: int,
+    *,
+    bounds: bool,
+    seed: int,
+) -> RankScores:
+    """By evidence texts and alternatives, which take the passages themselves."""
+    if level != 1:
+        raise InputError(
+            "a relevance level above 1 takes relevance by id; this gold set has evidence texts or "
+            "alternatives",
+            path=gold.name,
+        )
+    traces = as_traces(run)
+    cases = gold.cases
+    if not any(case.id in traces for case in cases):
+        raise InputError(f"no trace belongs to a case of {gold.name}; the ids of both must agree")
+    seen = [case.id not in traces or why_unmeasured(traces[case.id]) is None for case in cases]
+    asked = np.flatnonzero(seen)
+    lists = [
+        traces[case.id].retrieved if case.id in traces else ()
+        for case, ok in zip(cases, seen, strict=True)
+        if ok
+    ]
+    sheet = _Sheet(metrics, len(cases), bounds=bounds)
+    sheet.enter(collect([cases[at] for at in asked.tolist()], lists), asked, level)
+    absent = np.array([case.id not in traces for case in cases])
+    evaluated = int(sheet.relevant.sum())
+    counts: dict[str, int | float | None] = {
+        "queries": len(cases),
+        "evaluated": evaluated,
+        "without_relevant": len(asked) - evaluated,
+        "missing_from_run": int((absent & sheet.relevant).sum()),
+        "not_in_qrels": len(traces.keys() - {case.id for case in cases}),
+    }
+    return sheet.scores([case.id for case in cases], counts, seed)

@@ -1,0 +1,291 @@
+"""Runs as tables: blocks cut where the query changes, ids compared as numbers of 64 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from misslink.files.frames import AT_ONCE, Batch, Table
+from misslink.retrieval.columns import Block, ScatteredError
+from misslink.retrieval.given_runs import Dedupe, listed, scored
+from misslink.retrieval.keys import Keys, keys_of, pair_keys
+from misslink.retrieval.qrels import Judgements
+from misslink.retrieval.segments import offsets, pieces, ranks, repeating
+
+__all__ = ["TableRankings"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_SPARSE = 16  # places of the first sieve for each judged pair
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Whole queries of a table, of which each was judged."""
+
+    query: Ints
+    start: Ints
+    document: Any
+    number: Floats | None
+    first: Ints  # rows of the table at which the queries begin
+
+
+@dataclass(frozen=True)
+class TableRankings:
+    """A run as a table.
+
+    Where the rows of every judged query stand together, in whatever order, a batch of them is in
+    memory at a time; else all are read and sorted by query.
+
+    Parameters
+    ----------
+    table : Table
+    dedupe : {'first'} or None
+        Whether a document that stands twice in a ranking counts where it is ranked first, or is
+        an error.
+    """
+
+    table: Table
+    dedupe: Dedupe = None
+
+    @property
+    def name(self) -> str:
+        """The table's."""
+        return self.table.name
+
+    @property
+    def unmeasured(self) -> frozenset[str]:
+        """None: what a table does not hold was not retrieved."""
+        return frozenset()
+
+    def blocks(self, judgements: Judgements) -> Iterator[Block]:
+        """Yield the rows of about a batch at a time.
+
+        Raises
+        ------
+        ScatteredError
+            A judged query comes a second time after another one.
+        """
+        seen = np.zeros(len(judgements), dtype=np.bool_)
+        for rows, strangers in self._rows(self.table.batches(), judgements, seen):
+            yield self._block(judgements, rows, strangers)
+
+    def together(self) -> TableRankings:
+        """The run with the rows of each query together, all in memory; their order is kept."""
+        import pyarrow as pa
+
+        batches = list(self.table.batches())
+        query = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
+        codes = query.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        taken = pa.array(order)
+        document = pa.chunked_array([batch[1] for batch in batches]).combine_chunks().take(taken)
+        query = query.take(taken)
+        parts = [batch[2] for batch in batches if batch[2] is not None]
+        number = np.concatenate(parts)[order] if parts else None
+
+        def sorted_batches() -> Iterator[Batch]:
+            for at in range(0, len(query), AT_ONCE):
+                part = slice(at, at + AT_ONCE)
+                yield query[part], document[part], None if number is None else number[part]
+
+        line = self.table.line
+        table = replace(self.table, batches=sorted_batches, line=lambda row: line(int(order[row])))
+        return replace(self, table=table)
+
+    def _rows(
+        self, batches: Iterator[Batch], judgements: Judgements, seen: NDArray[np.bool_]
+    ) -> Iterator[tuple[_Rows, Keys]]:
+        """Whole queries: what may go on in the next batch waits for it."""
+        import pyarrow as pa
+
+        waiting: list[Batch] = []
+        row = 0
+
+        def whole(parts: list[Batch]) -> tuple[_Rows, Keys]:
+            query, document = (
+                pa.concat_arrays([part[at] for part in parts]) if len(parts) > 1 else parts[0][at]
+                for at in (0, 1)
+            )
+            numbers = [part[2] for part in parts if part[2] is not None]
+            number = np.concatenate(numbers) if numbers else None
+            return self._judged(query, document, number, row, judgements, seen)
+
+        for query, document, number in batches:
+            firsts = _firsts(query)
+            same = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
+            cut = int(firsts[-1])
+            if cut == 0 and (same or not waiting):
+                waiting.append((query, document, number))
+                continue
+            head = (query[:cut], document[:cut], None if number is None else number[:cut])
+            parts = [*waiting, head] if cut else waiting
+            yield whole(parts)
+            row += sum(len(part[0]) for part in parts)
+            waiting = [(query[cut:], document[cut:], None if number is None else number[cut:])]
+        if waiting:
+            yield whole(waiting)
+
+    def _judged(
+        self,
+        query: Any,
+        document: Any,
+        number: Floats | None,
+        row: int,
+        judgements: Judgements,
+        seen: NDArray[np.bool_],
+    ) -> tuple[_Rows, Keys]:
+        """Of whole queries those that were judged, and the keys of the others."""
+        import pyarrow as pa
+
+        firsts = _firsts(query)
+        names = query.take(firsts)
+        at = judgements.find(names)
+        known = at >= 0
+        numbers = at[known]
+        if seen[numbers].any() or len(np.unique(numbers)) < len(numbers):
+            raise ScatteredError(
+                "the rows of a query do not stand together; sort the run by query", path=self.name
+            )
+        seen[numbers] = True
+        if known.all():
+            start = np.append(firsts, len(query))
+            return _Rows(at, start, document, number, firsts + row), np.empty(0, np.uint64)
+        lengths = np.diff(np.append(firsts, len(query)))[known]
+        kept = pieces(firsts[known], lengths)
+        rows = _Rows(
+            numbers,
+            offsets(lengths),
+            document.take(pa.array(kept)),
+            None if number is None else number[kept],
+            firsts[known] + row,
+        )
+        return rows, keys_of(names.filter(pa.array(~known)))
+
+    def _block(self, judgements: Judgements, rows: _Rows, strangers: Keys) -> Block:
+        keys = keys_of(rows.document)
+        entry, place = _matches(judgements, rows, keys)
+        if len(repeating(keys, rows.start)) or not _same(judgements, rows, entry, place):
+            return replace(self._one_by_one(judgements, rows), strangers=strangers)
+        row = np.searchsorted(rows.start, place, side="right") - 1
+        number = rows.number
+        if number is None:
+            rank = place - rows.start[row] + 1
+        else:
+            scores = -number if self.table.kind == "rank" else number
+            documents = rows.document
+            rank = ranks(
+                scores,
+                rows.start,
+                row,
+                scores[place],
+                _Texts(documents, place),
+                lambda each: _items(documents, scores, rows.start, each),
+            )
+        return Block(rows.query, np.diff(rows.start), row, judgements.grade[entry], rank, strangers)
+
+    def _one_by_one(self, judgements: Judgements, rows: _Rows) -> Block:
+        """The same in Python: some query has a document twice, or two ids share a key."""
+        edges, number = rows.start.tolist(), rows.number
+        signed = number if number is None or self.table.kind == "score" else -number
+        given: list[tuple[int, Any]] = []
+        for at, (low, high) in enumerate(pairwise(edges)):
+            names = rows.document[low:high].to_pylist()
+            query = int(rows.query[at])
+            if self.dedupe is None and len(set(names)) < len(names):
+                self._refuse(names, judgements.queries[query], int(rows.first[at]))
+            if signed is None:
+                given.append((query, names))
+                continue
+            best: dict[str, float] = {}
+            for name, score in zip(names, signed[low:high].tolist(), strict=True):
+                best[name] = max(score, best.get(name, score))
+            given.append((query, best))
+        return (
+            listed(judgements, given, self) if signed is None else scored(judgements, given, self)
+        )
+
+    def _refuse(self, names: list[str], query: str, row: int) -> None:
+        seen: set[str] = set()
+        for at, name in enumerate(names):
+            if name in seen:
+                raise self.table.error(
+                    row + at,
+                    f"query '{query}' has the document '{name}' twice; a ranking names a document "
+                    "once (dedupe 'first' keeps the first)",
+                )
+            seen.add(name)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Ids of which only those asked for become Python text."""
+
+    documents: Any
+    place: Ints
+
+    def __getitem__(self, at: int) -> str:
+        name: str = self.documents[int(self.place[at])].as_py()
+        return name
+
+
+def _firsts(query: Any) -> Ints:
+    """Where a query begins whose id differs from the one before."""
+    import pyarrow.compute as pc
+
+    if not len(query):
+        return np.empty(0, dtype=np.int64)
+    changes = pc.not_equal(query[1:], query[:-1]).to_numpy(zero_copy_only=False)
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+
+
+def _matches(judgements: Judgements, rows: _Rows, keys: Keys) -> tuple[Ints, Ints]:
+    """Entries of the judgements that were retrieved, and their places among the rows.
+
+    A sieve of a few bits of the keys leaves little more than the judged ones; only these are
+    searched for.
+    """
+    lengths = np.diff(rows.start)
+    spread = np.repeat(pair_keys(rows.query, np.zeros(len(lengths), np.uint64)), lengths)
+    pairs = keys ^ spread
+    start = judgements.start[rows.query]
+    entry = pieces(start, judgements.start[rows.query + 1] - start)
+    judged = judgements.document_keys[entry]
+    order = np.argsort(judged)
+    entry, judged = entry[order], judged[order]
+    if not len(judged):
+        return entry, entry
+    sieve = np.zeros(1 << int(np.ceil(np.log2(_SPARSE * len(judged)))), dtype=np.bool_)
+    mask = np.uint64(len(sieve) - 1)
+    sieve[(judged & mask).astype(np.int64)] = True
+    place = np.flatnonzero(sieve[(pairs & mask).astype(np.int64)])
+    at = np.minimum(np.searchsorted(judged, pairs[place]), len(judged) - 1)
+    same = judged[at] == pairs[place]
+    return entry[at[same]], place[same]
+
+
+def _same(judgements: Judgements, rows: _Rows, entry: Ints, place: Ints) -> bool:
+    """Whether equal keys stand for equal ids, and no two judged pairs share one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    start = judgements.start[rows.query]
+    judged = judgements.document_keys[pieces(start, judgements.start[rows.query + 1] - start)]
+    ordered = np.sort(judged)
+    if (ordered[1:] == ordered[:-1]).any():
+        return False
+    if not len(entry):
+        return True
+    given = rows.document.take(pa.array(place))
+    return bool(pc.all(pc.equal(given, judgements.documents.take(pa.array(entry)))).as_py())
+
+
+def _items(documents: Any, scores: Floats, start: Ints, row: int) -> Iterator[tuple[str, float]]:
+    low, high = int(start[row]), int(start[row + 1])
+    return zip(documents[low:high].to_pylist(), scores[low:high].tolist(), strict=True)

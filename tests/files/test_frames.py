@@ -1,0 +1,123 @@
+import pandas as pd
+import pytest
+
+from misslink.errors import InputError
+from misslink.files.beir import beir_qrels
+from misslink.files.frames import columns_of, frame_table, has_header, parquet_table
+from misslink.files.separated import separated_table
+
+
+@pytest.mark.parametrize(
+    ("header", "purpose", "expected"),
+    [
+        (
+            ["query_id", "doc_id", "relevance"],
+            "qrels",
+            ("query_id", "doc_id", "relevance", "grade"),
+        ),
+        (["query-id", "corpus-id", "score"], "qrels", ("query-id", "corpus-id", "score", "grade")),
+        (["Q_ID", "PID", "Label"], "qrels", ("Q_ID", "PID", "Label", "grade")),
+        (["qid", "docno", "rank", "score"], "run", ("qid", "docno", "score", "score")),
+        (["qid", "passage_id", "rank"], "run", ("qid", "passage_id", "rank", "rank")),
+        (["qid", "docid"], "run", ("qid", "docid", None, "order")),
+        (["text", "qid", "doc id", "score", "label"], "run", ("qid", "doc id", "score", "score")),
+    ],
+)
+def test_columns_are_found_by_their_usual_names(header, purpose, expected):
+    found = columns_of(header, purpose, "f")
+    assert (found.query, found.document, found.number, found.kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "purpose", "message"),
+    [
+        (["a", "doc_id"], "run", "no column holds the query ids"),
+        (["qid", "b"], "run", "no column holds the document ids"),
+        (["qid", "docno"], "qrels", "no column holds the grades"),
+        (["qid", "docno", "rank"], "qrels", "this is a run"),
+        (["qid", "docno", "relevance"], "run", "these are qrels"),
+    ],
+)
+def test_a_column_that_is_not_there_is_told(header, purpose, message):
+    with pytest.raises(InputError, match=message):
+        columns_of(header, purpose, "f")
+
+
+def test_a_header_is_told_from_a_line_of_ids():
+    assert has_header("query-id\tcorpus-id\tscore")
+    assert has_header('"qid","docno"')
+    assert not has_header("q1 0 doc_id 1")
+    assert not has_header("query\t0\td\t1")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("query_id", ["q", None], "row 2: the column 'query_id' is empty"),
+        ("doc_id", ["a", ""], "row 2: the column 'doc_id' is empty"),
+        ("doc_id", [1.0, 2.5], "no whole numbers"),
+        ("relevance", [1, 0.5], "row 2: the grade 0.5 is no whole number"),
+        ("relevance", [1, None], "row 2: the grade nan is no finite number"),
+        ("relevance", ["a", "b"], "no number"),
+    ],
+)
+def test_a_frame_is_read_with_care(column, values, message):
+    frame = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]})
+    frame[column] = values
+    with pytest.raises(InputError, match=message):
+        list(frame_table(frame, "qrels").batches())
+
+
+def test_an_empty_table_is_refused(tmp_path):
+    frame = pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
+    path = tmp_path / "r.parquet"
+    frame.to_parquet(path)
+    for read in (lambda: frame_table(frame, "run"), lambda: parquet_table(path, "run")):
+        with pytest.raises(InputError, match="no row"):
+            read()
+
+
+def test_a_damaged_parquet_file_is_told(tmp_path):
+    path = tmp_path / "r.parquet"
+    path.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(InputError, match="cannot be read"):
+        parquet_table(path, "run")
+
+
+HEAD = b"query-id,corpus-id,score\n"
+
+
+def test_a_quoted_csv_is_read(tmp_path):
+    raw = b"\xef\xbb\xbf" + HEAD + b'q1,"a, b",1\r\nq1,c,0\r\n'
+    batch = next(iter(separated_table(raw, tmp_path / "f", "qrels").batches()))
+    assert batch[1].to_pylist() == ["a, b", "c"]
+    assert batch[2].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        (HEAD + b"q1,a,1\nq1,b\n", 3, "2 fields, but 3 names"),
+        (HEAD + b'q1,a,1\n"q,2",b,x\n', 3, "'x' is no number"),
+        (HEAD, None, "no line below the names"),
+        (HEAD + b"q1,a,1\n\nq1,b,nan\n", 4, "no finite number"),
+        (HEAD + b"q1,a,1\n,b,1\n", 3, "the column 'query-id' is empty"),
+    ],
+)
+def test_a_malformed_line_of_a_table_is_told(tmp_path, raw, line, message):
+    with pytest.raises(InputError, match=message) as caught:
+        list(separated_table(raw, tmp_path / "f.csv", "run").batches())
+    assert caught.value.line == line
+
+
+def test_the_test_split_of_a_beir_folder_is_taken(tmp_path):
+    with pytest.raises(InputError, match="holds no qrels"):
+        beir_qrels(tmp_path)
+    folder = tmp_path / "qrels"
+    folder.mkdir()
+    for split in ("dev", "train"):
+        (folder / f"{split}.tsv").touch()
+    with pytest.raises(InputError, match=r"several qrels in it \(dev.tsv, train.tsv\)"):
+        beir_qrels(tmp_path)
+    (folder / "test.tsv").touch()
+    assert beir_qrels(tmp_path) == beir_qrels(folder) == folder / "test.tsv"

@@ -1,0 +1,75 @@
+import pytest
+
+from misslink.errors import InputError
+from misslink.files.trec import trec_table
+
+
+def rows(raw, purpose):
+    table = trec_table(raw, "the.file", purpose)
+    return [
+        (query, document, number)
+        for batch in table.batches()
+        for query, document, number in zip(
+            batch[0].to_pylist(), batch[1].to_pylist(), batch[2].tolist(), strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"q1 0 a 1\nq1 0 b -1\n",
+        b"q1\t0\ta\t1\nq1\t0\tb\t-1",
+        b"  q1  0 \t a   1  \r\n\r\n# a remark\nq1 0\tb -1\r\n",
+        b"\xef\xbb\xbfq1 0 a 1\n   \n  # remark\nq1 0 b -1.0\n\n",
+    ],
+)
+def test_any_run_of_blanks_and_tabs_separates(raw):
+    assert rows(raw, "qrels") == [("q1", "a", 1), ("q1", "b", -1)]
+
+
+def test_a_run_is_its_scores_and_what_follows_the_tag_is_not_read():
+    plain = b'q1 Q0 a 7 1e-3 tag\nq1 Q0 "b 1 -2 tag\n'
+    assert rows(plain, "run") == [("q1", "a", 0.001), ("q1", '"b', -2)]
+    assert rows(plain.replace(b"tag\n", b"tag and more\n"), "run") == rows(plain, "run")
+
+
+def test_a_million_is_read_as_it_stands():
+    raw = b"".join(b"q%d Q0 d%d 1 %d.5 t\n" % (n // 9, n, n) for n in range(40_000))
+    read = rows(raw, "run")
+    assert read[12_345] == ("q1371", "d12345", 12345.5)
+    assert len(read) == 40_000
+
+
+@pytest.mark.parametrize(
+    ("raw", "purpose", "line", "message"),
+    [
+        (b"q 0 a 1\n\nq 0 a\n", "qrels", 3, "3 columns, where qrels have 4"),
+        (b"q 0 a 1\nq 0 a 1 2\n", "qrels", 2, "5 columns, where qrels have 4"),
+        (b"q 0 a 1\nq 0 b high\n", "qrels", 2, "the grade 'high' is no number"),
+        (b"q 0 a 1\nq 0 b 0.5\n", "qrels", 2, "the grade '0.5' is no whole number"),
+        (b"q 0 a 1\nq 0 b nan\n", "qrels", 2, "the grade 'nan' is no finite number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2 1.0\n", "run", 2, "5 columns, where runs have 6"),
+        (b"#\nq Q0 a one 2.0 t\n", "run", 2, "the rank 'one' is no number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2 x t\n", "run", 2, "the score 'x' is no number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2 inf t\n", "run", 2, "the score 'inf' is no finite number"),
+        (b"q Q0 a 1 nan t\n", "run", 1, "the score 'nan' is no finite number"),
+        (b"q Q0 a 1 1 t\nq Q0 \xff 1 1 t\n", "run", 2, "not UTF-8"),
+        (b"\nq 0 a 1\n", "run", 2, "these are qrels"),
+        (b"# run\nq Q0 a 1 2.0 t\n", "qrels", 2, "this is a run"),
+        (b"# nothing\n\n", "run", None, "there is nothing in it"),
+        (b"hello\n", "run", 1, "1 columns, where runs have 6"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(raw, purpose, line, message):
+    with pytest.raises(InputError) as caught:
+        trec_table(raw, "the.file", purpose)
+    assert caught.value.line == line
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("the.file")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_row_knows_its_line():
+    table = trec_table(b"# x\nq 0 a 1\n\nq 0 b 1\n", "f", "qrels")
+    assert [table.line(row) for row in range(3)] == [2, 4, None]

@@ -1,0 +1,175 @@
+"""What holds for every registered rank metric, whoever wrote it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from misslink.registry import rank_metrics
+from misslink.retrieval import bounds, collect, parse, score, spelled, values, without_relevant
+from misslink.types import Case, Passage, Trace
+from naive_hits import hits_of_qrels
+
+EVERY = [
+    spelled(name, k, p)
+    for name in rank_metrics.names()
+    for k, p in (("1", "0.5"), ("3", "0.8"), ("10", "0.95"))
+]
+EVERY = list(dict.fromkeys(EVERY))
+SAID = {name: getattr(parse(name), "about_judgements", False) for name in EVERY}
+OF_THE_RANKING = [name for name in EVERY if not SAID[name]]
+
+identifiers = st.sampled_from("abcdefgh")
+rankings = st.lists(identifiers, unique=True, max_size=8)
+longer = rankings.filter(lambda ids: len(ids) > 1)
+judgements = st.dictionaries(identifiers, st.integers(0, 3), max_size=6)
+batches = st.lists(st.tuples(judgements, rankings), max_size=5)
+texts = st.dictionaries(
+    identifiers, st.lists(st.sampled_from(["one", "two", "three"]), max_size=3), min_size=8
+)
+NEAR = 1e-12
+
+
+def ranked(ids, written=None):
+    return tuple(
+        Passage(id=name, rank=rank, text="" if written is None else written[name])
+        for rank, name in enumerate(ids, start=1)
+    )
+
+
+def batch(pairs):
+    cases = [Case(id=str(n), question="?", relevant=rel) for n, (rel, _) in enumerate(pairs)]
+    traces = [Trace(case_id=str(n), retrieved=ranked(ids)) for n, (_, ids) in enumerate(pairs)]
+    return cases, traces
+
+
+def every(relevant, ids, names=EVERY):
+    cases, traces = batch([(relevant, ids)])
+    return {name: column["0"] for name, column in score(cases, traces, names).items()}
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches, st.randoms())
+def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
+    cases, traces = batch(pairs)
+    before = score(cases, traces, EVERY)
+    chance.shuffle(cases)
+    chance.shuffle(traces)
+    assert score(cases, traces, EVERY) == before
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches)
+def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
+    cases, traces = batch(pairs)
+    together = score(cases, traces, EVERY)
+    for case, (relevant, ids) in zip(cases, pairs, strict=True):
+        assert {name: together[name][case.id] for name in EVERY} == every(relevant, ids)
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches)
+def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
+    cases, traces = batch(pairs)
+    for name, column in score(cases, traces, EVERY).items():
+        for case, trace in zip(cases, traces, strict=True):
+            value = column[case.id]
+            if without_relevant(parse(name)):
+                assert (value is None) == (not case.relevant or not trace.retrieved)
+            else:
+                assert (value is None) == (not any(case.relevant.values()))
+            assert value is None or 0 <= value <= 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(judgements, longer, st.data())
+def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
+    at = data.draw(st.integers(1, len(ids) - 1))
+    above, below = (relevant.get(ids[place]) for place in (at - 1, at))
+    if below and below > (above or 0):
+        better = [*ids[: at - 1], ids[at], ids[at - 1], *ids[at + 1 :]]
+        before, after = every(relevant, ids), every(relevant, better)
+        for name in EVERY:
+            # The residual is open weight, which a judged passage further up makes less.
+            falls = getattr(parse(name), "better", "high") == "low"
+            rise = after[name] - before[name]
+            assert (-rise if falls else rise) >= -NEAR, name
+
+
+@settings(deadline=None, max_examples=40)
+@given(texts, longer, st.data())
+def test_none_falls_when_evidence_moves_up_past_a_passage_without_any(words, ids, data):
+    asked = Case(id="c", question="?", evidence={"one": 1, "two": 2, "three": 1})
+    written = {name: "- " + " - ".join([*carried, "-"]) for name, carried in words.items()}
+    at = data.draw(st.integers(1, len(ids) - 1))
+    if words[ids[at]] and not words[ids[at - 1]]:
+        better = [*ids[: at - 1], ids[at], ids[at - 1], *ids[at + 1 :]]
+        old, new = (Trace(case_id="c", retrieved=ranked(r, written)) for r in (ids, better))
+        before, after = (score([asked], [trace], OF_THE_RANKING) for trace in (old, new))
+        for name in OF_THE_RANKING:
+            assert 0 <= before[name]["c"] <= after[name]["c"] + NEAR, name
+            assert after[name]["c"] <= 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(judgements, rankings)
+def test_what_follows_the_last_judged_passage_changes_nothing_but_how_much_is_open(relevant, ids):
+    longer_ids = [*ids, "never judged"]
+    before, after = every(relevant, ids), every(relevant, longer_ids)
+    for name in OF_THE_RANKING:
+        assert after[name] == before[name]
+
+
+@settings(deadline=None, max_examples=40)
+@given(judgements.filter(lambda relevant: any(relevant.values())))
+def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant):
+    best = sorted((name for name in relevant if relevant[name]), key=lambda name: -relevant[name])
+    nothing, everything = every(relevant, []), every(relevant, best)
+    for name in EVERY:
+        metric = parse(name)
+        k = min(getattr(metric, "k", None) or len(best), len(best))
+        expected = {
+            "precision": k / (getattr(metric, "k", None) or 1),
+            "recall": k / len(best),
+            "map": k / len(best),
+            "rbp": 1 - getattr(metric, "p", 0) ** len(best),
+            "rbp_residual": getattr(metric, "p", 0) ** len(best),
+        }.get(name.partition("@")[0], 1)
+        assert everything[name] == pytest.approx(expected), name
+        assert nothing[name] == {"judged": None, "rbp_residual": 1}.get(name.partition("@")[0], 0)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_cases_at_all_have_no_values(name):
+    assert score([], [], [name]) == {name: {}}
+    empty = collect([], [])
+    assert values(parse(name), empty) == []
+    assert [len(end) for end in bounds(parse(name), empty)] == [0, 0]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name):
+    metric = parse(name)
+    assert str(metric) == name
+    assert metric == parse(name)
+    assert hash(metric) == hash(parse(name))
+    assert {"Formula:", "Range:", "trec_eval:", "Use it:"} <= {
+        line.strip().partition(" ")[0] if "Use it" not in line else "Use it:"
+        for line in type(metric).__doc__.splitlines()
+    }
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(judgements, rankings), max_size=3), st.sampled_from([1, 2, 3]))
+def test_the_value_lies_between_its_bounds_at_every_relevance_level(pairs, level):
+    qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}
+    hits = hits_of_qrels(qrels, {str(n): ids for n, (_, ids) in enumerate(pairs)}, level)
+    for name in EVERY:
+        metric = parse(name)
+        kept = without_relevant(metric)
+        ends = bounds(metric, hits, grade=level)
+        low, high = (hits.best(end, without_relevant=kept) for end in ends)
+        for least, value, most in zip(low, values(metric, hits), high, strict=True):
+            if value is None:
+                assert (least, most) == (None, None)
+            else:
+                assert 0 <= least <= value <= most <= 1

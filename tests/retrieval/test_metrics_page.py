@@ -1,0 +1,41 @@
+"""docs/metrics.md says what the docstrings say."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from misslink.registry import rank_metrics
+from misslink.retrieval import spelled
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_the_committed_page_is_the_one_that_the_docstrings_make():
+    made = subprocess.run(
+        [sys.executable, DOCS / "make_metrics.py", "--check"], check=False, timeout=120
+    )
+    assert made.returncode == 0, "run  python docs/make_metrics.py"
+
+
+def test_a_page_that_differs_is_noticed():
+    generator = runpy.run_path(str(DOCS / "make_metrics.py"))
+    assert generator["page"]() == PAGE
+    assert generator["page"]() != PAGE.replace("**Range:**", "**Rang:**", 1)
+
+
+@pytest.mark.parametrize("name", rank_metrics.names())
+def test_every_metric_has_a_section_with_all_that_a_reader_asks(name):
+    sections = PAGE.split("\n## ")
+    (section,) = [one for one in sections if spelled(name) in one.partition("\n")[0].split(" and ")]
+    for label in ("Formula", "Range", "No value", "trec_eval", "Use it"):
+        assert f"\n\n**{label}:** " in section
+
+
+def test_the_example_is_shown_whole_and_is_short():
+    example = (DOCS / "own_metric.py").read_text(encoding="utf-8")
+    assert f"```python\n{example}```\n" in PAGE
+    assert len(example.splitlines()) < 30

@@ -1,0 +1,325 @@
+import gzip
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from misslink.errors import InputError
+from misslink.retrieval import keys, table_runs
+from misslink.retrieval.given_runs import GivenRankings
+from misslink.retrieval.opening import open_qrels, open_run
+from misslink.retrieval.ranking import rank
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "retrieval"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is absent")
+
+THEIRS = {
+    "hit@1": "success_1",
+    "hit@5": "success_5",
+    "mrr": "recip_rank",
+    "recall@5": "recall_5",
+    "recall@100": "recall_100",
+    "precision@5": "P_5",
+    "precision@10": "P_10",
+    "ndcg@5": "ndcg_cut_5",
+    "ndcg@10": "ndcg_cut_10",
+    "map": "map",
+    "map@5": "map_cut_5",
+    "r-precision": "Rprec",
+    "bpref": "bpref",
+}
+ASKED = {
+    *("success.1,5", "recip_rank", "recall.5,100", "P.5,10", "ndcg_cut.5,10"),
+    *("map", "map_cut.5", "Rprec", "bpref"),
+}
+
+
+def frame_of(mapping, number):
+    rows = [(q, d, n) for q, documents in mapping.items() for d, n in documents.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", number])
+
+
+def written(folder, mapping, name, line):
+    path = folder / name
+    text = "".join(line(q, d, n) for q, ds in mapping.items() for d, n in ds.items())
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+IDS = st.sampled_from([f"d{n}" for n in range(12)] + ["é", "z" * 40, "z" * 39 + "y", "Ω-9", "10"])
+SCORES = st.sampled_from([0.0, -1.5, 1.0, 2.0, 2.5, 1e9])
+QRELS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "q4"]),
+    st.dictionaries(IDS, st.integers(-1, 3), min_size=1),
+    min_size=1,
+)
+RUNS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "q5"]),
+    st.dictionaries(IDS, SCORES, min_size=1),
+    min_size=1,
+)
+
+
+def agree(ours, qrels, run, level=1):
+    judge = pytrec_eval.RelevanceEvaluator(qrels, ASKED, relevance_level=level)
+    theirs = judge.evaluate(run)
+    for query, values in ours.items():
+        relevant = any(grade >= level for grade in qrels[query].values())
+        for metric, value in values.items():
+            if not relevant:
+                assert value is None, (query, metric)
+            elif query not in run:
+                assert value == 0, (query, metric)
+            else:
+                expected = theirs[query][THEIRS[metric]]
+                assert value == pytest.approx(expected, abs=1e-9), (query, metric)
+
+
+@settings(max_examples=150, deadline=None)
+@given(QRELS, RUNS, st.integers(1, 2))
+def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
+    if not qrels.keys() & run.keys():
+        with pytest.raises(InputError, match="the query ids of both must agree"):
+            rank(qrels, run, ["mrr"])
+        return
+    ours = rank(qrels, run, list(THEIRS), relevance_level=level)
+    agree(ours.per_query(), qrels, run, level)
+    frames = frame_of(qrels, "relevance"), frame_of(run, "score")
+    shuffled = [frame.sample(frac=1, random_state=3) for frame in frames]
+    for judged, retrieved in (frames, shuffled, (qrels, frames[1]), (frames[0], run)):
+        again = rank(judged, retrieved, list(THEIRS), relevance_level=level)
+        # The order of the queries is that of the qrels; the values do not depend on it.
+        assert again.per_query() == ours.per_query()
+        assert again.counts == ours.counts
+    ordered = {
+        q: sorted(sorted(docs, reverse=True), key=lambda d, s=docs: -s[d])
+        for q, docs in run.items()
+    }
+    as_lists = rank(qrels, ordered, list(THEIRS), relevance_level=level)
+    assert as_lists.per_query() == ours.per_query()
+
+
+@settings(max_examples=30, deadline=None)
+@given(QRELS, RUNS)
+def test_files_give_the_same_as_dicts(tmp_path_factory, qrels, run):
+    if not qrels.keys() & run.keys():
+        return
+    folder = tmp_path_factory.mktemp("trec")
+    judged = written(folder, qrels, "q.qrels", lambda q, d, g: f"{q}\t0  {d} {g}\n")
+    retrieved = written(folder, run, "r.trec", lambda q, d, s: f"{q} Q0 {d}\t1 {s!r} tag\r\n")
+    expected = rank(qrels, run, list(THEIRS))
+    assert rank(judged, retrieved, list(THEIRS)).per_query() == expected.per_query()
+    packed = folder / "r.trec.gz"
+    packed.write_bytes(gzip.compress(retrieved.read_bytes()))
+    assert rank(judged, packed, list(THEIRS)).per_query() == expected.per_query()
+    for ending in ("csv", "parquet"):
+        frames = frame_of(qrels, "label"), frame_of(run, "score")
+        paths = [folder / f"{name}.{ending}" for name in ("qrels", "run")]
+        for frame, path in zip(frames, paths, strict=True):
+            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+        assert rank(*paths, list(THEIRS)).per_query() == expected.per_query()
+
+
+@needs_data
+def test_trec_evals_own_test_is_reproduced():
+    folder = DATA / "trec_eval_test"
+    ours = rank(folder / "qrels.test", folder / "results.test", [*THEIRS]).per_query()
+    compared = 0
+    for line in (folder / "out.test.aq").read_text().splitlines():
+        name, query, value = line.split()
+        for metric, their in THEIRS.items():
+            if name == their and query in ours:
+                assert f"{ours[query][metric]:.4f}" == value, (query, metric)
+                compared += 1
+    assert compared >= 3 * 9
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["bm25base_p", "ICT-CKNRM_B50"])
+def test_the_deep_learning_track_of_2019_is_reproduced(name):
+    folder = DATA / "dl19"
+    scores = rank(folder / "qrels.dl19-passage.txt", folder / f"{name}.run.gz", ["ndcg@10"])
+    ours = scores.per_query()
+    compared = 0
+    for line in (folder / f"{name}.ndcgeval.txt").read_text().splitlines():
+        measure, query, value = line.split()
+        if measure == "ndcg_cut_10":
+            own = scores.means()["ndcg@10"] if query == "all" else ours[query]["ndcg@10"]
+            assert f"{own:.4f}" == value, query
+            compared += 1
+    assert compared == 44
+    assert scores.counts["queries"] == scores.counts["evaluated"] == 43
+
+
+def test_a_list_keeps_its_order_and_ties_are_by_id_descending():
+    qrels = {"q": {"a": 1}}
+    assert rank(qrels, {"q": ["b", "a"]}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
+    assert rank(qrels, {"q": {"a": 1.0, "b": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
+    assert rank(qrels, {"q": {"a": 1.0, "A": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 1
+
+
+def test_what_was_pooled_and_never_judged_is_unjudged():
+    qrels = {"q": {"a": 1, "b": -1, "c": 0}}
+    scores = rank(qrels, {"q": ["b", "c", "a"]}, ["bpref", "judged@10", "mrr"])
+    assert scores.per_query()["q"] == {"bpref": 0, "judged@10": 2 / 3, "mrr": 1 / 3}
+
+
+def test_counts_tell_who_was_not_measured():
+    qrels = {"q1": {"a": 1}, "q2": {"a": 0}, "q3": {"b": 2}, "q4": {"c": 1}}
+    scores = rank(qrels, {"q1": ["a", "x"], "q2": ["a"], "q4": [], "other": ["a"]}, ["recall@5"])
+    assert scores.counts == {
+        "queries": 4,
+        "evaluated": 3,
+        "without_relevant": 1,
+        "missing_from_run": 1,
+        "not_in_qrels": 1,
+        "judged_at_10": 0.75,
+    }
+    assert [each["recall@5"] for each in scores.per_query().values()] == [1, None, 0, 0]
+    found = scores.mean("recall@5")
+    assert (found.value, found.n) == (1 / 3, 3)
+    assert found.low < found.value < found.high
+    assert scores.means() == {"recall@5": pytest.approx(1 / 3)}
+
+
+def test_no_relevant_document_at_all_is_no_zero():
+    scores = rank({"q": {"a": 0}}, {"q": ["a"]}, ["mrr", "judged@5"])
+    assert scores.mean("mrr").value is None
+    assert scores.mean("mrr").reason
+    assert scores.means() == {"mrr": None, "judged@5": 1}
+
+
+@pytest.mark.parametrize("form", [dict, lambda run: frame_of(run, "score")])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, "x", None])
+def test_a_score_that_is_no_number_is_refused(form, bad):
+    with pytest.raises(InputError, match="number") as caught:
+        rank({"q": {"a": 1}}, form({"q": {"a": 1.0, "b": bad}}), ["mrr"])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_document_that_stands_twice_is_named_with_its_query():
+    qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    for run in ({"q2": ["x", "b", "x"]}, frame_of({"q1": {"a": 1.0}}, "score")):
+        if not isinstance(run, dict):
+            more = pd.DataFrame(
+                [("q2", "x", 3), ("q2", "b", 2), ("q2", "x", 1)], columns=run.columns
+            )
+            run = pd.concat([run, more])  # noqa: PLW2901
+        with pytest.raises(InputError, match="query 'q2' has the document 'x' twice"):
+            rank(qrels, run, ["mrr"])
+        assert rank(qrels, run, ["mrr"], dedupe="first").per_query()["q2"]["mrr"] == 0.5
+
+
+def test_dedupe_keeps_the_better_score():
+    run = pd.DataFrame(
+        [("q", "a", 1.0), ("q", "b", 2.0), ("q", "a", 3.0)], columns=["qid", "docno", "score"]
+    )
+    assert rank({"q": {"a": 1}}, run, ["mrr"], dedupe="first").means() == {"mrr": 1}
+
+
+def random_case(seed, queries=60):
+    draw = np.random.default_rng(seed)
+    qrels, run = {}, {}
+    for number in range(queries):
+        docs = [f"doc{n}" for n in draw.permutation(200)[: draw.integers(1, 90)].tolist()]
+        run[f"q{number}"] = {
+            d: float(s) for d, s in zip(docs, draw.integers(0, 30, len(docs)), strict=True)
+        }
+        qrels[f"q{number}"] = {f"doc{n}": int(g) for n, g in enumerate(draw.integers(-1, 4, 30))}
+    return qrels, run
+
+
+def test_ids_that_share_a_key_are_told_apart(monkeypatch):
+    qrels, run = random_case(1)
+    expected = rank(qrels, run, list(THEIRS)).per_query()
+    real = keys.keys_of
+    coarse = lambda ids: real(ids) & np.uint64(15)  # noqa: E731
+    for module in (table_runs, "misslink.retrieval.qrels"):
+        target = module if isinstance(module, str) else module.__name__
+        monkeypatch.setattr(f"{target}.keys_of", coarse)
+    again = rank(frame_of(qrels, "rel"), frame_of(run, "score"), list(THEIRS))
+    assert again.per_query() == expected
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
+    qrels, run = random_case(2)
+    expected = rank(qrels, run, list(THEIRS), bounds=True)
+    agree(expected.per_query(), qrels, run)
+    path = tmp_path / "run.parquet"
+    frame_of(run, "score").to_parquet(path)
+    monkeypatch.setattr("misslink.files.frames.AT_ONCE", rows)
+    monkeypatch.setattr("misslink.retrieval.given_runs._AT_ONCE", rows)
+    for given_run in (run, path, frame_of(run, "score")):
+        again = rank(qrels, given_run, list(THEIRS), bounds=True)
+        assert again.per_query() == expected.per_query()
+        np.testing.assert_array_equal(again.lowest, expected.lowest)
+        np.testing.assert_array_equal(again.highest, expected.highest)
+
+
+def test_bounds_lie_around_the_value():
+    qrels, run = random_case(3, 20)
+    scores = rank(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
+    own, known = scores.of("ndcg@5")
+    assert known.all()
+    assert (scores.lowest[1] <= own).all()
+    assert (own <= scores.highest[1]).all()
+    low, high = scores.bounds("ndcg@5")
+    assert low.value - 1e-12 <= scores.mean("ndcg@5").value <= high.value + 1e-12
+    assert scores.mean("ndcg@5").value == pytest.approx(scores.means()["ndcg@5"])
+
+
+def test_numbers_are_ids_too():
+    qrels = {1: {10: 1, 11: 0}}
+    for run in ({1: [11, 10]}, {1: {10: 0.5, 11: 0.7}}, {"1": ["11", "10"]}):
+        assert rank(qrels, run, ["mrr"]).means() == {"mrr": 0.5}
+    frame = pd.DataFrame({"q_id": [1, 1], "pid": [11, 10], "rank": [1, 2]})
+    assert rank(qrels, frame, ["mrr"]).means() == {"mrr": 0.5}
+    kinds = frame.astype({"q_id": "category", "pid": "object"})
+    assert rank(qrels, kinds, ["mrr"]).means() == {"mrr": 0.5}
+
+
+def test_a_frame_without_numbers_is_in_its_own_order():
+    frame = pd.DataFrame({"query_id": ["q", "q", "p"], "doc_id": ["x", "a", "a"]})
+    assert rank({"q": {"a": 1}}, frame, ["mrr"]).means() == {"mrr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ({}, {"q": ["a"]}, "no query"),
+        ({"q": {"a": 1}}, {}, "no query"),
+        ({"q": {"a": 0.5}}, {"q": ["a"]}, "whole number"),
+        ({"q": {"a": "1"}}, {"q": ["a"]}, "whole number"),
+        ({"q": {"a": None}}, {"q": ["a"]}, "whole number"),
+        ({"q": 3}, {"q": ["a"]}, "neither grades"),
+        ({"q": {"a": 1}}, {"q": ["a"], "p": {"a": 1.0}}, "give each query a list"),
+        ({"q": {"a": 1}}, {"q": "abc"}, "give each query a list"),
+        ({"q": {"a": 1}}, {"q": {"a", "b"}}, "give each query a list"),
+        ({"q": {"a": 1}}, {"q": 7}, "give each query a list"),
+    ],
+)
+def test_wrong_python_objects_are_told_in_a_sentence(qrels, run, message):
+    with pytest.raises(InputError, match=message):
+        rank(qrels, run, ["mrr"])
+
+
+def test_wrong_options_are_told():
+    qrels, run = {"q": {"a": 1}}, {"q": ["a"]}
+    for options in ({"relevance_level": 0}, {"dedupe": "last"}, {"metrics": []}):
+        with pytest.raises(InputError):
+            rank(qrels, run, **{"metrics": ["mrr"], **options})
+    with pytest.raises(ValueError, match="bounds=True"):
+        rank(qrels, run, ["mrr"]).bounds("mrr")
+
+
+def test_what_is_open_stays_open():
+    judgements, run = open_qrels({"q": ["a"]}), open_run({"q": ["a"]})
+    assert open_qrels(judgements) is judgements
+    assert isinstance(open_run(run), GivenRankings)
+    assert rank(judgements, run, ["mrr"]).means() == {"mrr": 1}

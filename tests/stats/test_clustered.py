@@ -1,0 +1,118 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.api import OLS
+
+from misslink.stats import mean, paired_difference
+from misslink.stats.clustered import clustered_difference, clustered_mean
+
+
+def grouped(clusters, seed, *, low=1, high=9):
+    """Values in [0, 1] whose clusters differ, and the clusters' names."""
+    chance = random.Random(seed)
+    values, names = [], []
+    for number in range(clusters):
+        middle = chance.betavariate(2, 2)
+        for _ in range(chance.randint(low, high)):
+            values.append(min(max(chance.gauss(middle, 0.1), 0), 1))
+            names.append(f"c{number}")
+    return values, names
+
+
+def statsmodels_error(values, names):
+    numbers = np.unique(names, return_inverse=True)[1]
+    fitted = OLS(values, np.ones(len(values))).fit(
+        cov_type="cluster", cov_kwds={"groups": numbers, "use_correction": True}
+    )
+    return float(fitted.bse[0])
+
+
+@pytest.mark.parametrize("clusters", [400, 2100])
+def test_the_interval_is_as_wide_as_statsmodels_cluster_robust_error_says(clusters):
+    """400 clusters are drawn anew, 2,100 go by the linearised variance."""
+    values, names = grouped(clusters, 1)
+    found = clustered_mean(values, names)
+    half = 1.959964 * statsmodels_error(values, names)
+    assert found.value == pytest.approx(np.mean(values))
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.04)
+    assert found.method == ("cluster bootstrap" if clusters == 400 else "cluster normal")
+
+
+@pytest.mark.slow
+def test_it_covers_where_taking_cases_for_independent_does_not():
+    """40 clusters of 1 to 9 cases, 150 times: the mean 0.5 is to lie within in 95 % of them."""
+    inside = {"clustered": 0, "independent": 0}
+    for seed in range(150):
+        values, names = grouped(40, seed)
+        for way, found in (
+            ("clustered", clustered_mean(values, names, seed=seed)),
+            ("independent", mean(values, seed=seed)),
+        ):
+            inside[way] += found.low <= 0.5 <= found.high
+    assert inside["clustered"] >= 135  # 90 %: four standard errors below 95 % is 88 %
+    assert inside["independent"] < 120
+
+
+def test_clusters_of_one_case_give_the_interval_of_independent_cases():
+    chance = random.Random(3)
+    values = [chance.random() for _ in range(150)]
+    alone, independent = clustered_mean(values, range(150)), mean(values)
+    assert alone.low == pytest.approx(independent.low, abs=5e-3)
+    assert alone.high == pytest.approx(independent.high, abs=5e-3)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=25), st.randoms()
+)
+def test_the_interval_holds_the_value_and_the_order_of_cases_does_not_matter(cases, chance):
+    shuffled = list(cases)
+    chance.shuffle(shuffled)
+    found = clustered_mean([value / 4 for value, _ in cases], [name for _, name in cases])
+    again = clustered_mean([value / 4 for value, _ in shuffled], [name for _, name in shuffled])
+    assert found == again
+    if len({name for _, name in cases}) > 1:
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        assert found.low < found.high
+    else:
+        assert (found.low, found.high) == (None, None)
+        assert found.reason == "one cluster does not say how clusters differ"
+
+
+def test_a_difference_flips_the_sign_of_whole_clusters():
+    """Two clusters of two, both better in b: 2 of 4 outcomes are as extreme, not 2 of 16."""
+    found = clustered_difference([0, 0, 0, 0], [1, 0.5, 1, 1], ["x", "x", "y", "y"])
+    assert (found.difference.value, found.difference.n) == (0.875, 4)
+    assert (found.p, found.groups) == (0.5, 2)
+
+
+def test_what_is_detectable_goes_by_clusters():
+    chance = random.Random(8)
+    a = [chance.random() for _ in range(60)]
+    b = [min(1.0, x + chance.choice([0, 0, 0.2])) for x in a]
+    alone = clustered_difference(a, b, range(60))
+    assert alone.detectable == pytest.approx(paired_difference(a, b).detectable)
+    copies = clustered_difference(a * 3, b * 3, [*range(60)] * 3)
+    assert copies.detectable == pytest.approx(alone.detectable)
+    assert copies.p == pytest.approx(alone.p, abs=0.02)
+    assert paired_difference(a * 3, b * 3).detectable < 0.7 * alone.detectable
+
+
+def test_a_case_without_a_value_in_both_is_left_out():
+    found = clustered_difference([0, None, 1], [1, 1, None], ["x", "y", "z"])
+    assert (found.difference.value, found.difference.n, found.groups) == (1.0, 1, 1)
+    nothing = clustered_difference([None], [1], ["x"])
+    assert (nothing.difference.value, nothing.p) == (None, None)
+    assert nothing.difference.reason == "no case has a value in both"
+    assert clustered_mean([], []).reason == "no values"
+
+
+@pytest.mark.parametrize("values", [[0.5, 1.5], [-0.5, 1], [float("nan"), 1], [0.5]])
+def test_values_that_cannot_be_are_refused(values):
+    with pytest.raises(ValueError, match=r"finite|length"):
+        clustered_mean(values, ["x", "y"])
+    with pytest.raises(ValueError, match=r"finite|same cases"):
+        clustered_difference(values, [0.0] * len(values), ["x", "y"])
