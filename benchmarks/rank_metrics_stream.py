@@ -77,7 +77,7 @@ def made_up(folder: Path, queries: int) -> None:
 
 def one(folder: Path) -> dict[str, float]:
     """Score the run, in this process."""
-    import pyarrow
+    import pyarrow as pa
 
     from misslink.retrieval.opening import open_qrels
     from misslink.retrieval.ranking import rank
@@ -87,7 +87,7 @@ def one(folder: Path) -> dict[str, float]:
     judged = open_qrels(folder / "qrels.parquet")
     read = time.process_time()
     gc.collect()
-    pyarrow.default_memory_pool().release_unused()
+    pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     kept = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
@@ -122,7 +122,7 @@ def main() -> None:
         print(json.dumps(one(options.one)))
         return
     lines = [
-        "| queries | rows of the run | on disk, MB | CPU s, qrels | CPU s, run | qrels, MB | run, MB |",
+        "| queries | rows | on disk, MB | qrels, CPU s | run, CPU s | qrels, MB | run, MB |",
         "| --: | --: | --: | --: | --: | --: | --: |",
     ]
     for queries in options.queries:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 
 from misslink.annotating.keeping import Keeper, SameRun, UnsavedError, checked_name
 from misslink.errors import InputError
 from misslink.files.label_journal import Entry, read_journal
+from misslink.files.labels import read_labels
 
 
 def said(case_id="a", label=1.0, event="label", **more):
@@ -95,22 +97,43 @@ def test_a_full_disk_is_told_and_nothing_counts_as_kept(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a b", "x" * 41, "dot.", "z\n", "\u00e9"],
-)
+    ["", " ", ".", "..", "../x", "a/b", "a\\b", ".hidden", "-x", "a  b", "x" * 41, "dot.", "z\n",
+     "a\tb", "a\u00a0b", "a\u200db", "a\u202eb", "\u0301a", "a\u3164", "a\ufe0f", "a\ud800", "a:b",
+     "a\u2044b", "\u00b2"],
+)  # fmt: skip
 def test_a_name_that_is_no_files_is_refused(name):
     with pytest.raises(InputError, match="a name is 1 to 40"):
         checked_name(name)
 
 
 def test_names_that_may_be(tmp_path):
-    for name in ("ada", "Ada_2", "a.b-c", "7", "x" * 40):
+    for name in ("ada", "Ada_2", "a.b-c", "7", "x" * 40, "Zo\u00eb M\u00fcller", "\u674e\u96f7",
+                 "\u0410\u043d\u043d\u0430 2", "\u0639\u0644\u064a", "\u0939\u093f\u0928\u094d\u0926\u0940"):  # fmt: skip
         assert checked_name(name) == name
+    assert checked_name(" Zoe\u0308 ") == "Zo\u00eb"
+    with pytest.raises(InputError, match="kept for --adjudicate"):
+        checked_name("\uff21djudicated")
+    for name in ("Con", "lpt1.x"):
+        with pytest.raises(InputError, match="no file on Windows"):
+            checked_name(name)
     with pytest.raises(InputError, match="kept for --adjudicate"):
         checked_name("Adjudicated")
     with Keeper(tmp_path, "ada") as keeper:
         keeper.keep(said())
         with pytest.raises(InputError, match="there are labels of 'ada' already"):
             Keeper(tmp_path, "ADA")
+
+
+def test_a_name_in_another_script_is_a_file_that_is_read_again(tmp_path):
+    name = "\u0410\u043d\u043d\u0430 \u00eb"
+    with Keeper(tmp_path, name) as keeper:
+        keeper.keep(Entry("label", "a", "faithfulness", name, label=1.0, at="now"))
+        for other in (name.upper(), name.replace("\u00eb", "\u00cb")):
+            with pytest.raises(InputError, match="there are labels of"):
+                Keeper(tmp_path, other)
+    decomposed = tmp_path / f"{unicodedata.normalize('NFD', name)}.jsonl"  # as some disks keep it
+    keeper.path.rename(decomposed)
+    assert {label.annotator for label in read_labels(tmp_path).items} == {name}
 
 
 def test_another_run_in_the_folder_is_told(tmp_path):

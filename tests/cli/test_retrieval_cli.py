@@ -331,6 +331,7 @@ def test_the_curve_is_what_the_metrics_say_at_each_cut_off(misslink, files):
         document["metrics"]["ndcg@10"]["value"]
     )
     assert recall["n"] == 4
+    assert read(misslink, *files, "--curve", "--bounds")["curve"] == document["curve"]
     assert list(document["metrics"]) == ["recall@1", "recall@2", "ndcg@10"]
 
 

@@ -54,6 +54,8 @@ def test_a_header_is_told_from_a_line_of_ids():
     ("column", "values", "message"),
     [
         ("query_id", ["q", None], "row 2: the column 'query_id' is empty"),
+        ("doc_id", [7, None], "row 2: the column 'doc_id' is empty"),
+        ("doc_id", [["a"], None], "row 2: the column 'doc_id' is empty"),
         ("doc_id", ["a", ""], "row 2: the column 'doc_id' is empty"),
         ("doc_id", [1.0, 2.5], "no whole numbers"),
         ("relevance", [1, 0.5], "row 2: the grade 0.5 is no whole number"),
@@ -121,3 +123,10 @@ def test_the_test_split_of_a_beir_folder_is_taken(tmp_path):
         beir_qrels(tmp_path)
     (folder / "test.tsv").touch()
     assert beir_qrels(tmp_path) == beir_qrels(folder) == folder / "test.tsv"
+
+
+def test_ids_of_several_kinds_are_text():
+    frame = pd.DataFrame({"qid": ["q", 1], "docno": pd.Categorical(["a", "b"]), "label": [1, 0]})
+    batch = next(iter(frame_table(frame, "qrels").batches()))
+    assert batch[0].to_pylist() == ["q", "1"]
+    assert batch[1].to_pylist() == ["a", "b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -142,14 +143,45 @@ def test_a_line_that_is_none_is_named(tmp_path, wrong, told):
 
 def test_a_foreign_file_is_told_and_no_label_is_read_from_it(tmp_path, caplog):
     write(tmp_path, "ada", line())
-    write(tmp_path, "not a name", line("c1"))
+    write(tmp_path, "no name!", line("c1"))
     (tmp_path / "labels.csv").write_text("case_id,metric,label\nc2,m,1\n", encoding="utf-8")
     (tmp_path / ".hidden").write_text("x", encoding="utf-8")
     write_plan(tmp_path, PLAN)
     assert set(said(read_labels(tmp_path))) == {("ada", "c0")}
-    for name in ("labels.csv", "not a name.jsonl"):
+    for name in ("labels.csv", "no name!.jsonl"):
         assert f"{tmp_path / name}: this is no file of misslink annotate" in caplog.text
     assert ".hidden" not in caplog.text
+
+
+def test_a_folder_that_is_no_runs_is_told_what_a_folder_must_be(tmp_path):
+    (tmp_path / "mine.csv").write_text("case_id,metric,label\nc2,m,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="a folder must be RUN/labels.* else name a file"):
+        read_labels(tmp_path)
+
+
+def test_what_was_seen_is_hashed_as_one_sorted_json_object():
+    """Labels on disk hold these hashes; another hash would ask for all of them again."""
+    claims = tuple(Claim(text=text, support="supported") for text in ("One.", "Tw\u00f6."))
+    passage = Passage(id="p", text='A "passage".', rank=1)
+    case = Case(id="a", question="Why?", references=("So.",))
+    verdict = Verdict(case_id="a", metric="faithfulness", value=1, label=True, judge="j",
+                      status="scored", claims=claims)  # fmt: skip
+    seen = Seen(
+        Run(
+            manifest={"k": 5}, cases=(case,), summary={}, links=(), verdicts=(verdict,),
+            traces=(Trace(case_id="a", retrieved=(passage,), answer="Answer."),),
+        )
+    )  # fmt: skip
+    base = {"question": "Why?", "answer": "Answer."}
+    for metric, claim, more in (
+        ("faithfulness", None, {"passages": [passage.text]}),
+        ("faithfulness", 1, {"passages": [passage.text], "claim": claims[1].text}),
+        ("faithfulness", 0, {"passages": [passage.text], "claim": claims[0].text}),
+        ("correctness", None, {"references": ["So."]}),
+        ("answer_relevance", None, {}),
+    ):
+        text = json.dumps(base | more, sort_keys=True)
+        assert seen.of("a", metric, claim) == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def test_an_empty_folder_and_none_are_told(tmp_path):

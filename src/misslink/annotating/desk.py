@@ -9,11 +9,12 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from misslink.annotating.exporting import exported
 from misslink.annotating.keeping import Keeper, SameRun, checked_name
 from misslink.annotating.questions import BY_CLAIMS, asked_of_run, question_of
+from misslink.annotating.sheet import Sheet
 from misslink.annotating.tasks import (
     Task,
     content,
@@ -27,7 +28,7 @@ from misslink.annotating.tasks import (
 from misslink.errors import InputError
 from misslink.files import read_whole
 from misslink.files.label_folder import FOLDER, Seen, journals
-from misslink.files.label_journal import Entry, Item, history, read_journal, standing
+from misslink.files.label_journal import Entry, Item, read_journal, standing
 from misslink.files.labels import ADJUDICATED
 from misslink.text import valid_text
 
@@ -85,7 +86,7 @@ class Desk:
         self._at = {task.case.id: at for at, task in enumerate(self.tasks)}
         self._verdicts = {(v.case_id, v.metric): v for v in self._run.verdicts}
         self._hashes: dict[Item, str | None] = {}
-        self._keepers: dict[str, Keeper] = {}
+        self._sheets: dict[str, Sheet] = {}
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -93,10 +94,10 @@ class Desk:
 
     def __exit__(self, *_: object) -> None:
         """Give all files free."""
-        for keeper in self._keepers.values():
-            keeper.close()
+        for sheet in self._sheets.values():
+            sheet.keeper.close()
 
-    def open(self, annotator: str) -> Keeper:
+    def open(self, annotator: str) -> Sheet:
         """Open one person's file, which no other process may then write.
 
         Raises
@@ -105,26 +106,25 @@ class Desk:
             The name cannot be one, or the file cannot be written.
         """
         name = ADJUDICATED if self.adjudicate else checked_name(annotator)
-        if name not in self._keepers:
-            self._keepers[name] = Keeper(self.folder, name)
-        return self._keepers[name]
+        if name not in self._sheets:
+            self._sheets[name] = Sheet(Keeper(self.folder, name), self.tasks, self._hash)
+        return self._sheets[name]
 
     def session(self, annotator: str) -> dict[str, Any]:
         """What is asked of whom, and how far one person is; nobody's progress without a name."""
-        keeper = self.open(annotator) if annotator or self.adjudicate else None
-        said = self._labels(keeper) if keeper else {}
-        left = [at for at, task in enumerate(self.tasks) if not finished(task, said)]
+        sheet = self.open(annotator) if annotator or self.adjudicate else None
         return {
             "run": str(self.path),
+            "annotator": sheet.keeper.annotator if sheet else "",
             "mode": "adjudicate" if self.adjudicate else "label",
             "annotators": [name for name in self._annotators() if name != ADJUDICATED],
             "metrics": [
                 vars(question_of(metric, place)) for place, metric in enumerate(self.metrics)
             ],
             "total": len(self.tasks),
-            "done": len(self.tasks) - len(left),
-            "open": left[0] if left else None,
-            "notes": [*self.notes, *(keeper.notes if keeper else ())],
+            "done": sheet.done if sheet else 0,
+            "open": sheet.open if sheet else 0 if self.tasks else None,
+            "notes": [*self.notes, *(sheet.keeper.notes if sheet else ())],
         }
 
     def item(self, annotator: str, at: int) -> dict[str, Any]:
@@ -162,18 +162,18 @@ class Desk:
         UnsavedError
             It could not be put on disk.
         """
-        keeper, task = self.open(annotator), self._task(at)
+        sheet, task = self.open(annotator), self._task(at)
         item = self._checked(task, metric, claim)
         if len(comment) > _LONGEST_COMMENT:
             raise InputError(f"a comment has at most {_LONGEST_COMMENT:,} characters")
         self._same.check()
-        said, looked = self._labels(keeper), self._looked(keeper)
+        said = sheet.said(task.case.id)
         entry = Entry(
             "label",
-            *(task.case.id, metric, keeper.annotator, claim),
+            *(task.case.id, metric, sheet.keeper.annotator, claim),
             label=None if label is None else float(label),
             comment=valid_text(comment),
-            judge_shown=(task.case.id, metric) in looked,
+            judge_shown=sheet.looked(task.case.id, metric),
             of=self._hash(item),
             at=_now(),
         )
@@ -182,8 +182,8 @@ class Desk:
             entry = replace(entry, judge_shown=before.judge_shown)
         if before is None or (before.label, before.comment) != (entry.label, entry.comment):
             shown = finished(task, {**said, item: entry})
-            keeper.keep(entry, *(self._looks(keeper, task, "shown") if shown else ()))
-        return self._item(keeper, at) | self._progress(keeper)
+            sheet.keep(entry, *(self._looks(sheet, task, "shown") if shown else ()))
+        return self._item(sheet, at) | self._progress(sheet)
 
     def undo(self, annotator: str) -> dict[str, Any]:
         """Take this person's last label back, also one of an earlier session.
@@ -193,26 +193,25 @@ class Desk:
         NothingToUndoError
             There is none.
         """
-        keeper = self.open(annotator)
+        sheet = self.open(annotator)
         self._same.check()
-        last = next((one for one in reversed(history(keeper.entries)) if self._on_desk(one)), None)
+        last = sheet.last()
         if last is None:
             raise NothingToUndoError("there is no label of yours to take back")
-        keeper.keep(
-            Entry("undone", *(last.case_id, last.metric, keeper.annotator, last.claim), at=_now())
-        )
+        who = sheet.keeper.annotator
+        sheet.keep(Entry("undone", *(last.case_id, last.metric, who, last.claim), at=_now()))
         undone = {"case_id": last.case_id, **written(last)}
-        return {"at": self._at[last.case_id], "undone": undone} | self._progress(keeper)
+        return {"at": self._at[last.case_id], "undone": undone} | self._progress(sheet)
 
     def reveal(self, annotator: str, at: int) -> dict[str, Any]:
         """Show the judge's opinion before the case is labelled, and keep that it was shown."""
-        keeper, task = self.open(annotator), self._task(at)
+        sheet, task = self.open(annotator), self._task(at)
         self._same.check()
-        if not finished(task, self._labels(keeper)) and (
-            looks := self._looks(keeper, task, "revealed")
+        if not finished(task, sheet.said(task.case.id)) and (
+            looks := self._looks(sheet, task, "revealed")
         ):
-            keeper.keep(*looks)
-        return self._item(keeper, at, visible=True)
+            sheet.keep(*looks)
+        return self._item(sheet, at, visible=True)
 
     def export(self, form: str) -> str:
         """Everybody's labels as text, in the form 'csv' or 'jsonl'."""
@@ -226,12 +225,9 @@ class Desk:
             found[name] = sum(entry.label is not None for entry in labels)
         return {name: n for name, n in found.items() if n}
 
-    def _item(self, keeper: Keeper, at: int, *, visible: bool = False) -> dict[str, Any]:
-        task, said = self._task(at), self._labels(keeper)
-        revealed = any(
-            entry.event == "revealed" and entry.case_id == task.case.id and self._on_desk(entry)
-            for entry in keeper.entries
-        )
+    def _item(self, sheet: Sheet, at: int, *, visible: bool = False) -> dict[str, Any]:
+        task = self._task(at)
+        said, revealed = sheet.said(task.case.id), sheet.revealed(task.case.id)
         opinions = {
             metric: judged(self._verdicts[task.case.id, metric])
             for metric in task.metrics
@@ -240,52 +236,28 @@ class Desk:
         return {
             "at": at,
             **content(task, self._seen),
-            "labels": [written(entry) for item, entry in said.items() if item[0] == task.case.id],
+            "labels": [written(entry) for entry in said.values()],
             "judged": opinions if visible or revealed or finished(task, said) else None,
             "judge_shown": revealed,
             "said": list(task.said) if self.adjudicate else None,
         }
 
-    def _progress(self, keeper: Keeper) -> dict[str, int]:
-        said = self._labels(keeper)
-        return {
-            "done": sum(finished(task, said) for task in self.tasks),
-            "total": len(self.tasks),
-        }
+    def _progress(self, sheet: Sheet) -> dict[str, int]:
+        return {"done": sheet.done, "total": len(self.tasks)}
 
-    def _labels(self, keeper: Keeper) -> dict[Item, Entry]:
-        """What holds of this person's labels and is about what lies here."""
-        return {item: entry for item, entry in keeper.labels.items() if self._on_desk(entry)}
-
-    def _looked(self, keeper: Keeper) -> set[tuple[str, str]]:
-        """Cases and metrics of which this person has seen the judge's opinion."""
-        return {
-            (entry.case_id, entry.metric)
-            for entry in keeper.entries
-            if entry.event in {"revealed", "shown"} and self._on_desk(entry)
-        }
-
-    def _looks(self, keeper: Keeper, task: Task, event: str) -> list[Entry]:
+    def _looks(self, sheet: Sheet, task: Task, event: Literal["revealed", "shown"]) -> list[Entry]:
         """That the judge's opinions of a case are seen from now on, as far as there are any."""
-        looked, case_id = self._looked(keeper), task.case.id
+        case_id = task.case.id
         return [
             Entry(
-                "revealed" if event == "revealed" else "shown",
-                *(case_id, metric, keeper.annotator),
+                event,
+                *(case_id, metric, sheet.keeper.annotator),
                 of=self._hash((case_id, metric, None)),
                 at=_now(),
             )
             for metric in task.metrics
-            if (case_id, metric) in self._verdicts and (case_id, metric) not in looked
+            if (case_id, metric) in self._verdicts and not sheet.looked(case_id, metric)
         ]
-
-    def _on_desk(self, entry: Entry) -> bool:
-        """Whether an entry is about a case that lies here, as it lies here."""
-        at = self._at.get(entry.case_id)
-        if at is None or entry.metric not in self.tasks[at].metrics:
-            return False
-        now = self._hash(entry.item)
-        return now is not None and entry.of in {None, now}
 
     def _hash(self, item: Item) -> str | None:
         if item not in self._hashes:

@@ -20,6 +20,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 BODY_LIMIT = 100_000  # bytes
+_HTTP = 80  # the port that a browser leaves out of Host and Origin
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -46,7 +47,10 @@ class Guard:
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], port: int) -> None:
         self._app = app
-        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        own = ("127.0.0.1", "localhost")
+        self._hosts = {f"{name}:{port}" for name in own}
+        if port == _HTTP:
+            self._hosts.update(own)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
 from misslink.errors import InputError
 from misslink.files.label_folder import journals
-from misslink.files.label_journal import Entry, Item, is_name, read_journal, standing
+from misslink.files.label_journal import Entry, Item, composed, is_name, read_journal, standing
 from misslink.files.labels import ADJUDICATED
 
 __all__ = ["Keeper", "SameRun", "UnsavedError", "checked_name"]
+
+
+_DEVICE = re.compile(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 
 
 class UnsavedError(InputError):
@@ -21,21 +26,29 @@ class UnsavedError(InputError):
 
 
 def checked_name(name: str) -> str:
-    """Return an annotator's name that may be a file's.
+    """Return an annotator's name that may be a file's, in the one way of writing it.
 
     Raises
     ------
     InputError
         It may not, or it is kept for adjudication.
     """
+    name = composed(name.strip(" "))
     if not is_name(name):
         raise InputError(
-            "a name is 1 to 40 letters (a to z), digits, hyphens, underscores or dots, and begins "
-            "with a letter, digit or underscore"
+            "a name is 1 to 40 letters or digits of any script, hyphens, underscores, dots or "
+            "single blanks; it begins with a letter, digit or underscore, and ends with no dot"
         )
-    if name.casefold() == ADJUDICATED:
+    if _folded(name) == ADJUDICATED:
         raise InputError(f"the name '{ADJUDICATED}' is kept for --adjudicate; take another")
+    if _DEVICE.fullmatch(_folded(name).partition(".")[0]):
+        raise InputError(f"no file on Windows can be called '{name}'; take another name")
     return name
+
+
+def _folded(name: str) -> str:
+    """A name as a disk compares it that knows no capitals, and as people read it."""
+    return composed(unicodedata.normalize("NFKC", name).casefold())
 
 
 class SameRun:
@@ -94,7 +107,7 @@ class Keeper:
         self.path = folder / f"{annotator}.jsonl"
         self.annotator = annotator
         for other in journals(folder):
-            if other != annotator and other.casefold() == annotator.casefold():
+            if other != annotator and _folded(other) == _folded(annotator):
                 raise InputError(
                     f"there are labels of '{other}' already; take that name, or another"
                 )

@@ -12,9 +12,11 @@ from misslink.calibration import judge as by_judge
 from misslink.calibration.advice import Criteria, advise
 from misslink.calibration.audited import audit_findings, audit_numbers, audit_of
 from misslink.calibration.bias import bias, findings
+from misslink.calibration.by_claims import of_claims, tied_answers
+from misslink.calibration.drift import distribution
 from misslink.calibration.judged import Verdicts
 from misslink.calibration.notes import notes
-from misslink.calibration.pairs import Pair, answers, claims
+from misslink.calibration.pairs import Pair, Tie, answers, claims, ties
 from misslink.calibration.people import Gold, Item, People, agreement, settled
 from misslink.calibration.probability import (
     WANTED,
@@ -31,8 +33,6 @@ from misslink.manifest import shown_path
 from misslink.types import Estimate
 
 __all__ = ["calibrate"]
-
-_BY_CLAIMS = "faithfulness"  # an answer is faithful exactly when its claims are
 
 
 def calibrate(
@@ -91,8 +91,9 @@ def calibrate(
     verdicts = _completed(verdicts, everyone)
     cut, cut_from = verdicts.own_cut() if threshold is None else (threshold, "--threshold")
     people = settled(known.items)
-    gold = _answers_of_claims(people, verdicts)
+    gold = of_claims(people, verdicts)
     pairs, left_out = answers(gold, verdicts)
+    tied = ties(tied_answers(people, gold, verdicts), verdicts)
     document = {
         **_identity(verdicts, labels, known, seed),
         # Of other verdicts the corrected share is not this run's.
@@ -105,7 +106,7 @@ def calibrate(
         **_of_people(known.items, people, verdicts, cut, seed),
         "labelled": _of_cases(gold),
         **_of_probability(pairs, criteria or Criteria(), wanted, seed),
-        **_of_truth(pairs, everyone or verdicts, cut, seed),
+        **_of_truth(pairs, tied, everyone or verdicts, cut, seed),
         "bias": bias(pairs, cut),
         "claims": _of_claims(people.gold, verdicts, cut),
         "left_out": left_out,
@@ -143,32 +144,6 @@ def _completed(verdicts: Verdicts, everyone: Verdicts | None) -> Verdicts:
             path=everyone.name,
         )
     return replace(verdicts, items=items, judge=verdicts.judge or everyone.judge)
-
-
-def _answers_of_claims(people: People, verdicts: Verdicts) -> dict[Item, Gold]:
-    """Add the truth of answers of which only the claims were labelled, where that settles it.
-
-    An answer that people are tied on stays without: the claims of one must not outvote the other.
-    """
-    found = dict(people.gold)
-    if verdicts.metric != _BY_CLAIMS:
-        return found
-    of_case: dict[str, dict[int, Gold]] = {}
-    for (case_id, claim), truth in people.gold.items():
-        if claim is not None:
-            of_case.setdefault(case_id, {})[claim] = truth
-    tied = {one["case_id"] for one in people.queue if one["claim"] is None and not one["settled"]}
-    for case_id in (one for one in of_case if one not in tied):
-        judged = verdicts.items.get(case_id)
-        there = range(len(judged.claims)) if judged else range(0)
-        # A verdict without claims cannot say which there are; else those that it has are meant.
-        said = {n: truth for n, truth in of_case[case_id].items() if n in there or not there}
-        good = all(truth.good for truth in said.values())
-        settles = not good or (there and len(said) == len(there))
-        if (case_id, None) not in found and settles:
-            weight = next(iter(said.values())).weight
-            found[case_id, None] = Gold(good, float(good), weight)
-    return found
 
 
 def _identity(verdicts: Verdicts, labels: Labels, known: Labels, seed: int) -> dict[str, Any]:
@@ -245,10 +220,16 @@ def _of_probability(
     }
 
 
-def _of_truth(pairs: Sequence[Pair], all_of: Verdicts, cut: float, seed: int) -> dict[str, Any]:
+def _of_truth(
+    pairs: Sequence[Pair], tied: Sequence[Tie], all_of: Verdicts, cut: float, seed: int
+) -> dict[str, Any]:
     scores = {case_id: one.score for case_id, one in all_of.items.items() if one.score is not None}
-    found = corrected(pairs, scores, cut, seed)
-    return {"corrected": found, "labels_needed": labels_needed(pairs, found["verdicts"])}
+    found = corrected(pairs, scores, cut, seed, tied)
+    return {
+        "corrected": found,
+        "labels_needed": labels_needed(pairs, found["verdicts"]),
+        "scores": distribution(scores.values()),
+    }
 
 
 def _of_claims(gold: Mapping[Item, Gold], verdicts: Verdicts, cut: float) -> dict[str, Any] | None:

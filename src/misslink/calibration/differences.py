@@ -84,6 +84,10 @@ def compared(
         return {}, None
     for mine, letter, other in ((held[0], *letters), (held[1], *letters[::-1])):
         if not mine:
+            kept = held[1] if mine is held[0] else held[0]
+            told = [why_other_judge(a, b, metric, one) for metric, one in kept.items()]
+            if all(told):  # then it would be refused
+                return {}, "; ".join(dict.fromkeys(why for why in told if why))
             return {}, (
                 f"{letter} keeps no calibration; evaluate it with  --calibration "
                 f"{other}/calibration.json, and both are corrected"

@@ -175,18 +175,18 @@ def verdicts_hash(run: Run, metric: str) -> str:
     """
     asked = {case.id: case.question for case in run.cases}
     answers = {trace.case_id: trace.answer for trace in run.traces}
-    return content_hash(
-        sorted(
-            (
-                verdict.case_id,
-                asked.get(verdict.case_id, ""),
-                answers.get(verdict.case_id) or "",
-                verdict.model_dump_json(exclude={"usage", "raw"}),
-            )
-            for verdict in run.verdicts
-            if verdict.metric == metric
+    said = (
+        (
+            verdict.case_id,
+            asked.get(verdict.case_id, ""),
+            answers.get(verdict.case_id) or "",
+            # Not model_dump_json, which refuses a lone surrogate.
+            verdict.model_dump(mode="python", exclude={"usage", "raw"}),
         )
+        for verdict in run.verdicts
+        if verdict.metric == metric
     )
+    return content_hash(sorted(said, key=lambda row: row[0]))
 
 
 def no_metric(metric: str, metrics: Iterable[str], name: str) -> InputError:

@@ -45,7 +45,8 @@ class Corrected:
         Share that people would call good; missing with a reason where the labels do not carry it.
     by : {'prediction-powered', 'rogan-gladen'}
     labels : int
-        Labelled cases that it rests on.
+        Labelled cases that it rests on; by prediction-powered inference with those that people
+        are tied on.
     own : bool
         Whether they are labels of this very run's verdicts.
     note : str
@@ -207,18 +208,21 @@ def _of(
         raw = Estimate.missing(why, n=len(known))
     else:
         raw = proportion(called, len(known))
+    labels = labels_in(document)
     labelled = document.get("verdicts_sha256")  # not known where an older misslink made it
     own = bool(known) and labelled == verdicts_hash(run, metric)
     estimate, by = _share(document, judge, raw, called, own and len(known) == len(everyone))
+    if by == POWERED:
+        labels += _ties(document)
     return Corrected(
         name=GOOD_SHARES.get(metric, metric),
         metric=metric,
         raw=raw,
         estimate=estimate,
         by=by,
-        labels=labels_in(document),
+        labels=labels,
         own=own,
-        note=_note(labels_in(document), by, own if labelled else None),
+        note=_note(labels, by, own if labelled else None),
     )
 
 
@@ -242,6 +246,13 @@ def _share(
     if isinstance(judge, str):
         return Estimate.missing(judge, n=raw.n, method=GLADEN), GLADEN
     return rogan_gladen(called, raw.n, judge), GLADEN
+
+
+def _ties(document: Mapping[str, Any]) -> int:
+    """Labelled cases that people are tied on, which count as half good."""
+    found = document.get("corrected")
+    ties = found.get("ties") if isinstance(found, Mapping) else None
+    return ties if isinstance(ties, int) and not isinstance(ties, bool) and ties > 0 else 0
 
 
 def _note(labels: int, by: str, own: bool | None) -> str:

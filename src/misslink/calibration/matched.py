@@ -16,6 +16,7 @@ from misslink.types import Estimate
 __all__ = ["longer", "of_kind"]
 
 _METHOD = "wilson, clustered"
+_LEVEL = 0.95
 _MOST = 60  # answers to one question that are compared, each with each
 _LEAST = 2  # questions, answers or scores from which there is anything to compare
 _First = Callable[[Pair, Pair], bool | None]
@@ -67,7 +68,7 @@ def of_kind(pairs: Sequence[Pair], name: str, kind: str) -> dict[str, Any]:
         ``preferred``
             Estimate: the share of the others in which the one of the kind is scored better. Its
             interval is Wilson's for as many independent pairs as these are worth, since pairs of
-            one question go together.
+            one question go together, with Student's quantile for as many questions.
         ``difference``
             Estimate: how much better it is scored, in standard deviations of all scores, as the
             mean over questions of their mean pair.
@@ -156,7 +157,7 @@ def _preferred(questions: Sequence[_Question], groups: Mapping[str, object]) -> 
             reason = "the judge scores both answers of every pair the same"
         return Estimate.missing(reason, method=_METHOD)
     share = sum(won for won, _ in told) / n
-    low, high = wilson(share, _worth(told, share, n), critical(0.95))
+    low, high = wilson(share, _worth(told, share, n), _quantile(told, share))
     return Estimate(value=share, low=low, high=high, n=n, method=_METHOD)
 
 
@@ -173,6 +174,15 @@ def _worth(told: Sequence[tuple[int, int]], share: float, n: int) -> float:
     spread = sum((won - share * size) ** 2 for won, size in told)
     clustered = spread / n**2 * count / (count - 1)
     return float(n) if clustered <= alone else max(n * alone / clustered, 1.0)
+
+
+def _quantile(told: Sequence[tuple[int, int]], share: float) -> float:
+    """Student's where what several pairs of a question are worth is found from so few questions."""
+    if all(size == 1 for _, size in told) or share in {0.0, 1.0} or len(told) < _LEAST:
+        return critical(_LEVEL)
+    from scipy.special import stdtrit
+
+    return float(stdtrit(len(told) - 1, (1 + _LEVEL) / 2))
 
 
 def _difference(questions: Sequence[_Question], scores: Sequence[float]) -> Estimate:

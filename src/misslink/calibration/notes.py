@@ -30,7 +30,7 @@ def notes(
     """
     return [
         *_of_labels(document, pairs, by_claims),
-        *_of_people(document["human"]),
+        *_of_people(document["human"], document["corrected"]["ties"]),
         *_of_verdicts(document, verdicts),
         *_of_cut(document, pairs),
         *_of_audit(document),
@@ -47,13 +47,19 @@ def _of_labels(document: Mapping[str, Any], pairs: Sequence[Pair], by_claims: in
     if n and good in {0, n}:
         word = "good" if good else "bad"
         found.append(
-            f"People call all {n} cases {word}: how the judge does on the others is not known; "
-            f"label cases that it calls {'bad' if good else 'good'}."
+            f"People call {'the one case' if n == 1 else f'all {n:,} cases'} {word}: how the judge "
+            "does on the others is not known; label cases that it calls "
+            f"{'bad' if good else 'good'}."
         )
     if document["unknown_labels"]:
-        found.append(f"{document['unknown_labels']} labels of unknown cases were left out.")
+        unknown = document["unknown_labels"]
+        many = f"{unknown:,} labels of unknown cases were"
+        found.append(f"{'1 label of an unknown case was' if unknown == 1 else many} left out.")
     if by_claims:
-        found.append(f"{_cases(by_claims)} have the label that follows from their claims' labels.")
+        have = "has the label that follows from its claims'"
+        if by_claims > 1:
+            have = "have the label that follows from their claims'"
+        found.append(f"{_cases(by_claims)} {have} labels.")
     unheard = (document["claims"] or {}).get("without_verdict", 0)
     if unheard:
         of = "1 claim that has" if unheard == 1 else f"{unheard:,} claims that have"
@@ -72,14 +78,21 @@ def _of_labels(document: Mapping[str, Any], pairs: Sequence[Pair], by_claims: in
     return found
 
 
-def _of_people(human: Mapping[str, Any]) -> list[str]:
+def _of_people(human: Mapping[str, Any], ties: int) -> list[str]:
     found = []
     if human["unsettled"]:
-        found.append(
-            f"{_cases(human['unsettled'])} are tied and left out, so every share, the corrected "
-            "one too, is of answers that people agree on; settle them with a label by the "
-            "annotator 'adjudicated'."
+        one = human["unsettled"] == 1
+        told = (
+            f"{human['unsettled']:,} {'item is' if one else 'items are'} tied and left out, so "
+            "agreement, the judge's error rates and what is corrected by them (Rogan and Gladen) "
+            "are of answers that people agree on; "
         )
+        if ties:
+            told += (
+                "the share by the labels alone and the prediction-powered one count "
+                f"{'1 tied answer' if ties == 1 else f'{ties:,} tied answers'} as half good; "
+            )
+        found.append(f"{told}settle {'it' if one else 'them'} with a label by 'adjudicated'.")
     for copy in human["copies"][:_SHOWN]:
         first, second = copy["annotators"]
         found.append(
@@ -112,7 +125,8 @@ def _of_verdicts(document: Mapping[str, Any], verdicts: Verdicts) -> list[str]:
     scored = sum(one.score is not None for one in verdicts.items.values())
     if 0 < probable < scored:
         found.append(
-            f"{scored - probable} of {scored} verdicts have no probability; their value is used."
+            f"{scored - probable:,} of {scored:,} verdicts "
+            f"{'has' if scored - probable == 1 else 'have'} no probability; the value is used."
         )
     return found
 
@@ -124,7 +138,7 @@ def _of_cut(document: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
     if not other:
         return []
     said = f"At the threshold {cut:.4g} the judge is counted otherwise than its own label says "
-    return [f"{said}in {other} of {len(known)} cases."]
+    return [f"{said}in {other:,} of {_cases(len(known))}."]
 
 
 def _of_audit(document: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from misslink.calibration.judged import Judged, Verdicts
 from misslink.calibration.people import Gold, Item
 
-__all__ = ["Pair", "answers", "calls", "claims", "weights"]
+__all__ = ["Pair", "Tie", "answers", "calls", "claims", "ties", "weights"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,24 @@ class Pair:
     probability: float | None
     weight: float | None
     judged: Judged
+
+
+@dataclass(frozen=True)
+class Tie:
+    """An answer that as many people call good as bad, and what the judge said of it.
+
+    Parameters
+    ----------
+    case_id : str
+    score : float
+        The judge's probability, else its value.
+    weight : float or None
+        One over the chance of being labelled.
+    """
+
+    case_id: str
+    score: float
+    weight: float | None = None
 
 
 def answers(gold: Mapping[Item, Gold], verdicts: Verdicts) -> tuple[list[Pair], dict[str, int]]:
@@ -72,6 +90,18 @@ def answers(gold: Mapping[Item, Gold], verdicts: Verdicts) -> tuple[list[Pair], 
     return pairs, left_out
 
 
+def ties(tied: Mapping[str, float | None], verdicts: Verdicts) -> list[Tie]:
+    """Pair answers that people are tied on, by case with their weights, with their verdicts.
+
+    In the order of the verdicts; without a usable verdict one is left out.
+    """
+    return [
+        Tie(case_id, judged.score, tied[case_id])
+        for case_id, judged in verdicts.items.items()
+        if case_id in tied and judged.score is not None
+    ]
+
+
 def claims(gold: Mapping[Item, Gold], verdicts: Verdicts) -> tuple[list[Pair], int]:
     """Pair labels of single claims with what the judge said of them.
 
@@ -99,7 +129,7 @@ def calls(pairs: Sequence[Pair], threshold: float) -> list[bool]:
     return [pair.score >= threshold for pair in pairs]
 
 
-def weights(pairs: Sequence[Pair]) -> list[float] | None:
+def weights(pairs: Sequence[Pair | Tie]) -> list[float] | None:
     """The weight of each case; None where they have none, or all the same."""
     given = [pair.weight for pair in pairs if pair.weight is not None]
     return given if len(given) == len(pairs) and len(set(given)) > 1 else None

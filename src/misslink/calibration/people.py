@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -47,10 +47,13 @@ class People:
     gold : mapping of (case, claim) to Gold
     queue : sequence of mapping
         Items on which people disagree: who said what, and whether the majority settled it.
+    tied : mapping of (case, claim) to (float or None)
+        Items without a truth, with their weights.
     """
 
     gold: Mapping[Item, Gold]
     queue: tuple[Mapping[str, Any], ...]
+    tied: Mapping[Item, float | None] = field(default_factory=dict)
 
     @property
     def unsettled(self) -> int:
@@ -72,7 +75,9 @@ def settled(labels: Iterable[Label]) -> People:
         A tie has no truth: it is left out, and stands in the queue first.
     """
     of_item = _by_item(labels)
-    gold, queue = {}, []
+    gold: dict[Item, Gold] = {}
+    tied: dict[Item, float | None] = {}
+    queue = []
     for item, said in of_item.items():
         adjudicated = said.get(ADJUDICATED)
         votes = [label.good for name, label in said.items() if name != ADJUDICATED]
@@ -84,11 +89,13 @@ def settled(labels: Iterable[Label]) -> People:
         elif not tie:
             share = sum(label.value for label in said.values()) / len(said)
             gold[item] = Gold(2 * good > len(votes), share, weight)
+        else:
+            tied[item] = weight
         if 0 < good < len(votes) and adjudicated is None:
             case_id, claim = item
             words = {name: label.value for name, label in sorted(said.items())}
             queue.append({"case_id": case_id, "claim": claim, "labels": words, "settled": not tie})
-    return People(gold, tuple(sorted(queue, key=lambda entry: entry["settled"])))
+    return People(gold, tuple(sorted(queue, key=lambda entry: entry["settled"])), tied)
 
 
 def agreement(labels: Iterable[Label], judge: Mapping[Item, bool], seed: int) -> dict[str, Any]:

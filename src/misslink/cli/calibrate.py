@@ -189,7 +189,8 @@ def _print(document: Mapping[str, Any], linked: str | None) -> None:
     n, good = document["n"], document["positives"]
     say(
         console,
-        f"{n} labelled cases, {good} good by people; good by the judge from "
+        f"{n:,} labelled {'case' if n == 1 else 'cases'}, {good:,} good by people; good by the "
+        "judge from "
         f"{document['threshold']} on ({document['threshold_from']}).",
     )
     for note in document["notes"]:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _CHANGES = 5  # ways from one cause to another that are told
+_BY_RATES = (
+    "Corrected here by the judge's error rates (Rogan and Gladen) in both runs; a run's own report "
+    "takes prediction-powered inference where the labels are its own, and may say otherwise."
+)
 _SHORT = {"within chance": "chance", "the same in the rest": "same"}
 
 
@@ -191,6 +195,8 @@ def _print_metrics(console: Console, one: Comparison) -> None:
         _print_tests(console, one)
     for corrected in one.corrected:
         say(console, corrected.sentence(one.letter))
+    if one.corrected:
+        say(console, _BY_RATES)
     omitted: dict[str, list[str]] = {}
     for row in one.rows:
         omitted.setdefault(row.left_out, []).append(row.name)

@@ -16,7 +16,9 @@ from misslink.errors import InputError
 
 if TYPE_CHECKING:
     from misslink.cli.retrieval_document import Groups
+    from misslink.files.goldset import GoldSet
     from misslink.report.rank_plot import Chart
+    from misslink.retrieval.qrels import Judgements
     from misslink.retrieval.rank_scores import RankScores
     from misslink.stats.bands import Band
 
@@ -76,6 +78,7 @@ def retrieval(
 ) -> None:
     """Score rankings against judgements, exactly as trec_eval does; it asks no model."""
     from misslink.cli.retrieval_document import compared, document_of, judged_names
+    from misslink.retrieval.opening import open_qrels
 
     names = _names(runs)
     wanted = _wanted(metrics)
@@ -87,17 +90,13 @@ def retrieval(
     groups = {
         column: _groups(column, queries or qrels) for column in (by, cluster) if column is not None
     }
-    scores = _scored(
-        qrels,
-        dict(zip(names, runs, strict=True)),
-        [*dict.fromkeys([*wanted, *judged_names(wanted), *(_of_curve() if drawn else ())])],
-        {
-            "relevance_level": relevance_level,
-            "dedupe": dedupe,
-            "bounds": bounds,
-            "seed": seed,
-        },
-    )
+    judged, given = open_qrels(qrels), dict(zip(names, runs, strict=True))
+    options = {"relevance_level": relevance_level, "dedupe": dedupe, "seed": seed}
+    of_curve = _of_curve() if drawn else []
+    scored = dict.fromkeys([*wanted, *judged_names(wanted), *(() if bounds else of_curve)])
+    scores = _scored(judged, given, list(scored), {**options, "bounds": bounds})
+    # Bounds take many passes over the hits, which no curve shows: then it is scored by itself.
+    of_curves = _scored(judged, given, of_curve, options) if drawn and bounds else scores
     documents = {
         name: document_of(
             own,
@@ -108,7 +107,7 @@ def retrieval(
         )
         for name, own in scores.items()
     }
-    charts = _curves(scores, documents) if drawn else []
+    charts = _curves(of_curves, documents) if drawn else []
     comparison = (
         compared(scores, wanted, cluster=groups.get(cluster or ""), seed=seed)
         if len(scores) > 1
@@ -175,13 +174,14 @@ def _of_curve() -> list[str]:
 
 
 def _scored(
-    qrels: Path, runs: Mapping[str, Path], metrics: Sequence[str], options: Mapping[str, Any]
+    judged: Judgements | GoldSet,
+    runs: Mapping[str, Path],
+    metrics: Sequence[str],
+    options: Mapping[str, Any],
 ) -> dict[str, RankScores]:
-    """Score each run; the qrels are read once."""
-    from misslink.retrieval.opening import open_qrels
+    """Score each run by qrels that were read once."""
     from misslink.retrieval.ranking import rank
 
-    judged = open_qrels(qrels)
     return {name: rank(judged, run, metrics, **options) for name, run in runs.items()}
 
 

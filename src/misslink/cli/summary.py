@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["print_run", "wrapped"]
 
 _WIDEST = 100  # columns; longer lines are hard to read
+_BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is in a sentence
 _SAME = 1e-9  # between two ways to compute one share
 _TIED = "\N{NO-BREAK SPACE}"
 _INTERVAL = re.compile(r"\[[^][]{1,40}\]")
@@ -132,7 +133,8 @@ def _corrected(run: Run) -> Iterator[str]:
         if one.estimate.value is None:
             yield f"{name} {raw}, not corrected ({labels}): {one.estimate.reason}."
         else:
-            yield f"{name} {raw}, corrected {shown(name, one.estimate).brief}, {labels}."
+            people = shown(name, one.estimate).brief
+            yield f"{name} {raw}, corrected {people} by {labels} ({_BY.get(one.by, one.by)})."
     notes = run.summary.get("labels_notes")
     for note in notes if isinstance(notes, list) else ():
         yield f"Of the labels: {note}"

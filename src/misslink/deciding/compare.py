@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
 from misslink.calibration.differences import Both, compared
-from misslink.deciding.changes import causes, flipped, in_order, is_yes_no, pairs_of
+from misslink.deciding.changes import causes, flipped, in_order
 from misslink.deciding.circumstances import circumstances
 from misslink.deciding.left_out import lacking, left_out
 from misslink.deciding.numbers import judged_numbers, number_in
@@ -17,15 +17,11 @@ from misslink.deciding.preferences import Preferences, answers_hash
 from misslink.deciding.values import Value, select, value_of
 from misslink.errors import InputError
 from misslink.judging.shares import GOOD_SHARES
-from misslink.stats import Paired, holm, mean, paired_difference
-from misslink.stats.effect import cohens_dz, paired_t
-from misslink.stats.mcnemar import mcnemar
-from misslink.stats.paired import detectable_after
+from misslink.stats.side_by_side import side_by_side
 from misslink.types import Estimate, Run
 
 __all__ = ["compare"]
 
-_SIGNIFICANT = 0.05  # of p, corrected: from where on a difference has a winner
 _LEVELS = ("retrieval", "generation", "answer")
 _FEWEST = 2
 _UNKNOWN = "this run was not judged by it"
@@ -70,9 +66,10 @@ def compare(
         ``difference``, ``p`` (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``
         (at the level that Holm leaves), ``winner`` ('a', 'b' or None), ``level``,
         ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z), and uncorrected beside
-        it ``t_test`` and, of yes-or-no values, ``mcnemar`` with the odds of the discordant cases;
-        ``corrected`` is None, or ``a``, ``b``, ``difference`` of what people would call good and
-        the ``labels`` behind it, where both runs keep a calibration of one judge.
+        it ``t_test``, ``wilcoxon`` and, of yes-or-no values, ``mcnemar`` with the odds of the
+        discordant cases; ``corrected`` is None, or ``a``, ``b``, ``difference`` of what people
+        would call good and the ``labels`` behind it, where both runs keep a calibration of one
+        judge.
 
     Raises
     ------
@@ -91,13 +88,18 @@ def compare(
     if not values:
         raise InputError("no metric is named to compare by; name one, such as recall@5")
     sides = [[_Side(run, of[place]) for of in values] for place, run in enumerate(cut)]
-    found = [
-        [_compared(one, other, ids, seed) for one, other in zip(sides[0], mine, strict=True)]
-        for mine in sides[1:]
+    tested = side_by_side(
+        [{side.value.name: in_order(side.value, ids) for side in mine} for mine in sides],
+        seed=seed,
+        lower_is_better={of[0].name for of in values if of[0].lower_is_better},
+    )
+    rows = [
+        [
+            _compared(one, other, ids, row[one.value.name])
+            for one, other in zip(sides[0], mine, strict=True)
+        ]
+        for mine, row in zip(sides[1:], tested, strict=True)
     ]
-    corrected = holm([paired.p for row in found for _, paired in row])
-    each = iter(corrected)
-    rows = [[_decided(*one, next(each), corrected) for one in row] for row in found]
     used = _matched(preferences, runs)
     people = [
         compared(runs[0].run, named.run, frozenset(ids), letters=("A", letter), seed=seed)
@@ -167,45 +169,14 @@ def _values(runs: Sequence[Run], name: str) -> list[Value]:
     return [value or absent for value in found]
 
 
-def _compared(a: _Side, b: _Side, ids: Sequence[str], seed: int) -> tuple[dict[str, Any], Paired]:
-    """Everything of one metric but what depends on the others, and the test behind it."""
-    before, after = (in_order(side.value, ids) for side in (a, b))
-    pairs = pairs_of(before, after)
-    paired = paired_difference(before, after, seed=seed)
-    differences = [y - x for x, y in pairs]
-    means = [_mean([pair[side] for pair in pairs], seed) for side in (0, 1)]
-    found: dict[str, Any] = {
+def _compared(a: _Side, b: _Side, ids: Sequence[str], tested: dict[str, Any]) -> dict[str, Any]:
+    """Everything of one metric: what the tests say, where it stands, and who was left out."""
+    return {
         "level": _level(a.run, b.run, a.value.name),
-        "lower_is_better": a.value.lower_is_better,
-        "n": len(pairs),
-        "a": means[0].model_dump(),
-        "b": means[1].model_dump(),
-        "difference": _with_reason(paired, a, b).model_dump(),
-        "p": paired.p,
-        "p_holm": None,
-        "detectable": None,
-        "winner": None,
-        "effect": cohens_dz(differences).model_dump(),
-        "t_test": asdict(paired_t(differences)),
-        "mcnemar": None,
+        **tested,
+        "difference": _with_reason(tested["difference"], a, b),
         "left_out": left_out((a.run, a.value), (b.run, b.value), ids),
     }
-    if is_yes_no(pairs):
-        test = mcnemar(sum(y > x for x, y in pairs), sum(y < x for x, y in pairs))
-        found["mcnemar"] = {**asdict(test), "odds": test.odds.model_dump()}
-    return found, paired
-
-
-def _decided(
-    found: dict[str, Any], paired: Paired, p_holm: float | None, corrected: Sequence[float | None]
-) -> dict[str, Any]:
-    """The same with its corrected p-value, what it could show, and who is better beyond noise."""
-    winner = None
-    if p_holm is not None and p_holm < _SIGNIFICANT:
-        rises = found["difference"]["value"] > 0
-        winner = "a" if rises == found["lower_is_better"] else "b"
-    detectable = detectable_after(paired, corrected)
-    return {**found, "p_holm": p_holm, "detectable": detectable, "winner": winner}
 
 
 def _corrected(
@@ -218,12 +189,13 @@ def _corrected(
     return people[name].document() if share and name in people else None
 
 
-def _with_reason(paired: Paired, a: _Side, b: _Side) -> Estimate:
+def _with_reason(difference: dict[str, Any], a: _Side, b: _Side) -> dict[str, Any]:
     """The difference; where no case has both values, why the first run lacking them has none."""
-    if paired.difference.value is not None:
-        return paired.difference
+    if difference["value"] is not None:
+        return difference
     whose = next((s.value.estimate for s in (a, b) if s.value.estimate.value is None), None)
-    return Estimate.missing((whose and whose.reason) or "no case has a value in both runs")
+    reason = (whose and whose.reason) or "no case has a value in both runs"
+    return Estimate.missing(reason).model_dump()
 
 
 def _level(a: Run, b: Run, name: str) -> str:
@@ -288,7 +260,3 @@ def _matched(
 
 def _preference(one: Preferences | None, run: Run, ids: Sequence[str]) -> dict[str, Any] | None:
     return one.document(run, ids) if one is not None else None
-
-
-def _mean(values: Sequence[float], seed: int) -> Estimate:
-    return mean(values, seed=seed) if values else Estimate.missing("no case has a value in both")

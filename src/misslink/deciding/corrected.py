@@ -24,10 +24,12 @@ __all__ = [
     "corrected_notes",
     "corrected_share",
     "interval_written",
+    "labels_in_words",
     "refuse_uncorrected",
 ]
 
 _LINK = "link."
+_NOT_TO_BE_USED = "do not use"  # as misslink.calibration.advice has it
 _OF_LINK = frozenset(
     ("attributable_fraction", "risk_difference", "risk_given_hit", "risk_given_miss", "risk_ratio")
 )
@@ -147,12 +149,26 @@ def changed_corrected(
     return replace(earlier, estimate=both.a), changed
 
 
-def corrected_notes(gate: Gate, share: Corrected | None) -> Iterator[str]:
-    """Say of a gate what the other of the two numbers is: the judge's, or the corrected one."""
+def corrected_notes(run: Run, gate: Gate, share: Corrected | None) -> Iterator[str]:
+    """Say of a gate what the other of the two numbers is: the judge's, or the corrected one.
+
+    Parameters
+    ----------
+    run : Run
+        The whole one, by whose calibration it is corrected.
+    gate : Gate
+    share : Corrected or None
+        As `corrected_share` has it.
+    """
     if share is None:
         return
-    labels = f"{share.labels:,} label{'' if share.labels == 1 else 's'}"
+    labels = labels_in_words(share)
     if gate.estimate == "corrected":
+        if documents(run).get(share.metric, {}).get("verdict") == _NOT_TO_BE_USED:
+            yield (
+                f"Warning: by its calibration of {share.metric} this judge is not to be used, so "
+                "do not rely on a share that is corrected by it; misslink calibrate says why."
+            )
         if share.raw.value is not None:
             yield (
                 f"By the judge alone it is {interval_written(share.name, share.raw)}; corrected "
@@ -163,6 +179,11 @@ def corrected_notes(gate: Gate, share: Corrected | None) -> Iterator[str]:
         yield f"Corrected for the judge's errors it is {told}, by {labels}."
     else:
         yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
+
+
+def labels_in_words(share: Corrected) -> str:
+    """Write on how many labels a corrected share rests, such as '25 labels'."""
+    return f"{share.labels:,} label{'' if share.labels == 1 else 's'}"
 
 
 def interval_written(name: str, found: Estimate) -> str:

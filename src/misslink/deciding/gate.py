@@ -16,6 +16,7 @@ from misslink.deciding.corrected import (
     changed_corrected,
     corrected_notes,
     corrected_share,
+    labels_in_words,
     refuse_uncorrected,
 )
 from misslink.deciding.criteria import Criteria
@@ -146,7 +147,7 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
         reason="",
         baseline=None if earlier is None else earlier.estimate,
         change=found,
-        notes=(*_notes(sides, gate, value, run), *corrected_notes(gate, share)),
+        notes=(*_notes(sides, gate, value, run), *corrected_notes(sides.run, gate, share)),
         cases=((*found.lost, *found.worse) if found else ()) or _lowest(value),
         lower_is_better=value.lower_is_better,
         numbers_alone=sides.baseline is not None and sides.cases_before is None,
@@ -162,7 +163,7 @@ def _one(sides: Sides, gate: Gate, metric: str) -> Outcome:
     if gate.regression_max is not None and (left := _unasked_before(sides, gate, metric)):
         why = why_unknown(left, f"how far {metric} changed", "the baseline")
         return replace(outcome, reason=why)
-    too_few = [*_too_few(gate, value.estimate, metric), *too_few_pairs(outcome)]
+    too_few = [*_too_few(gate, _cases(outcome), metric), *too_few_pairs(outcome)]
     problems = [*too_few, *_limits(outcome), *regressed(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
         outcome = replace(outcome, cases=())
@@ -177,10 +178,16 @@ def _unasked_before(sides: Sides, gate: Gate, metric: str) -> frozenset[str]:
     return unasked(selected(baseline, gate), judged_metrics_of(baseline, metric)) & sides.both
 
 
-def _too_few(gate: Gate, found: Estimate, metric: str) -> Iterator[str]:
-    if gate.min_cases is not None and found.n < gate.min_cases:
+def _cases(outcome: Outcome) -> int:
+    """How many cases have a value; the n of a corrected share may be of its labels."""
+    share = outcome.corrected if outcome.gate.estimate == "corrected" else None
+    return outcome.estimate.n if share is None else share.raw.n
+
+
+def _too_few(gate: Gate, n: int, metric: str) -> Iterator[str]:
+    if gate.min_cases is not None and n < gate.min_cases:
         yield (
-            f"only {cases_in_words(found.n)} {'has' if found.n == 1 else 'have'} a value of "
+            f"only {cases_in_words(n)} {'has' if n == 1 else 'have'} a value of "
             f"{metric}, and {gate.min_cases:,} must"
         )
 
@@ -208,7 +215,9 @@ def _passed_by(outcome: Outcome) -> str:
     if found.value is None:
         return ""
     (now,) = written(outcome.metric, found.value)
-    over = f"{outcome.called} is {now} over {cases_in_words(found.n)}"
+    over = f"{outcome.called} is {now} over {cases_in_words(_cases(outcome))}"
+    if outcome.corrected is not None and outcome.gate.estimate == "corrected":
+        over += f", by {labels_in_words(outcome.corrected)}"
     return over + found_by_change(outcome)
 
 

@@ -40,6 +40,7 @@ from misslink.deciding.numbers import SHARES, Value
 from misslink.errors import InputError, did_you_mean
 from misslink.linking import Calibration
 from misslink.registry import rank_metrics
+from misslink.retrieval import spelled
 from misslink.types import Estimate, Run
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "value_of",
 ]
 
+_PERSISTENCE = 0.8  # of rank-biased precision, as papers have it most often
 _LEVELS = ("retrieval", "generation", "answer")
 _TRUST = (
     "sensitivity",
@@ -189,7 +191,7 @@ def known_values(run: Run) -> list[str]:
     names = [
         *(retrieval if isinstance(retrieval, Mapping) else ()),
         *(
-            name.replace("{k}", str(numbers.number_in(run, "k", 5)))
+            spelled(name, numbers.number_in(run, "k", 5), _PERSISTENCE)
             for name in rank_metrics.names()
         ),
         *judged,
@@ -270,7 +272,7 @@ def _low(run: Run, path: str) -> bool:
 
 def _unknown(run: Run, name: str) -> InputError:
     hint = did_you_mean(name, known_values(run))
-    ranks = [entry.replace("{k}", "k") for entry in rank_metrics.names()]
+    ranks = [spelled(entry) for entry in rank_metrics.names()]
     listed = ", ".join([*ranks, *numbers.judged_numbers(run), "latency", "errors"])
     return InputError(
         f"nothing in a run is called '{name}'; {f'{hint} Known' if hint else 'known'}: {listed}, "

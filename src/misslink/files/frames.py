@@ -166,7 +166,8 @@ def frame_table(frame: Any, purpose: Purpose) -> Table:
                 try:
                     given = pa.array(series, from_pandas=True)
                 except (pa.ArrowInvalid, pa.ArrowTypeError):  # ids of several kinds
-                    given = pa.array([None if each is None else str(each) for each in series])
+                    plain = series.astype(object).where(series.notna(), None)
+                    given = pa.array([None if each is None else str(each) for each in plain])
                 texts.append(as_text(given, table, start, column))
             number = None if columns.number is None else piece[own[columns.number]]
             values = None if number is None else as_numbers(number, table, start, columns)

@@ -8,9 +8,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.label_journal import Entry, is_name, read_journal, standing
+from misslink.files.label_journal import Entry, composed, is_name, read_journal, standing
 from misslink.files.label_plan import PLAN, Plan, read_plan
 from misslink.files.reading import read_run
 from misslink.types import Case, Claim, Passage, Run, Trace
@@ -69,6 +70,7 @@ class Seen:
         self._cases = {case.id: case for case in run.cases}
         self._traces = {trace.case_id: trace for trace in run.traces}
         self._claims = {v.case_id: v.claims for v in run.verdicts if v.metric == _BY_CLAIMS}
+        self._last: tuple[tuple[str, str], Any, bytes] | None = None
 
     def passages(self, trace: Trace) -> tuple[Passage, ...]:
         """What an answer was written from, as far as it is known."""
@@ -86,14 +88,28 @@ class Seen:
         claims = self.claims(case_id)
         if claim is not None and (metric != _BY_CLAIMS or claim >= len(claims)):
             return None
-        shown = self._shown(case, trace, metric)
+        before, after = self._around(case, trace, metric)
+        shown = before.copy()
         if claim is not None:
-            shown["claim"] = claims[claim].text
-        text = json.dumps(shown, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+            shown.update(f'"claim": {json.dumps(claims[claim].text)}, '.encode())
+        shown.update(after)
+        return str(shown.hexdigest())[:_DIGITS]
+
+    def _around(self, case: Case, trace: Trace, metric: str) -> tuple[Any, bytes]:
+        """The hash up to where a claim stands, and the rest: claims of one case come in a row.
+
+        Both together are a JSON object with its keys sorted: answer, claim, passages, ...
+        """
+        key = case.id, metric
+        if self._last is None or self._last[0] != key:
+            head = f'{{"answer": {json.dumps(trace.answer)}, '
+            rest = json.dumps(self._shown(case, trace, metric), sort_keys=True)
+            self._last = key, hashlib.sha256(head.encode()), rest[1:].encode()
+        return self._last[1:]
 
     def _shown(self, case: Case, trace: Trace, metric: str) -> dict[str, object]:
-        shown: dict[str, object] = {"question": case.question, "answer": trace.answer}
+        """What is shown beside the answer and the claim; no key of it comes before theirs."""
+        shown: dict[str, object] = {"question": case.question}
         if metric == _BY_REFERENCES:
             shown["references"] = list(case.references)
         elif metric != "answer_relevance":  # which is of the question and the answer alone
@@ -110,7 +126,8 @@ def seen_of_run(folder: Path) -> Seen | None:
 def journals(folder: Path) -> dict[str, Path]:
     """Return each annotator's file, by name."""
     found = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
-    return {path.stem: path for path in found if is_name(path.stem) and path.is_file()}
+    names = {composed(path.stem): path for path in found if path.is_file()}  # some disks decompose
+    return {name: path for name, path in names.items() if is_name(name)}
 
 
 def read_folder(folder: Path, *, only: str | None = None, seen: Seen | None = None) -> Labelled:

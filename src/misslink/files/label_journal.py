@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,22 +14,45 @@ from typing import Any, Literal
 from misslink.errors import InputError
 from misslink.text import valid_text
 
-__all__ = ["Entry", "Item", "Journal", "history", "is_name", "read_journal", "standing"]
+__all__ = [
+    "Entry", "Item", "Journal", "composed", "history", "is_name", "read_journal", "standing",
+]  # fmt: skip
 
 Item = tuple[str, str, int | None]  # a case, a metric, and a claim or None
 
 LONGEST_NAME = 40
-_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+_SIGNS = frozenset("_-. ")  # in a name besides letters, their marks and digits
+_UNSEEN = re.compile(  # letters and marks that nobody sees: fillers, variation selectors
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _WAY_OUT = "mend this line or take it out"
+
+
+def composed(name: str) -> str:
+    """Return a name in the one way of writing it (NFC) in which it is compared and kept."""
+    return unicodedata.normalize("NFC", name)
 
 
 def is_name(name: str) -> bool:
     """Whether a name may be an annotator's: it is a file's too, and of no other folder.
 
-    >>> is_name("ada-2"), is_name("../ada"), is_name(".ada"), is_name("")
-    (True, False, False, False)
+    Letters and digits of any script, in one way of writing them, with single blanks inside.
+
+    >>> is_name("ada-2"), is_name("Zo\u00eb M\u00fcller"), is_name("\u674e\u96f7")
+    (True, True, True)
+    >>> is_name("../ada"), is_name(".ada"), is_name("ada "), is_name("")
+    (False, False, False, False)
     """
-    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None and name[-1] != "."
+    if not 1 <= len(name) <= LONGEST_NAME or name != composed(name):
+        return False
+    kinds = [unicodedata.category(sign) for sign in name]
+    if not (kinds[0][0] == "L" or kinds[0] == "Nd" or name[0] == "_") or name[-1] in ". ":
+        return False
+    told = all(
+        kind[0] in "LM" or kind == "Nd" or sign in _SIGNS
+        for kind, sign in zip(kinds, name, strict=True)
+    )
+    return told and "  " not in name and _UNSEEN.search(name) is None
 
 
 @dataclass(frozen=True)
@@ -125,18 +149,18 @@ def read_journal(path: Path) -> Journal:
     except OSError as problem:
         raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
     *lines, rest = raw.split(b"\n")
-    entries = []
+    annotator, entries = composed(path.stem), []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                entries.append(_entry(json.loads(line), path.stem))
+                entries.append(_entry(json.loads(line), annotator))
             except (ValueError, RecursionError) as problem:
                 why = str(problem) if isinstance(problem, _NoEntryError) else "this is not JSON"
                 raise InputError(f"{why}; {_WAY_OUT}", path=path, line=number) from None
     cut = False
     if rest.strip():
         try:
-            entries.append(_entry(json.loads(rest), path.stem))
+            entries.append(_entry(json.loads(rest), annotator))
         except (ValueError, RecursionError):
             cut = True
     return Journal(tuple(entries), len(raw) - len(rest) if cut else len(raw), cut)
@@ -144,15 +168,15 @@ def read_journal(path: Path) -> Journal:
 
 def history(entries: Iterable[Entry]) -> list[Entry]:
     """Return the labels that were not taken back, oldest first."""
-    found: list[Entry] = []
+    found: list[Entry | None] = []
+    places: dict[Item, list[int]] = {}
     for entry in entries:
         if entry.event == "label":
+            places.setdefault(entry.item, []).append(len(found))
             found.append(entry)
-        elif entry.event == "undone":
-            last = [place for place, one in enumerate(found) if one.item == entry.item][-1:]
-            for place in last:
-                del found[place]
-    return found
+        elif entry.event == "undone" and places.get(entry.item):
+            found[places[entry.item].pop()] = None
+    return [entry for entry in found if entry is not None]
 
 
 def standing(entries: Iterable[Entry]) -> dict[Item, Entry]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
 from misslink.files.label_folder import Labelled, read_folder
-from misslink.files.label_journal import is_name
+from misslink.files.label_journal import composed, is_name
 from misslink.files.label_plan import PLAN
 from misslink.files.rows import read_rows
 from misslink.text import valid_text
@@ -184,8 +184,9 @@ def _of_folder(path: Path) -> Labels | None:
     """The labels of a folder of journals, or of one of them; None of any other file."""
     if path.is_dir():
         return _told(read_folder(path), path)
-    if path.suffix == ".jsonl" and is_name(path.stem) and (path.parent / PLAN).is_file():
-        return _told(read_folder(path.parent, only=path.stem), path)
+    name = composed(path.stem)
+    if path.suffix == ".jsonl" and is_name(name) and (path.parent / PLAN).is_file():
+        return _told(read_folder(path.parent, only=name), path)
     return None
 
 
@@ -193,7 +194,12 @@ def _told(labelled: Labelled, path: Path) -> Labels:
     for note in labelled.notes:
         _log.warning("%s", note)
     if not labelled.kept:
-        raise InputError("there is no label in it; label with  misslink annotate  first", path=path)
+        way = "label with  misslink annotate  first"
+        if path.is_dir() and not (path / PLAN).is_file():
+            way = (
+                "a folder must be RUN/labels, which  misslink annotate RUN  fills; else name a file"
+            )
+        raise InputError(f"there is no label in it; {way}", path=path)
     items = (
         Label(
             case_id=kept.entry.case_id,
@@ -240,7 +246,7 @@ def _label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
         raise wrong("case_id", f"an id is text or a whole number, not {_written(row['case_id'])}")
     value = _value(row["label"])
     if value is None:
-        raise wrong("label", f"{_written(row['label'])} is no label; {_WAY_OUT}")
+        raise wrong("label", f"{_written(row['label'])} is no label; {_way_out(row['label'])}")
     claim = _number(row.get("claim"))
     if "claim" in row and (claim is None or claim < 0 or claim != int(claim)):
         raise wrong("claim", f"a claim's place is 0, 1, 2, ..., not {_written(row['claim'])}")
@@ -249,7 +255,7 @@ def _label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
         raise wrong(
             "weight",
             f"a weight is one over the chance of being labelled, above 0 and at most "
-            f"{_HEAVIEST:.0e}, not {_written(row['weight'])}",
+            f"{_HEAVIEST:.0e}, not {_written(row['weight'])}{_point(row['weight'])}",
         )
     return Label(
         case_id=case_id,
@@ -292,6 +298,16 @@ def _number(said: object) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def _point(said: object) -> str:
+    """The way out of a decimal comma, as spreadsheets write it in many countries."""
+    point = str(said).strip().replace(",", ".", 1)
+    return f"; write {point}" if "," in str(said) and _number(point) is not None else ""
+
+
+def _way_out(said: object) -> str:
+    return _point(said).removeprefix("; ") or _WAY_OUT
 
 
 def _on(label: Label) -> str:

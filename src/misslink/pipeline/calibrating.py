@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.calibration import calibrate, of_run
 from misslink.calibration.brought import bring
-from misslink.calibration.kept import LINKED, brief, together
-from misslink.calibration.rates import measured
+from misslink.calibration.drift import moved
+from misslink.calibration.kept import LINKED, brief, documents, together
+from misslink.calibration.rates import measured, scores
 from misslink.errors import InputError
 from misslink.files import GoldSet
 from misslink.files.labels import Labels
@@ -29,6 +30,7 @@ __all__ = [
     "judged_run",
     "keeping",
     "labels_hash",
+    "moved_scores",
     "source_of",
 ]
 
@@ -161,6 +163,22 @@ def hold(line: Given, run: Run) -> Held:
 def keeping(run: Run, held: Held) -> Run:
     """Return the run with the calibration that it keeps."""
     return run.model_copy(update={"calibration": held.document and dict(held.document)})
+
+
+def moved_scores(run: Run) -> dict[str, dict[str, Any]]:
+    """Return, by metric, how the judge's scores have moved since it was calibrated; warn of each.
+
+    Parameters
+    ----------
+    run : Run
+        Judged, with the calibration that it keeps.
+    """
+    found = {}
+    for metric, document in documents(run).items():
+        if (drift := moved(document, scores(run, metric).values())) is not None:
+            _log.warning("%s", drift.sentence)
+            found[metric] = drift.document()
+    return found
 
 
 def source_of(held: Held) -> dict[str, Any] | None:

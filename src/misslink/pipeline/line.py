@@ -18,7 +18,8 @@ from misslink.judging.terms import Terms
 from misslink.linking import summarise
 from misslink.manifest import manifest, shown_path
 from misslink.pipeline import stages
-from misslink.pipeline.calibrating import hold, judged_run, keeping, source_of
+from misslink.pipeline.calibrating import hold, judged_run, keeping, moved_scores, source_of
+from misslink.pipeline.carrying import carried
 from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
@@ -179,7 +180,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             verdicts = await stages.judge(line, seen, tick)
             judged = judged_run(line, seen, verdicts)
             held = hold(line, judged)
-            judged = keeping(judged, held)
+            judged = carried(keeping(judged, held), out)
             linked = replace(line, calibration=held.calibration)
             links = await stages.link(linked, seen, verdicts, measured, tick)
             shown = await around.map(line.gold.cases, seen, links, seed)
@@ -211,6 +212,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
                 "corrected": {name: one.document() for name, one in corrected(judged).items()},
+                "drift": moved_scores(judged),
                 "labels_notes": list(held.notes),
                 "link": summarise(
                     links,
@@ -231,6 +233,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             },
             map=shown,
             calibration=judged.calibration,
+            audit=judged.audit,
         )
         if line.staging:
             line.staging.publish(run, run.html)

@@ -194,6 +194,9 @@ _METRICS = {
     "bpref": "Share of judged pairs in which the needed passage stands above the one that is not.",
     "rbp": "What a reader finds who goes on to the next passage with a fixed probability.",
     "judged": "Share of the first k passages that the gold set says anything about, averaged.",
+    "ndcg_exp": "As nDCG, with each grade worth more than twice the one below it.",
+    "rbp_residual": "How much higher rbp could be if all that nobody judged were relevant. "
+    "Lower is better.",
     "ndcg": "How near the ranking is to the ideal one; highly relevant passages weigh more.",
     "faithful": "Share of answers without a single unsupported or contradicted claim.",
     "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",

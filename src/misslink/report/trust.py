@@ -202,6 +202,8 @@ def _applied(run: Run, document: Mapping[str, JsonValue]) -> str:
 
 def _since(run: Run, document: Mapping[str, JsonValue]) -> Iterator[str]:
     """How old the calibration was when the run was made, and what of the judge is another since."""
+    from misslink.calibration.drift import moved
+    from misslink.calibration.rates import scores  # brings numpy
     from misslink.linking.calibration import OLD, changed_since, days_old
 
     try:
@@ -218,6 +220,9 @@ def _since(run: Run, document: Mapping[str, JsonValue]) -> Iterator[str]:
             f"The judge's {in_short(name, 40)} was {in_short(was, 40)} when it was calibrated and "
             f"is {in_short(now, 40)} in this run; label some new answers."
         )
+    shift = moved(document, scores(run, text_in(document, "metric")).values())
+    if shift is not None:
+        yield shift.sentence
 
 
 def _confusion(counts: Mapping[str, JsonValue]) -> Confusion | None:

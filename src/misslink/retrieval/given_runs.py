@@ -50,6 +50,8 @@ class GivenRankings:
         """Yield some thousand queries at a time."""
         if not self.given:
             raise InputError("there is no query in it", path=self.name)
+        if len({str(query) for query in self.given}) < len(self.given):
+            raise InputError("two of its queries have the same id", path=self.name)
         known = judgements.place
         waiting: list[tuple[int, Any]] = []
         strange: list[int] = []

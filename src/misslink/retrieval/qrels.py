@@ -63,6 +63,8 @@ class Judgements:
             query if type(query) is str else str(query): _graded(documents, query, name)
             for query, documents in source.items()
         }
+        if len(given) < len(source):
+            raise InputError("two of its queries have the same id", path=name)
         lengths = np.fromiter(map(len, given.values()), np.int64, len(given))
         listed = list(chain.from_iterable(documents.values() for documents in given.values()))
         try:

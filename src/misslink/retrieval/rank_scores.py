@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from misslink.retrieval.metrics import parse
 from misslink.stats import mean
 from misslink.types import Estimate
 
-__all__ = ["RankScores"]
+__all__ = ["RankScores", "plain_mean"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -68,11 +69,8 @@ class RankScores:
 
     def means(self) -> dict[str, float | None]:
         """Mean of each metric alone; None where no query has a value."""
-        count = self.known.sum(axis=1)
-        total = np.where(self.known, self.values, 0.0).sum(axis=1)
         return {
-            name: float(total[at] / count[at]) if count[at] else None
-            for at, name in enumerate(self.names)
+            name: plain_mean(self.values[at][self.known[at]]) for at, name in enumerate(self.names)
         }
 
     def bounds(self, name: str) -> tuple[Estimate, Estimate]:
@@ -112,3 +110,8 @@ class RankScores:
 
     def _place(self, name: str) -> int:
         return self.names.index(str(parse(name)))
+
+
+def plain_mean(values: Floats) -> float | None:
+    """Mean, the same to the last digit in whatever order the values come; None of none."""
+    return math.fsum(values.tolist()) / len(values) if len(values) else None

@@ -19,7 +19,7 @@ from misslink.retrieval.metrics import RankMetric, parse, without_relevant
 from misslink.retrieval.opening import as_traces, open_qrels, open_run
 from misslink.retrieval.outcomes import why_unmeasured
 from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.rank_scores import RankScores
+from misslink.retrieval.rank_scores import RankScores, plain_mean
 
 __all__ = ["rank"]
 
@@ -128,7 +128,7 @@ class _Sheet:
     ) -> RankScores:
         """All of them."""
         shares, known = self.judged
-        counts["judged_at_10"] = float(shares[known].mean()) if known.any() else None
+        counts["judged_at_10"] = plain_mean(shares[known])
         low, high = self.ends or (None, None)
         return RankScores(
             tuple(self.metrics), queries, self.values, self.known, counts, low, high, seed

@@ -118,6 +118,8 @@ class TableRankings:
             return self._judged(query, document, number, row, judgements, seen)
 
         for query, document, number in batches:
+            if not len(query):
+                continue
             firsts = _firsts(query)
             same = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
             cut = int(firsts[-1])
