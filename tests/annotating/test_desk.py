@@ -120,6 +120,43 @@ def test_undo_goes_back_label_by_label_and_over_a_restart(folder):
             desk.undo("ada")
 
 
+def test_what_was_taken_back_is_counted_as_the_file_says_it(folder):
+    """What is kept up label by label is what reading the file anew gives."""
+    with Desk(folder, metrics=["faithfulness"]) as desk:
+        for at, said, claim in (
+            (0, 1, None),
+            (1, 0, None),
+            (0, 0, None),
+            (1, 1, 0),
+            (2, None, None),
+        ):
+            label(desk, at=at, said=said, claim=claim)
+        for _ in range(3):
+            desk.undo("ada")
+        label(desk, at=3)
+        here = [desk.item("ada", at)["labels"] for at in range(6)], desk.session("ada")
+    with Desk(folder, metrics=["faithfulness"]) as desk:
+        again = [desk.item("ada", at)["labels"] for at in range(6)], desk.session("ada")
+    assert here == again
+    assert (here[1]["done"], here[1]["open"]) == (3, 2)
+    assert here[0][0][0]["label"] == 1
+
+
+def test_a_label_goes_through_nothing_that_was_labelled_before(folder, monkeypatch):
+    with Desk(folder) as desk:
+        label_all(desk, "ada", lambda _: 1)
+        asked = []
+        of = desk._seen.of
+        monkeypatch.setattr(desk._seen, "of", lambda *item: asked.append(item) or of(*item))
+        monkeypatch.setattr("misslink.annotating.sheet.history", None)
+        monkeypatch.setattr("misslink.files.label_journal.history", None)
+        monkeypatch.setattr("misslink.annotating.sheet.finished", lambda task, said: (
+            asked.append(task.case.id), all(item in said for item in task.asked))[1])  # fmt: skip
+        label(desk, said=0)
+        label(desk, metric="answer_relevance")
+    assert len(asked) <= 4
+
+
 def test_the_same_label_twice_is_one(folder):
     with Desk(folder) as desk:
         label(desk), label(desk)

@@ -118,3 +118,33 @@ def test_a_length_that_is_no_number_is_refused_and_no_crash():
     scope = {"type": "http", "method": "POST", "headers": headers}
     asyncio.run(Guard(None, 1)(scope, None, send))
     assert said[0]["status"] == 413
+
+
+@pytest.mark.parametrize(
+    ("port", "host", "status"),
+    [
+        (80, "127.0.0.1", 200),
+        (80, "localhost", 200),
+        (80, "127.0.0.1:80", 200),
+        (80, "evil.example", 421),
+        (8080, "127.0.0.1", 421),
+    ],
+)
+def test_a_host_without_port_is_that_of_port_80(port, host, status):
+    """A browser leaves the port 80 out, of Host and of Origin."""
+    sent = []
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def receive():
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = {"host": host, "origin": f"http://{host}", "content-type": "application/json"}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": raw}
+    asyncio.run(Guard(app, port)(scope, receive, send))
+    assert sent[0]["status"] == status

@@ -108,7 +108,8 @@ def test_a_name_that_is_no_files_is_refused(name):
 
 def test_names_that_may_be(tmp_path):
     for name in ("ada", "Ada_2", "a.b-c", "7", "x" * 40, "Zo\u00eb M\u00fcller", "\u674e\u96f7",
-                 "\u0410\u043d\u043d\u0430 2", "\u0639\u0644\u064a", "\u0939\u093f\u0928\u094d\u0926\u0940"):  # fmt: skip
+                 "\u0410\u043d\u043d\u0430 2",
+                 "\u0639\u0644\u064a", "\u0939\u093f\u0928\u094d\u0926\u0940"):  # fmt: skip
         assert checked_name(name) == name
     assert checked_name(" Zoe\u0308 ") == "Zo\u00eb"
     with pytest.raises(InputError, match="kept for --adjudicate"):

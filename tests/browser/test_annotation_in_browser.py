@@ -140,6 +140,7 @@ def test_nothing_follows_from_a_claim_that_was_skipped(page, served):
     page.keyboard.press("1")
     page.keyboard.press("s")
     page.locator("#ask", has_text="Is every claim").wait_for()
+    saved(page, "Saved: claim 2 skipped")
     page.keyboard.press("Enter")
 
     assert not page.locator("#follows").is_visible()

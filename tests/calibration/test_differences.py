@@ -39,6 +39,15 @@ def test_both_must_keep_a_calibration_and_who_does_not_is_told():
     assert why.startswith("B keeps no calibration; evaluate it with  --calibration A/")
 
 
+def test_where_the_judges_differ_nobody_is_told_to_use_the_ones_calibration_for_the_other():
+    a, b = judged_run(JUDGE), judged_run(JUDGE, judge="openai:n")
+    found, why = compared(keeping(a, held(a, PEOPLE)), b)
+    assert (found, why) == ({}, "one run was judged by openai:m, the other by openai:n")
+    assert compared(b, keeping(a, held(a, PEOPLE)))[1] == (
+        "one run was judged by openai:n, the other by openai:m"
+    )
+
+
 def test_the_calibration_with_more_labels_corrects_both():
     a, b = judged_run(JUDGE), judged_run("1" * 75 + "0" * 25)
     many, few = held(a, PEOPLE), held(b, "1" * 30 + "-" * 45 + "0" * 5)

@@ -246,7 +246,7 @@ def test_claims_of_one_person_do_not_settle_an_answer_that_two_are_tied_on():
     assert document["labelled"] == {"b": 1.0}
 
 
-def test_unequal_chances_of_being_labelled_change_rates_and_refuse_rogan_gladen():
+def test_unequal_chances_of_being_labelled_change_the_rates():
     verdicts, labels = table(20, 20, 10, 10)
     # people's good cases that the judge calls bad stand for ten cases each
     for one, said in zip(verdicts, labels, strict=True):
@@ -256,7 +256,6 @@ def test_unequal_chances_of_being_labelled_change_rates_and_refuse_rogan_gladen(
     assert document["weighted"]["sensitivity"]["value"] == pytest.approx(20 / 220)
     # (20 + 200)^2 / (20 + 2000), as if of that many cases
     assert document["weighted"]["sensitivity"]["n"] == 23
-    assert "unequal chances" in document["corrected"]["rogan_gladen"]["reason"]
     assert document["corrected"]["labelled_only"]["value"] == pytest.approx(220 / 330)
 
 
@@ -280,3 +279,37 @@ def test_no_path_of_this_machine_stands_in_the_document(tmp_path):
     document = held(verdicts, path)
     assert document["labels_from"] == "deep/labels.jsonl"
     assert str(tmp_path) not in json.dumps(document)
+
+
+def test_an_answer_whose_claims_leave_people_tied_counts_half_in_the_corrected_share_alone():
+    """Of 12 answers with one claim each people call 6 supported, 4 not, and are tied on 2."""
+    claims = [{"text": "It is so.", "support": "supported"}]
+    rows = [verdict(f"c{n}", 0.9 if n < 6 else 0.1, claims=claims) for n in range(12)]
+    labels = [label(f"c{n}", n < 6, claim=0) for n in range(10)]
+    for n in (10, 11):
+        labels += [label(f"c{n}", word == "ada", word, claim=0) for word in ("ada", "ben")]
+    document = held(rows, labels)
+    assert (document["n"], document["positives"], document["corrected"]["ties"]) == (10, 6, 2)
+    assert document["corrected"]["labelled_only"]["value"] == pytest.approx(7 / 12)
+    (note,) = [one for one in document["notes"] if "tied" in one]
+    assert note.startswith("2 items are tied and left out, so agreement, the judge's error rates")
+    assert "count 2 tied answers as half good" in note
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([label("a", 0)], "People call the one case bad: how"),
+        ([label("a", 1, claim=0)], "1 case has the label that follows from its claims' labels."),
+        ([label("a", 1), label("x", 1)], "1 label of an unknown case was left out."),
+        (
+            [label("a", 1), label("b", 1), label("b", 0, "ben")],
+            "1 item is tied and left out, so",
+        ),
+    ],
+)
+def test_one_of_a_kind_is_told_in_the_singular(labels, said):
+    claims = [{"text": "It is so.", "support": "supported"}]
+    document = held([verdict("a", 0.9, claims=claims), verdict("b", 0.9)], labels, known_only=True)
+    assert any(note.startswith(said) for note in document["notes"]), document["notes"]
+    assert document["reasons"][0].startswith("1 labelled case; at least 30")

@@ -86,7 +86,7 @@ def test_the_model_that_answered_is_compared_the_same_way():
 
 
 def test_the_interval_is_that_of_a_ratio_over_questions():
-    """The variance is the cluster-robust one of statsmodels, put into Wilson's interval."""
+    """The variance is statsmodels' cluster-robust one, in Wilson's interval with Student's t."""
     api = pytest.importorskip("statsmodels.api")
     drawn = random.Random(1)
     rows, won, cluster = [], [], []
@@ -109,7 +109,8 @@ def test_the_interval_is_that_of_a_ratio_over_questions():
     worth = share * (1 - share) / float(fitted.cov_params()[0, 0])
     assert worth < len(won) / 2
     assert found.value == pytest.approx(share)
-    assert (found.low, found.high) == pytest.approx(wilson(share, worth, critical(0.95)))
+    student = float(pytest.importorskip("scipy.stats").t.ppf(0.975, 30 - 1))
+    assert (found.low, found.high) == pytest.approx(wilson(share, worth, student))
 
 
 def test_questions_that_all_agree_are_worth_one_pair_each():
@@ -175,3 +176,30 @@ def test_the_answers_of_ragtruth_are_compared_within_their_questions():
     assert found["ties"] == 0
     models = [entry["matched"] for name, entry in bias.items() if name.startswith("model: ")]
     assert len(models) == len({row["model"] for row in rows})
+
+
+def test_questions_with_a_pair_each_are_independent():
+    rows = [(f"q{q}", size, (size + 7 * q) % 30 / 30, True, "a") for q in range(12)
+            for size in (10, 25)]  # fmt: skip
+    found = matched([*rows, ("q0", 5, 0.5, False, "a")])["longer_preferred"]
+    assert 0 < found.value < 1
+    assert (found.low, found.high) == pytest.approx(wilson(found.value, 11, critical(0.95)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lean", [0.5, 1.0, 5.0])
+def test_the_interval_of_15_questions_holds_the_truth(lean):
+    """Neither kind is preferred; each question leans its own way, and has from 1 to 28 pairs."""
+    np = pytest.importorskip("numpy")
+    generator, draws, covered = np.random.default_rng(15), 1000, 0
+    for _ in range(draws):
+        rows = []
+        for q in range(15):
+            up = generator.beta(lean, lean)
+            for n in range(1, int(generator.integers(2, 9))):
+                score = 0.5 + (0.1 if generator.random() < up else -0.1)
+                rows.append((f"q{q}", 10 + n, score, True, "b"))
+            rows.append((f"q{q}", 10, 0.5, True, "a"))
+        found = matched(rows, "b")["preferred"]
+        covered += found.low <= 0.5 <= found.high
+    assert 0.94 <= covered / draws <= 0.985

@@ -7,12 +7,12 @@ import pytest
 from labelled import held, label, table, verdict
 
 from misslink.calibration.judged import Judged
-from misslink.calibration.pairs import Pair
+from misslink.calibration.pairs import Pair, Tie
 from misslink.calibration.truth import corrected, labels_needed
 
 
-def pair(case, good, score):
-    return Pair(case, bool(good), float(good), score, score, None, Judged(case, score, score))
+def pair(case, good, score, weight=None):
+    return Pair(case, bool(good), float(good), score, score, weight, Judged(case, score, score))
 
 
 def test_prediction_powered_is_the_one_worked_out_by_hand():
@@ -92,3 +92,74 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
         assert held_by[name] >= 930
     assert held_by["rogan_gladen"] >= 0.93 * given["rogan_gladen"]
     assert width["prediction_powered"] < width["labelled_only"]
+
+
+def test_ties_of_people_count_half_and_leave_the_error_rates_alone():
+    pairs = [pair(f"c{n}", n % 2, float(n % 2)) for n in range(20)]
+    tied = [Tie(f"t{n}", 1.0) for n in range(5)]
+    scores = {f"o{n}": float(n < 60) for n in range(100)} | {one.case_id: 1.0 for one in tied}
+    found, without = (corrected(pairs, scores, 0.5, 0, some) for some in (tied, ()))
+    assert found["labelled_only"].value == pytest.approx((10 + 2.5) / 25)
+    assert found["prediction_powered"].n == 25
+    assert (found["ties"], found["verdicts"]) == (5, 125)
+    assert found["prediction_powered"].value < without["prediction_powered"].value
+    for way in ("rogan_gladen", "rogan_gladen_posterior", "judge_only"):
+        assert found[way] == without[way]
+
+
+def test_left_out_ties_would_bias_the_share_that_people_would_find():
+    """Half of the answers are good, a tenth split two people, and the judge calls those good."""
+    pairs = [pair(f"c{n}", n < 200, float(n < 200)) for n in range(360)]
+    tied = [Tie(f"t{n}", 1.0) for n in range(40)]
+    found = corrected(pairs, {}, 0.5, 0, tied)["prediction_powered"]
+    assert found.value == pytest.approx((200 + 20) / 400)
+
+
+def by_weight(generator, n=400):
+    """Of 4,000 cases, of which the judge calls 1,000 bad: half of the labels are of those."""
+    truth = generator.random(4000) < np.where(np.arange(4000) < 1000, 0.3, 0.9)
+    scores = np.where(np.arange(4000) < 1000, 0.1, 0.9)
+    drawn = [*generator.choice(1000, n // 2, replace=False),
+             *(1000 + generator.choice(3000, n // 2, replace=False))]  # fmt: skip
+    weights = [1000 / (n // 2)] * (n // 2) + [3000 / (n // 2)] * (n // 2)
+    pairs = [
+        pair(f"c{at}", truth[at], float(scores[at]), weight)
+        for at, weight in zip(drawn, weights, strict=True)
+    ]
+    return truth, pairs, {f"c{at}": float(scores[at]) for at in range(4000)}
+
+
+def test_with_unequal_weights_rogan_and_gladen_go_by_the_weighted_rates():
+    _, pairs, scores = by_weight(np.random.default_rng(3))
+    found = corrected(pairs, scores, 0.5, 0)
+    good = [(p.weight, p.score > 0.5) for p in pairs if p.good]
+    bad = [(p.weight, p.score < 0.5) for p in pairs if not p.good]
+    sensitivity, specificity = (
+        sum(w for w, right in side if right) / sum(w for w, _ in side) for side in (good, bad)
+    )
+    wanted = (0.75 - 1 + specificity) / (sensitivity + specificity - 1)
+    assert found["rogan_gladen"].value == pytest.approx(wanted)
+    assert found["rogan_gladen"].low < wanted < found["rogan_gladen"].high
+    assert found["rogan_gladen_posterior"].value == pytest.approx(wanted)
+
+
+@pytest.mark.slow
+def test_the_weighted_interval_of_rogan_and_gladen_holds_the_truth():
+    generator, held_by, draws = np.random.default_rng(5), 0, 300
+    for _ in range(draws):
+        truth, pairs, scores = by_weight(generator, 200)
+        found = corrected(pairs, scores, 0.5, 0)["rogan_gladen"]
+        held_by += found.low <= truth.mean() <= found.high
+    assert held_by / draws >= 0.93
+
+
+def test_labels_needed_go_by_the_weighted_share_and_correlation():
+    _, pairs, scores = by_weight(np.random.default_rng(3))
+    found = labels_needed(pairs, len(scores))
+    w = np.array([one.weight for one in pairs])
+    good, said = (np.array([float(getattr(p, name)) for p in pairs]) for name in ("good", "score"))
+    covariance = np.cov(good, said, aweights=w)
+    assert found["share"] == pytest.approx(np.average(good, weights=w))
+    assert found["share"] > good.mean() + 0.1
+    rho = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+    assert found["correlation"] == pytest.approx(rho)

@@ -196,4 +196,4 @@ def test_labels_of_unknown_cases_can_be_left_out(misslink, files):
     )
     document = json.loads(out)
     assert (code, document["n"], document["unknown_labels"]) == (0, 1, 1)
-    assert "1 labels of unknown cases were left out." in document["notes"]
+    assert "1 label of an unknown case was left out." in document["notes"]

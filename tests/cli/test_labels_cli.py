@@ -151,7 +151,7 @@ def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given)
     assert "faithful 50 % [" in out
     told = next(line for line in out.splitlines() if line.startswith("faithful 50 %"))
     assert ", corrected 5" in told
-    assert told.endswith("24 labels.")
+    assert told.endswith("by 24 labels (prediction-powered).")
 
 
 UNKNOWN = label("zebra", good=True)

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "calibration"))
 from judged_runs import held, keeping
 
 from misslink.calibration.differences import both_corrected
+from misslink.cli.compare import _print
 from misslink.deciding.compare import compare
 from misslink.deciding.pairing import Named
 from misslink.report.compared_markdown import markdown
@@ -72,3 +73,12 @@ def test_without_any_calibration_nothing_is_said_of_it():
     assert found["uncorrected"] is None
     assert not any("corrected" in one for one in found["notes"])
     assert "What people would call good" not in render(page)
+
+
+def test_the_terminal_names_the_method(document, capsys):
+    _, page = compared(keeping(A, document), keeping(B, document))
+    _print(page)
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("by the judge's error rates (Rogan and Gladen) in both runs") == 1
+    _print(compared(A, B)[1])
+    assert "Rogan" not in capsys.readouterr().out

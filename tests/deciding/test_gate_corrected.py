@@ -224,3 +224,28 @@ def test_a_share_found_in_another_way_than_its_baseline_is_no_change(tmp_path):
     told = re.findall(r"(\d+ %)", found.reason.partition("error rates alone")[2])
     assert len(told) == 2
     assert told[0] == told[1]
+
+
+def test_a_corrected_share_is_told_with_its_labels_and_not_as_so_many_questions(tmp_path):
+    plain = gated_run("1" * 100, FAITHFUL)
+    some = "".join(mark if at % 2 else "-" for at, mark in enumerate(PEOPLE))
+    some = keeping(plain, held(plain, some))
+    found = only(decided(tmp_path, [f"{GATE}, threshold: 0.3, min_cases: 100"], some))
+    labels = some.calibration["n"]
+    assert labels < 100
+    assert found.estimate.n == labels, "prediction-powered inference counts labels"
+    assert found.passed
+    assert found.reason.endswith(f" over 100 questions, by {labels} labels")
+
+
+def test_a_share_corrected_for_a_judge_not_to_be_used_is_warned_of_everywhere(tmp_path, run):
+    bad = run.model_copy(update={"calibration": {**run.calibration, "verdict": "do not use"}})
+    gates = [f"{GATE}, threshold: 0.1", "name: judge, metric: faithful, threshold: 0.1"]
+    decision = decided(tmp_path, gates, bad)
+    said = "Warning: by its calibration of faithfulness this judge is not to be used"
+    told, raw = decision.document()["gates"]
+    assert any(note.startswith(said) for note in told["notes"])
+    assert not any(said in note for note in raw["notes"])
+    assert comment(decision).replace("\\", "").count(said) == 1
+    fine = decided(tmp_path, gates, run).document()["gates"]
+    assert not any(said in note for one in fine for note in one["notes"])

@@ -111,6 +111,8 @@ def test_a_label_that_stands_twice_counts_once(written):
         (f"{HEAD},claim\na,m,1,x,-1\n", "line 2, field 'claim'", "0, 1, 2, ..."),
         (f"{HEAD},claim\na,m,1,x,1.5\n", "line 2, field 'claim'", "0, 1, 2, ..."),
         (f"{HEAD},weight\na,m,1,x,0\n", "line 2, field 'weight'", "above 0"),
+        (f'{HEAD},weight\na,m,1,x,"1,0"\n', "line 2, field 'weight'", "; write 1.0"),
+        (f'{HEAD}\na,m,"0,5",x\n', "line 2, field 'label'", "is no label; write 0.5"),
         (f"{HEAD},weight\na,m,1,x,1e200\n", "line 2, field 'weight'", "at most 1e+12"),
         (f"{HEAD},weight\na,m,1,x,1e-320\n", "line 2, field 'weight'", "at most 1e+12"),
         (f"{HEAD},weight\na,m,1,x,1\na,m,1,y,2\n", "line 3, field 'weight'", "1 on line 2"),

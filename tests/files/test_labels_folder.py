@@ -155,7 +155,7 @@ def test_a_foreign_file_is_told_and_no_label_is_read_from_it(tmp_path, caplog):
 
 def test_a_folder_that_is_no_runs_is_told_what_a_folder_must_be(tmp_path):
     (tmp_path / "mine.csv").write_text("case_id,metric,label\nc2,m,1\n", encoding="utf-8")
-    with pytest.raises(InputError, match="a folder must be RUN/labels.* else name a file"):
+    with pytest.raises(InputError, match=r"a folder must be RUN/labels.* else name a file"):
         read_labels(tmp_path)
 
 

@@ -193,10 +193,7 @@ def _print_metrics(console: Console, one: Comparison) -> None:
     if table.row_count:
         console.print(table)
         _print_tests(console, one)
-    for corrected in one.corrected:
-        say(console, corrected.sentence(one.letter))
-    if one.corrected:
-        say(console, _BY_RATES)
+    _print_corrected(console, one)
     omitted: dict[str, list[str]] = {}
     for row in one.rows:
         omitted.setdefault(row.left_out, []).append(row.name)
@@ -208,6 +205,13 @@ def _print_metrics(console: Console, one: Comparison) -> None:
         say(console, f"The same in every case: {', '.join(named)}.")
     if one.unmeasured:
         say(console, f"Not measured in both: {', '.join(row.name for row in one.unmeasured)}.")
+
+
+def _print_corrected(console: Console, one: Comparison) -> None:
+    for corrected in one.corrected:
+        say(console, corrected.sentence(one.letter))
+    if one.corrected:
+        say(console, _BY_RATES)
 
 
 def _print_tests(console: Console, one: Comparison) -> None:

@@ -40,7 +40,7 @@ from misslink.deciding.values import (
 )
 from misslink.errors import InputError, did_you_mean
 from misslink.manifest import shown_path
-from misslink.types import Estimate, Run
+from misslink.types import Run
 
 __all__ = ["decide"]
 

@@ -28,7 +28,7 @@ _BAD = (
 )
 _WORDS = dict.fromkeys(_GOOD.split(), 1.0) | dict.fromkeys(_BAD.split(), 0.0)
 _FIELDS = ("case_id", "metric", "label", "annotator", "claim", "weight", "comment", "judge_shown")
-_WAY_OUT = "give a number from 0 (bad) to 1 (good), or yes or no"
+_WAY_OUT = "; give a number from 0 (bad) to 1 (good), or yes or no"
 _HEAVIEST = 1e12  # weight; also one over the lightest, so that no square of one overflows
 _SHOWN = 40  # characters of what was found
 _log = logging.getLogger(__name__)
@@ -196,9 +196,7 @@ def _told(labelled: Labelled, path: Path) -> Labels:
     if not labelled.kept:
         way = "label with  misslink annotate  first"
         if path.is_dir() and not (path / PLAN).is_file():
-            way = (
-                "a folder must be RUN/labels, which  misslink annotate RUN  fills; else name a file"
-            )
+            way = "a folder must be RUN/labels, as misslink annotate fills it; else name a file"
         raise InputError(f"there is no label in it; {way}", path=path)
     items = (
         Label(
@@ -246,7 +244,8 @@ def _label(row: Mapping[str, Any], name: str, line: int | None) -> Label:
         raise wrong("case_id", f"an id is text or a whole number, not {_written(row['case_id'])}")
     value = _value(row["label"])
     if value is None:
-        raise wrong("label", f"{_written(row['label'])} is no label; {_way_out(row['label'])}")
+        way = _point(row["label"]) or _WAY_OUT
+        raise wrong("label", f"{_written(row['label'])} is no label{way}")
     claim = _number(row.get("claim"))
     if "claim" in row and (claim is None or claim < 0 or claim != int(claim)):
         raise wrong("claim", f"a claim's place is 0, 1, 2, ..., not {_written(row['claim'])}")
@@ -304,10 +303,6 @@ def _point(said: object) -> str:
     """The way out of a decimal comma, as spreadsheets write it in many countries."""
     point = str(said).strip().replace(",", ".", 1)
     return f"; write {point}" if "," in str(said) and _number(point) is not None else ""
-
-
-def _way_out(said: object) -> str:
-    return _point(said).removeprefix("; ") or _WAY_OUT
 
 
 def _on(label: Label) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from misslink.errors import InputError
 from misslink.retrieval.hits import Hits
 from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.segments import offsets, pieces
+from misslink.retrieval.segments import by_row, offsets, pieces
 
 __all__ = ["Block", "Rankings", "ScatteredError", "hits_of", "joined", "nothing_retrieved"]
 
@@ -124,7 +124,7 @@ def joined(judgements: Judgements, blocks: list[Block], relevance_level: int) ->
     row = together([block.row + at for block, at in zip(blocks, first[:-1], strict=True)])
     grade = together([block.grade for block in blocks])
     rank = together([block.rank for block in blocks])
-    order = np.lexsort((rank, row))
+    order = by_row(row, rank)
     return _hits(judgements, query, retrieved, (row[order], grade[order], rank[order]),
                  relevance_level)  # fmt: skip
 
@@ -145,7 +145,7 @@ def _hits(
     against = np.bincount(of[(grades >= 0) & (grades < relevance_level)], minlength=len(query))
     positive = grades > 0
     ideal_row, ideal_gain = of[positive], grades[positive]
-    best_first = np.lexsort((-ideal_gain, ideal_row))
+    best_first = by_row(ideal_row, ideal_gain.max(initial=0) - ideal_gain)
     ideal_gain = ideal_gain[best_first]
     ideals = offsets(np.bincount(ideal_row, minlength=len(query)))
     # A query of which nothing was judged has no row.

@@ -14,9 +14,10 @@ Ints = NDArray[np.int64]
 
 _WORD = 8  # bytes
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplying by it spreads the bits
+_LENGTH = np.uint64(0x94D049BB133111EB)
 _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 _DOWN = np.uint64(32)
-_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(_WORD + 1)], dtype=np.uint64)
+_AT_ONCE = 1 << 15  # ids at a time: what is made of them stays in the processor's cache
 
 
 def keys_of(ids: Any) -> Keys:
@@ -30,29 +31,43 @@ def keys_of(ids: Any) -> Keys:
     ids : pyarrow.LargeStringArray
         Without nulls.
     """
+    keys = np.empty(len(ids), dtype=np.uint64)
     if not len(ids):
-        return np.empty(0, dtype=np.uint64)
+        return keys
     _, ends, texts = ids.buffers()
     edges = np.frombuffer(ends, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    low, high = int(edges[0]), int(edges[-1])
-    raw = np.zeros(high - low + _WORD, dtype=np.uint8)  # the last word may be read past its end
-    if high > low:
-        raw[: high - low] = np.frombuffer(texts, dtype=np.uint8)[low:high]
+    text = np.frombuffer(texts if texts is not None else b"", dtype=np.uint8)
+    for at in range(0, len(ids), _AT_ONCE):
+        piece = edges[at : at + _AT_ONCE + 1]
+        keys[at : at + _AT_ONCE] = _keys(text[int(piece[0]) : int(piece[-1])], piece - piece[0])
+    return keys
+
+
+def _keys(text: NDArray[np.uint8], edges: Ints) -> Keys:
+    """Of ids whose texts follow each other: first and last word, length, and words between."""
+    raw = np.zeros(len(text) + 2 * _WORD, dtype=np.uint8)  # words may be read past either end
+    raw[_WORD : len(text) + _WORD] = text
     words = np.ndarray((len(raw) - _WORD + 1,), dtype="<u8", buffer=raw.data, strides=(1,))
     lengths = np.diff(edges)
-    keys = lengths.astype(np.uint64) * _OTHER
-    at, left, places = edges[:-1] - low, lengths, None
-    while len(at):
-        word = words[at] & _MASKS[np.minimum(left, _WORD)]
-        if places is None:
-            keys = _mixed(keys, word)
-        else:
-            keys[places] = _mixed(keys[places], word)
-        more = left > _WORD
-        if not more.all():
-            places = np.flatnonzero(more) if places is None else places[more]
-            at, left = at[more], left[more]
-        at, left = at + _WORD, left - _WORD
+    last = words[edges[1:]]  # the word before an end begins there, one word having been put before
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    if shortest < _WORD:
+        spare = (8 * np.maximum(_WORD - lengths, 0)).astype(np.uint64)
+        # By all of its bits a shift is not defined: twice by half of them.
+        half = spare >> np.uint64(1)
+        last = (last >> half) >> (spare - half)
+        first = np.where(lengths < _WORD, last, words[edges[:-1] + _WORD])
+    else:
+        first = words[edges[:-1] + _WORD]
+    keys: Keys = first ^ (lengths.astype(np.uint64) * _LENGTH)
+    _mix(keys)
+    keys ^= last
+    _mix(keys)
+    for done in range(_WORD, longest - _WORD, _WORD):
+        places = np.flatnonzero(lengths > done + _WORD)
+        more = keys[places] ^ words[edges[places] + _WORD + done]
+        _mix(more)
+        keys[places] = more
     return keys
 
 
@@ -61,9 +76,8 @@ def pair_keys(query: Ints, documents: Keys) -> Keys:
     return documents ^ ((query.astype(np.uint64) + np.uint64(1)) * _ODD)
 
 
-def _mixed(keys: Keys, word: Keys) -> Keys:
-    mixed = (keys ^ word) * _ODD
-    mixed ^= mixed >> _DOWN
-    mixed *= _OTHER
-    mixed ^= mixed >> _DOWN
-    return mixed
+def _mix(keys: Keys) -> None:
+    """Spread what differs in any bit over all of them."""
+    for factor in (_ODD, _OTHER):
+        keys *= factor  # moves upwards only
+        keys ^= keys >> _DOWN

@@ -226,6 +226,9 @@ def _no_grade(given: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
 def _once_each(made: Judgements, query: Ints, table: Table, order: Ints | None) -> None:
     """Refuse a document that is judged twice for its query."""
     keys = made.document_keys
+    ordered = np.sort(keys)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
     by_key = np.argsort(keys, kind="stable")
     equal = np.flatnonzero(keys[by_key][1:] == keys[by_key][:-1])
     for first, second in zip(by_key[equal].tolist(), by_key[equal + 1].tolist(), strict=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.retrieval.bounds import bounds as bounds_of
-from misslink.retrieval.columns import Rankings, ScatteredError, joined, nothing_retrieved
+from misslink.retrieval.columns import Block, Rankings, ScatteredError, joined, nothing_retrieved
 from misslink.retrieval.given_runs import Dedupe
 from misslink.retrieval.hits import Hits, collect
 from misslink.retrieval.metrics import RankMetric, parse, without_relevant
@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 Ints = NDArray[np.int64]
 
 _JUDGED = "judged@10"
+_AT_ONCE = 1 << 12  # queries whose values are computed together
 
 
 def rank(
@@ -147,11 +148,12 @@ def _by_ids(
     sheet = _Sheet(metrics, len(judged), bounds=bounds)
     missing = np.ones(len(judged), dtype=np.bool_)
     strangers, met = [np.empty(0, np.uint64)], 0
-    for block in rankings.blocks(judged):
-        sheet.enter(joined(judged, [block], level), block.query, level)
-        missing[block.query] = False
-        strangers.append(block.strangers)
-        met += len(block.row)
+    for blocks in _gathered(rankings.blocks(judged)):
+        query = np.concatenate([block.query for block in blocks])
+        sheet.enter(joined(judged, blocks, level), query, level)
+        missing[query] = False
+        strangers += [block.strangers for block in blocks]
+        met += sum(len(block.row) for block in blocks)
     if missing.all() and not rankings.unmeasured:
         raise InputError(
             f"no query of it has judgements in {judged.name} (whose first is "
@@ -178,9 +180,21 @@ def _by_ids(
     return sheet.scores(judged.queries, counts, seed)
 
 
-def _parts(query: Ints, size: int = 1 << 14) -> Iterator[Ints]:
-    for at in range(0, len(query), size):
-        yield query[at : at + size]
+def _gathered(blocks: Iterator[Block]) -> Iterator[list[Block]]:
+    """As many blocks as make some thousand queries, so that a metric is seldom called."""
+    waiting: list[Block] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(len(each.query) for each in waiting) >= _AT_ONCE:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _parts(query: Ints) -> Iterator[Ints]:
+    for at in range(0, len(query), _AT_ONCE):
+        yield query[at : at + _AT_ONCE]
 
 
 def _by_texts(

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["offsets", "pieces", "ranks", "repeating", "sorted_within"]
+__all__ = ["by_row", "offsets", "pieces", "ranks", "repeating", "sorted_within"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+_MOST = 1 << 63  # no whole number of 64 bits reaches it
 
 
 class Named(Protocol):
@@ -40,6 +42,18 @@ def pieces(start: Ints, lengths: Ints) -> Ints:
     return within
 
 
+def by_row(row: Ints, within: Ints) -> Ints:
+    """The order by row, and in a row by `within`; neither is below 0.
+
+    What is equal in both comes in any order.
+    """
+    width = int(within.max(initial=0)) + 1
+    if (int(row.max(initial=0)) + 1) * width < _MOST:
+        # The rows mostly ascend already, of which a stable sort makes use.
+        return np.argsort(row * width + within, kind="stable")
+    return np.lexsort((within, row))
+
+
 def sorted_within(values: NDArray[Any], start: Ints) -> NDArray[Any]:
     """Values in ascending order within each segment; segments of one length in one go.
 
@@ -49,9 +63,10 @@ def sorted_within(values: NDArray[Any], start: Ints) -> NDArray[Any]:
     start : array of int, shape (segments + 1,)
     """
     lengths = np.diff(start)
+    longest = int(lengths.max(initial=0))
+    if longest and lengths.min() == longest:
+        return np.sort(values.reshape(-1, longest), axis=1).ravel()
     kinds = np.unique(lengths)
-    if len(kinds) == 1 and kinds[0]:
-        return np.sort(values.reshape(-1, kinds[0]), axis=1).ravel()
     ordered = values.copy()
     for length in kinds[kinds > 1].tolist():
         places = start[:-1][lengths == length][:, None] + np.arange(length)

@@ -22,6 +22,7 @@ __all__ = ["TableRankings"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_AT_ONCE = 1 << 15  # rows that are compared at a time
 _SPARSE = 16  # places of the first sieve for each judged pair
 
 
@@ -74,7 +75,9 @@ class TableRankings:
         """
         seen = np.zeros(len(judgements), dtype=np.bool_)
         for rows, strangers in self._rows(self.table.batches(), judgements, seen):
-            yield self._block(judgements, rows, strangers)
+            for part in _parts(rows):
+                yield self._block(judgements, part, strangers)
+                strangers = strangers[:0]  # they are told once
 
     def together(self) -> TableRankings:
         """The run with the rows of each query together, all in memory; their order is kept."""
@@ -105,17 +108,18 @@ class TableRankings:
         """Whole queries: what may go on in the next batch waits for it."""
         import pyarrow as pa
 
-        waiting: list[Batch] = []
+        waiting: list[Batch] = []  # rows of one query
         row = 0
 
-        def whole(parts: list[Batch]) -> tuple[_Rows, Keys]:
+        def whole(parts: list[Batch], firsts: Ints) -> tuple[_Rows, Keys]:
             query, document = (
                 pa.concat_arrays([part[at] for part in parts]) if len(parts) > 1 else parts[0][at]
                 for at in (0, 1)
             )
             numbers = [part[2] for part in parts if part[2] is not None]
             number = np.concatenate(numbers) if numbers else None
-            return self._judged(query, document, number, row, judgements, seen)
+            batch = (query, document, number)
+            return self._judged(batch, firsts, row, judgements, seen)
 
         for query, document, number in batches:
             if not len(query):
@@ -128,25 +132,26 @@ class TableRankings:
                 continue
             head = (query[:cut], document[:cut], None if number is None else number[:cut])
             parts = [*waiting, head] if cut else waiting
-            yield whole(parts)
-            row += sum(len(part[0]) for part in parts)
+            before = sum(len(part[0]) for part in waiting)
+            begun = firsts[int(same) : -1] + before
+            yield whole(parts, np.append(0, begun) if waiting else begun)
+            row += before + cut
             waiting = [(query[cut:], document[cut:], None if number is None else number[cut:])]
         if waiting:
-            yield whole(waiting)
+            yield whole(waiting, np.zeros(1, dtype=np.int64))
 
     def _judged(
         self,
-        query: Any,
-        document: Any,
-        number: Floats | None,
+        batch: Batch,
+        firsts: Ints,
         row: int,
         judgements: Judgements,
         seen: NDArray[np.bool_],
     ) -> tuple[_Rows, Keys]:
-        """Of whole queries those that were judged, and the keys of the others."""
+        """Of whole queries, which begin at `firsts`, those judged; and the keys of the others."""
         import pyarrow as pa
 
-        firsts = _firsts(query)
+        query, document, number = batch
         names = query.take(firsts)
         at = judgements.find(names)
         known = at >= 0
@@ -172,24 +177,17 @@ class TableRankings:
 
     def _block(self, judgements: Judgements, rows: _Rows, strangers: Keys) -> Block:
         keys = keys_of(rows.document)
-        entry, place = _matches(judgements, rows, keys)
-        if len(repeating(keys, rows.start)) or not _same(judgements, rows, entry, place):
+        found = _matches(judgements, rows, keys)
+        if found is None or len(repeating(keys, rows.start)):
             return replace(self._one_by_one(judgements, rows), strangers=strangers)
+        entry, place = found
         row = np.searchsorted(rows.start, place, side="right") - 1
-        number = rows.number
-        if number is None:
-            rank = place - rows.start[row] + 1
-        else:
-            scores = -number if self.table.kind == "rank" else number
-            documents = rows.document
-            rank = ranks(
-                scores,
-                rows.start,
-                row,
-                scores[place],
-                _Texts(documents, place),
-                lambda each: _items(documents, scores, rows.start, each),
-            )
+        rank = place - rows.start[row] + 1
+        if rows.number is not None:
+            scores = -rows.number if self.table.kind == "rank" else rows.number
+            doubtful = np.flatnonzero(~_settled(scores, rows.start, row, place))
+            if len(doubtful):
+                rank[doubtful] = _ranks(rows, scores, row[doubtful], place[doubtful])
         return Block(rows.query, np.diff(rows.start), row, judgements.grade[entry], rank, strangers)
 
     def _one_by_one(self, judgements: Judgements, rows: _Rows) -> Block:
@@ -247,45 +245,78 @@ def _firsts(query: Any) -> Ints:
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
-def _matches(judgements: Judgements, rows: _Rows, keys: Keys) -> tuple[Ints, Ints]:
+def _parts(rows: _Rows) -> Iterator[_Rows]:
+    """Some queries at a time, so that what is made of them stays in the processor's cache."""
+    if len(rows.document) <= _AT_ONCE:
+        yield rows
+        return
+    low = 0
+    while low < len(rows.query):
+        high = int(np.searchsorted(rows.start, rows.start[low] + _AT_ONCE, side="right")) - 1
+        high = max(high, low + 1)
+        first, last = int(rows.start[low]), int(rows.start[high])
+        yield _Rows(
+            rows.query[low:high],
+            rows.start[low : high + 1] - first,
+            rows.document[first:last],
+            None if rows.number is None else rows.number[first:last],
+            rows.first[low:high],
+        )
+        low = high
+
+
+def _matches(judgements: Judgements, rows: _Rows, keys: Keys) -> tuple[Ints, Ints] | None:
     """Entries of the judgements that were retrieved, and their places among the rows.
 
     A sieve of a few bits of the keys leaves little more than the judged ones; only these are
-    searched for.
+    searched for. None where two different ids share a key.
     """
-    lengths = np.diff(rows.start)
-    spread = np.repeat(pair_keys(rows.query, np.zeros(len(lengths), np.uint64)), lengths)
-    pairs = keys ^ spread
+    import pyarrow as pa
+
+    spread = pair_keys(rows.query, np.zeros(len(rows.query), np.uint64))
+    pairs = keys ^ np.repeat(spread, np.diff(rows.start))
     start = judgements.start[rows.query]
     entry = pieces(start, judgements.start[rows.query + 1] - start)
+    if not len(entry):
+        return entry, entry
     judged = judgements.document_keys[entry]
     order = np.argsort(judged)
     entry, judged = entry[order], judged[order]
-    if not len(judged):
-        return entry, entry
-    sieve = np.zeros(1 << int(np.ceil(np.log2(_SPARSE * len(judged)))), dtype=np.bool_)
-    mask = np.uint64(len(sieve) - 1)
-    sieve[(judged & mask).astype(np.int64)] = True
-    place = np.flatnonzero(sieve[(pairs & mask).astype(np.int64)])
-    at = np.minimum(np.searchsorted(judged, pairs[place]), len(judged) - 1)
-    same = judged[at] == pairs[place]
-    return entry[at[same]], place[same]
-
-
-def _same(judgements: Judgements, rows: _Rows, entry: Ints, place: Ints) -> bool:
-    """Whether equal keys stand for equal ids, and no two judged pairs share one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    start = judgements.start[rows.query]
-    judged = judgements.document_keys[pieces(start, judgements.start[rows.query + 1] - start)]
-    ordered = np.sort(judged)
-    if (ordered[1:] == ordered[:-1]).any():
-        return False
-    if not len(entry):
-        return True
+    if (judged[1:] == judged[:-1]).any():
+        return None
+    bits = int(np.ceil(np.log2(_SPARSE * len(judged))))
+    sieve, mask = np.zeros(1 << bits, dtype=np.bool_), np.uint64((1 << bits) - 1)
+    sieve[(judged & mask).view(np.int64)] = True
+    place = np.flatnonzero(sieve[(pairs & mask).view(np.int64)])
+    wanted = pairs[place]
+    at = np.minimum(np.searchsorted(judged, wanted), len(judged) - 1)
+    same = judged[at] == wanted
+    entry, place = entry[at[same]], place[same]
     given = rows.document.take(pa.array(place))
-    return bool(pc.all(pc.equal(given, judgements.documents.take(pa.array(entry)))).as_py())
+    return (entry, place) if given.equals(judgements.documents.take(pa.array(entry))) else None
+
+
+def _settled(scores: Floats, start: Ints, row: Ints, place: Ints) -> NDArray[np.bool_]:
+    """Which places tell the rank: no score of the row rises, and none beside has the same."""
+    beside = np.full(len(scores) + 1, -1, dtype=np.int8)  # how a score goes on from the one before
+    np.subtract(scores[1:] > scores[:-1], scores[1:] < scores[:-1], out=beside[1:-1], dtype=np.int8)
+    beside[start] = -1
+    rises = np.zeros(len(start) - 1, dtype=np.bool_)
+    rises[np.searchsorted(start, np.flatnonzero(beside > 0), side="right") - 1] = True
+    return ~rises[row] & (beside[place] < 0) & (beside[place + 1] < 0)
+
+
+def _ranks(rows: _Rows, scores: Floats, row: Ints, place: Ints) -> Ints:
+    """Ranks of the documents at some places."""
+    asked, own = np.unique(row, return_inverse=True)
+    lengths = np.diff(rows.start)[asked]
+    of_asked = scores[pieces(rows.start[asked], lengths)]
+    names = _Texts(rows.document, place)
+
+    def items(at: int) -> Iterator[tuple[str, float]]:
+        return _items(rows.document, scores, rows.start, int(asked[at]))
+
+    return ranks(of_asked, offsets(lengths), own, scores[place], names, items)
 
 
 def _items(documents: Any, scores: Floats, start: Ints, row: int) -> Iterator[tuple[str, float]]:

@@ -1,30 +1,18 @@
 // The page for labelling: one case at a time; the server and the outbox hold what is true.
 
 import { putAddress, readAddress } from "./address.js";
-import { drawCase } from "./case.js";
-import { answerOf, choose, draftKey, draw, firstOf, isDone, nextOpen, tell, troubled, view, waiting } from "./desk.js";
+import { attempt, retry, seek } from "./away.js";
+import { answerOf, choose, draftKey, draw, firstOf, isDone, lay, nextOpen, tell, view, waiting } from "./desk.js";
 import { drawComment, drawKeys } from "./dock.js";
-import { at } from "./dom.js";
+import { at, capital, plain } from "./dom.js";
+import { freshen, freshenOnReturn } from "./fresh.js";
 import { listen } from "./keys.js";
 import { outboxOf } from "./outbox.js";
 import { drawEnd, drawNothing, drawWho } from "./pages.js";
 import { following, questionsOf, word } from "./questions.js";
 import * as server from "./server.js";
-import { expected } from "./trouble.js";
 
 const ADJUDICATED = "adjudicated";
-
-// Do a whole step that needs the server; where that fails it is told, and done again on a click.
-const attempt = async (step) => {
-  try {
-    await step();
-    view.problem = view.missed = null;
-  } catch (problem) {
-    if (!expected(problem)) throw problem;
-    [view.problem, view.missed] = [problem, step];
-  }
-  troubled();
-};
 
 const standAlone = (made, place, push) => {
   view.turn += 1;
@@ -50,8 +38,8 @@ const showCase = async (place, { push = true, undone = null } = {}) => {
   const { turn } = view;
   const item = await server.item(view.annotator, Math.max(place, 0));
   if (turn !== view.turn) return undefined; // another one was asked for meanwhile
-  Object.assign(view, { item, questions: questionsOf(item, view.session.metrics), opinion: false });
-  at("desk").replaceChildren(drawCase(item, item.at + 1, view.session.total));
+  Object.assign(view, { item, questions: questionsOf(item, view.session.metrics), opinion: false, changed: "" });
+  lay();
   const back = undone ? firstOf(undone.metric, undone.claim ?? null) : -1;
   choose(back >= 0 ? back : Math.max(nextOpen(0), 0));
   putAddress(view.annotator, item.at, push);
@@ -66,10 +54,16 @@ const step = (by) => {
   else if (by < 0 && view.session?.total) open(view.session.total - 1);
 };
 
+// Said when a label takes another's place: a key may be of a question that is not in focus.
+const changeOf = (question, from, to) =>
+  `${question.claim === null ? plain(question.metric) : `claim ${question.number}`} changed from ${word(question, from)} to ${word(question, to)}`;
+
 const send = (question, label, comment) => {
+  const was = answerOf(question)?.label;
+  view.changed = was === undefined || was === label ? "" : `${capital(changeOf(question, was, label))}; u undoes it.`;
   const { at: place, case_id, answer } = view.item;
   view.drafts.delete(draftKey(question));
-  view.outbox.add({ at: place, case_id, answer, metric: question.metric, claim: question.claim, label, comment });
+  view.outbox.add({ at: place, case_id, answer, metric: question.metric, claim: question.claim, label, comment, was });
 };
 
 // Say a label: it goes to the server at once, and the next open question comes into focus.
@@ -80,6 +74,7 @@ const say = (label, place = view.focus) => {
   const comment = focused ? at("comment").value.trim() : answerOf(question)?.comment ?? "";
   const before = answerOf(question);
   if (!before || before.label !== label || (before.comment ?? "") !== comment) send(question, label, comment);
+  else view.changed = "";
   const next = nextOpen(place);
   choose(next >= 0 ? next : place);
 };
@@ -101,13 +96,14 @@ const undo = async () => {
     try {
       reply = await server.undo(view.annotator);
     } catch (problem) {
-      if (problem instanceof server.Refused) return tell(problem.message);
+      tell(problem instanceof server.Refused ? problem.message : "Not undone, as far as is known");
+      if (problem instanceof server.Refused) return undefined;
       throw problem;
     }
     Object.assign(view.session, { done: reply.done, total: reply.total });
     await showCase(reply.at, { undone: reply.undone });
     return tell("Undone");
-  });
+  }, freshen); // done twice, it might take back two labels
 };
 
 // The judge's opinion: free once the case is labelled, before that only after a warning.
@@ -168,12 +164,15 @@ const saved = (reply, entry) => {
   Object.assign(view.session, { done: reply.done, total: reply.total });
   view.blocked = null;
   const what = entry.claim === null ? "answer" : `claim ${entry.claim + 1}`;
-  tell(question ? `Saved: ${what} ${word(question, entry.label)}` : "Saved");
+  const changed = question && ![undefined, entry.label].includes(entry.was);
+  const said = changed ? `${changeOf(question, entry.was, entry.label)}, u undoes it`
+    : question && `${what} ${word(question, entry.label)}`;
+  tell(said ? `Saved: ${said}` : "Saved");
   draw();
 };
 
 const saving = () => {
-  tell("Saving\u2026");
+  if (!view.blocked) tell("Saving\u2026"); // what is tried again is not told every time
   draw();
 };
 
@@ -181,6 +180,7 @@ const failed = (problem) => {
   view.blocked = problem;
   tell("Not saved");
   draw();
+  seek();
 };
 
 const emptied = () => {
@@ -205,7 +205,8 @@ const resume = async (name, from = { at: null, end: false }) => {
     if (!(problem instanceof server.Refused)) throw problem;
     return who(problem.message);
   }
-  Object.assign(view, { session, annotator: name, outbox: outboxOf(session.run, name, { saving, saved, failed, emptied }) });
+  const { annotator } = session; // in its one way of writing it
+  Object.assign(view, { session, annotator, outbox: outboxOf(session.run, annotator, { saving, saved, failed, emptied }) });
   drawKeys(session.metrics);
   await view.outbox.adopt();
   if (!session.total) return standAlone(drawNothing(session), null, false);
@@ -229,13 +230,6 @@ const follow = () => {
   if (from.annotator !== view.annotator) return start();
   if (from.end) return attempt(() => showEnd(false));
   return open(from.at ?? view.session.open ?? 0, { push: false });
-};
-
-const retry = async () => {
-  const { missed } = view;
-  if (view.outbox && !(await view.outbox.flush())) return;
-  if (missed) await attempt(missed);
-  else troubled();
 };
 
 const acts = {
@@ -267,6 +261,7 @@ at("comment").addEventListener("keydown", (event) => {
   if (event.key === "Enter" || event.key === "Escape") leaveComment();
 });
 addEventListener("hashchange", follow);
+freshenOnReturn();
 addEventListener("beforeunload", (event) => {
   if (waiting().length || [...view.drafts.values()].some(Boolean)) event.preventDefault();
 });

@@ -1,7 +1,7 @@
 // One case as it is read: its question, its references, its answer by claims, its passages.
 
 import { el, plural, said } from "./dom.js";
-import { bySpans, byWords, contentWords } from "./words.js";
+import { bySpans, byWords, contentWords, wordsOf } from "./words.js";
 
 const LONG = 1200; // characters of a passage; a longer one is folded at first
 const PREVIEW = 140; // characters, about one line
@@ -44,29 +44,48 @@ export const drawCase = (item, number, total) => el("article", { class: "case", 
       el("section", { class: "judge", id: "judge", "aria-label": "The judge's opinion", tabindex: -1, hidden: true })),
     passagesOf(item)));
 
-// The answer with its claims marked where they stand; a click on one goes to its question.
-export const drawAnswer = (item, focus, colourOf, choose) => {
+// Draw the answer with its claims marked where they stand; a click on one goes to its question.
+// Returns how to colour a claim again: only what stands over it is touched.
+export const drawAnswer = (place, item, choose) => {
   const spans = item.claims.map((claim, i) => ({ ...claim, number: i + 1 }));
-  return bySpans(item.answer ?? "", spans).map(({ text, over, ends }) => {
-    if (!over.length) return text;
-    const lit = over.find((claim) => claim.index === focus) ?? over.at(-1);
-    const made = el("mark", { class: `claim ${colourOf(lit.index)}${lit.index === focus ? " lit" : ""}` }, text);
-    made.addEventListener("click", () => choose(lit.index));
-    return [made, ends.map((claim) => el("sup", {}, claim.number))];
-  }).flat(Infinity);
+  const pieces = new Map(spans.map((claim) => [claim.index, []]));
+  place.replaceChildren(...bySpans(item.answer ?? "", spans).flatMap(({ text, over, ends }) => {
+    if (!over.length) return [text];
+    const made = el("mark", {}, text);
+    const piece = { made, over, lit: over.at(-1) };
+    made.addEventListener("click", () => choose(piece.lit.index));
+    for (const claim of over) pieces.get(claim.index).push(piece);
+    return [made, ...ends.map((claim) => el("sup", {}, claim.number))];
+  }));
+  return (index, focus, colourOf) => {
+    for (const piece of pieces.get(index) ?? []) {
+      piece.lit = piece.over.find((claim) => claim.index === focus) ?? piece.over.at(-1);
+      piece.made.className = `claim ${colourOf(piece.lit.index)}${piece.lit.index === focus ? " lit" : ""}`;
+    }
+  };
 };
 
-// Mark the words of the claim in focus in every passage, and say how many of them it holds.
-export const markWords = (desk, item, claim) => {
-  const words = claim ? contentWords(claim.text) : new Set();
-  const drawn = desk.querySelectorAll(".passage");
-  item.passages.forEach((passage, i) => {
-    const pieces = byWords(passage.text ?? "", words);
-    const held = contentWords(passage.text ?? "");
-    const found = [...words].filter((word) => held.has(word)).length;
-    drawn[i].querySelector(".said")?.replaceChildren(
-      ...pieces.map(([text, hit]) => (hit ? el("mark", {}, text) : text)));
-    drawn[i].querySelector(".found").textContent = words.size
-      ? `${found} of ${plural(words.size, "word")} of the claim` : "";
+// Returns how to mark the words of a claim in every passage, and say how many of them it holds.
+export const markerOf = (desk, item) => {
+  const drawn = [...desk.querySelectorAll(".passage")].map((one, i) => {
+    const text = item.passages[i].text ?? "";
+    const places = wordsOf(text);
+    return {
+      text, places, held: new Set(places.map(([, , word]) => word)), marked: "",
+      said: one.querySelector(".said"), found: one.querySelector(".found"),
+    };
   });
+  return (claim) => {
+    const words = claim ? contentWords(claim.text) : new Set();
+    for (const one of drawn) {
+      const found = [...words].filter((word) => one.held.has(word));
+      const marked = found.join(" ");
+      if (marked !== one.marked) {
+        one.said?.replaceChildren(...byWords(one.text, one.places, new Set(found))
+          .map(([text, hit]) => (hit ? el("mark", {}, text) : text)));
+        one.marked = marked;
+      }
+      one.found.textContent = words.size ? `${found.length} of ${plural(words.size, "word")} of the claim` : "";
+    }
+  };
 };

@@ -1,10 +1,10 @@
 // The case on the desk: what is open, what of it is in focus, and the drawing of all that changes.
 
-import { drawAnswer, markWords } from "./case.js";
+import { drawAnswer, drawCase, markerOf } from "./case.js";
 import { drawComment, drawDock, drawOpinion } from "./dock.js";
 import { at, capital, el } from "./dom.js";
 import { colourOf, drawJudge, drawQuestions } from "./labels.js";
-import { following, isAsked, saidTo } from "./questions.js";
+import { byQuestion, following } from "./questions.js";
 import { drawTrouble } from "./trouble.js";
 
 export const view = {
@@ -12,14 +12,42 @@ export const view = {
   item: null, questions: [], focus: 0, opinion: false, writing: false, // the case that is open
   drafts: new Map(), // comments of questions without a label
   turn: 0, // of opening a case: only the last one counts
+  changed: "", // what the last label changed that had been said otherwise
   blocked: null, problem: null, missed: null, // labels that wait, a step that failed, and that step
 };
 
-export const tell = (text) => { at("saved").textContent = text; };
+// Only what is on disk is told in the colour of what is well.
+export const tell = (text) => {
+  const place = at("saved");
+  if (place.textContent !== text) place.textContent = text; // else it is read aloud again
+  place.classList.toggle("well", text.startsWith("Saved"));
+  place.classList.toggle("ill", text.startsWith("Not "));
+};
+
 export const draftKey = (question) => JSON.stringify([view.item.case_id, question.metric, question.claim]);
 export const waiting = () => view.outbox?.entries ?? [];
-export const answerOf = (question) => saidTo(question, view.item, waiting());
-export const troubled = () => drawTrouble(view.blocked ?? view.problem, waiting());
+export const troubled = () => drawTrouble(view.blocked ?? view.problem, waiting(), view.session?.metrics ?? []);
+
+// Labels by question: those on disk by the item, those that wait by what the queue begins and ends with.
+const kept = { item: null, saved: new Map(), of: [], waits: new Map() };
+
+const lookUp = () => {
+  const queue = waiting();
+  const { at: place, case_id } = view.item;
+  const of = [view.item, queue.length, queue[0], queue.at(-1)];
+  if (kept.item !== view.item) Object.assign(kept, { item: view.item, saved: byQuestion(view.item.labels) });
+  if (of.some((one, i) => one !== kept.of[i])) {
+    const here = queue.filter((one) => one.at === place && one.case_id === case_id);
+    Object.assign(kept, { of, waits: byQuestion(here) });
+  }
+  return kept;
+};
+
+// What this annotator said to a question: what waits to be saved counts, the latest first.
+export const answerOf = ({ key }) => {
+  const { saved, waits } = lookUp();
+  return waits.get(key) ?? saved.get(key) ?? null;
+};
 
 const drawStanding = () => {
   const { session } = view;
@@ -33,30 +61,69 @@ const drawStanding = () => {
   at("done").textContent = `${session.done} of ${session.total} done`;
 };
 
+let drawn = null; // the case as it stands on the page: its rows, and what each was drawn of
+
+// Draw a case that was opened, as far as its labels do not change it.
+export const lay = () => {
+  const { item, questions } = view;
+  const desk = at("desk");
+  desk.replaceChildren(drawCase(item, item.at + 1, view.session.total));
+  const places = new Map(questions.map((one, i) => [one.claim, i]));
+  drawn = {
+    rows: drawQuestions(desk.querySelector(".questions"), item, questions, choose),
+    colour: drawAnswer(desk.querySelector(".answer"), item, (index) => choose(places.get(index) ?? 0)),
+    mark: markerOf(desk, item), places, of: questions.map(() => null), focus: -1, judge: "",
+  };
+  for (const claim of item.claims) drawn.colour(claim.index, null, () => "open");
+};
+
+// Draw the rows and claims of which the answer or the focus is another than before.
+const drawAnswers = () => {
+  const { questions, focus } = view;
+  const { waits } = lookUp();
+  const changed = new Set(drawn.focus === focus ? [] : [drawn.focus, focus]);
+  questions.forEach((question, i) => {
+    const answer = answerOf(question);
+    const wait = answer !== null && waits.get(question.key) === answer;
+    const of = answer && JSON.stringify([answer.label, answer.comment ?? "", wait]);
+    if (of === drawn.of[i] && drawn.focus !== -1) return;
+    drawn.of[i] = of;
+    drawn.rows[i].answered(answer, wait);
+    changed.add(i);
+  });
+  drawn.rows[drawn.focus]?.made.removeAttribute("aria-current");
+  drawn.rows[focus]?.made.setAttribute("aria-current", "true");
+  drawn.focus = focus;
+  const colourOfClaim = (index) => (drawn.places.has(index) ? colourOf(answerOf(questions[drawn.places.get(index)])) : "open");
+  for (const i of changed) {
+    if (questions[i] && questions[i].claim !== null) drawn.colour(questions[i].claim, questions[focus].claim, colourOfClaim);
+  }
+};
+
+const drawJudged = () => {
+  const { item, questions } = view;
+  const shown = view.opinion && item.judged !== null;
+  at("judge").hidden = !shown;
+  const ofAnswer = shown ? questions.filter((one) => one.claim === null) : [];
+  const judge = shown ? JSON.stringify([item.judge_shown, item.judged, ofAnswer.map((one) => answerOf(one)?.label)]) : "";
+  if (judge !== drawn.judge) at("judge").replaceChildren(...(shown ? drawJudge(item, ofAnswer, answerOf) : []));
+  drawn.judge = judge;
+};
+
 // All that a label changes.
 export const draw = () => {
   const { item, questions, focus } = view;
   drawStanding();
   troubled();
+  at("changed").hidden = !view.changed || !item;
+  at("changed").textContent = view.changed;
   const question = item ? questions[focus] : null;
   if (!item) return drawDock(null);
-  const answers = questions.map((one) => {
-    const answer = answerOf(one);
-    return { answer, waits: waiting().includes(answer) };
-  });
-  const desk = at("desk");
-  const list = desk.querySelector(".questions");
-  const held = list.contains(document.activeElement);
-  list.replaceChildren(...drawQuestions(item, questions, answers, focus, choose));
-  if (held) list.querySelector("[aria-current]")?.focus({ preventScroll: true });
-  const ofClaim = (index) => questions.findIndex((one) => one.claim === index);
-  const colour = (index) => (ofClaim(index) < 0 ? "open" : colourOf(answers[ofClaim(index)].answer));
-  desk.querySelector(".answer").replaceChildren(...drawAnswer(item, question?.claim ?? null, colour,
-    (index) => choose(Math.max(ofClaim(index), 0))));
-  const shown = view.opinion && item.judged !== null;
-  at("judge").hidden = !shown;
-  at("judge").replaceChildren(...(shown ? drawJudge(item, questions, answers) : []));
-  drawDock(question, answers[focus]?.answer ?? null, question ? following(question, questions, answerOf) : null);
+  const held = at("desk").querySelector(".questions").contains(document.activeElement);
+  drawAnswers();
+  if (held) drawn.rows[focus]?.made.focus({ preventScroll: true });
+  drawJudged();
+  drawDock(question, question ? answerOf(question) : null, question ? following(question, questions, answerOf) : null);
   return drawOpinion(item, view.opinion);
 };
 
@@ -68,7 +135,7 @@ export const choose = (place) => {
   view.writing = false;
   draw();
   drawComment(view.drafts.get(draftKey(question)) ?? answerOf(question)?.comment ?? "", false);
-  markWords(at("desk"), view.item, question.claim === null ? null : question);
+  drawn.mark(question.claim === null ? null : question);
   for (const one of [".claim.lit", ".question[aria-current]"]) {
     at("desk").querySelector(one)?.scrollIntoView({ block: "nearest" });
   }
@@ -81,7 +148,7 @@ export const nextOpen = (from) => {
   return after >= 0 ? after : view.questions.findIndex(needed);
 };
 
-const needed = (question) => isAsked(question, view.item) && !answerOf(question);
+const needed = (question) => question.needed && !answerOf(question);
 
 export const isDone = () => view.item !== null && !view.questions.some(needed);
 

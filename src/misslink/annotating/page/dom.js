@@ -21,6 +21,16 @@ export const button = (label, act, attributes = {}) => {
   return made;
 };
 
+export const grouped = (items, keyOf) => {
+  const found = new Map();
+  for (const one of items) {
+    const key = keyOf(one);
+    if (found.has(key)) found.get(key).push(one);
+    else found.set(key, [one]);
+  }
+  return found;
+};
+
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 export const plain = (name) => name.replaceAll("_", " ");

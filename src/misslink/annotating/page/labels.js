@@ -1,7 +1,7 @@
 // The questions of a case with what was said to them, and beside them what others and the judge say.
 
-import { capital, el, plain, said } from "./dom.js";
-import { word } from "./questions.js";
+import { capital, el, grouped, plain, said } from "./dom.js";
+import { keyOf, word } from "./questions.js";
 
 const SIGNS = new Map([[1, "\u2713"], [0, "\u2717"], [null, "\u2013"]]);
 
@@ -12,16 +12,9 @@ export const colourOf = (answer) => {
   return answer.label ? "good" : "bad";
 };
 
-const othersOf = (question, item) => {
-  const found = (item.said ?? []).filter((one) => one.metric === question.metric && one.claim === question.claim);
-  if (!found.length) return [];
-  return el("ul", { class: "others" }, found.map((one) => el("li", {},
-    el("b", {}, one.who), `: ${word(question, one.label)}`,
-    one.comment && [", ", said("q", "", one.comment)])));
-};
-
-const stateOf = (question, answer, waits) => el("span", { class: `state ${colourOf(answer)}` },
-  answer ? `${SIGNS.get(answer.label)} ${word(question, answer.label)}${waits ? ", not saved yet" : ""}` : "open");
+const othersOf = (found) => (found.length ? el("ul", { class: "others" }, found.map(({ question, one }) => el("li", {},
+  el("b", {}, one.who), `: ${word(question, one.label)}`,
+  one.comment && [", ", said("q", "", one.comment)]))) : []);
 
 const headOf = (question) => {
   if (question.claim === null) return el("span", { class: "small" }, `Answer, ${plain(question.metric)}`);
@@ -31,19 +24,31 @@ const headOf = (question) => {
 const textOf = (question) => (question.claim === null
   ? el("span", { class: "text" }, question.ask) : said("span", "text", question.text));
 
-const placed = (item, question) => question.claim === null
-  || item.claims.some((claim) => claim.index === question.claim && Number.isInteger(claim.start));
-
-// `answers` hold, for each question, what was said and whether it waits to be saved.
-export const drawQuestions = (item, questions, answers, focus, choose) => questions.map((question, i) => {
-  const { answer, waits } = answers[i];
-  const made = el("button", { type: "button", class: "question", "aria-current": i === focus ? "true" : "" },
-    headOf(question), " ", stateOf(question, answer, waits), " ", textOf(question),
-    answer?.comment && said("span", "small remark", answer.comment),
-    !placed(item, question) && el("span", { class: "small" }, "Worded by the judge, not located in the answer."));
-  made.addEventListener("click", () => choose(i));
-  return el("li", {}, made, othersOf(question, item));
-});
+// Draw the questions of a case. Returns each as its button, with how to write its answer again:
+// what was said to it, and whether that waits to be saved.
+export const drawQuestions = (list, item, questions, choose) => {
+  const located = new Set(item.claims.filter((claim) => Number.isInteger(claim.start)).map((claim) => claim.index));
+  const theirs = grouped(item.said ?? [], keyOf);
+  const rows = questions.map((question, i) => {
+    const state = el("span");
+    const lost = question.claim !== null && !located.has(question.claim);
+    const made = el("button", { type: "button", class: "question" },
+      headOf(question), " ", state, " ", textOf(question),
+      lost && el("span", { class: "small" }, "Worded by the judge, not located in the answer."));
+    made.addEventListener("click", () => choose(i));
+    const answered = (answer, waits) => {
+      state.className = `state ${colourOf(answer)}`;
+      state.textContent = answer
+        ? `${SIGNS.get(answer.label)} ${word(question, answer.label)}${waits ? ", not saved yet" : ""}` : "open";
+      made.querySelector(".remark")?.remove();
+      if (answer?.comment) made.querySelector(".text").after(said("span", "small remark", answer.comment));
+    };
+    const others = (theirs.get(question.key) ?? []).map((one) => ({ question, one }));
+    return { made, answered, line: el("li", {}, made, othersOf(others)) };
+  });
+  list.replaceChildren(...rows.map((row) => row.line));
+  return rows;
+};
 
 const share = (value) => value.toFixed(2);
 
@@ -68,11 +73,9 @@ const judgedMetric = (item, question, opinion, mine) => {
 };
 
 // What the judge said, by metric; the server sends it when it may be seen.
-export const drawJudge = (item, questions, answers) => {
-  const parts = questions.flatMap((question, i) => {
-    if (question.claim !== null || !Object.hasOwn(item.judged, question.metric)) return [];
-    return [judgedMetric(item, question, item.judged[question.metric], answers[i].answer)];
-  });
+export const drawJudge = (item, questions, answerOf) => {
+  const parts = questions.filter((question) => Object.hasOwn(item.judged, question.metric))
+    .map((question) => judgedMetric(item, question, item.judged[question.metric], answerOf(question)));
   return [
     el("h3", {}, "The judge's opinion"),
     item.judge_shown && el("p", { class: "small" }, "It was shown before the case was labelled, and that is recorded."),

@@ -34,7 +34,7 @@ export const outboxOf = (run, annotator, { saving, saved, failed, emptied }) => 
   const forget = (entry) => stored((storage) => storage.removeItem(prefix + entry.key));
 
   const send = async (entry) => {
-    const { case_id, answer, key, tried, ...content } = entry;
+    const { case_id, answer, key, tried, was, ...content } = entry;
     if (tried) await confirm(run, annotator, entry);
     return server.label({ annotator, ...content });
   };

@@ -9,7 +9,7 @@ export const quoted = (text) => (PLAIN.test(text) ? text : `'${text.replaceAll("
 
 export const drawWho = (session, problem, begin) => {
   const field = el("input", {
-    id: "name", type: "text", autocomplete: "off", spellcheck: "false", autocapitalize: "off", maxlength: 40, required: true,
+    id: "name", type: "text", autocomplete: "off", spellcheck: "false", autocapitalize: "off", maxlength: 80, required: true,
     "aria-describedby": problem ? "name-problem name-hint" : "name-hint", "aria-invalid": problem ? "true" : "",
   });
   const form = el("form", { class: "name-form" },
@@ -27,7 +27,7 @@ export const drawWho = (session, problem, begin) => {
     el("h2", { id: "start-title", tabindex: -1 }, "Who labels?"),
     el("p", { class: "intro" }, "Your labels go into a file of your own beside the run, and nobody who labels sees those of another. Come back under the same name to go on where you stopped."),
     form,
-    el("p", { class: "small", id: "name-hint" }, "Letters, digits, hyphen, dot and underscore; it need not be your real one."),
+    el("p", { class: "small", id: "name-hint" }, "Letters and digits of any script, hyphens, dots, underscores and blanks; it need not be your real one."),
     known.length > 0 && [el("h3", {}, "Labelled before"), el("p", { class: "known-names" }, known)]);
 };
 

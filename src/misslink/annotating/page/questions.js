@@ -3,29 +3,27 @@
 // Of a claim it is always asked the same; of an answer, what its metric asks.
 export const CLAIM = { ask: "Is this claim supported by the passages?", good: "supported", bad: "not supported" };
 
-const same = (one, other) => one.metric === other.metric && one.claim === other.claim;
+// What a label is of: one question of a case.
+export const keyOf = ({ metric, claim }) => JSON.stringify([metric, claim]);
 
-// Whether the case is done only with an answer to this question; claims are offered beside.
-export const isAsked = (question, item) => item.asked.some((one) => same(one, question));
+// The last label of each question among those given.
+export const byQuestion = (labels) => new Map(labels.map((one) => [keyOf(one), one]));
 
 // The questions of a case in the order in which they are asked: a metric's claims, then its answer.
-export const questionsOf = (item, metrics) => metrics
-  .filter((metric) => item.metrics.includes(metric.name))
-  .flatMap((metric) => {
+// `needed`: the case is done only with an answer to it; claims are offered beside.
+export const questionsOf = (item, metrics) => {
+  const asked = new Set(item.asked.map(keyOf));
+  const all = metrics.filter((metric) => item.metrics.includes(metric.name)).flatMap((metric) => {
     const keys = { metric: metric.name, good_key: metric.key_good, bad_key: metric.key_bad };
     const claims = metric.per_claim ? item.claims : [];
-    const all = [
+    return [
       ...claims.map((claim, i) => ({ ...keys, ...CLAIM, claim: claim.index, text: claim.text, number: i + 1 })),
       { ...keys, ask: metric.ask, good: metric.good, bad: metric.bad, claim: null, claims: claims.length },
     ];
-    // Who adjudicates is asked what the others disagree on, and no more.
-    return item.said === null ? all : all.filter((question) => isAsked(question, item));
-  });
-
-// What this annotator said to a question: what waits to be saved counts, the latest first.
-export const saidTo = (question, item, waiting) =>
-  waiting.findLast((one) => one.at === item.at && one.case_id === item.case_id && same(one, question))
-  ?? item.labels.findLast((one) => same(one, question)) ?? null;
+  }).map((question) => ({ ...question, key: keyOf(question), needed: asked.has(keyOf(question)) }));
+  // Who adjudicates is asked what the others disagree on, and no more.
+  return item.said === null ? all : all.filter((question) => question.needed);
+};
 
 export const word = (question, label) => {
   if (label === null) return "skipped";

@@ -1,5 +1,7 @@
 // Texts cut into pieces: by the places of claims, and by the words that a claim and a passage share.
 
+import { grouped } from "./dom.js";
+
 const WORD = /[\p{L}\p{N}\p{M}_]+(?:['\u2019.-][\p{L}\p{N}\p{M}_]+)*/gu;
 
 // English words that say nothing about where a claim comes from.
@@ -16,17 +18,22 @@ const folded = (word) => word.normalize("NFKC").toLowerCase();
 export const contentWords = (text) => new Set(
   (text.match(WORD) ?? []).map(folded).filter((word) => !COMMON.has(word)));
 
-// The text as [piece, whether it is one of the words]; whole words only.
-export const byWords = (text, words) => {
+// Where the words of a text stand that may be looked for, as [start, end, word]; whole words only.
+export const wordsOf = (text) => [...text.matchAll(WORD)]
+  .map((found) => [found.index, found.index + found[0].length, folded(found[0])])
+  .filter(([, , word]) => !COMMON.has(word));
+
+// The text as [piece, whether it is one of the words].
+export const byWords = (text, places, words) => {
   const pieces = [];
-  let start = 0;
-  for (const found of words.size ? text.matchAll(WORD) : []) {
-    if (!words.has(folded(found[0]))) continue;
-    if (found.index > start) pieces.push([text.slice(start, found.index), false]);
-    pieces.push([found[0], true]);
-    start = found.index + found[0].length;
+  let at = 0;
+  for (const [start, end, word] of places) {
+    if (!words.has(word)) continue;
+    if (start > at) pieces.push([text.slice(at, start), false]);
+    pieces.push([text.slice(start, end), true]);
+    at = end;
   }
-  if (start < text.length) pieces.push([text.slice(start), false]);
+  if (at < text.length) pieces.push([text.slice(at), false]);
   return pieces;
 };
 
@@ -38,9 +45,15 @@ export const bySpans = (text, spans) => {
     && start >= 0 && start < end && end <= signs.length);
   const edges = [...new Set([0, signs.length, ...placed.flatMap((one) => [one.start, one.end])])];
   edges.sort((a, b) => a - b);
-  return edges.slice(1).map((end, i) => ({
-    text: signs.slice(edges[i], end).join(""),
-    over: placed.filter((one) => one.start <= edges[i] && one.end >= end),
-    ends: placed.filter((one) => one.end === end),
-  }));
+  const starts = grouped(placed, (one) => one.start);
+  const stops = grouped(placed, (one) => one.end);
+  let over = [];
+  return edges.slice(1).map((end, i) => {
+    const begun = starts.get(edges[i]) ?? [];
+    if (begun.length) over = [...over, ...begun].sort((a, b) => a.number - b.number);
+    const ends = stops.get(end) ?? [];
+    const piece = { text: signs.slice(edges[i], end).join(""), over, ends };
+    if (ends.length) over = over.filter((one) => one.end !== end);
+    return piece;
+  });
 };

@@ -1,0 +1,156 @@
+"""A run evaluated again into the same folder keeps what is still true of its judge."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+
+import misslink
+from misslink.calibration import calibrate, of_run
+from misslink.calibration.kept import together
+from misslink.files import read_run
+from misslink.files.labels import read_labels
+
+METRICS = ("faithfulness", "correctness")
+TEXT = "The ferry leaves at seven from the old pier."
+GOOD, BAD = "The ferry leaves at seven.", "Dolphins rarely sing opera in Munich."
+SIZE = 40
+
+
+def evaluated(out, ledger, bad=2, **options):
+    """Every `bad`-th answer is wrong; the retriever finds the passage always."""
+    gold = [
+        {"id": f"c{at}", "question": f"When does ferry {at} leave?", "relevant": ["times"],
+         "reference": GOOD}
+        for at in range(SIZE)
+    ]  # fmt: skip
+    passage = {"id": "times", "text": TEXT}
+    traces = [
+        {"case_id": f"c{at}", "answer": GOOD if at % bad else BAD, "retrieved": [passage]}
+        for at in range(SIZE)
+    ]
+    given = {"embedding": "none", "ledger": ledger, "out": out, "overwrite": True}
+    return misslink.evaluate(goldset=gold, traces=traces, **given, **options)
+
+
+def people(metric):
+    return [
+        {"case_id": f"c{at}", "metric": metric, "label": int(at % 2 != 0), "annotator": "ada"}
+        for at in range(SIZE)
+    ]
+
+
+def kept(out):
+    """Calibrate the run in `out` on both metrics, and audit it, as the commands do."""
+    run, held = read_run(out), None
+    for metric in METRICS:
+        held = together(held, calibrate(of_run(run, metric, "run"), read_labels(people(metric))))
+    audit = {"judge": run.manifest["judge"], "metrics": {"faithfulness": {"again": {"n": 3}}}}
+    put(out, calibration=held, audit=audit)
+    (out / "labels").mkdir(exist_ok=True)
+    (out / "labels" / "ada.jsonl").write_text("", encoding="utf-8")
+    return held, audit
+
+
+def put(out, **documents):
+    for name, document in documents.items():
+        Path(out / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "run", tmp_path / "ledger.sqlite"
+
+
+def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog):
+    evaluated(*place)
+    calibration, audit = kept(place[0])
+    again = evaluated(*place)
+    assert (again.calibration, again.audit) == (calibration, audit)
+    on_disk = read_run(place[0])
+    assert (on_disk.calibration, on_disk.audit) == (calibration, audit)
+    assert on_disk.summary["corrected"]["faithful"]["own"]
+    assert on_disk.manifest["calibration"] is None, "the links are not made with it"
+    assert not [one for one in caplog.messages if "carried over" in one]
+
+
+def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(place, caplog):
+    evaluated(*place)
+    kept(place[0])
+    again = evaluated(*place, bad=3)
+    assert (again.calibration, again.audit) == (None, None)
+    assert not (place[0] / "calibration.json").exists()
+    assert (place[0] / "labels" / "ada.jsonl").exists()
+    (said,) = [one for one in caplog.messages if "carried over" in one]
+    run = place[0]
+    for command in (
+        f"misslink calibrate {run}  and", f"misslink calibrate {run} --metric correctness",
+        f"misslink judge audit {run}",
+    ):  # fmt: skip
+        assert command in said
+
+
+def test_labels_that_lie_elsewhere_are_named(place, caplog):
+    evaluated(*place)
+    calibration, _ = kept(place[0])
+    calibration.pop("others")
+    (place[0] / "labels" / "ada.jsonl").unlink()
+    (place[0] / "labels").rmdir()
+    put(place[0], calibration={**calibration, "labels_from": "of ada.csv"})
+    evaluated(*place, bad=3)
+    assert any("--labels 'of ada.csv'" in one for one in caplog.messages)
+
+
+def test_a_calibration_holds_by_metric(place, caplog):
+    """That of verdicts which are others now goes, and that of the same ones stays."""
+    evaluated(*place)
+    calibration, audit = kept(place[0])
+    put(place[0], calibration={**calibration, "verdicts_sha256": "0" * 64})
+    again = evaluated(*place)
+    assert again.calibration == calibration["others"]["correctness"]
+    assert again.audit == audit
+    (said,) = [one for one in caplog.messages if "carried over" in one]
+    assert said.startswith("The calibration of faithfulness of the run before does not hold")
+
+
+@pytest.mark.parametrize("changed", [{"judge": "openai:other"}, {"judge": None}])
+def test_an_audit_of_another_judge_is_not_carried_over(place, changed):
+    evaluated(*place)
+    _, audit = kept(place[0])
+    put(place[0], audit={**audit, **changed})
+    assert evaluated(*place).audit is None
+
+
+def test_a_run_with_labels_of_its_own_keeps_its_own_and_the_other_metrics(place):
+    evaluated(*place)
+    calibration, audit = kept(place[0])
+    again = evaluated(*place, labels=people("faithfulness")[:30])
+    assert again.calibration["n"] == 30
+    assert again.calibration["others"] == calibration["others"]
+    assert again.audit == audit
+
+
+def test_what_cannot_be_read_is_told_and_the_run_is_made(place, caplog):
+    evaluated(*place)
+    kept(place[0])
+    (place[0] / "verdicts.jsonl").write_text("{", encoding="utf-8")
+    assert evaluated(*place).calibration is None
+    assert any("before kept of its judge is not carried over" in one for one in caplog.messages)
+
+
+def test_scores_that_have_moved_since_are_warned_of_and_kept(place, tmp_path, caplog):
+    evaluated(*place)
+    calibration, _ = kept(place[0])
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(calibration), encoding="utf-8")
+    same = evaluated(tmp_path / "same", place[1], calibration=path)
+    assert same.summary["drift"] == {}
+    moved = evaluated(tmp_path / "moved", place[1], bad=20, calibration=path)
+    found = moved.summary["drift"]["faithfulness"]
+    assert found["p"] < 0.01
+    assert found["sentence"] in caplog.messages
+    page = moved.html(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert found["sentence"] in html.unescape(page)
