@@ -148,9 +148,9 @@ def page(document: Document, collection: Collection, compared: int, made: str) -
     first = next(iter(document["runs"].values()))
     counts = first["counts"]
     about = (
-        f"{len(collection.texts):,} texts, {counts['evaluated']} queries, the first {DEPTH} of each "
-        "ranking. BM25 is over stems (bm25s), MiniLM is all-MiniLM-L6-v2, which reads the first "
-        "256 tokens of a text, by cosine; fused is reciprocal rank fusion of these two, "
+        f"{len(collection.texts):,} texts, {counts['evaluated']} queries, the first {DEPTH} of "
+        "each ranking. BM25 is over stems (bm25s), MiniLM is all-MiniLM-L6-v2, which reads the "
+        "first 256 tokens of a text, by cosine; fused is reciprocal rank fusion of these two, "
         "1 / (60 + rank). They are the searches that `misslink whatif` tries. Nothing was tuned. "
         f"pytrec_eval has the same value to 1e-9 in all {compared:,} comparisons (a value of a "
         "metric for a query and a run). Intervals are 95 %, by bootstrap over the queries."
@@ -176,9 +176,10 @@ def _bounds(document: Document) -> list[str]:
         for found in [run["bounds"]["ndcg@10"]]
     ]
     told = (
-        "What was never judged counts as not relevant, as trec_eval has it, and judged@10 says how "
-        "much of the first 10 was judged. `--bounds` tells between which values a mean could lie, "
-        f"had the rest been judged too. Of ndcg@10: {', '.join(ends)}."
+        "What was never judged counts as not relevant, as trec_eval has it (but for bpref, which "
+        "passes over it), and judged@10 says how much of the first 10 was judged. `--bounds` tells "
+        "between which values a mean could lie, had the rest been judged too. Of ndcg@10: "
+        f"{', '.join(ends)}."
     )
     return [wrapped(told), ""]
 

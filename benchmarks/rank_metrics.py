@@ -30,150 +30,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import rank_metrics_libraries as libraries
+from rank_metrics_libraries import FORMS, OURS, SEED, Scores, in_form, made_up
+
 TARGET = Path(__file__).with_suffix(".md")
 README = Path(__file__).parents[1] / "README.md"
-MARK = "<!-- rank metrics -->"
-SEED = 20261122
-DEPTH, COLLECTION = 100, 5_000_000
-FORMS = ("lists", "scored dicts", "frames")
+MARKS = "<!-- rank metrics -->", "<!-- /rank metrics -->"
 LIBRARIES = ("misslink", "pytrec_eval", "ir_measures", "ranx")
 PACKAGES = {"pytrec_eval": "pytrec-eval-terrier", "ir_measures": "ir-measures"}
-OURS = [
-    *("hit@1", "hit@10", "mrr", "recall@10", "recall@100", "precision@5", "precision@10"),
-    *("ndcg@5", "ndcg@10", "ndcg@100", "map", "map@10", "r-precision", "bpref"),
-]
-TREC = [
-    *("success_1", "success_10", "recip_rank", "recall_10", "recall_100", "P_5", "P_10"),
-    *("ndcg_cut_5", "ndcg_cut_10", "ndcg_cut_100", "map", "map_cut_10", "Rprec", "bpref"),
-]
-IR = [
-    *("Success@1", "Success@10", "RR", "R@10", "R@100", "P@5", "P@10"),
-    *("nDCG@5", "nDCG@10", "nDCG@100", "AP", "AP@10", "Rprec", "Bpref"),
-]
-RANX = [
-    *("hit_rate@1", "hit_rate@10", "mrr", "recall@10", "recall@100", "precision@5"),
-    *("precision@10", "ndcg@5", "ndcg@10", "ndcg@100", "map", "map@10", "r-precision"),
-]  # its bpref divides otherwise than trec_eval's, so it computes 13
-Scores = tuple[list[str], dict[str, float], Callable[[str, int], float]]
-
-
-def made_up(queries: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Draw qrels and a run, documents best first, no two scores of a query equal."""
-    draw = random.Random(SEED)  # noqa: S311
-    qrels, run = {}, {}
-    for number in range(queries):
-        found = draw.sample(range(COLLECTION), DEPTH + 3)
-        documents = [f"doc{each}" for each in found[:DEPTH]]
-        run[f"q{number}"] = {name: float(DEPTH - at) for at, name in enumerate(documents)}
-        judged = [*draw.sample(documents, 5), *(f"doc{each}" for each in found[DEPTH:])]
-        grades = [2, 1, *draw.choices((0, 1, 2), k=6)]
-        qrels[f"q{number}"] = dict(zip(judged, grades, strict=True))
-    return qrels, run
-
-
-def in_form(form: str, qrels: dict[str, Any], run: dict[str, Any]) -> tuple[Any, Any]:
-    """Turn both into the form that is given to a library."""
-    if form == "scored dicts":
-        return qrels, run
-    if form == "lists":
-        return qrels, {query: list(documents) for query, documents in run.items()}
-    import pandas as pd
-
-    def frame(mapping: dict[str, dict[str, Any]], number: str) -> Any:
-        return pd.DataFrame(
-            {
-                "query_id": [query for query, each in mapping.items() for _ in each],
-                "doc_id": list(chain.from_iterable(mapping.values())),
-                number: [own for each in mapping.values() for own in each.values()],
-            }
-        )
-
-    return frame(qrels, "relevance"), frame(run, "score")
-
-
-def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
-    """What the peers read, made as fast as plain Python does it."""
-    if form == "lists":
-        return qrels, {
-            query: {name: float(-at) for at, name in enumerate(names)}
-            for query, names in run.items()
-        }
-    if form == "frames":
-        both = []
-        for frame, number in ((qrels, "relevance"), (run, "score")):
-            made: dict[str, dict[str, Any]] = {}
-            columns = (frame[name].tolist() for name in ("query_id", "doc_id", number))
-            for query, document, own in zip(*columns, strict=True):
-                made.setdefault(query, {})[document] = own
-            both.append(made)
-        return both[0], both[1]
-    return qrels, run
-
-
-def misslink(_: str, qrels: Any, run: Any) -> Scores:
-    """Ours."""
-    from misslink.retrieval.ranking import rank
-
-    scores = rank(qrels, run, OURS)
-    place = {query: at for at, query in enumerate(scores.queries)}
-    means = {name: mean for name, mean in scores.means().items() if mean is not None}
-    return OURS, means, lambda query, at: float(scores.of(OURS[at])[0][place[query]])
-
-
-def pytrec_eval(form: str, qrels: Any, run: Any) -> Scores:
-    """pytrec-eval-terrier, its means by NumPy."""
-    import numpy as np
-    import pytrec_eval as library
-
-    qrels, run = as_dicts(form, qrels, run)
-    found = library.RelevanceEvaluator(qrels, set(TREC)).evaluate(run)
-    means = {
-        own: float(np.mean([each[name] for each in found.values()]))
-        for own, name in zip(OURS, TREC, strict=True)
-    }
-    return OURS, means, lambda query, at: float(found[query][TREC[at]])
-
-
-def ir_measures(form: str, qrels: Any, run: Any) -> Scores:
-    """ir-measures; it reads frames as they are."""
-    import ir_measures as library
-
-    if form == "lists":
-        qrels, run = as_dicts(form, qrels, run)
-    measures = [library.parse_measure(name) for name in IR]
-    means, values = library.calc(measures, qrels, run)
-    by_name: dict[tuple[str, str], float] = {
-        (each.query_id, str(each.measure)): each.value for each in values
-    }
-    own = {name: means[measure] for name, measure in zip(OURS, measures, strict=True)}
-    return OURS, own, lambda query, at: by_name[query, str(measures[at])]
-
-
-def ranx(form: str, qrels: Any, run: Any) -> Scores:
-    """ranx; it reads frames as they are."""
-    import ranx as library
-
-    if form == "frames":  # it takes text of no other type than object
-        text = {"query_id": object, "doc_id": object}
-        judged = library.Qrels.from_df(qrels.astype(text), "query_id", "doc_id", "relevance")
-        ranked = library.Run.from_df(run.astype(text), "query_id", "doc_id", "score")
-    else:
-        qrels, run = as_dicts(form, qrels, run)
-        judged, ranked = library.Qrels(qrels), library.Run(run)
-    means = library.evaluate(judged, ranked, RANX)
-    scores = ranked.scores
-    names = OURS[: len(RANX)]
-    own = {name: float(means[theirs]) for name, theirs in zip(names, RANX, strict=True)}
-    return names, own, lambda query, at: float(scores[RANX[at]][query])
 
 
 def one(library: str, form: str, queries: int, save: Path) -> None:
     """Measure once, in this process."""
-    compute: Callable[..., Scores] = globals()[library]
+    compute: Callable[..., Scores] = getattr(libraries, library)
     start = time.process_time()
     compute(form, *in_form(form, *made_up(10)))
     warm = time.process_time() - start
@@ -297,26 +169,7 @@ def enter(
 
 def written(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> None:
     """Print the table, and put it into the page and the README where asked."""
-    lines = [
-        "| queries | from | " + " | ".join(LIBRARIES) + " |",
-        "| --: | --- |" + " --: |" * len(LIBRARIES),
-    ]
-    for queries in options.queries:
-        for form in FORMS:
-            cells = []
-            for library in LIBRARIES:
-                cost = table.get((queries, form, library))
-                late = f"none in {options.timeout} s"
-                cells.append(f"{cost['cpu']:.2f} s, {cost['extra']:.0f} MB" if cost else late)
-            lines.append(f"| {queries:,} | {form} | " + " | ".join(cells) + " |")
-    ask = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
-    packages = [PACKAGES.get(name, name) for name in LIBRARIES[1:]]
-    said = subprocess.run(  # noqa: S603
-        [options.peers, "-c", ask, *packages], check=True, capture_output=True, text=True
-    )
-    versions = ", ".join(
-        f"{name} {own}" for name, own in zip(packages, said.stdout.split(), strict=True)
-    )
+    lines = rows(table, options)
     start = {
         library: min((cost["start"] for key, cost in table.items() if key[2] == library), default=0)
         for library in LIBRARIES
@@ -330,7 +183,7 @@ def written(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -
     page = "\n".join(
         [
             "# Rank metrics against the peers\n",
-            f"{made}: {where}, misslink {version('misslink')}, {versions}.\n",
+            f"{made}: {where}, misslink {version('misslink')}, {versions(options.peers)}.\n",
             about.replace("are not, and stand in the column 'start'.", "are not (see below)."),
             "\nCPU seconds and peak extra memory:\n",
             *lines,
@@ -342,11 +195,41 @@ def written(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -
     if options.write:
         TARGET.write_text(page, encoding="utf-8")
         readme = README.read_text(encoding="utf-8")
-        if readme.count(MARK) == 2:
-            before, _, after = readme.split(MARK)
-            README.write_text(
-                before + MARK + "\n" + "\n".join(lines) + "\n" + MARK + after, encoding="utf-8"
-            )
+        before, start_mark, rest = readme.partition(MARKS[0])
+        _, end_mark, after = rest.partition(MARKS[1])
+        if start_mark and end_mark:
+            shown = "\n".join(["", *lines, ""])
+            README.write_text(before + start_mark + shown + end_mark + after, encoding="utf-8")
+
+
+def rows(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> list[str]:
+    """The table's lines."""
+    lines = [
+        "| queries | from | " + " | ".join(LIBRARIES) + " |",
+        "| --: | --- |" + " --: |" * len(LIBRARIES),
+    ]
+    for queries in options.queries:
+        for form in FORMS:
+            cells = []
+            for library in LIBRARIES:
+                cost = table.get((queries, form, library))
+                late = f"none in {options.timeout} s"
+                said = f"{cost['cpu']:.2f} s, {max(cost['extra'], 0):.0f} MB" if cost else late
+                cells.append(said)
+            lines.append(f"| {queries:,} | {form} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def versions(python: str) -> str:
+    """The peers and their versions."""
+    ask = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+    packages = [PACKAGES.get(name, name) for name in LIBRARIES[1:]]
+    said = subprocess.run(  # noqa: S603
+        [python, "-c", ask, *packages], check=True, capture_output=True, text=True
+    )
+    return ", ".join(
+        f"{name} {own}" for name, own in zip(packages, said.stdout.split(), strict=True)
+    )
 
 
 if __name__ == "__main__":

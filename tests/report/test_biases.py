@@ -30,6 +30,7 @@ def test_pairs_say_which_is_preferred_of_how_many_and_how_surely():
     assert row.matched.which == "longer"
     assert row.matched.preferred.brief == "63 % [56, 70]"
     assert row.matched.says == "210 pairs of 48 questions, p < 0.001"
+    assert row.matched.beyond_chance
 
 
 def test_a_kind_is_named_by_its_row():
@@ -37,6 +38,7 @@ def test_a_kind_is_named_by_its_row():
     (row,) = biases({"bias": {"model: a": _bias(kind)}})
     assert row.matched.which == ""
     assert row.matched.says == "1 pair of 1 question, p = 1.00"
+    assert not row.matched.beyond_chance
 
 
 def test_a_finding_of_pairs_alone_brings_its_row_to_the_front():

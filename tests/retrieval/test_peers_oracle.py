@@ -103,7 +103,7 @@ def in_form(form, qrels, run, draw, folder):
 
 def assert_as_theirs(ours, qrels, run, level=1):
     """Per query and in the mean: no value without a relevant document, 0 where it is missing."""
-    # A query of grades below 0 alone makes pytrec_eval crash, so it gets the measured ones.
+    # Grades below -1 alone can crash pytrec_eval, so it gets the measured queries.
     measured = {q: grades for q, grades in qrels.items() if max(grades.values()) >= level}
     theirs = pytrec_eval.RelevanceEvaluator(measured, ASKED, relevance_level=level).evaluate(run)
     own = ours.per_query()

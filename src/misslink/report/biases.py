@@ -25,13 +25,14 @@ class Matched:
         Share of pairs in which that one is scored better.
     says : str
         How many pairs there are, and how surely it is no chance.
-    finding : str
+    beyond_chance : bool
+        Whether that holds over all that was looked at.
     """
 
     which: str
     preferred: Shown
     says: str
-    finding: str
+    beyond_chance: bool
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _biases(found: Mapping[str, JsonValue]) -> Iterator[Bias]:
         errors = _log_odds(row, "coefficient")
         finding = text_in(row, "finding")
         if "finding" in row and not finding and errors.measured:
-            finding = "nothing beyond chance"
+            finding = "no error that goes with it beyond chance"
         yield Bias(
             of=in_short(name.replace("_", " "), 60),
             unit=in_short(text_in(row, "unit"), 60),
@@ -105,7 +106,8 @@ def _matched(found: Mapping[str, JsonValue]) -> Matched | None:
     said = plural(pairs, "pair") + (f" of {plural(questions, 'question')}" if questions else "")
     p = p_value(number_in(found, "p"))
     which = in_short(key.removesuffix("preferred").replace("_", " ").strip(), 60)
-    return Matched(which, preferred, f"{said}, {p}" if p else said, text_in(found, "finding"))
+    beyond_chance = bool(text_in(found, "finding"))
+    return Matched(which, preferred, f"{said}, {p}" if p else said, beyond_chance)
 
 
 def _log_odds(row: Mapping[str, JsonValue], name: str) -> Shown:

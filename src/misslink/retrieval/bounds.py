@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from misslink.retrieval.extremes import extremes
 from misslink.retrieval.hits import Bools, Floats, Hits, Ints
 from misslink.retrieval.metrics import RankMetric, without_relevant
 
@@ -23,7 +24,8 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     For a metric that says ``rises`` the ends are none and all of them relevant. For the others
     (nDCG, MAP, R-precision, bpref) one more relevant passage far down also raises what a perfect
     ranking would reach, so both ends are looked for: for each number of relevant ones, with the
-    topmost of the open passages and with the lowest of them. Of that number no others give more or
+    topmost of the open passages and with the lowest of them (`misslink.retrieval.extremes` does it in
+    one pass for all but bpref and a metric of your own). Of that number no others give more or
     less, as a metric never falls when a relevant passage moves up. The value itself lies between
     the ends: bpref, which passes over the unjudged, has it as one more way. A metric
     ``about_judgements`` has nothing open.
@@ -55,6 +57,16 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     value = metric.of(hits)
     if getattr(metric, "about_judgements", False):
         return value, value
+    closed = extremes(metric, hits, grade)
+    lowest, highest = _searched(metric, hits, value, grade) if closed is None else closed
+    lowest, highest = np.fmin(lowest, value), np.fmax(highest, value)
+    if not without_relevant(metric):
+        lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan
+    return lowest, highest
+
+
+def _searched(metric: RankMetric, hits: Hits, value: Floats, grade: int) -> tuple[Floats, Floats]:
+    """The ends by computing the metric for each number of relevant ones."""
     opened = _open(hits, getattr(metric, "k", None), grade)
     most = int(opened.count.max(initial=0))
     lowest, highest = value.copy(), value.copy()
@@ -62,8 +74,6 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
         for chosen in (opened.place < number, opened.place >= opened.left - number):
             judged = metric.of(opened.judged(hits, chosen))
             lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
-    if not without_relevant(metric):
-        lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan
     return lowest, highest
 
 
