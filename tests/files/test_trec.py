@@ -34,6 +34,14 @@ def test_a_run_is_its_scores_and_what_follows_the_tag_is_not_read():
     assert rows(plain.replace(b"tag\n", b"tag and more\n"), "run") == rows(plain, "run")
 
 
+@pytest.mark.parametrize("end", [b"tag\n", b"tag and more\n"])
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u2028", "\x85", "\x1c"])
+def test_an_id_may_hold_blanks_that_are_not_of_ascii(blank, end):
+    """Both the fast and the careful way, which what follows the tag calls for."""
+    found = rows(f"q Q0 a{blank}b 1 1.0 ".encode() + end, "run")
+    assert [row[1] for row in found] == [f"a{blank}b"]
+
+
 def test_a_million_is_read_as_it_stands():
     raw = b"".join(b"q%d Q0 d%d 1 %d.5 t\n" % (n // 9, n, n) for n in range(40_000))
     read = rows(raw, "run")

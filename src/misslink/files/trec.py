@@ -159,16 +159,16 @@ def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
     shape = " ".join(names)
     for number, part in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         try:
-            text = part.decode("utf-8").strip()
+            # Cut as bytes: only blanks of ASCII separate, and an id may hold any other.
+            fields = [field.decode("utf-8") for field in part.split()]
         except UnicodeDecodeError as problem:
             raise InputError(
-                f"byte 0x{part[problem.start]:02x} is not UTF-8; save the file as UTF-8, for "
-                "example with  iconv -f WINDOWS-1252 -t UTF-8",
+                f"byte 0x{problem.object[problem.start]:02x} is not UTF-8; save the file as UTF-8, "
+                "for example with  iconv -f WINDOWS-1252 -t UTF-8",
                 path=path,
                 line=number,
             ) from None
-        fields = text.split()
-        if not fields or text.startswith("#"):
+        if not fields or fields[0].startswith("#"):
             continue
         if len(fields) < len(names) or (purpose == "qrels" and len(fields) > len(names)):
             has = f"{purpose if purpose == 'qrels' else 'runs'} have {len(names)}"

@@ -24,10 +24,10 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     For a metric that says ``rises`` the ends are none and all of them relevant. For the others
     (nDCG, MAP, R-precision, bpref) one more relevant passage far down also raises what a perfect
     ranking would reach, so both ends are looked for: for each number of relevant ones, with the
-    topmost of the open passages and with the lowest of them (`misslink.retrieval.extremes` does it in
-    one pass for all but bpref and a metric of your own). Of that number no others give more or
-    less, as a metric never falls when a relevant passage moves up. The value itself lies between
-    the ends: bpref, which passes over the unjudged, has it as one more way. A metric
+    topmost of the open passages and with the lowest of them (one pass in
+    `misslink.retrieval.extremes`, but for bpref and a metric of your own). Of that number no others
+    give more or less, as a metric never falls when a relevant passage moves up. The value itself
+    lies between the ends: bpref, which passes over the unjudged, has it as one more way. A metric
     ``about_judgements`` has nothing open.
 
     Parameters

@@ -160,7 +160,8 @@ def _r_precision(_: RPrecision, ranks: _Ranks, __: int) -> Floats:
     seen = np.take_along_axis(others, upto, axis=1)
     top = satisfied + np.minimum(seen, number)
     low = satisfied + np.maximum(seen - (total - number), 0)
-    return np.hstack((top, low)) / np.maximum(np.hstack((needs, needs)), 1)
+    values: Floats = np.hstack((top, low)) / np.maximum(np.hstack((needs, needs)), 1)
+    return values
 
 
 def _ndcg(metric: NDCG | ExponentialNDCG, ranks: _Ranks, grade: int) -> Floats:

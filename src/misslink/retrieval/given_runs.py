@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from misslink.errors import InputError
 from misslink.retrieval.columns import Block
 from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.segments import offsets, ranks
+from misslink.retrieval.segments import offsets, ranks, single
 
 __all__ = ["Dedupe", "GivenRankings", "listed", "scored"]
 
@@ -146,13 +146,18 @@ def scored(
     if not np.isfinite(values).all():
         raise _no_score(rankings, queries, run.name)
     row = np.repeat(np.arange(len(counts)), counts)
-    score = np.array(own, dtype=np.float64)
+    held_scores = single(values)
+
+    def items(each: int) -> Iterable[tuple[str, float]]:
+        held = held_scores[start[each] : start[each + 1]].tolist()
+        return zip(rankings[each][1], held, strict=True)
+
     return Block(
         query=np.array([at for at, _ in rankings], dtype=np.int64),
         retrieved=lengths,
         row=row,
         grade=np.array(grades, dtype=np.int64),
-        rank=ranks(values, start, row, score, names, lambda each: rankings[each][1].items()),
+        rank=ranks(held_scores, start, row, single(np.array(own, np.float64)), names, items),
         strangers=np.empty(0, dtype=np.uint64),
     )
 

@@ -49,7 +49,8 @@ def rank(
         See `misslink.retrieval.open_qrels`.
     run : path, pandas frame, mapping, traces or Rankings
         See `misslink.retrieval.open_run`. Ranked lists keep their order; scored documents are
-        ordered by score descending, then by id descending, as trec_eval does.
+        ordered by score descending, then by id descending, as trec_eval does, which holds scores
+        in single precision: two that differ after the seventh digit are tied.
     metrics : sequence of str
         Names such as ``ndcg@10``; one that is named twice counts once.
     relevance_level : int

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["by_row", "offsets", "pieces", "ranks", "repeating", "sorted_within"]
+__all__ = ["by_row", "offsets", "pieces", "ranks", "repeating", "single", "sorted_within"]
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _MOST = 1 << 63  # no whole number of 64 bits reaches it
 
@@ -80,6 +80,12 @@ def repeating(values: NDArray[Any], start: Ints) -> Ints:
     equal = np.flatnonzero(ordered[1:] == ordered[:-1])
     segment = np.searchsorted(start, equal, side="right") - 1
     return np.unique(segment[equal + 1 < start[segment + 1]])
+
+
+def single(scores: Floats) -> NDArray[np.float32]:
+    """Scores in single precision, as trec_eval holds them: what differs later on is tied."""
+    with np.errstate(over="ignore"):  # beyond 3.4e38 all are tied, there as here
+        return scores.astype(np.float32)
 
 
 def ranks(

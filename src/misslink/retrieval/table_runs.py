@@ -13,28 +13,15 @@ from numpy.typing import NDArray
 from misslink.files.frames import AT_ONCE, Batch, Table
 from misslink.retrieval.columns import Block, ScatteredError
 from misslink.retrieval.given_runs import Dedupe, listed, scored
-from misslink.retrieval.keys import Keys, keys_of, pair_keys
+from misslink.retrieval.judged_rows import Rows, matches, parts, ranks_of
+from misslink.retrieval.keys import Keys, keys_of
 from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.segments import offsets, pieces, ranks, repeating
+from misslink.retrieval.segments import offsets, pieces, repeating, single
 
 __all__ = ["TableRankings"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-_AT_ONCE = 1 << 15  # rows that are compared at a time
-_SPARSE = 16  # places of the first sieve for each judged pair
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Whole queries of a table, of which each was judged."""
-
-    query: Ints
-    start: Ints
-    document: Any
-    number: Floats | None
-    first: Ints  # rows of the table at which the queries begin
 
 
 @dataclass(frozen=True)
@@ -75,9 +62,9 @@ class TableRankings:
         """
         seen = np.zeros(len(judgements), dtype=np.bool_)
         for rows, strangers in self._rows(self.table.batches(), judgements, seen):
-            for part in _parts(rows):
-                yield self._block(judgements, part, strangers)
-                strangers = strangers[:0]  # they are told once
+            for number, part in enumerate(parts(rows)):
+                # The strangers are told once.
+                yield self._block(judgements, part, strangers if number == 0 else strangers[:0])
 
     def together(self) -> TableRankings:
         """The run with the rows of each query together, all in memory; their order is kept."""
@@ -104,14 +91,14 @@ class TableRankings:
 
     def _rows(
         self, batches: Iterator[Batch], judgements: Judgements, seen: NDArray[np.bool_]
-    ) -> Iterator[tuple[_Rows, Keys]]:
+    ) -> Iterator[tuple[Rows, Keys]]:
         """Whole queries: what may go on in the next batch waits for it."""
         import pyarrow as pa
 
         waiting: list[Batch] = []  # rows of one query
         row = 0
 
-        def whole(parts: list[Batch], firsts: Ints) -> tuple[_Rows, Keys]:
+        def whole(parts: list[Batch], firsts: Ints) -> tuple[Rows, Keys]:
             query, document = (
                 pa.concat_arrays([part[at] for part in parts]) if len(parts) > 1 else parts[0][at]
                 for at in (0, 1)
@@ -147,7 +134,7 @@ class TableRankings:
         row: int,
         judgements: Judgements,
         seen: NDArray[np.bool_],
-    ) -> tuple[_Rows, Keys]:
+    ) -> tuple[Rows, Keys]:
         """Of whole queries, which begin at `firsts`, those judged; and the keys of the others."""
         import pyarrow as pa
 
@@ -163,10 +150,10 @@ class TableRankings:
         seen[numbers] = True
         if known.all():
             start = np.append(firsts, len(query))
-            return _Rows(at, start, document, number, firsts + row), np.empty(0, np.uint64)
+            return Rows(at, start, document, number, firsts + row), np.empty(0, np.uint64)
         lengths = np.diff(np.append(firsts, len(query)))[known]
         kept = pieces(firsts[known], lengths)
-        rows = _Rows(
+        rows = Rows(
             numbers,
             offsets(lengths),
             document.take(pa.array(kept)),
@@ -175,22 +162,22 @@ class TableRankings:
         )
         return rows, keys_of(names.filter(pa.array(~known)))
 
-    def _block(self, judgements: Judgements, rows: _Rows, strangers: Keys) -> Block:
+    def _block(self, judgements: Judgements, rows: Rows, strangers: Keys) -> Block:
         keys = keys_of(rows.document)
-        found = _matches(judgements, rows, keys)
+        found = matches(judgements, rows, keys)
         if found is None or len(repeating(keys, rows.start)):
             return replace(self._one_by_one(judgements, rows), strangers=strangers)
         entry, place = found
         row = np.searchsorted(rows.start, place, side="right") - 1
-        rank = place - rows.start[row] + 1
-        if rows.number is not None:
-            scores = -rows.number if self.table.kind == "rank" else rows.number
-            doubtful = np.flatnonzero(~_settled(scores, rows.start, row, place))
-            if len(doubtful):
-                rank[doubtful] = _ranks(rows, scores, row[doubtful], place[doubtful])
+        if rows.number is None:
+            rank = place - rows.start[row] + 1
+        else:
+            by_rank = self.table.kind == "rank"
+            scores = -rows.number if by_rank else single(rows.number)
+            rank = ranks_of(rows, scores, row, place)
         return Block(rows.query, np.diff(rows.start), row, judgements.grade[entry], rank, strangers)
 
-    def _one_by_one(self, judgements: Judgements, rows: _Rows) -> Block:
+    def _one_by_one(self, judgements: Judgements, rows: Rows) -> Block:
         """The same in Python: some query has a document twice, or two ids share a key."""
         edges, number = rows.start.tolist(), rows.number
         signed = number if number is None or self.table.kind == "score" else -number
@@ -223,18 +210,6 @@ class TableRankings:
             seen.add(name)
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """Ids of which only those asked for become Python text."""
-
-    documents: Any
-    place: Ints
-
-    def __getitem__(self, at: int) -> str:
-        name: str = self.documents[int(self.place[at])].as_py()
-        return name
-
-
 def _firsts(query: Any) -> Ints:
     """Where a query begins whose id differs from the one before."""
     import pyarrow.compute as pc
@@ -243,82 +218,3 @@ def _firsts(query: Any) -> Ints:
         return np.empty(0, dtype=np.int64)
     changes = pc.not_equal(query[1:], query[:-1]).to_numpy(zero_copy_only=False)
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
-
-
-def _parts(rows: _Rows) -> Iterator[_Rows]:
-    """Some queries at a time, so that what is made of them stays in the processor's cache."""
-    if len(rows.document) <= _AT_ONCE:
-        yield rows
-        return
-    low = 0
-    while low < len(rows.query):
-        high = int(np.searchsorted(rows.start, rows.start[low] + _AT_ONCE, side="right")) - 1
-        high = max(high, low + 1)
-        first, last = int(rows.start[low]), int(rows.start[high])
-        yield _Rows(
-            rows.query[low:high],
-            rows.start[low : high + 1] - first,
-            rows.document[first:last],
-            None if rows.number is None else rows.number[first:last],
-            rows.first[low:high],
-        )
-        low = high
-
-
-def _matches(judgements: Judgements, rows: _Rows, keys: Keys) -> tuple[Ints, Ints] | None:
-    """Entries of the judgements that were retrieved, and their places among the rows.
-
-    A sieve of a few bits of the keys leaves little more than the judged ones; only these are
-    searched for. None where two different ids share a key.
-    """
-    import pyarrow as pa
-
-    spread = pair_keys(rows.query, np.zeros(len(rows.query), np.uint64))
-    pairs = keys ^ np.repeat(spread, np.diff(rows.start))
-    start = judgements.start[rows.query]
-    entry = pieces(start, judgements.start[rows.query + 1] - start)
-    if not len(entry):
-        return entry, entry
-    judged = judgements.document_keys[entry]
-    order = np.argsort(judged)
-    entry, judged = entry[order], judged[order]
-    if (judged[1:] == judged[:-1]).any():
-        return None
-    bits = int(np.ceil(np.log2(_SPARSE * len(judged))))
-    sieve, mask = np.zeros(1 << bits, dtype=np.bool_), np.uint64((1 << bits) - 1)
-    sieve[(judged & mask).view(np.int64)] = True
-    place = np.flatnonzero(sieve[(pairs & mask).view(np.int64)])
-    wanted = pairs[place]
-    at = np.minimum(np.searchsorted(judged, wanted), len(judged) - 1)
-    same = judged[at] == wanted
-    entry, place = entry[at[same]], place[same]
-    given = rows.document.take(pa.array(place))
-    return (entry, place) if given.equals(judgements.documents.take(pa.array(entry))) else None
-
-
-def _settled(scores: Floats, start: Ints, row: Ints, place: Ints) -> NDArray[np.bool_]:
-    """Which places tell the rank: no score of the row rises, and none beside has the same."""
-    beside = np.full(len(scores) + 1, -1, dtype=np.int8)  # how a score goes on from the one before
-    np.subtract(scores[1:] > scores[:-1], scores[1:] < scores[:-1], out=beside[1:-1], dtype=np.int8)
-    beside[start] = -1
-    rises = np.zeros(len(start) - 1, dtype=np.bool_)
-    rises[np.searchsorted(start, np.flatnonzero(beside > 0), side="right") - 1] = True
-    return ~rises[row] & (beside[place] < 0) & (beside[place + 1] < 0)
-
-
-def _ranks(rows: _Rows, scores: Floats, row: Ints, place: Ints) -> Ints:
-    """Ranks of the documents at some places."""
-    asked, own = np.unique(row, return_inverse=True)
-    lengths = np.diff(rows.start)[asked]
-    of_asked = scores[pieces(rows.start[asked], lengths)]
-    names = _Texts(rows.document, place)
-
-    def items(at: int) -> Iterator[tuple[str, float]]:
-        return _items(rows.document, scores, rows.start, int(asked[at]))
-
-    return ranks(of_asked, offsets(lengths), own, scores[place], names, items)
-
-
-def _items(documents: Any, scores: Floats, start: Ints, row: int) -> Iterator[tuple[str, float]]:
-    low, high = int(start[row]), int(start[row + 1])
-    return zip(documents[low:high].to_pylist(), scores[low:high].tolist(), strict=True)

@@ -1,0 +1,43 @@
+"""The judged documents among the rows of a table, however many rows are compared at a time."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from misslink.retrieval import judged_rows
+from misslink.retrieval.ranking import rank
+
+METRICS = ["mrr", "recall@5", "ndcg@5", "map", "bpref", "judged@10"]
+DOCUMENTS = st.sampled_from([f"document-{number}" for number in range(15)])
+QRELS = st.dictionaries(
+    st.sampled_from("pqrs"), st.dictionaries(DOCUMENTS, st.integers(-1, 2), min_size=1), min_size=1
+)
+# Scores that fall all along, rise, or are equal; queries that were not judged.
+RANKING = st.dictionaries(DOCUMENTS, st.integers(0, 9), min_size=1).flatmap(
+    lambda scores: st.sampled_from(
+        [
+            scores,
+            dict(sorted(scores.items(), key=lambda pair: -pair[1])),
+            {name: -float(at) for at, name in enumerate(scores)},
+            {name: float(at // 2) for at, name in enumerate(scores)},
+        ]
+    )
+)
+RUNS = st.dictionaries(st.sampled_from("pqrstuv"), RANKING, min_size=1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(QRELS, RUNS, st.sampled_from([1, 3, 20, 1 << 15]))
+def test_a_frame_gives_what_the_scored_documents_give(qrels, run, at_once):
+    run = {**run, next(iter(qrels)): {"document-3": 1.0, "document-4": 2.0, "document-5": 2.0}}
+    frame = pd.DataFrame(
+        [(query, *pair) for query, scores in run.items() for pair in scores.items()],
+        columns=["query_id", "doc_id", "score"],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judged_rows, "_AT_ONCE", at_once)
+        by_frame = rank(qrels, frame, METRICS)
+    by_mapping = rank(qrels, run, METRICS)
+    assert by_frame.per_query() == by_mapping.per_query()
+    assert by_frame.counts == by_mapping.counts
