@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from misslink.calibration import calibrate, of_run
 from misslink.calibration.brought import bring
@@ -17,11 +17,9 @@ from misslink.files import GoldSet
 from misslink.files.labels import Labels
 from misslink.linking import Calibration
 from misslink.manifest import content_hash, shown_path
+from misslink.pipeline.given import Given
 from misslink.pipeline.options import Options
 from misslink.types import Run, Trace, Verdict
-
-if TYPE_CHECKING:
-    from misslink.pipeline.stages import Given
 
 __all__ = [
     "Held",

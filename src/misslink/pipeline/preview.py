@@ -10,6 +10,7 @@ from misslink.judging.embedded import EmbeddedJudge, open_embedded
 from misslink.judging.protocol import Ask, innermost
 from misslink.linking.needs import foreseen_needs
 from misslink.pipeline import stages
+from misslink.pipeline.given import Given
 from misslink.pipeline.options import Options, Progress
 from misslink.registry import judged_metrics
 from misslink.retrieval import outcome
@@ -40,7 +41,7 @@ async def forecast_async(options: Options, progress: Progress | None = None) -> 
         return await forecast(line.subjects(caught.traces), line.metrics, line.judge, more)
 
 
-async def _of_links(line: stages.Given, traces: Mapping[str, Trace]) -> list[Ask]:
+async def _of_links(line: Given, traces: Mapping[str, Trace]) -> list[Ask]:
     """What linking would ask about missed passages, were the answers as the embedded judge finds.
 
     Which claims are unfaithful is what the judge is still to say.

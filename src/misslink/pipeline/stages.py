@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
-from misslink.embedding import Embedder
 from misslink.engines.local import each
 from misslink.errors import AppUnreachableError
-from misslink.files import GoldSet, Staging, match_traces, read_goldset, read_traces
-from misslink.files.labels import Labels
+from misslink.files import Staging, match_traces, read_goldset, read_traces
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened, open_judge
@@ -23,6 +21,7 @@ from misslink.linking import Calibration, Measured, calibration_document, link_c
 from misslink.linking.calibration import check_judge
 from misslink.manifest import by_name, code_hash, content_hash, shown_path
 from misslink.pipeline.calibrating import brought_labels, labels_hash
+from misslink.pipeline.given import Given
 from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
@@ -30,36 +29,10 @@ from misslink.registry import judged_metrics
 from misslink.retrieval import still_wanted
 from misslink.types import Case, Link, Trace, Verdict
 
-__all__ = ["Caught", "Given", "capture", "given", "judge", "link"]
+__all__ = ["Caught", "capture", "given", "judge", "link"]
 
 _log = logging.getLogger(__name__)
 _DIGITS = 16  # of a hash: enough to tell two apart, and to read
-
-
-@dataclass(frozen=True)
-class Given:
-    """What an evaluation starts from: everything read, loaded and opened, nothing asked yet."""
-
-    options: Options
-    gold: GoldSet
-    app: Any
-    brought: Mapping[str, Trace] | None
-    judge: Opened | None
-    calibration: Calibration | None
-    calibration_document: Mapping[str, Any] | None
-    labels: Labels | None
-    embedder: Embedder | None
-    metrics: tuple[JudgedMetric, ...]
-    prompts: Prompts
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, str]
-    work: str
-    staging: Staging | None
-
-    def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
-        """Each case with its trace, in the gold set's order."""
-        for case in self.gold.cases:
-            yield Subject(case, traces[case.id], self.options.k, self.prompts)
 
 
 @dataclass(frozen=True)
