@@ -98,6 +98,7 @@ def test_one_document_with_the_keys_of_the_contract(misslink, files):
         "queries": 5,
         "evaluated": 4,
         "without_relevant": 1,
+        "failed": 0,
         "missing_from_run": 1,
         "not_in_qrels": 1,
         "judged_at_10": pytest.approx((0.5 + 1 + 0 + 1) / 4),

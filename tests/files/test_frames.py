@@ -61,6 +61,9 @@ def test_a_header_is_told_from_a_line_of_ids():
         ("relevance", [1, 0.5], "row 2: the grade 0.5 is no whole number"),
         ("relevance", [1, None], "row 2: the grade nan is no finite number"),
         ("relevance", ["a", "b"], "no number"),
+        ("relevance", [1, 1e30], r"row 2: the grade 1e\+30 is too large"),
+        ("relevance", [1, 2**60], "row 2: the grade 1152921504606846976 is too large"),
+        ("relevance", [1, 10**400], "row 2: the grade 10+... .* is too large"),
     ],
 )
 def test_a_frame_is_read_with_care(column, values, message):
@@ -101,6 +104,7 @@ def test_a_quoted_csv_is_read(tmp_path):
     [
         (HEAD + b"q1,a,1\nq1,b\n", 3, "2 fields, but 3 names"),
         (HEAD + b'q1,a,1\n"q,2",b,x\n', 3, "'x' is no number"),
+        (HEAD + b"q1,a,1\nq1,b," + b"9" * 400 + b"\n", 3, "no finite number"),
         (HEAD, None, "no line below the names"),
         (HEAD + b"q1,a,1\n\nq1,b,nan\n", 4, "no finite number"),
         (HEAD + b"q1,a,1\n,b,1\n", 3, "the column 'query-id' is empty"),
@@ -130,3 +134,11 @@ def test_ids_of_several_kinds_are_text():
     batch = next(iter(frame_table(frame, "qrels").batches()))
     assert batch[0].to_pylist() == ["q", "1"]
     assert batch[1].to_pylist() == ["a", "b"]
+
+
+def test_a_grade_of_a_table_that_is_too_large_is_told_with_its_line(tmp_path):
+    for grade in (b"1e30", b"9" * 25):
+        raw = HEAD + b"q1,a,1\nq1,b," + grade + b"\n"
+        with pytest.raises(InputError, match=r"the grade .* is too large") as caught:
+            list(separated_table(raw, tmp_path / "f.csv", "qrels").batches())
+        assert caught.value.line == 3

@@ -66,6 +66,11 @@ def test_a_million_is_read_as_it_stands():
         (b"\nq 0 a 1\n", "run", 2, "these are qrels"),
         (b"# run\nq Q0 a 1 2.0 t\n", "qrels", 2, "this is a run"),
         (b"# nothing\n\n", "run", None, "there is nothing in it"),
+        (b"q 0 a 1\nq 0 b 1e30\n", "qrels", 2, "the grade '1e30' is too large"),
+        (b"q 0 a 9223372036854775808\n", "qrels", 1, "is too large"),
+        (b"q 0 a 1\nq 0 b -" + b"9" * 400, "qrels", 2, "is too large"),
+        (b"q Q0 a 1 " + b"9" * 400 + b" t\n", "run", 1, "is no finite number"),
+        (b"q 0 a 1\n# 0 b high\n", "qrels", 2, "the grade 'high' is no number"),
         (b"hello\n", "run", 1, "1 columns, where runs have 6"),
     ],
 )
@@ -81,3 +86,13 @@ def test_what_is_wrong_is_told_with_its_line(raw, purpose, line, message):
 def test_a_row_knows_its_line():
     table = trec_table(b"# x\nq 0 a 1\n\nq 0 b 1\n", "f", "qrels")
     assert [table.line(row) for row in range(3)] == [2, 4, None]
+
+
+def test_a_query_id_may_begin_with_the_sign_of_a_remark():
+    qrels = b"# a remark\n#1 0 a 1\nq 0 b 0\n # one more that is long\n#2 0 c 2\n"
+    assert rows(qrels, "qrels") == [("#1", "a", 1), ("q", "b", 0), ("#2", "c", 2)]
+    table = trec_table(qrels, "f", "qrels")
+    assert [table.line(row) for row in range(3)] == [2, 3, 5]
+    run = b"#1 Q0 a 1 2.5 t\n# made of bm25 with k1 0.9 t\n#2 Q0 b 1 1.5 two words\n"
+    assert rows(run, "run") == [("#1", "a", 2.5), ("#2", "b", 1.5)]
+    assert rows(run.splitlines(keepends=True)[0], "run") == [("#1", "a", 2.5)]

@@ -1,3 +1,4 @@
+import codecs
 import gzip
 import json
 from pathlib import Path
@@ -137,3 +138,89 @@ def test_traces_and_runs_are_no_qrels(tmp_path):
         open_qrels(tmp_path / "none")
     with pytest.raises(InputError, match="this is a folder"):
         open_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "dedupe", "message"),
+    [
+        ('{"q": {"a": 1, "b": 2, "a": 3}}', None, "query 'q' has the document 'a' twice"),
+        ('{"q": ["a"], "p": ["a"], "q": ["b"]}', "first", "the query 'q' stands twice; keep one"),
+        ('{"q": {"a": ' + "9" * 400 + "}}", None, "is no finite number"),
+        ('{"q": {"a": ' + "9" * 5000 + "}}", None, "is no finite number"),
+    ],
+)
+def test_what_a_dict_would_hide_of_a_json_run_is_told(tmp_path, content, dedupe, message):
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        rank({"q": {"a": 1}}, path, ["mrr"], dedupe=dedupe)
+    assert str(path) in str(caught.value)
+
+
+def test_a_json_run_keeps_the_better_of_two_scores(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text('{"q": {"a": 3, "b": 2, "a": 1}}')
+    assert rank({"q": {"a": 1}}, path, ["mrr"], dedupe="first").means() == {"mrr": 1}
+    with pytest.raises(InputError, match="'a' is judged twice for query 'q'"):
+        open_qrels(path)
+
+
+def test_a_grade_of_a_json_file_that_is_too_large_is_told(tmp_path):
+    path = tmp_path / "q.json"
+    for grade in ("1e30", "9" * 25, "9" * 5000):
+        path.write_text('{"q": {"a": ' + grade + "}}")
+        with pytest.raises(InputError, match=r"grade .* of query 'q', document 'a' is ") as caught:
+            open_qrels(path)
+        assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["It is ten.", None])
+def test_a_passage_that_a_trace_lists_twice_counts_once(tmp_path, text):
+    """By ids, and where evidence is looked for in texts."""
+    twice = [{"id": "x"}, {"id": "x"}, {"id": "a", "text": text or "."}, {"id": "x"}]
+    traces = lines(tmp_path / "t.jsonl", [TRACES[1], {"case_id": "c1", "retrieved": twice}])
+    case = {"evidence": ["it is ten"]} if text else {"relevant": ["a"]}
+    cases = [{"id": "c1", "question": "How many?", **case}, CASES[1]]
+    gold = lines(tmp_path / "g.jsonl", cases)
+    for run in (traces, [json.loads(line) for line in traces.read_text().splitlines()]):
+        with pytest.raises(InputError, match=r"query 'c1' has the passage 'x' twice.*--dedupe"):
+            rank(gold, run, ["mrr"])
+        scores = rank(gold, run, ["mrr"], dedupe="first")
+        assert scores.per_query() == {"c1": {"mrr": 0.5}, "c2": {"mrr": None}}
+        assert scores.counts["failed"] == 1
+    with pytest.raises(InputError) as caught:
+        rank(gold, traces, ["mrr"])
+    assert (caught.value.line, caught.value.path) == (2, str(traces))
+
+
+def test_what_else_is_wrong_is_told_with_its_line_when_passages_are_kept_once(tmp_path):
+    rows = [{"case_id": "c1", "retrieved": ["x", "x"]}, {"case_id": "c2", "retrieved": 5}]
+    path = lines(tmp_path / "t.jsonl", rows)
+    with pytest.raises(InputError) as caught:
+        open_run(path, dedupe="first")
+    assert caught.value.line == 2
+
+
+def test_lines_may_end_as_on_an_old_macintosh(tmp_path):
+    qrels, run, table = tmp_path / "q.txt", tmp_path / "r.txt", tmp_path / "q.csv"
+    qrels.write_bytes(b"q 0 a 1\rp 0 a 1\r")
+    table.write_bytes(b"qid,docno,grade\rq,a,1\rp,a,1\r")
+    run.write_bytes(b"q Q0 b 1 2 t\rq Q0 a 2 1 t\rp Q0 a 1 1 t\r")
+    for given in (qrels, table):
+        assert rank(given, run, ["mrr"]).per_query() == {"q": {"mrr": 0.5}, "p": {"mrr": 1}}
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding", "named"),
+    [
+        (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16"),
+        (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16"),
+        (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32"),
+        (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32"),
+    ],
+)
+def test_another_encoding_is_named(tmp_path, mark, encoding, named):
+    path = tmp_path / "q.txt"
+    path.write_bytes(mark + "q 0 a 1\n".encode(encoding))
+    with pytest.raises(InputError, match=f"this is {named}; save it as UTF-8"):
+        open_qrels(path)

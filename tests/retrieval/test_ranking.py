@@ -176,6 +176,7 @@ def test_counts_tell_who_was_not_measured():
         "queries": 4,
         "evaluated": 3,
         "without_relevant": 1,
+        "failed": 0,
         "missing_from_run": 1,
         "not_in_qrels": 1,
         "judged_at_10": 0.75,
@@ -306,6 +307,19 @@ def test_a_frame_without_numbers_is_in_its_own_order():
         ({1: {"a": 1}, "1": {"a": 1}}, {"1": ["a"]}, "the same id"),
         ({"1": {"a": 1}}, {"1": ["a"], 1: ["a"]}, "the same id"),
         ({"q": {1: 1, "1": 0}}, {"q": ["a"]}, "two documents of the same id"),
+        ({"q": {"a": 1}}, {"q": {1: 1.0, "1": 0.0}}, "two documents of the same id"),
+        ({"q": {"a": 1}}, {"q": [("a", 2.0)]}, r"query 'q' lists \('a', 2.0\).* dict of documents"),
+        ({"q": {"a": 1}}, {"q": [{"id": "a"}]}, "query 'q' lists .*give a list of ids"),
+        ({"q": {"a": 1}}, {"q": ["a", ["b"]]}, r"query 'q' lists \['b'\]"),
+        ({"q": {"a": 1}}, {"q": [None]}, "query 'q' lists None"),
+        ({"q": [("a", 1)]}, {"q": ["a"]}, "query 'q' lists .*dict of documents with grades"),
+        ({"q": [{"id": "a"}]}, {"q": ["a"]}, "query 'q' lists .*give a list of ids"),
+        ({"q": {"a": 10**30}}, {"q": ["a"]}, "the grade 10+ of query 'q', .*is too large"),
+        ({"q": {"a": 1e30}}, {"q": ["a"]}, r"the grade 1e\+30 of query 'q', .*is too large"),
+        ({"q": {"a": 10**400}}, {"q": ["a"]}, "the grade 10+... .*is too large"),
+        ({"q": {"a": 10**5000}}, {"q": ["a"]}, "the grade of thousands of digits .*is too large"),
+        ({"q": {"a": 1}}, {"q": {"a": 10**400}}, "the score 10+... .*is no finite number"),
+        ({"q": {"a": 1}}, {"q": {"a": -(10**5000)}}, "is no finite number"),
     ],
 )
 def test_wrong_python_objects_are_told_in_a_sentence(qrels, run, message):
@@ -318,6 +332,12 @@ def test_wrong_options_are_told():
     for options in ({"relevance_level": 0}, {"dedupe": "last"}, {"metrics": []}):
         with pytest.raises(InputError):
             rank(qrels, run, **{"metrics": ["mrr"], **options})
+    for level in ("1", 1.5, True, None):
+        with pytest.raises(InputError, match=r"the relevance level is .* counts from 1"):
+            rank(qrels, run, ["mrr"], relevance_level=level)
+    for metrics in ([5], [None], 5, None, " , "):
+        with pytest.raises(InputError, match="metric"):
+            rank(qrels, run, metrics)
     with pytest.raises(ValueError, match="bounds=True"):
         rank(qrels, run, ["mrr"]).bounds("mrr")
 
@@ -327,3 +347,18 @@ def test_what_is_open_stays_open():
     assert open_qrels(judgements) is judgements
     assert isinstance(open_run(run), GivenRankings)
     assert rank(judgements, run, ["mrr"]).means() == {"mrr": 1}
+
+
+def test_metrics_in_one_text_stand_between_commas():
+    qrels, run = {"q": {"a": 1}}, {"q": ["b", "a"]}
+    assert rank(qrels, run, "mrr").means() == {"mrr": 0.5}
+    assert rank(qrels, run, "mrr, recall@5", relevance_level=np.int64(1)).means() == {
+        "mrr": 0.5,
+        "recall@5": 1,
+    }
+
+
+def test_a_frame_with_a_column_twice_is_refused():
+    frame = pd.DataFrame([("q", "a", 1.0, 2.0)], columns=["qid", "docno", "score", "score"])
+    with pytest.raises(InputError, match="two columns are called 'score'; keep one"):
+        rank({"q": {"a": 1}}, frame, ["mrr"])

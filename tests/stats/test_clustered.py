@@ -116,3 +116,47 @@ def test_values_that_cannot_be_are_refused(values):
         clustered_mean(values, ["x", "y"])
     with pytest.raises(ValueError, match=r"finite|same cases"):
         clustered_difference(values, [0.0] * len(values), ["x", "y"])
+
+
+def differing(clusters, most, chance):
+    """Differences of -1, 0 and 1 whose clusters differ, a truth of 0.0902, and the clusters."""
+    values, names = [], []
+    for number in range(clusters):
+        up, down = chance.betavariate(1, 6), chance.betavariate(0.5, 9)
+        for _ in range(chance.randint(1, most) if most else 5):
+            drawn = chance.random()
+            values.append(int(drawn < up) - int(drawn > 1 - down))
+            names.append(number)
+    return values, names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [None, 9])
+@pytest.mark.parametrize("clusters", [10, 20, 31])
+def test_the_interval_of_a_difference_covers_with_few_clusters(clusters, most):
+    """200 times: 95 % are expected, and with 1.5 % for a standard error 90 to 99.5 % allowed."""
+    truth, inside = 1 / 7 - 0.5 / 9.5, 0
+    chance = random.Random(clusters)
+    for seed in range(200):
+        values, names = differing(clusters, most, chance)
+        a, b = [max(-v, 0) for v in values], [max(v, 0) for v in values]
+        found = clustered_difference(a, b, names, seed=seed).difference
+        inside += found.low <= truth <= found.high
+    assert 180 <= inside <= 199
+
+
+def test_the_interval_and_the_test_of_few_clusters_agree():
+    """31 clusters of 7, of which most gain a little and one case gains all."""
+    chance = random.Random(5)
+    gains = [max(0.0, chance.gauss(0.03, 0.04)) for _ in range(31 * 7)]
+    gains[0] = 1.0
+    found = clustered_difference([0.0] * len(gains), gains, [at // 7 for at in range(31 * 7)])
+    assert found.p < 0.001
+    assert found.difference.low > 0
+
+
+def test_clusters_without_any_difference_leave_the_room_that_clusters_have():
+    """Three cases of a cluster that say the same are no three clusters."""
+    one = clustered_difference([0.5] * 20, [0.5] * 20, range(20)).difference
+    three = clustered_difference([0.5] * 60, [0.5] * 60, [*range(20)] * 3).difference
+    assert (three.low, three.high) == pytest.approx((one.low, one.high), abs=1e-3)

@@ -145,6 +145,7 @@ def _counted(document: Mapping[str, Any]) -> list[str]:
     told = [f"{_queries(counts['queries'])} in the qrels, {counts['evaluated']:,} evaluated."]
     sentences = {
         "without_relevant": "{} without a relevant document: no value there but of judged@k.",
+        "failed": "{} with a trace that tells no retrieval (an error, say): no value.",
         "missing_from_run": "{} missing from the run: counted as 0.",
         "not_in_qrels": "{} of the run not in the qrels: passed over.",
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_ONCE",
+    "LARGEST_GRADE",
     "Batch",
     "Columns",
     "Purpose",
@@ -26,12 +27,14 @@ __all__ = [
     "frame_table",
     "has_header",
     "parquet_table",
+    "shortened",
 ]
 
 Purpose = Literal["qrels", "run"]
 Batch = tuple[Any, Any, "NDArray[np.float64] | None"]
 
 AT_ONCE = 1 << 18  # rows of a batch
+LARGEST_GRADE = float(1 << 53)  # up to here every whole number is a float of its own
 _QUERY = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT = (
     *("doc_id", "docno", "docid", "pid", "passage_id", "corpus_id", "document_id", "did"),
@@ -40,6 +43,7 @@ _DOCUMENT = (
 _GRADE = ("relevance", "grade", "label", "rel", "qrel")
 _SCORE = ("score", "sim", "similarity")
 _RANK = ("rank", "position")
+_TOLD = 40  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,11 @@ def columns_of(header: Sequence[object], purpose: Purpose, name: str) -> Columns
     InputError
         One that is needed is not there, or qrels were given as a run or the other way round.
     """
-    known = {re.sub(r"[\s-]+", "_", str(own).strip().lower()): str(own) for own in header}
+    written = [re.sub(r"[\s-]+", "_", str(own).strip().lower()) for own in header]
+    known = {name: str(own) for name, own in zip(written, header, strict=True)}
+    used = {*_QUERY, *_DOCUMENT, *_GRADE, *_SCORE, *_RANK}
+    if twice := [own for own in written if own in used and written.count(own) > 1]:
+        raise InputError(f"two columns are called '{known[twice[0]]}'; keep one", path=name)
 
     def first(names: Iterable[str]) -> str | None:
         return next((known[each] for each in names if each in known), None)
@@ -253,15 +261,52 @@ def as_numbers(given: Any, table: Table, row: int, columns: Columns) -> NDArray[
     try:
         raw = given.to_numpy(zero_copy_only=False) if hasattr(given, "type") else given.to_numpy()
         values = np.asarray(raw, dtype=np.float64)
+    except OverflowError:  # a whole number of hundreds of digits
+        at, value = next((at, each) for at, each in enumerate(raw) if not _is_a_float(each))
+        raise table.error(row + at, _beyond(columns.kind, value)) from None
     except (TypeError, ValueError) as problem:
         raise table.error(
             None, f"the column '{columns.number}' holds something that is no number ({problem})"
         ) from None
     good = np.isfinite(values)
     if columns.kind == "grade":
-        good &= values == np.rint(values)
+        good &= (values == np.rint(values)) & (np.abs(values) <= LARGEST_GRADE)
     if not good.all():
         at = int(np.argmin(good))
+        if np.isfinite(values[at]) and values[at] == np.rint(values[at]):
+            raise table.error(row + at, _beyond(columns.kind, raw[at]))
         what = "whole number" if np.isfinite(values[at]) else "finite number"
         raise table.error(row + at, f"the {columns.kind} {values[at]:g} is no {what}")
     return values
+
+
+def shortened(value: object) -> str:
+    """A value as a message tells it: not all digits of a number that has hundreds.
+
+    Examples
+    --------
+    >>> shortened("x"), len(shortened(10**5000)) < 80
+    ("'x'", True)
+    """
+    try:
+        written = repr(value)
+    except ValueError:  # Python writes out no whole number of thousands of digits
+        return "of thousands of digits"
+    return written if len(written) <= _TOLD else f"{written[:_TOLD]}... ({len(written)} characters)"
+
+
+def _beyond(kind: str, value: object) -> str:
+    told = shortened(value.item() if hasattr(value, "item") else value)
+    if kind != "grade":
+        return f"the {kind} {told} is no finite number"
+    return f"the grade {told} is too large; grades go up to {LARGEST_GRADE:.0f}"
+
+
+def _is_a_float(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+    except (TypeError, ValueError):
+        return True  # what else is wrong with it is told once this is put right
+    return True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from misslink.errors import InputError
 from misslink.files.frames import (
     AT_ONCE,
+    LARGEST_GRADE,
     Batch,
     Columns,
     Purpose,
@@ -17,6 +19,7 @@ from misslink.files.frames import (
     as_numbers,
     as_text,
     columns_of,
+    shortened,
 )
 
 __all__ = ["separated_table"]
@@ -95,7 +98,22 @@ def _blame(raw: bytes, path: Path, delimiter: str, header: Sequence[str], column
         given = dict(zip(header, fields, strict=True))
         if columns.number is not None:
             try:
-                float(given[columns.number])
+                value = float(given[columns.number])
+                if columns.kind == "grade" and abs(value) > LARGEST_GRADE:
+                    raise InputError(
+                        f"the grade {shortened(given[columns.number])} is too large; grades go up "
+                        f"to {LARGEST_GRADE:.0f}",
+                        path=path,
+                        line=line,
+                        field=columns.number,
+                    )
+                if not math.isfinite(value):
+                    raise InputError(
+                        f"{shortened(given[columns.number])} is no finite number",
+                        path=path,
+                        line=line,
+                        field=columns.number,
+                    )
             except ValueError:
                 raise InputError(
                     f"'{given[columns.number]}' is no number",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from misslink.errors import InputError
-from misslink.files.frames import AT_ONCE, Batch, Purpose, Table
+from misslink.files.frames import AT_ONCE, LARGEST_GRADE, Batch, Purpose, Table, shortened
 
 __all__ = ["trec_table"]
 
 _QRELS = ("query", "iteration", "document", "grade")
 _RUN = ("query", "iteration", "document", "rank", "score", "tag")
-_COMMENT = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
+_HASHED = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
 
 class _Line(NamedTuple):
@@ -28,14 +28,16 @@ class _Line(NamedTuple):
 def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
     """Qrels or a run in TREC's format; any run of blanks and tabs separates.
 
-    Blank lines and those that begin with ``#`` are passed over, and what stands behind a run's
-    tag is not read, as in trec_eval. A run is ordered by its scores; its ranks are not read, but
+    Blank lines are passed over, and those that begin with ``#`` unless they have as many columns
+    as a line of data: then ``#`` begins the query's id. What stands behind a run's tag is not
+    read, as in trec_eval. A run is ordered by its scores; its ranks are not read, but
     have to be numbers.
 
     Raises
     ------
     InputError
-        A line has too few or too many columns, a grade is no whole number, a rank or score is no
+        A line has too few or too many columns, a grade is no whole number or too large,
+        a rank or score is no
         finite number, or there is no line at all; with the line.
     """
     _refuse_the_other(raw, path, purpose)
@@ -60,7 +62,8 @@ def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
             yield query, document, value.to_numpy(zero_copy_only=False)
 
     def line(row: int) -> int | None:
-        content = (at for at, text in enumerate(_texts(raw), 1) if text.split() and text[0] != "#")
+        lines = enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
+        content = (at for at, text in lines if not _passed_over(text.split(), purpose))
         return next((at for place, at in enumerate(content) if place == row), None)
 
     return Table(str(path), "grade" if purpose == "qrels" else "score", batches, line)
@@ -73,8 +76,8 @@ def _refuse_the_other(raw: bytes, path: Path, purpose: Purpose) -> None:
     while start < len(raw) and not fields:
         end = raw.find(b"\n", start)
         end = len(raw) if end < 0 else end
-        text = raw[start:end].strip()
-        fields = [] if text.startswith(b"#") else text.split()
+        fields = raw[start:end].removeprefix(b"\xef\xbb\xbf").split()
+        fields = [] if _passed_over(fields, purpose) else fields
         start = end + 1
     if purpose == "run" and len(fields) == len(_QRELS):
         raise InputError(
@@ -108,7 +111,7 @@ def _quickly(raw: bytes, purpose: Purpose) -> Any | None:
         types["rank"] = pa.float64()
     try:
         read = csv.read_csv(
-            pa.py_buffer(_single_blanks(raw)),
+            pa.py_buffer(_single_blanks(raw, purpose)),
             read_options=csv.ReadOptions(column_names=names, use_threads=False),
             parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
             convert_options=csv.ConvertOptions(
@@ -123,14 +126,32 @@ def _quickly(raw: bytes, purpose: Purpose) -> Any | None:
     for name in types:
         if name not in {"query", "document"}:
             numbers = read[name].to_numpy()
-            if not np.isfinite(numbers).all() or (
-                name == "grade" and (numbers != np.rint(numbers)).any()
+            if not np.isfinite(numbers).all():
+                return None
+            if name == "grade" and (
+                (numbers != np.rint(numbers)).any() or np.abs(numbers).max() > LARGEST_GRADE
             ):
                 return None
     return pa.table({"query": read["query"], "document": read["document"], "value": read[value]})
 
 
-def _single_blanks(raw: bytes) -> bytes:
+def _passed_over(fields: Sequence[bytes], purpose: Purpose) -> bool:
+    """Whether a line is blank or a remark: it begins with # and is no line of data.
+
+    Behind the tag of a run more words may follow: such a line is data if its numbers are numbers.
+    """
+    if not fields or not fields[0].startswith(b"#"):
+        return not fields
+    if purpose == "qrels" or len(fields) <= len(_RUN):
+        return len(fields) != len(_QRELS if purpose == "qrels" else _RUN)
+    try:
+        float(fields[3]), float(fields[4])
+    except ValueError:
+        return True
+    return False
+
+
+def _single_blanks(raw: bytes, purpose: Purpose) -> bytes:
     plain = raw.removeprefix(b"\xef\xbb\xbf")
     if any(blank in plain for blank in b"\t\v\f"):
         plain = plain.translate(bytes.maketrans(b"\t\v\f", b"   "))
@@ -144,13 +165,10 @@ def _single_blanks(raw: bytes) -> bytes:
         plain = plain.replace(b"\n ", b"\n")
     plain = plain.strip(b" ")
     if plain.startswith(b"#") or b"\n#" in plain:
-        plain = _COMMENT.sub(b"", plain)
+        plain = _HASHED.sub(
+            lambda line: b"" if _passed_over(line[0].split(), purpose) else line[0], plain
+        )
     return plain
-
-
-def _texts(raw: bytes) -> Iterator[str]:
-    for text in raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        yield text.decode("utf-8", "replace").strip()
 
 
 def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
@@ -160,7 +178,10 @@ def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
     for number, part in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         try:
             # Cut as bytes: only blanks of ASCII separate, and an id may hold any other.
-            fields = [field.decode("utf-8") for field in part.split()]
+            columns = part.split()
+            if _passed_over(columns, purpose):
+                continue
+            fields = [field.decode("utf-8") for field in columns]
         except UnicodeDecodeError as problem:
             raise InputError(
                 f"byte 0x{problem.object[problem.start]:02x} is not UTF-8; save the file as UTF-8, "
@@ -168,8 +189,6 @@ def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
                 path=path,
                 line=number,
             ) from None
-        if not fields or fields[0].startswith("#"):
-            continue
         if len(fields) < len(names) or (purpose == "qrels" and len(fields) > len(names)):
             has = f"{purpose if purpose == 'qrels' else 'runs'} have {len(names)}"
             raise InputError(
@@ -193,6 +212,14 @@ def _number(text: str, what: str, path: Path, line: int) -> float:
         value = float(text)
     except ValueError:
         raise InputError(f"the {what} '{text}' is no number", path=path, line=line) from None
+    if what == "grade" and (
+        text.lstrip("+-").isdigit() if math.isinf(value) else abs(value) > LARGEST_GRADE
+    ):
+        raise InputError(
+            f"the grade {shortened(text)} is too large; grades go up to {LARGEST_GRADE:.0f}",
+            path=path,
+            line=line,
+        )
     if not math.isfinite(value):
-        raise InputError(f"the {what} '{text}' is no finite number", path=path, line=line)
+        raise InputError(f"the {what} {shortened(text)} is no finite number", path=path, line=line)
     return value

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
+from misslink.files.frames import shortened
 from misslink.retrieval.columns import Block
-from misslink.retrieval.qrels import Judgements
+from misslink.retrieval.qrels import Judgements, refuse_other_ids
 from misslink.retrieval.segments import offsets, ranks, single
 
 __all__ = ["Dedupe", "GivenRankings", "listed", "scored"]
@@ -28,7 +29,7 @@ _AT_ONCE = 4096  # queries of a block
 class GivenRankings:
     """A run as ``{query: [document, ...]}``, best first, or ``{query: {document: score}}``.
 
-    The ids of one ranking are all text or none is.
+    Ids are text or whole numbers.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class GivenRankings:
                 continue
             if not hasattr(ranking, "__len__"):
                 raise _mixed(ranking, query, self.name)
-            waiting.append((at, _with_text(ranking)))
+            waiting.append((at, _with_text(ranking, query, self.name)))
             if len(waiting) == _AT_ONCE:
                 yield form(judgements, waiting, self)
                 waiting = []
@@ -141,7 +142,7 @@ def scored(
     flat = chain.from_iterable(scores.values() for _, scores in rankings)
     try:
         values = np.fromiter(flat, np.float64, int(start[-1]))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.full(1, np.nan)
     if not np.isfinite(values).all():
         raise _no_score(rankings, queries, run.name)
@@ -162,14 +163,17 @@ def scored(
     )
 
 
-def _with_text(ranking: Any) -> Any:
+def _with_text(ranking: Any, query: object, name: str) -> Any:
     """The ranking with ids of text."""
-    first = next(iter(ranking), "")
-    if type(first) is str:
+    if set(map(type, ranking)) <= {str}:
         return ranking
+    refuse_other_ids(ranking, query, name, "a dict of documents with scores")
     if isinstance(ranking, Mapping):
-        return {str(name): score for name, score in ranking.items()}
-    return [str(name) for name in ranking]
+        by_text = {str(own): score for own, score in ranking.items()}
+        if len(by_text) < len(ranking):
+            raise InputError(f"query '{query}' has two documents of the same id", path=name)
+        return by_text
+    return [str(own) for own in ranking]
 
 
 def _mixed(ranking: object, query: object, name: str) -> InputError:
@@ -204,7 +208,8 @@ def _no_score(
                 good = False
             if not good:
                 return InputError(
-                    f"the score {score!r} of query '{queries[at]}', document '{document}' is no "
+                    f"the score {shortened(score)} of query '{queries[at]}', "
+                    f"document '{document}' is no "
                     "finite number",
                     path=name,
                 )

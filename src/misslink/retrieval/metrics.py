@@ -22,6 +22,25 @@ _AFTER = {
 }
 
 
+# What trec_eval, ir-measures and ranx call them.
+_ELSEWHERE = {
+    "p": "precision",
+    "r": "recall",
+    "success": "hit",
+    "hit_rate": "hit",
+    "hits": "hit",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+    "ap": "map",
+    "recip_rank": "mrr",
+    "rr": "mrr",
+    "rprec": "r-precision",
+    "r_precision": "r-precision",
+    "judged_cut": "judged",
+}
+_CUT = re.compile(r"(.+?)[_@.]([1-9][0-9]{0,8})")
+
+
 class RankMetric(Protocol):
     """What is registered in ``misslink.registry.rank_metrics``, under 'NAME' or 'NAME@{k}'.
 
@@ -78,7 +97,12 @@ def parse(name: str) -> RankMetric:
     >>> str(parse("recall@5")), parse("recall@5") == parse("recall@5")
     ('recall@5', True)
     """
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} is no rank metric; write a name such as ndcg@10")
     asked = name.strip()
+    several = asked.split()
+    if len(several) > 1 and all(any(map(str.isalpha, part)) for part in several):
+        raise InputError(f"'{asked}' are several names; separate by commas: {','.join(several)}")
     base, at, given = asked.partition("@")
     known = rank_metrics.names()
     metric: RankMetric
@@ -115,6 +139,10 @@ def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
 
 def _known(base: str, at: str, given: str, known: list[str]) -> str:
     """What was perhaps meant, and all names."""
+    listed = ", ".join(map(spelled, known))
+    asked = base + at + given
+    if other := _other_name(asked, known):
+        return f"did you mean '{other}'? Known: {listed}"
 
     def written(near: str) -> str:
         if near in known and not at:
@@ -126,5 +154,14 @@ def _known(base: str, at: str, given: str, known: list[str]) -> str:
 
     bases = sorted({entry.partition("@")[0] for entry in known})
     hint = did_you_mean(base.lower(), bases, written=written)
-    listed = ", ".join(map(spelled, known))
     return f"{f'{hint} Known' if hint else 'known'}: {listed}"
+
+
+def _other_name(asked: str, known: list[str]) -> str | None:
+    """What a metric is called here that has another name in trec_eval and its kin."""
+    cut = _CUT.fullmatch(asked.lower())
+    base, k = (cut[1], cut[2]) if cut else (asked.lower(), "")
+    own = _ELSEWHERE.get(base, base)
+    if k and f"{own}@{{k}}" in known:
+        return f"{own}@{k}"
+    return own if not k and own in known and own != asked else None

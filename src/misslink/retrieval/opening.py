@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import zlib
@@ -14,18 +15,25 @@ from misslink.files.beir import beir_qrels
 from misslink.files.frames import Purpose, Table, frame_table, has_header, parquet_table
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.separated import separated_table
-from misslink.files.traces import read_traces
 from misslink.files.trec import trec_table
 from misslink.retrieval.columns import Rankings
 from misslink.retrieval.given_runs import Dedupe, GivenRankings
 from misslink.retrieval.outcomes import why_unmeasured
 from misslink.retrieval.qrels import Judgements
+from misslink.retrieval.repeated import Pairs, once_each, traces_of, whole_number
 from misslink.retrieval.table_runs import TableRankings
 from misslink.types import Trace
 
 __all__ = ["as_traces", "open_qrels", "open_run"]
 
 _LOOKED_AT = 1 << 16  # bytes of a file by which its format is told
+# What stands at the beginning of a file in another encoding; that of UTF-32 begins as UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 def open_qrels(source: Any) -> Judgements | GoldSet:
@@ -83,16 +91,15 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> Rankings:
     InputError
         It cannot be read, is empty, or is qrels.
     """
-    if dedupe not in {None, "first"}:
-        raise InputError(f"dedupe is '{dedupe}'; it can be 'first'")
+    _check(dedupe)
     if isinstance(source, GivenRankings | TableRankings):
         return source
     if isinstance(source, str | Path):
-        source = _of_file(Path(source), "run")
+        source = _of_file(Path(source), "run", dedupe=dedupe)
     elif _is_frame(source):
         source = frame_table(source, "run")
     elif not isinstance(source, Mapping):
-        source = read_traces(source)
+        source = traces_of(source, dedupe)
     if isinstance(source, Table):
         return TableRankings(source, dedupe)
     name, given = source if isinstance(source, tuple) else ("the run", source)
@@ -107,21 +114,33 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> Rankings:
     return GivenRankings(given, name, dedupe)
 
 
-def as_traces(source: Any) -> dict[str, Trace]:
+def as_traces(source: Any, *, dedupe: Dedupe = None) -> dict[str, Trace]:
     """Traces by case id, for a gold set whose needs are looked for in texts.
+
+    Parameters
+    ----------
+    source : path, or iterable or mapping of traces
+    dedupe : {'first'} or None
+        As of `open_run`.
 
     Raises
     ------
     InputError
         The run is no file of traces.
     """
+    _check(dedupe)
     if isinstance(source, str | Path):
-        _, source = _of_file(Path(source), "run", only="traces")
+        _, source = _of_file(Path(source), "run", only="traces", dedupe=dedupe)
     if isinstance(source, Mapping):
         source = list(source.values())
     if _is_frame(source) or not all(isinstance(each, Trace | Mapping) for each in source):
         raise _no_traces()
-    return read_traces(source)
+    return traces_of(source, dedupe)
+
+
+def _check(dedupe: object) -> None:
+    if dedupe is not None and dedupe != "first":
+        raise InputError(f"dedupe is {dedupe!r}; it can be 'first'")
 
 
 def _no_traces(path: object = None) -> InputError:
@@ -136,13 +155,18 @@ def _is_frame(source: object) -> bool:
     return hasattr(source, "columns") and hasattr(source, "iloc")
 
 
-def _of_file(path: Path, purpose: Purpose, only: str | None = None) -> Any:
+def _of_file(
+    path: Path, purpose: Purpose, *, only: str | None = None, dedupe: Dedupe = None
+) -> Any:
     """A table, a gold set, or a pair of name and dict."""
     if path.is_dir():
         if purpose == "run":
             raise InputError("this is a folder; name the file of the run", path=path)
         path = beir_qrels(path)
     raw = _content(path)
+    _refuse_wide(raw, path)
+    if b"\r" in raw[:_LOOKED_AT] and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")  # lines as an old Macintosh ended them
     first = next((line.strip() for line in raw[:_LOOKED_AT].split(b"\n") if line.strip()), b"")
     is_json = first.lstrip(b"\xef\xbb\xbf")[:1] in {b"{", b"["}
     if only == "traces" and not is_json:
@@ -156,10 +180,20 @@ def _of_file(path: Path, purpose: Purpose, only: str | None = None) -> Any:
     if not first:
         raise InputError("there is nothing in it", path=path)
     if is_json:
-        return _of_json(path, raw, first, purpose)
+        return _of_json(path, raw, first, purpose, dedupe)
     if has_header(first.decode("utf-8-sig", "replace")):
         return separated_table(raw, path, purpose)
     return trec_table(raw, path, purpose)
+
+
+def _refuse_wide(raw: bytes, path: Path) -> None:
+    """Refuse text whose mark at the beginning says that it is not UTF-8."""
+    encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), None)
+    if encoding:
+        raise InputError(
+            f"this is {encoding}; save it as UTF-8, for example with  iconv -f {encoding} -t UTF-8",
+            path=path,
+        )
 
 
 def _content(path: Path) -> bytes:
@@ -180,7 +214,7 @@ def _content(path: Path) -> bytes:
         raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
 
 
-def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose) -> Any:
+def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose, dedupe: Dedupe) -> Any:
     """A gold set or traces by the fields of the first object, else one dict of dicts or lists."""
     try:
         fields = json.loads(first)
@@ -190,11 +224,13 @@ def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose) -> Any:
     whole = None
     if not keys & {"question", "query", "case_id", "retrieved"}:
         try:
-            whole = json.loads(raw.decode("utf-8-sig"))
+            whole = json.loads(
+                raw.decode("utf-8-sig"), object_pairs_hook=Pairs.of, parse_int=whole_number
+            )
         except (ValueError, RecursionError):
             whole = None
     if isinstance(whole, dict) and all(isinstance(each, dict | list) for each in whole.values()):
-        return str(path), whole
+        return str(path), once_each(whole, purpose, path, dedupe)
     if isinstance(whole, list) and whole and isinstance(whole[0], dict):
         keys = set(whole[0])
     if purpose == "qrels" and "retrieved" in keys:
@@ -209,4 +245,4 @@ def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose) -> Any:
         raise InputError("unpack this file first: JSON Lines are read as they are", path=path)
     if purpose == "qrels":
         return read_goldset(path)
-    return str(path), read_traces(path)
+    return str(path), traces_of(path, dedupe)

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
-from misslink.files.frames import Table
+from misslink.files.frames import LARGEST_GRADE, Table, shortened
 from misslink.retrieval.keys import Keys, keys_of, pair_keys
 from misslink.retrieval.segments import offsets
 
-__all__ = ["Judgements"]
+__all__ = ["Judgements", "refuse_other_ids"]
 
 Ints = NDArray[np.int64]
 
@@ -55,7 +56,8 @@ class Judgements:
         Raises
         ------
         InputError
-            There is no query, or a grade is no whole number.
+            There is no query, a grade is no whole number or too large, or a document's id is no
+            text and no whole number.
         """
         if not source:
             raise InputError("there is no query in it", path=name)
@@ -69,8 +71,8 @@ class Judgements:
         listed = list(chain.from_iterable(documents.values() for documents in given.values()))
         try:
             grades = np.array(listed, dtype=np.float64)
-            whole = np.isfinite(grades) & (grades == np.rint(grades))
-        except (TypeError, ValueError):
+            whole = (np.abs(grades) <= LARGEST_GRADE) & (grades == np.rint(grades))
+        except (TypeError, ValueError, OverflowError):
             whole = np.zeros(1, dtype=np.bool_)
         if not whole.all() or str in set(map(type, listed)):
             raise _no_grade(given, name)
@@ -198,25 +200,63 @@ def _graded(documents: Any, query: object, name: str) -> Mapping[str, int]:
                 "relevant documents",
                 path=name,
             )
-        documents = dict.fromkeys(documents, 1)
-    if all(type(document) is str for document in documents):
+        listed = list(documents)
+        refuse_other_ids(listed, query, name, "a dict of documents with grades")
+        documents = dict.fromkeys(listed, 1)
+    if set(map(type, documents)) <= {str}:
         return dict(documents) if type(documents) is not dict else documents
+    refuse_other_ids(documents, query, name, "a dict of documents with grades")
     as_text = {str(document): grade for document, grade in documents.items()}
     if len(as_text) < len(documents):
         raise InputError(f"query '{query}' has two documents of the same id", path=name)
     return as_text
 
 
+def refuse_other_ids(ids: Iterable[object], query: object, name: str, instead: str) -> None:
+    """Refuse what is no id, such as a pair, an object or nothing.
+
+    Parameters
+    ----------
+    ids : iterable
+    query : object
+        Whose they are.
+    name : str
+        What the qrels or the run are called in messages.
+    instead : str
+        What may be given in place of a list of ids.
+
+    Raises
+    ------
+    InputError
+        One is no text and no whole number.
+    """
+    for one in ids:
+        if isinstance(one, bool) or not isinstance(one, str | Integral):
+            raise InputError(
+                f"query '{query}' lists {shortened(one)}, which is no document's id; give a list "
+                f"of ids (text or whole numbers), or {instead}",
+                path=name,
+            )
+
+
 def _no_grade(given: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
     for query, documents in given.items():
         for document, grade in documents.items():
             try:
-                whole = float(grade) == round(float(grade))
+                # By itself, not as a float: a whole number may have hundreds of digits.
+                whole = grade == round(grade)
             except (TypeError, ValueError, OverflowError):
                 whole = False
+            if whole and abs(grade) > LARGEST_GRADE:
+                return InputError(
+                    f"the grade {shortened(grade)} of query '{query}', document '{document}' is "
+                    f"too large; grades go up to {LARGEST_GRADE:.0f}",
+                    path=name,
+                )
             if isinstance(grade, str) or not whole:
                 return InputError(
-                    f"the grade {grade!r} of query '{query}', document '{document}' is no whole "
+                    f"the grade {shortened(grade)} of query '{query}', "
+                    f"document '{document}' is no whole "
                     "number",
                     path=name,
                 )

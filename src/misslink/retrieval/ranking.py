@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from misslink.retrieval.opening import as_traces, open_qrels, open_run
 from misslink.retrieval.outcomes import why_unmeasured
 from misslink.retrieval.qrels import Judgements
 from misslink.retrieval.rank_scores import RankScores, plain_mean
+from misslink.types import Trace
 
 __all__ = ["rank"]
 
@@ -34,7 +36,7 @@ _AT_ONCE = 1 << 12  # queries whose values are computed together
 def rank(
     qrels: Any,
     run: Any,
-    metrics: Sequence[str],
+    metrics: Sequence[str] | str,
     *,
     relevance_level: int = 1,
     dedupe: Dedupe = None,
@@ -51,8 +53,9 @@ def rank(
         See `misslink.retrieval.open_run`. Ranked lists keep their order; scored documents are
         ordered by score descending, then by id descending, as trec_eval does, which holds scores
         in single precision: two that differ after the seventh digit are tied.
-    metrics : sequence of str
-        Names such as ``ndcg@10``; one that is named twice counts once.
+    metrics : sequence of str, or str
+        Names such as ``ndcg@10``; one that is named twice counts once. In one text they stand
+        between commas.
     relevance_level : int
         Grade from which a document is relevant, from 1.
     dedupe : {'first'} or None
@@ -66,14 +69,16 @@ def rank(
     Returns
     -------
     RankScores
-        A query without relevant documents has no value (but of judged@k); one that is missing
-        from the run has 0, as one with an empty ranking.
+        A query without relevant documents has no value (but of judged@k), nor has one whose trace
+        failed before anything was retrieved (``failed`` of the counts); one that is missing from
+        the run has 0, as one with an empty ranking.
 
     Raises
     ------
     InputError
         The qrels or the run cannot be read, hold a document twice, a score or grade that is no
-        number, or have no query in common; or a metric is unknown.
+        number, or have no query in common; a metric is unknown, or the relevance level is no whole
+        number from 1.
 
     Examples
     --------
@@ -81,14 +86,25 @@ def rank(
     >>> scores.per_query(), scores.counts["missing_from_run"]
     ({'q1': {'mrr': 0.5}, 'q2': {'mrr': 0.0}}, 1)
     """
-    if isinstance(relevance_level, bool) or relevance_level < 1:
-        raise InputError(f"the relevance level is {relevance_level}; it counts from 1")
+    if (
+        isinstance(relevance_level, bool)
+        or not isinstance(relevance_level, Integral)
+        or relevance_level < 1
+    ):
+        raise InputError(
+            f"the relevance level is {relevance_level!r}; it counts from 1, in whole numbers"
+        )
+    if isinstance(metrics, str):
+        metrics = [name for name in metrics.split(",") if name.strip()]
+    if not isinstance(metrics, Iterable):
+        raise InputError(f"the metrics are {metrics!r}; give a list of names such as ndcg@10")
     parsed = {str(metric): metric for metric in map(parse, metrics)}
     if not parsed:
         raise InputError("no metric is named; name some, such as ndcg@10")
     judged = open_qrels(qrels)
     if isinstance(judged, GoldSet):
-        return _by_texts(judged, run, parsed, relevance_level, bounds=bounds, seed=seed)
+        traces = as_traces(run, dedupe=dedupe)
+        return _by_texts(judged, traces, parsed, relevance_level, bounds=bounds, seed=seed)
     rankings = open_run(run, dedupe=dedupe)
     try:
         return _by_ids(judged, rankings, parsed, relevance_level, bounds=bounds, seed=seed)
@@ -175,6 +191,7 @@ def _by_ids(
         "queries": len(judged),
         "evaluated": evaluated,
         "without_relevant": len(judged) - evaluated - unmeasured,
+        "failed": unmeasured,
         "missing_from_run": int((missing & sheet.relevant).sum()),
         "not_in_qrels": len(np.unique(np.concatenate(strangers))),
     }
@@ -200,7 +217,7 @@ def _parts(query: Ints) -> Iterator[Ints]:
 
 def _by_texts(
     gold: GoldSet,
-    run: Any,
+    traces: Mapping[str, Trace],
     metrics: dict[str, RankMetric],
     level: int,
     *,
@@ -214,7 +231,6 @@ def _by_texts(
             "alternatives",
             path=gold.name,
         )
-    traces = as_traces(run)
     cases = gold.cases
     if not any(case.id in traces for case in cases):
         raise InputError(f"no trace belongs to a case of {gold.name}; the ids of both must agree")
@@ -233,6 +249,7 @@ def _by_texts(
         "queries": len(cases),
         "evaluated": evaluated,
         "without_relevant": len(asked) - evaluated,
+        "failed": len(cases) - len(asked),
         "missing_from_run": int((absent & sheet.relevant).sum()),
         "not_in_qrels": len(traces.keys() - {case.id for case in cases}),
     }

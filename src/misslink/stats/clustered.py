@@ -24,6 +24,8 @@ _AT_ONCE = 2_000_000  # numbers held in memory at a time
 _MANY = 2_000  # clusters from which the bell curve gives the same digits
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
 _FEWEST = 2  # one cluster says nothing of how clusters differ
+_LEVEL = 0.95
+_NOTHING = 1e-12  # a spread below it is rounding
 
 
 def clustered_mean(
@@ -87,6 +89,22 @@ def clustered_mean(
         raise ValueError(f"a mean is taken of finite numbers within {bounds}")
     if (given > most + slack).any():
         raise ValueError(f"a mean is taken of finite numbers within {bounds}")
+    return _estimate(given, clusters, bounds, seed, level, few_bounds=False)
+
+
+def _estimate(
+    given: NDArray[np.float64],
+    clusters: Sequence[Hashable],
+    bounds: tuple[float, float],
+    seed: int,
+    level: float,
+    *,
+    few_bounds: bool,
+) -> Estimate:
+    """The mean; `few_bounds`: the bounds were only seen, so that half a case of each is added."""
+    import numpy as np
+
+    least, most = bounds
     sums, sizes = _per_cluster(given, clusters)
     n = len(given)
     centre = min(max(math.fsum(given) / n, least), most)
@@ -100,7 +118,11 @@ def clustered_mean(
         half = critical(level) * _standard_error(sums, sizes)
         low, high, method = centre - half, centre + half, "cluster normal"
     else:
-        low, high = np.quantile(_drawn(sums, sizes, bounds, seed), [tail, 1 - tail]).tolist()
+        added = float(sizes.mean())
+        if few_bounds and _standard_error(sums, sizes) > _NOTHING * (most - least):
+            added, tail = 1.0, _widened(sizes, level)
+        drawn = _drawn(sums, sizes, bounds, seed, added)
+        low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
         method = "cluster bootstrap"
     return Estimate(
         value=centre,
@@ -133,11 +155,20 @@ def clustered_difference(
     Paired
         All differences of a cluster change their sign together. ``groups`` is the number of
         clusters with a value in both; what could be detected goes by these.
+        The interval is the Bayesian bootstrap of clusters in which a gain and a loss of the
+        largest size seen count as half a case more (half a cluster where all are alike), widened
+        as Student's t is for as many clusters of equal size as weigh the same (Kish). In
+        simulations of 10, 20 and 31 clusters of 5 cases, of 1 to 9 and of 1 to 40, it covers 92
+        to 98 %; half a cluster at each bound covers 97 to 100 % and is up to half as wide again.
 
     Raises
     ------
     ValueError
         The lengths differ, or a value is not finite or not in [0, 1].
+
+    References
+    ----------
+    Kish (1965), Survey sampling. Hesterberg (2015), What teachers should know about the bootstrap.
 
     Examples
     --------
@@ -164,8 +195,8 @@ def clustered_difference(
     largest = float(np.abs(differences).max()) or 1.0
     spread = _standard_error(sums, sizes) if len(sizes) >= _FEWEST else 0.0
     return Paired(
-        difference=clustered_mean(
-            differences.tolist(), names, seed=seed, bounds=(-largest, largest)
+        difference=_estimate(
+            differences, names, (-largest, largest), seed, _LEVEL, few_bounds=True
         ),
         p=sign_flips(np.round(sums, _DECIMALS).tolist(), seed=seed),
         detectable=detectable_shift(len(sizes)) * spread if spread else None,
@@ -197,15 +228,31 @@ def _standard_error(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> fl
     return math.sqrt(float(off @ off) * count / (count - 1)) / cases
 
 
+def _widened(sizes: NDArray[np.float64], level: float) -> float:
+    """The tail to cut so that clusters, weighted at random, spread as Student's t says.
+
+    The variance of the weighted mean of k clusters is short by (k - 1) / (k + 1).
+    """
+    from scipy.special import ndtr, stdtrit
+
+    count = len(sizes)
+    alike = max(float(sizes.sum()) ** 2 / float(sizes @ sizes), float(_FEWEST))
+    spread = math.sqrt((count + 1) / (count - 1))
+    return float(ndtr(spread * stdtrit(alike - 1, (1 - level) / 2)))
+
+
 def _drawn(
-    sums: NDArray[np.float64], sizes: NDArray[np.float64], bounds: tuple[float, float], seed: int
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    bounds: tuple[float, float],
+    seed: int,
+    cases: float,
 ) -> NDArray[np.float64]:
-    """Means under random weights of the clusters, in chunks of bounded memory."""
+    """Means under random weights of the clusters, and of half of `cases` at each bound."""
     import numpy as np
 
-    average = float(sizes.mean())
     both = np.column_stack([sums, sizes])
-    added = average * np.array([[bounds[0], 1.0], [bounds[1], 1.0]])
+    added = cases * np.array([[bounds[0], 1.0], [bounds[1], 1.0]])
     generator = np.random.default_rng(seed)
     chunk = max(1, _AT_ONCE // len(both))
     means = []
