@@ -183,7 +183,7 @@ def test_a_passage_that_a_trace_lists_twice_counts_once(tmp_path, text):
     cases = [{"id": "c1", "question": "How many?", **case}, CASES[1]]
     gold = lines(tmp_path / "g.jsonl", cases)
     for run in (traces, [json.loads(line) for line in traces.read_text().splitlines()]):
-        with pytest.raises(InputError, match=r"query 'c1' has the passage 'x' twice.*--dedupe"):
+        with pytest.raises(InputError, match=r"'x' is listed twice for case 'c1'.*--dedupe"):
             rank(gold, run, ["mrr"])
         scores = rank(gold, run, ["mrr"], dedupe="first")
         assert scores.per_query() == {"c1": {"mrr": 0.5}, "c2": {"mrr": None}}

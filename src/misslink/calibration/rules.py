@@ -55,9 +55,12 @@ class Rule:
         """A number as the sentence has it; with more digits where `beside` would look the same."""
         if self.form == "count":
             return f"{number:,.0f}"
+        text = self._rounded(number, 0)
+        if beside is None or number == beside:
+            return text
         for more in range(_DIGITS):
-            text, other = (self._rounded(one, more) for one in (number, beside or 0.0))
-            if beside is None or number == beside or text != other:
+            text = self._rounded(number, more)
+            if text != self._rounded(beside, more):
                 break
         return text
 

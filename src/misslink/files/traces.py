@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
@@ -13,12 +13,20 @@ from misslink.files.jsonl import as_items, parse, read_objects
 from misslink.text import content_id
 from misslink.types import Trace
 
-__all__ = ["match_traces", "read_traces"]
+__all__ = ["ListedTwiceError", "match_traces", "read_traces"]
 
 _log = logging.getLogger(__name__)
 
 
-def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dict[str, Trace]:
+class ListedTwiceError(InputError):
+    """A ranking names a passage twice."""
+
+
+def read_traces(
+    source: str | Path | Iterable[Trace | Mapping[str, Any]],
+    *,
+    dedupe: Literal["first"] | None = None,
+) -> dict[str, Trace]:
     """Read traces.
 
     Parameters
@@ -27,6 +35,8 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
         In a file, one JSON object a line. ``retrieved`` lists passages best first, as objects
         ``{"id", "text", "score"}`` (``page_content`` is understood as text) or as bare ids; a
         passage without an id is named by its text.
+    dedupe : {'first'} or None
+        Of a passage that is listed twice keep the first; None: it is an error.
 
     Returns
     -------
@@ -35,9 +45,11 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
 
     Raises
     ------
+    ListedTwiceError
+        A passage is listed twice.
     InputError
-        A line is malformed, a case has two traces, a passage is listed twice, or ``prompted``
-        names a passage that was not retrieved.
+        A line is malformed, a case has two traces, or ``prompted`` names a passage that was not
+        retrieved.
     """
     if isinstance(source, str | Path):
         name = str(source)
@@ -47,7 +59,7 @@ def read_traces(source: str | Path | Iterable[Trace | Mapping[str, Any]]) -> dic
         items = ((None, item) for item in as_items(source, name))
     traces: dict[str, Trace] = {}
     for line, item in items:
-        trace = item if isinstance(item, Trace) else _parse(item, name, line)
+        trace = item if isinstance(item, Trace) else _parse(item, name, line, dedupe)
         if trace.case_id in traces:
             raise InputError(
                 f"the case '{trace.case_id}' has two traces; keep one",
@@ -91,19 +103,21 @@ def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]
     return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
-def _parse(item: Any, name: str, line: int | None) -> Trace:
+def _parse(item: Any, name: str, line: int | None, dedupe: str | None) -> Trace:
     data = dict(item) if isinstance(item, Mapping) else item
     if isinstance(data, dict):
         if isinstance(data.get("retrieved"), list | tuple):
-            data["retrieved"] = _ranked([_passage(item) for item in data["retrieved"]])
+            passages = [_passage(item) for item in data["retrieved"]]
+            data["retrieved"] = _ranked(passages, once=dedupe == "first")
         if isinstance(data.get("prompted"), list | tuple):
             data["prompted"] = [_id(item) for item in data["prompted"]]
     trace = parse(Trace, data, name, line)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
-        raise InputError(
-            f"the passage '{twice}' is listed twice; a ranking names a passage once",
+        raise ListedTwiceError(
+            f"the passage '{twice}' is listed twice for case '{trace.case_id}'; a ranking names a "
+            "passage once",
             path=name,
             line=line,
             field="retrieved",
@@ -135,10 +149,17 @@ def _passage(item: Any) -> Any:
     return passage
 
 
-def _ranked(passages: list[Any]) -> list[Any]:
+def _ranked(passages: list[Any], *, once: bool) -> list[Any]:
     """Give every passage its rank: its place in the list, or the file's own order of ranks."""
     if all(isinstance(p, dict) and isinstance(p.get("rank"), int) for p in passages):
         passages = sorted(passages, key=lambda passage: passage["rank"])
+    if once:
+        first: dict[str, Any] = {}
+        for at, passage in enumerate(passages):
+            name = passage.get("id") if isinstance(passage, dict) else None
+            # What is malformed is told where the trace is parsed.
+            first.setdefault(name if isinstance(name, str) else f"\0{at}", passage)
+        passages = list(first.values())
     return [
         {**passage, "rank": rank} if isinstance(passage, dict) else passage
         for rank, passage in enumerate(passages, start=1)

@@ -36,10 +36,9 @@ class RankScores:
     counts : mapping
         ``queries`` of the qrels; ``evaluated``, those with a relevant document that were measured;
         ``without_relevant``; ``missing_from_run``, those with a relevant document of which the run
-        holds nothing, counted 0; ``not_in_qrels``, queries of the run that were not judged; ``failed``, those whose trace
-        tells no retrieval;
-        ``judged_at_10``, the mean share of the first 10 documents that were ever judged, None
-        where nothing was retrieved.
+        holds nothing, counted 0; ``not_in_qrels``, queries of the run that were not judged;
+        ``failed``, those whose trace tells no retrieval; ``judged_at_10``, the mean share of the
+        first 10 documents that were ever judged, None where nothing was retrieved.
     lowest, highest : array of float, shape (metrics, queries), or None
         Of each value, had the unjudged documents been judged; where asked for.
     seed : int

@@ -9,10 +9,8 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.files.frames import Purpose
-from misslink.files.jsonl import as_items, read_objects
-from misslink.files.traces import read_traces
+from misslink.files.traces import ListedTwiceError, read_traces
 from misslink.retrieval.given_runs import Dedupe
-from misslink.text import content_id
 from misslink.types import Trace
 
 __all__ = ["Pairs", "once_each", "traces_of", "whole_number"]
@@ -111,41 +109,15 @@ def traces_of(source: Any, dedupe: Dedupe) -> dict[str, Trace]:
     InputError
         As `read_traces`; a passage that is listed twice is told with its query.
     """
-    is_file = isinstance(source, str | Path)
-    if not is_file:
-        source = as_items(source, "the traces")
     try:
-        return read_traces(source)
-    except InputError as problem:
-        if problem.field != "retrieved":
-            raise
-        path = str(source) if is_file else "the traces"
-        rows = read_objects(Path(source)) if is_file else ((None, item) for item in source)
-        changed: list[Any] = []
-        lines: dict[str, int | None] = {}
-        for line, item in rows:
-            once, twice = _once(item)
-            if twice is not None and dedupe is None:
-                raise InputError(
-                    f"query '{_case(item)}' has the passage '{twice}' twice; a ranking names a "
-                    "passage once (--dedupe first keeps the first)",
-                    path=path,
-                    line=line,
-                    field="retrieved",
-                ) from None
-            if (case := _case(item)) in lines:
-                raise InputError(
-                    f"the case '{case}' has two traces; keep one",
-                    path=path,
-                    line=line,
-                    field="case_id",
-                ) from None
-            lines[case] = line
-            try:
-                changed += read_traces([once]).values()
-            except InputError as other:
-                raise InputError(other.problem, path=path, line=line, field=other.field) from None
-        return read_traces(changed)
+        return read_traces(source, dedupe=dedupe)
+    except ListedTwiceError as problem:
+        raise InputError(
+            f"{problem.problem} (--dedupe first keeps the first)",
+            path=problem.path,
+            line=problem.line,
+            field=problem.field,
+        ) from None
 
 
 def _best(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -160,41 +132,3 @@ def _best(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         ):
             best[document] = score
     return best
-
-
-def _case(item: Any) -> str:
-    return item.case_id if isinstance(item, Trace) else str(item.get("case_id"))
-
-
-def _once(item: Any) -> tuple[Any, str | None]:
-    """A trace that lists every passage where it comes first, and the first one listed twice."""
-    if isinstance(item, Trace) or not isinstance(item, Mapping):
-        return item, None
-    listed = item.get("retrieved")
-    if not isinstance(listed, list | tuple):
-        return item, None
-    passages = list(listed)
-    if all(isinstance(each, dict) and isinstance(each.get("rank"), int) for each in passages):
-        passages.sort(key=lambda each: each["rank"])
-    first: dict[str, Any] = {}
-    twice = None
-    for at, passage in enumerate(passages):
-        name = _name(passage)
-        if name is None:
-            name = f"\0{at}"  # malformed, which is told by who reads it
-        elif name in first:
-            twice = name if twice is None else twice
-        first.setdefault(name, passage)
-    return {**item, "retrieved": list(first.values())}, twice
-
-
-def _name(passage: Any) -> str | None:
-    """The id of a passage as `read_traces` gives it: its own, or that of its text."""
-    if isinstance(passage, Mapping):
-        own = passage.get("id")
-        text = passage.get("text", passage.get("page_content"))
-        if own is None or own == "":
-            return content_id(text) if isinstance(text, str) else None
-    else:
-        own = passage
-    return str(own) if isinstance(own, str | int) and not isinstance(own, bool) else None

@@ -150,7 +150,9 @@ def corrected_difference(difference: Estimate, judge: Confusion | ErrorRates) ->
     if isinstance(measured, str):
         return Estimate.missing(measured, n=n, method=method)
     better = judge.balanced_accuracy
-    gain, least, most = (2 * (x or 0.0) - 1 for x in (better.value, better.low, better.high))
+    if better.value is None or better.low is None or better.high is None:
+        return Estimate.missing(better.reason or "no labels", n=n, method=method)
+    gain, least, most = (2 * end - 1 for end in (better.value, better.low, better.high))
     value = difference.value / gain
     high = _ratio_end(difference.value, difference.high, gain, (least, most))
     low = -_ratio_end(-difference.value, -difference.low, gain, (least, most))
