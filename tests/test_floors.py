@@ -17,10 +17,10 @@ FLOORS = [
     {"text"},
     {"files", "prompting", "stats", "manifest", "embedding"},
     {"retrieval", "judging", "capture", "whitebox"},
-    {"generation", "answer"},
+    {"generation", "answer", "goldset"},
     {"linking", "calibration", "engines", "summary", "repetition"},
     {"pipeline"},
-    {"deciding"},
+    {"deciding", "watching"},
     {"report", "annotating"},
     {"cli", "pytest_plugin"},
 ]

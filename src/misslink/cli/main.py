@@ -17,6 +17,7 @@ from misslink.cli import (
     diagnose,
     evaluate,
     gate,
+    goldset,
     importing,
     judge,
     ledger,
@@ -53,6 +54,7 @@ app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.add_typer(goldset.app, name="goldset")
 app.add_typer(judge.app, name="judge")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(prompts.app, name="prompts")

@@ -1,0 +1,1 @@
+"""Gold sets: made from a corpus or from logs, pooled, labelled, checked, brought and taken out."""

@@ -1,0 +1,1 @@
+"""A live app watched: canary questions, alarms on change, traffic between two variants."""
