@@ -1,14 +1,15 @@
 """Rank metrics against the peers: CPU seconds, peak extra memory, and the same values.
 
     python benchmarks/rank_metrics.py [--peers PYTHON] [--queries 1000 10000 100000] [--repeats 3]
-        [--timeout 400] [--keep FILE] [--write]
+        [--timeout 400] [--curve 100] [--keep FILE] [--write]
 
 Made-up qrels (8 judged documents a query, graded 0 to 2, 5 of them retrieved) and a run of 100
 documents a query, 14 metrics of every query and their means. Every measurement is a process of its
 own, the libraries take turns; the least CPU time and the most memory of repeats count. Turning
 lists, scored dicts or pandas frames into what a library reads is part of it; importing the library
 and a first run on ten queries (in which numba compiles) are not, and stand in the column 'start'.
-The values of every query agree to 1e-9 between all libraries, or the benchmark fails. PYTHON is an
+The values of every query agree to 1e-9 between all libraries, or the benchmark fails. A library
+that gives no result within the time limit is told as such. PYTHON is an
 interpreter that has ranx, pytrec-eval-terrier and ir-measures (extra 'bench'). FILE keeps each
 measurement as a line and what it holds counts too, so that a long benchmark is done in parts.
 --write makes benchmarks/rank_metrics.md, and with it the lines between the markers of README.md.
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import rank_metrics_libraries as libraries
-from rank_metrics_libraries import FORMS, OURS, SEED, Scores, in_form, made_up
+from rank_metrics_libraries import CURVE, FORMS, OURS, SEED, Scores, in_form, made_up
 
 TARGET = Path(__file__).with_suffix(".md")
 README = Path(__file__).parents[1] / "README.md"
@@ -111,6 +112,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--timeout", type=int, default=400)
+    parser.add_argument("--curve", type=int, default=100, help="cut-offs of the curve; 0: none")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
@@ -118,6 +120,8 @@ def main() -> None:
         library, form, queries, save = options.one
         one(library, form, int(queries), Path(save))
         return
+    if not Path(options.peers).is_file():
+        parser.error(f"--peers {options.peers} is no interpreter")
     table: dict[tuple[int, str, str], dict[str, float]] = {}
     if options.keep and options.keep.exists():
         for line in options.keep.read_text().splitlines():
@@ -127,6 +131,8 @@ def main() -> None:
         for _ in range(options.repeats):
             for form in FORMS:
                 turn(table, queries, form, late, options)
+            for cutoffs in (1, options.curve) if options.curve else ():
+                curve(table, queries, cutoffs, options)
     written(table, options)
 
 
@@ -150,12 +156,32 @@ def turn(
         cost, values = found
         ours = ours or values
         agree(ours, values, library)
-        enter(table, [queries, form, library], cost)
-        line = json.dumps([[queries, form, library], cost])
-        print(line, file=sys.stderr, flush=True)
-        if options.keep:
-            with options.keep.open("a") as file:
-                file.write(line + "\n")
+        keep(table, [queries, form, library], cost, options)
+
+
+def curve(
+    table: dict[tuple[int, str, str], dict[str, float]], queries: int, cutoffs: int, options: Any
+) -> None:
+    """Let ours compute a metric at every cut-off from 1, from a frame."""
+    form = f"{CURVE}{cutoffs}"
+    found = measured(sys.executable, "misslink", form, queries, options.timeout)
+    if found is not None:
+        keep(table, [queries, form, "misslink"], found[0], options)
+
+
+def keep(
+    table: dict[tuple[int, str, str], dict[str, float]],
+    key: list[Any],
+    cost: dict[str, float],
+    options: Any,
+) -> None:
+    """Enter a measurement, and write it down where asked."""
+    enter(table, key, cost)
+    line = json.dumps([key, cost])
+    print(line, file=sys.stderr, flush=True)
+    if options.keep:
+        with options.keep.open("a") as file:
+            file.write(line + "\n")
 
 
 def enter(
@@ -172,11 +198,10 @@ def enter(
 def written(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> None:
     """Print the table, and put it into the page and the README where asked."""
     lines = rows(table, options)
-    start = {
-        library: min((cost["start"] for key, cost in table.items() if key[2] == library), default=0)
-        for library in LIBRARIES
-    }
-    starts = ", ".join(f"{name} {spent:.1f} s" for name, spent in start.items())
+    start: dict[str, float] = {}
+    for (_, _, library), cost in table.items():
+        start[library] = min(start.get(library, cost["start"]), cost["start"])
+    starts = ", ".join(f"{name} {start[name]:.1f} s" for name in LIBRARIES if name in start)
     where = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
     about = __doc__.partition("[--write]\n\n")[2].partition(" PYTHON is")[0]
     made = (
@@ -191,6 +216,7 @@ def written(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -
             *lines,
             f"\nImport and first run: {starts}.",
             "ranx computes 13 of the 14 metrics: its bpref is another than trec_eval's.\n",
+            *curve_lines(table, options),
         ]
     )
     print(page)
@@ -220,6 +246,23 @@ def rows(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> l
                 cells.append(said)
             lines.append(f"| {queries:,} | {form} | " + " | ".join(cells) + " |")
     return lines
+
+
+def curve_lines(table: dict[tuple[int, str, str], dict[str, float]], options: Any) -> list[str]:
+    """What every cut-off at once costs beyond a single one."""
+    lines = [
+        f"Ours from frames: recall@1 alone, and recall@k at every k from 1 to {options.curve}.\n",
+        f"| queries | k = 1 | k = 1 to {options.curve} |",
+        "| --: | --: | --: |",
+    ]
+    found = []
+    for queries in options.queries:
+        forms = (f"{CURVE}{cutoffs}" for cutoffs in (1, options.curve))
+        costs = [table.get((queries, form, "misslink")) for form in forms]
+        if all(costs):
+            told = " | ".join(f"{cost['cpu']:.2f} s" for cost in costs if cost)
+            found.append(f"| {queries:,} | {told} |")
+    return [*lines, *found, ""] if found else []
 
 
 def versions(python: str) -> str:

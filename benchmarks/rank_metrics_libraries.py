@@ -14,6 +14,7 @@ from typing import Any
 SEED = 20261122
 DEPTH, COLLECTION = 100, 5_000_000
 FORMS = ("lists", "scored dicts", "frames")
+CURVE = "curve to "  # as a form: a frame, and one metric at each cut-off to the number that follows
 OURS = [
     *("hit@1", "hit@10", "mrr", "recall@10", "recall@100", "precision@5", "precision@10"),
     *("ndcg@5", "ndcg@10", "ndcg@100", "map", "map@10", "r-precision", "bpref"),
@@ -86,14 +87,17 @@ def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
     return qrels, run
 
 
-def misslink(_: str, qrels: Any, run: Any) -> Scores:
+def misslink(form: str, qrels: Any, run: Any) -> Scores:
     """Ours."""
     from misslink.retrieval.ranking import rank
 
-    scores = rank(qrels, run, OURS)
+    names = OURS
+    if form.startswith(CURVE):
+        names = [f"recall@{k}" for k in range(1, int(form.removeprefix(CURVE)) + 1)]
+    scores = rank(qrels, run, names)
     place = {query: at for at, query in enumerate(scores.queries)}
     means = {name: mean for name, mean in scores.means().items() if mean is not None}
-    return OURS, means, lambda query, at: float(scores.of(OURS[at])[0][place[query]])
+    return names, means, lambda query, at: float(scores.of(names[at])[0][place[query]])
 
 
 def pytrec_eval(form: str, qrels: Any, run: Any) -> Scores:

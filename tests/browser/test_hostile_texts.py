@@ -20,6 +20,9 @@ SHOWN = {
     *("Missed.text", "Rival.passage_id", "Rival.duplicate_of", "ClaimLink.by"),
     *("manifest.app", "manifest.judge", "manifest.command"),
 }
+# Each kind of attack takes the browser seconds: these are tried every time, all of them in CI.
+_EVERY_TIME = {"script", "handler", "closing", "attribute"}
+_ALSO_NOTICED = ("handler", "link", "svg", "mutation", "closing")
 
 
 def _marker(number):
@@ -36,7 +39,10 @@ def harmless(browser, tmp_path_factory):
     watch.page.close()
 
 
-@pytest.mark.parametrize("kind", ATTACKS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=() if k in _EVERY_TIME else pytest.mark.slow) for k in ATTACKS],
+)
 def test_attacks_stay_words_on_every_part_of_the_page(browser, harmless, tmp_path, kind):
     report = write(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
     watch = Watch(browser, report, VARIANTS)
@@ -52,7 +58,10 @@ def test_every_field_that_people_read_is_among_those_attacked(harmless):
     assert {name for name in SHOWN if f"[{name}]" not in seen} == set()
 
 
-@pytest.mark.parametrize("kind", ["script", "handler", "link", "svg", "mutation", "closing"])
+@pytest.mark.parametrize(
+    "kind",
+    ["script", *(pytest.param(k, marks=pytest.mark.slow) for k in _ALSO_NOTICED)],
+)
 def test_one_field_left_unescaped_is_noticed(browser, harmless, tmp_path, kind):
     report = write(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
     page = report.read_text(encoding="utf-8")

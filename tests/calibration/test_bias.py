@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from labelled import held, label, verdict
 
 
@@ -42,6 +43,7 @@ def test_a_judge_that_is_kind_to_one_category_is_found_out():
     assert "it is too kind to answers with the category law" in found["category: law"]["finding"]
 
 
+@pytest.mark.slow
 def test_what_is_chance_is_seldom_called_a_bias():
     told = [
         name for seed in range(30) for name, entry in planted(120, seed).items() if entry["finding"]

@@ -200,6 +200,30 @@ def test_slices_come_from_a_column_of_the_qrels(misslink, several):
     assert set(slices["odd"]["metrics"]["recall@1"]) == KEYS
 
 
+def test_slices_of_many_metrics_stay_readable_in_80_columns(misslink, several, monkeypatch):
+    """Every row is whole: its metric or a blank, the group, the mean, the interval, and n."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = Path("qrels.csv").read_text(encoding="utf-8")
+    name = "returns and refunds"
+    Path("qrels.csv").write_text(text.replace("even", name), encoding="utf-8")
+    metrics = ("hit@10", "precision@10", "ndcg@100", "judged@100", "mrr", "map")
+    code, out, _ = misslink(
+        "retrieval", *several[:4], "--by", "category", "--metrics", ",".join(metrics)
+    )
+    assert code == 0
+    assert widest(out) <= 80
+    lines = out.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.split()[:2] == ["metric", "category"])
+    number = r"\d\.\d{4}"
+    found = [
+        re.fullmatch(rf" (\S*) +({name}|odd) +{number}  \[{number}, {number}\]  6 *", line)
+        for line in lines[start:]
+    ]
+    rows = [row.groups() for row in found if row]
+    assert [metric for metric, _ in rows if metric] == list(metrics)
+    assert [group for _, group in rows] == ["odd", name] * len(metrics)
+
+
 def test_slices_come_from_a_gold_set_with_traces_too(misslink, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     cases = [
@@ -215,7 +239,7 @@ def test_slices_come_from_a_gold_set_with_traces_too(misslink, monkeypatch):
     values = {group: one["metrics"]["hit@1"]["value"] for group, one in slices.items()}
     assert values == {"de": 1.0, "fr": 0.0, "not said": 0.0}
     _, out, _ = misslink("retrieval", *given, "--by", "language")
-    assert re.search(r"^ de +1\.0000 +\[\S+ \S+\] +1", out, re.MULTILINE)
+    assert re.search(r"^ hit@1 +de +1\.0000 +\[\S+ \S+\] +1", out, re.MULTILINE)
     assert widest(out) <= 80
 
 
@@ -382,6 +406,29 @@ def test_a_zipped_run_and_the_same_plain_are_the_same(misslink, files):
     assert read(misslink, *files[:3], "zipped.trec.gz") == plain
 
 
+@pytest.mark.parametrize("mark", [",", "\t"])
+def test_packed_tables_and_their_columns_are_read(misslink, several, mark):
+    plain = read(misslink, *several[:4], "--by", "category")
+    text = Path("qrels.csv").read_text(encoding="utf-8").replace(",", mark)
+    with gzip.open("packed.gz", "wt", encoding="utf-8") as packed:
+        packed.write(text)
+    assert read(misslink, "--qrels", "packed.gz", *several[2:4], "--by", "category") == plain
+
+
+def test_packed_gold_sets_and_traces_are_read(misslink):
+    gold = [{"id": f"c{n}", "question": f"{n}?", "relevant": ["a"]} for n in range(2)]
+    traces = [{"case_id": f"c{n}", "retrieved": ["x", "a"][n:]} for n in range(2)]
+    documents = []
+    for name, opened in (("plain", open), ("packed", gzip.open)):
+        for kind, items in (("gold", gold), ("traces", traces)):
+            with opened(f"{kind}.{name}", "wt", encoding="utf-8") as file:
+                file.writelines(json.dumps(item) + "\n" for item in items)
+        given = ("--qrels", f"gold.{name}", "--run", f"traces.{name}", "--metrics", "mrr")
+        documents.append(read(misslink, *given))
+    assert documents[0] == documents[1]
+    assert documents[0]["metrics"]["mrr"]["value"] == 0.75
+
+
 def test_what_is_under_test_moves_no_cursor(misslink, files):
     Path("qrels.txt").write_text("q\x1b[31m1 0 a 1\n", encoding="utf-8")
     Path("first.trec").write_text("q\x1b[31m1 Q0 a 1 1 me\n", encoding="utf-8")
@@ -438,11 +485,12 @@ def test_qrels_given_as_a_run_and_the_other_way_round_are_told(misslink, files):
         (("--metrics", "recal@5"), "unknown rank metric 'recal@5'; did you mean 'recall@5'?"),
         (("--metrics", "recall@0"), "rank metric 'recall@0': k counts from 1"),
         (("--metrics", "recall"), "rank metric 'recall' needs a cut-off"),
+        (("--metrics", "mrr ndcg@10"), "'mrr ndcg@10' are several names; separate by commas"),
         (("--metrics", " , "), "--metrics names no metric"),
         (("--relevance-level", "0"), "the relevance level is 0; it counts from 1"),
         (("--dedupe", "last"), "dedupe is 'last'; it can be 'first'"),
         (("--run", "./first.trec"), "first.trec: this is the same run as first.trec"),
-        (("--by", "category", "--queries", "none.csv"), "none.csv: it cannot be read"),
+        (("--by", "category", "--queries", "none.csv"), "none.csv: there is no such file"),
         (("--queries", "qrels.txt"), "--queries says which column only with --by or --cluster"),
     ],
 )

@@ -73,6 +73,21 @@ def test_a_frame_is_read_with_care(column, values, message):
         list(frame_table(frame, "qrels").batches())
 
 
+def test_ranks_that_no_float_tells_apart_are_refused_and_scores_are_not():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "rank": [1, 2**60]})
+    with pytest.raises(InputError, match="row 2: the rank 1152921504606846976 is too large"):
+        list(frame_table(frame, "run").batches())
+    frame = frame.rename(columns={"rank": "score"})
+    assert next(iter(frame_table(frame, "run").batches()))[2].tolist() == [1, 2.0**60]
+
+
+def test_an_empty_id_far_down_is_told_by_its_row(monkeypatch):
+    monkeypatch.setattr("misslink.files.frames.AT_ONCE", 2)
+    frame = pd.DataFrame({"qid": ["q"] * 5, "docno": ["a", "b", "c", "", "e"]})
+    with pytest.raises(InputError, match="row 4: the column 'docno' is empty"):
+        list(frame_table(frame, "run").batches())
+
+
 def test_an_empty_table_is_refused(tmp_path):
     frame = pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
     path = tmp_path / "r.parquet"

@@ -71,7 +71,13 @@ def test_a_million_is_read_as_it_stands():
         (b"q 0 a 1\nq 0 b -" + b"9" * 400, "qrels", 2, "is too large"),
         (b"q Q0 a 1 " + b"9" * 400 + b" t\n", "run", 1, "is no finite number"),
         (b"q 0 a 1\n# 0 b high\n", "qrels", 2, "the grade 'high' is no number"),
-        (b"hello\n", "run", 1, "1 columns, where runs have 6"),
+        (b"q 0 a 1_0\n", "qrels", 1, "the grade '1_0' is no number"),
+        ("q 0 a 1\nq 0 b \uff11\n".encode(), "qrels", 2, "the grade '\uff11' is no number"),
+        (b"q Q0 a 1 2.0 t\nq Q0 b 2_0 1 t\n", "run", 2, "the rank '2_0' is no number"),
+        ("q Q0 a \u0661 2.0 t\n".encode(), "run", 1, "the rank '\u0661' is no number"),
+        (b"q Q0 a 1 3_0 two words\n", "run", 1, "the score '3_0' is no number"),
+        (b"foo,bar\n1,2\n", "qrels", 1, "such as query_id,doc_id,relevance"),
+        (b"hello\n", "run", 1, "1 column, where runs have 6"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(raw, purpose, line, message):

@@ -3,10 +3,12 @@ import gzip
 import json
 from pathlib import Path
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from misslink.errors import InputError
-from misslink.retrieval.opening import open_qrels, open_run
+from misslink.retrieval.opening import as_traces, open_qrels, open_run
 from misslink.retrieval.ranking import rank
 from misslink.types import Case, Passage, Trace
 
@@ -224,3 +226,29 @@ def test_another_encoding_is_named(tmp_path, mark, encoding, named):
     path.write_bytes(mark + "q 0 a 1\n".encode(encoding))
     with pytest.raises(InputError, match=f"this is {named}; save it as UTF-8"):
         open_qrels(path)
+
+
+def test_an_arrow_table_is_read_as_the_frame_it_holds():
+    qrels = pa.table({"qid": ["q", "q", "r"], "docno": ["a", "b", "c"], "label": [1, 0, 2]})
+    run = pa.table({"qid": ["q", "q", "r"], "docno": ["b", "a", "c"], "score": [1.0, 2.0, 3.0]})
+    scores = rank(qrels, run, "mrr,bpref")
+    assert scores.per_query() == rank(qrels.to_pandas(), run.to_pandas(), "mrr,bpref").per_query()
+    assert scores.per_query() == {"q": {"mrr": 1, "bpref": 1}, "r": {"mrr": 1, "bpref": 1}}
+
+
+def test_one_column_is_told_with_what_is_wanted_instead():
+    column = pd.Series({"q": "a"})
+    with pytest.raises(InputError, match=r"the qrels: this is one column .* relevance, or a dict"):
+        rank(column, {"q": ["a"]}, "mrr")
+    with pytest.raises(InputError, match=r"the run: this is one column .* score, or a dict"):
+        rank({"q": {"a": 1}}, column, "mrr")
+    with pytest.raises(InputError, match="this is one column"):
+        as_traces(column)
+
+
+def test_whole_scores_are_tied_where_trec_eval_ties_them():
+    qrels = {"q": {"a": 1, "b": 0}}
+    tied = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "score": [2**24 + 1, 2**24]})
+    ranked = tied.rename(columns={"score": "rank"}).assign(rank=[2**24, 2**24 + 1])
+    assert rank(qrels, tied, "mrr").means() == {"mrr": 0.5}  # by id descending
+    assert rank(qrels, ranked, "mrr").means() == {"mrr": 1.0}

@@ -6,9 +6,10 @@ It answers as the page's addresses do (see `misslink.annotating.server`), in pla
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from misslink.annotating.exporting import exported
@@ -60,6 +61,8 @@ class Desk:
     InputError
         It is no run, nothing of it can be labelled, or labels of it are damaged.
     """
+
+    labels: Mapping[int, str] = MappingProxyType({1: "good", 0: "bad"})  # what may be said
 
     def __init__(
         self,

@@ -52,15 +52,22 @@ def _folded(name: str) -> str:
 
 
 class SameRun:
-    """Whether a folder still holds the run that it held when it was opened.
+    """Whether a folder still holds the run, or the pool, that it held when it was opened.
 
     Parameters
     ----------
     run : Path
+    file : str
+        Of the folder, which is another in another run.
+    changed : str
+        What is then told.
     """
 
-    def __init__(self, run: Path) -> None:
-        self._manifest = run / "manifest.json"
+    def __init__(
+        self, run: Path, *, file: str = "manifest.json", changed: str = "the run was evaluated anew"
+    ) -> None:
+        self._manifest = run / file
+        self._changed = changed
         self._before = self._manifest.read_bytes()
 
     def check(self) -> None:
@@ -79,7 +86,7 @@ class SameRun:
             raise UnsavedError("it is not there now; try again", path=self._manifest) from None
         if now != self._before:
             raise InputError(
-                "the run was evaluated anew since; end  misslink annotate  and start it again",
+                f"{self._changed} since; end  misslink annotate  and start it again",
                 path=self._manifest.parent,
             )
 

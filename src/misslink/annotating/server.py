@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.annotating.desk import Desk, NothingToUndoError
 from misslink.annotating.guard import Guard
 from misslink.annotating.keeping import UnsavedError
+from misslink.annotating.pooled import PoolDesk
 from misslink.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["bound", "page_app", "serve", "web_server"]
+AnyDesk = Desk | PoolDesk
+
+__all__ = ["AnyDesk", "bound", "page_app", "serve", "web_server"]
 
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
 _MIME = {"csv": "text/csv", "jsonl": "application/jsonl"}
@@ -73,7 +76,7 @@ def bound(port: int | None) -> socket.socket:
     return listening
 
 
-def serve(desk: Desk, listening: socket.socket) -> None:
+def serve(desk: AnyDesk, listening: socket.socket) -> None:
     """Answer requests until the process is interrupted.
 
     Raises
@@ -86,7 +89,7 @@ def serve(desk: Desk, listening: socket.socket) -> None:
     web_server(desk, listening.getsockname()[1]).run(sockets=[listening])
 
 
-def web_server(desk: Desk, port: int) -> uvicorn.Server:
+def web_server(desk: AnyDesk, port: int) -> uvicorn.Server:
     """Return the server of a desk, to be run on a socket of 127.0.0.1 with this port.
 
     Raises
@@ -112,12 +115,12 @@ def web_server(desk: Desk, port: int) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def page_app(desk: Desk, port: int) -> Guard:
+def page_app(desk: AnyDesk, port: int) -> Guard:
     """Return the ASGI app that serves a desk.
 
     Parameters
     ----------
-    desk : Desk
+    desk : Desk or PoolDesk
     port : int
         On which it is served; requests to another are refused.
 
@@ -168,7 +171,7 @@ async def _page(request: Request) -> Response:
 
 
 def _answering(
-    desk: Desk, answer: Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]
+    desk: AnyDesk, answer: Callable[[AnyDesk, Mapping[str, Any]], Mapping[str, Any]]
 ) -> Callable[[Request], Any]:
     """An endpoint that answers with JSON; one request at a time, so no two labels cross."""
 
@@ -185,7 +188,7 @@ def _answering(
     return endpoint
 
 
-def _exporting(desk: Desk) -> Callable[[Request], Any]:
+def _exporting(desk: AnyDesk) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         from starlette.responses import Response
 
@@ -225,21 +228,22 @@ async def _given(request: Request) -> Mapping[str, Any]:
     return data
 
 
-def _session(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _session(desk: AnyDesk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return desk.session(_text(given, "annotator"))
 
 
-def _item(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _item(desk: AnyDesk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     at = _text(given, "at")
     if not (at.isascii() and at.isdigit() and len(at) < 10):  # noqa: PLR2004  # of a place
         raise InputError("'at' must be the place of a case: 0, 1, 2, ...")
     return desk.item(_text(given, "annotator"), int(at))
 
 
-def _label(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _label(desk: AnyDesk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     label = given.get("label")
-    if "label" not in given or not (label is None or (_is_whole(label) and label in {0, 1})):
-        raise InputError("'label' must be 1 (good), 0 (bad) or null (skipped)")
+    if "label" not in given or not (label is None or (_is_whole(label) and label in desk.labels)):
+        told = ", ".join(f"{number} ({word})" for number, word in desk.labels.items())
+        raise InputError(f"'label' must be {told} or null (skipped)")
     claim = given.get("claim")
     if not (claim is None or _is_whole(claim)):
         raise InputError("'claim' must be a claim's place, 0, 1, 2, ..., or null")
@@ -253,11 +257,11 @@ def _label(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def _undo(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _undo(desk: AnyDesk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return desk.undo(_text(given, "annotator"))
 
 
-def _reveal(desk: Desk, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _reveal(desk: AnyDesk, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return desk.reveal(_text(given, "annotator"), _place(given))
 
 

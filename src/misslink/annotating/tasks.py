@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ from misslink.files.label_plan import Plan, read_plan, write_plan
 from misslink.files.labels import ADJUDICATED, Label, read_labels
 from misslink.types import Case, Run, Trace, Verdict
 
-__all__ = ["Task", "content", "finished", "in_order", "judged", "planned", "to_settle", "written"]
+__all__ = [
+    "Task", "content", "finished", "in_letters", "in_order", "judged", "planned", "to_settle",
+    "written",
+]  # fmt: skip
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -240,11 +243,7 @@ def _said(labels: Sequence[Label], items: Sequence[Item]) -> tuple[dict[str, Any
     """What people said of these items of a case; who is A is another from case to case."""
     theirs = [one for one in labels if (one.case_id, one.metric, one.claim) in items]
     case_id = items[0][0]
-    names = sorted(
-        {one.annotator for one in theirs},
-        key=lambda name: hashlib.sha256(f"{case_id}\n{name}".encode()).hexdigest(),
-    )
-    letter = {name: _letters(place) for place, name in enumerate(names)}
+    letter = in_letters(case_id, {one.annotator for one in theirs})
     said = [
         {
             "who": letter[one.annotator],
@@ -256,6 +255,14 @@ def _said(labels: Sequence[Label], items: Sequence[Item]) -> tuple[dict[str, Any
         for one in theirs
     ]
     return tuple(sorted(said, key=lambda one: str(one["who"])))
+
+
+def in_letters(case_id: str, names: Iterable[str]) -> dict[str, str]:
+    """Return a letter for each name; who is A is another from case to case."""
+    order = sorted(
+        names, key=lambda name: hashlib.sha256(f"{case_id}\n{name}".encode()).hexdigest()
+    )
+    return {name: _letters(place) for place, name in enumerate(order)}
 
 
 def _letters(place: int) -> str:

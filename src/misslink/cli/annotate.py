@@ -1,4 +1,4 @@
-"""misslink annotate: a page on this machine on which people label the answers of a run."""
+"""misslink annotate: a page on this machine on which people label a run's answers, or a pool."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from misslink.cli.output import plain, print_json
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.annotating import Desk
+    from misslink.annotating import Desk, PoolDesk
 
 __all__ = ["annotate"]
 
 
 def annotate(
-    run: Path = typer.Argument(..., help="A run folder; labels are kept in its folder labels."),
+    run: Path = typer.Argument(..., help="A run or a pool; labels are kept in its folder labels."),
     annotator: str | None = typer.Option(
         None, "--annotator", help="Who labels; the page asks where it is not said."
     ),
@@ -63,17 +63,30 @@ def annotate(
     """Label the answers of a run on a page of this machine: one case at a time, keys or clicks.
 
     Every label is on disk before the next case is shown; Ctrl-C ends it, and the same command goes
-    on where it stopped. misslink calibrate RUN  then holds the judge against the labels.
+    on where it stopped. misslink calibrate RUN  then holds the judge against the labels. Of a pool
+    (misslink goldset pool) passages are graded, and  misslink goldset pooled POOL  comes next.
     """
+    from misslink.goldset.pooling.folder import is_pool
+
+    pool = is_pool(run)
+    if pool and (metric or seed is not None or random_share is not None):
+        raise InputError(
+            "--metric, --seed and --random-share are of a run; a pool has its one question and "
+            "its order",
+            path=run,
+        )
     if export is not None:
-        _export(run, export, as_json=as_json)
+        _export(run, export, pool=pool, as_json=as_json)
         return
-    from misslink.annotating import Desk
+    from misslink.annotating import Desk, PoolDesk
     from misslink.annotating.server import bound, serve, web_server
 
-    with Desk(
-        run, metrics=metric, seed=seed, random_share=random_share, adjudicate=adjudicate
-    ) as desk:
+    made = (
+        PoolDesk(run, adjudicate=adjudicate)
+        if pool
+        else Desk(run, metrics=metric, seed=seed, random_share=random_share, adjudicate=adjudicate)
+    )
+    with made as desk:
         if adjudicate and not desk.tasks:
             _end(desk, run, as_json=as_json, before="People agree wherever they labelled the same.")
             return
@@ -91,8 +104,8 @@ def annotate(
             for note in desk.notes:
                 print(f"misslink: {plain(note)}", file=sys.stderr)
             print(
-                f"{len(desk.tasks)} cases to label at {address}\nCtrl-C ends it; every label is "
-                "on disk as soon as it is given.",
+                f"{len(desk.tasks)} {'passages' if pool else 'cases'} to label at {address}\n"
+                "Ctrl-C ends it; every label is on disk as soon as it is given.",
                 file=sys.stderr,
                 flush=True,
             )
@@ -105,22 +118,26 @@ def annotate(
         _end(desk, run, as_json=as_json)
 
 
-def _export(run: Path, path: Path, *, as_json: bool) -> None:
+def _export(run: Path, path: Path, *, pool: bool, as_json: bool) -> None:
     from misslink.annotating import export
+    from misslink.annotating.grades import export_grades
     from misslink.cli.writing import is_part_of_run
     from misslink.files import read_run
 
     if is_part_of_run(path):
         raise InputError("this is a part of a run; name another file with --export", path=path)
-    read_run(run)  # what is no run folder is told as such
-    labels = export(run, path)
+    if not pool:
+        read_run(run)  # what is no run folder is told as such
+    labels = export_grades(run, path) if pool else export(run, path)
     if as_json:
         print_json({"run": str(run), "labels": labels, "export": str(path)})
     else:
         print(plain(f"Labels of {run} written to {path}: {labels}."))
 
 
-def _end(desk: Desk, run: Path, *, as_json: bool, before: str = "") -> None:
+def _end(desk: Desk | PoolDesk, run: Path, *, as_json: bool, before: str = "") -> None:
+    from misslink.goldset.pooling.folder import is_pool
+
     counts = desk.counts()
     if as_json:
         print_json(_document(desk, run, counts))
@@ -133,10 +150,11 @@ def _end(desk: Desk, run: Path, *, as_json: bool, before: str = "") -> None:
         return
     names = ", ".join(f"{n} by {name}" for name, n in sorted(counts.items()))
     print(plain(f"Labels in {desk.folder}: {total}; {names}."))
-    print(plain(f"Next:  misslink calibrate {_quoted(run)}"))
+    pooled = f"misslink goldset pooled {_quoted(run)} --out graded.jsonl"
+    print(plain(f"Next:  {pooled if is_pool(run) else f'misslink calibrate {_quoted(run)}'}"))
 
 
-def _document(desk: Desk, run: Path, counts: Mapping[str, int]) -> dict[str, Any]:
+def _document(desk: Desk | PoolDesk, run: Path, counts: Mapping[str, int]) -> dict[str, Any]:
     return {
         "run": str(run),
         "folder": str(desk.folder),

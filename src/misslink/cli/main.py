@@ -12,6 +12,7 @@ from misslink import __version__
 from misslink.cli import (
     annotate,
     calibrate,
+    canary,
     compare,
     demo,
     diagnose,
@@ -54,6 +55,7 @@ app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.add_typer(canary.app, name="canary")
 app.add_typer(goldset.app, name="goldset")
 app.add_typer(judge.app, name="judge")
 app.add_typer(ledger.app, name="ledger")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, known_names
+from misslink.files.content import content_of, damaged_parquet
 
 __all__ = ["read_groups"]
 
@@ -18,7 +19,7 @@ _PARTS = ("tags", "metadata")  # objects whose fields count as columns too
 _NO_IDS = (
     "no column holds the query ids (call it query_id); name a file that has one with --queries"
 )
-_FIRST_LINE = 1 << 16  # bytes of it that are looked at
+_FIRST_LINE = 1 << 16  # bytes in which it stands
 
 Row = tuple[int | None, Mapping[str, Any]]
 
@@ -29,8 +30,8 @@ def read_groups(path: Path, column: str) -> dict[str, str]:
     Parameters
     ----------
     path : Path
-        A gold set, JSON Lines, CSV or TSV with a header, or parquet; a BEIR folder stands for its
-        ``queries.jsonl``.
+        A gold set, JSON Lines, CSV or TSV with a header, each plain or gzipped, or parquet; a BEIR
+        folder stands for its ``queries.jsonl``.
     column : str
         Its name, such as ``category``; a tag of a gold set by its own name.
 
@@ -85,15 +86,11 @@ def _rows(path: Path) -> Iterator[Row]:
     from misslink.files.goldset import read_goldset
     from misslink.files.rows import read_rows
 
-    try:
-        with path.open("rb") as file:
-            head = file.readline(_FIRST_LINE)
-    except OSError as problem:
-        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
-    if head[:4] == b"PAR1":
+    if _is_parquet(path):
         yield from _of_parquet(path)
         return
-    line = head.decode("utf-8-sig", "replace").strip()
+    head = content_of(path)[:_FIRST_LINE].decode("utf-8-sig", "replace").lstrip()
+    line = head.partition("\n")[0].strip()
     # TREC qrels have no names of columns, whatever stands in their first line.
     names = {field.strip(' "') for field in re.split(r"[\t,;]", line)}
     if line[:1] not in {"{", "["} and line and not names & set(_QUERY):
@@ -111,6 +108,14 @@ def _rows(path: Path) -> Iterator[Row]:
     yield from rows
 
 
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False  # why is told where it is read whole
+
+
 def _of_parquet(path: Path) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -119,8 +124,8 @@ def _of_parquet(path: Path) -> Iterator[Row]:
         with pq.ParquetFile(path) as opened:
             for batch in opened.iter_batches():
                 yield from ((None, _said(row)) for row in batch.to_pylist())
-    except (pa.ArrowInvalid, OSError) as problem:
-        raise InputError(f"this parquet file cannot be read ({problem})", path=path) from None
+    except (pa.ArrowException, OSError) as problem:
+        raise damaged_parquet(problem, path) from None
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:

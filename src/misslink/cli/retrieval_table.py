@@ -17,7 +17,6 @@ __all__ = ["print_chart", "print_comparison", "print_per_query", "print_run"]
 
 _DIGITS = 4  # what trec_eval prints
 _NONE = "none"
-_SLICED = 2  # metrics beside one another in a table of slices
 
 
 def print_run(console: Console, name: str, document: Mapping[str, Any]) -> None:
@@ -125,18 +124,17 @@ def _table(*columns: str) -> Table:
 
 
 def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> None:
-    metrics = list(next(iter(groups.values()))["metrics"])
-    for start in range(0, len(metrics), _SLICED):
-        some = metrics[start : start + _SLICED]
-        table = _table(column, *(part for name in some for part in (name, "[95 %]", "n")))
-        table.columns[0].justify = "left"
-        for group, found in groups.items():
-            cells = [group]
-            for name in some:
-                own = found["metrics"][name]
-                cells += [_number(own), _interval(own), f"{own['n']:,}"]
+    """The groups under one another, metric by metric: beside one another they take 80 columns."""
+    table = _table("metric", column, "mean", "95 % interval", "n")
+    table.columns[1].justify = "left"
+    for metric in next(iter(groups.values()))["metrics"]:
+        table.add_section()
+        for place, (group, found) in enumerate(groups.items()):
+            own = found["metrics"][metric]
+            name = metric if place == 0 else ""
+            cells = (name, group, _number(own), _interval(own), f"{own['n']:,}")
             table.add_row(*(cell(console, text) for text in cells))
-        console.print(table)
+    console.print(table)
 
 
 def _counted(document: Mapping[str, Any]) -> list[str]:

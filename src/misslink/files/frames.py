@@ -222,6 +222,7 @@ def as_text(given: Any, table: Table, row: int, column: str) -> Any:
     InputError
         An id is missing or empty, or is no text and no whole number.
     """
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -242,14 +243,19 @@ def as_text(given: Any, table: Table, row: int, column: str) -> Any:
             given = given.cast(pa.large_string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise table.error(None, f"the column '{column}' holds no ids of text") from None
-    empty = pc.index(pc.binary_length(given), pa.scalar(0, pa.int64())).as_py()
-    if empty >= 0:
-        raise table.error(row + empty, f"the column '{column}' is empty here; give an id")
+    if not len(given):
+        return given
+    ends = np.frombuffer(given.buffers()[1], dtype=np.int64)  # where each text ends in the buffer
+    ends = ends[given.offset : given.offset + len(given) + 1]
+    empty = ends[1:] == ends[:-1]
+    if empty.any():
+        place = row + int(np.argmax(empty))
+        raise table.error(place, f"the column '{column}' is empty here; give an id")
     return given
 
 
 def as_numbers(given: Any, table: Table, row: int, columns: Columns) -> NDArray[np.float64]:
-    """Finite numbers, and whole ones where they are grades.
+    """Finite numbers, and whole ones where they are grades; no grade or rank above 2^53.
 
     Raises
     ------
@@ -270,7 +276,9 @@ def as_numbers(given: Any, table: Table, row: int, columns: Columns) -> NDArray[
         ) from None
     good = np.isfinite(values)
     if columns.kind == "grade":
-        good &= (values == np.rint(values)) & (np.abs(values) <= LARGEST_GRADE)
+        good &= values == np.rint(values)
+    if columns.kind != "score":  # above it two ranks or grades would silently be one
+        good &= np.abs(values) <= LARGEST_GRADE
     if not good.all():
         at = int(np.argmin(good))
         if np.isfinite(values[at]) and values[at] == np.rint(values[at]):
@@ -297,9 +305,9 @@ def shortened(value: object) -> str:
 
 def _beyond(kind: str, value: object) -> str:
     told = shortened(value.item() if hasattr(value, "item") else value)
-    if kind != "grade":
+    if kind == "score":
         return f"the {kind} {told} is no finite number"
-    return f"the grade {told} is too large; grades go up to {LARGEST_GRADE:.0f}"
+    return f"the {kind} {told} is too large; {kind}s go up to {LARGEST_GRADE:.0f}"
 
 
 def _is_a_float(value: object) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import AliasChoices, BaseModel, ValidationError
 
 from misslink.errors import InputError, known_names
+from misslink.files.content import content_of, decoded
 from misslink.text import valid_text
 
 __all__ = ["as_items", "parse", "read_objects", "read_text", "write_lines"]
@@ -27,32 +28,14 @@ def as_items(source: Any, name: str) -> list[Any]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file.
+    """Return the text of a UTF-8 file; one that gzip packed is unpacked.
 
     Raises
     ------
     InputError
         There is no such file, it cannot be read, or it is in another encoding.
     """
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=path) from None
-    except IsADirectoryError:
-        raise InputError("this is a folder; name a file in it", path=path) from None
-    except OSError as problem:
-        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        wide = raw[:2] in {b"\xff\xfe", b"\xfe\xff"}
-        raise InputError(
-            f"byte 0x{raw[problem.start]:02x} is not UTF-8; save the file as UTF-8, for example "
-            f"with  iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8",
-            path=path,
-            line=line,
-        ) from None
+    return decoded(content_of(path), path)
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -76,6 +76,9 @@ class Entry:
         Hash of what was labelled. None: not known.
     at : str
         When, as ISO 8601.
+    grade : int or None
+        Of a label on a scale: 0 is bad, the higher the better; `label` then says whether it is 1
+        or more, for whoever reads no grades. None: a label of good or bad, or skipped.
     """
 
     event: Literal["label", "undone", "revealed", "shown"]
@@ -88,6 +91,7 @@ class Entry:
     judge_shown: bool = False
     of: str | None = None
     at: str = ""
+    grade: int | None = None
 
     @property
     def item(self) -> Item:
@@ -103,6 +107,8 @@ class Entry:
         if self.event == "label":
             whole = self.label is not None and self.label.is_integer()
             said["label"] = int(self.label) if whole and self.label is not None else self.label
+        if self.grade is not None:
+            said["grade"] = self.grade
         said["annotator"] = self.annotator
         if self.comment:
             said["comment"] = self.comment
@@ -204,9 +210,11 @@ def _entry(data: Any, annotator: str) -> Entry:
         raise _NoEntryError("it has no label")
     if label is not None and not _is_share(label):
         raise _NoEntryError("its label must be a number from 0 (bad) to 1 (good), or null")
-    if claim is not None and (not isinstance(claim, int) or isinstance(claim, bool) or claim < 0):
+    if claim is not None and not _is_count(claim):
         raise _NoEntryError("its claim must be 0, 1, 2, ...")
-    of = data.get("of")
+    of, grade = data.get("of"), data.get("grade")
+    if grade is not None and not _is_count(grade):
+        raise _NoEntryError("its grade must be 0, 1, 2, ...")
     return Entry(
         event=event,
         case_id=valid_text(data["case_id"]),
@@ -218,6 +226,7 @@ def _entry(data: Any, annotator: str) -> Entry:
         judge_shown=data.get("judge_shown") is True,
         of=of if isinstance(of, str) else None,
         at=str(data.get("at") or ""),
+        grade=grade,
     )
 
 
@@ -225,3 +234,7 @@ def _is_share(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) and 0 <= value <= 1
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

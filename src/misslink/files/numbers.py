@@ -1,15 +1,35 @@
-"""Numbers in JSON documents that somebody else may have written: checked, or not there."""
+"""Numbers that somebody else wrote, in JSON documents or as text: checked, or not there."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from pydantic import ValidationError
 
 from misslink.types import Estimate
 
-__all__ = ["estimate_of", "finite"]
+__all__ = ["decimal", "estimate_of", "finite"]
+
+# What C's strtod and Arrow read. Python also takes 1_000 and the digits of every other script.
+_DECIMAL = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def decimal(text: str) -> float | None:
+    r"""Return the number that a text writes with the digits 0 to 9; None where it is none.
+
+    Infinite and no number (``nan``) are numbers here: whoever wants finite ones says so.
+
+    Examples
+    --------
+    >>> decimal("-2.5e3"), decimal("1_000"), decimal("\uff13"), decimal("0x10"), decimal("")
+    (-2500.0, None, None, None, None)
+    """
+    return float(text) if _DECIMAL.fullmatch(text) else None
 
 
 def estimate_of(found: Mapping[str, object]) -> Estimate:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.files.delimited import records
 from misslink.files.jsonl import as_items, read_objects, read_text
 
 __all__ = ["Row", "read_rows"]
 
 Row = tuple[int | None, dict[str, Any]]
-
-_DELIMITERS = ",;\t"
-# Characters of one CSV field, such as an answer; the csv module allows 131,072.
-_LONGEST = 10_000_000
 
 
 def read_rows(source: object, name: str) -> Iterator[Row]:
@@ -63,34 +58,27 @@ def _of_file(path: Path) -> Iterator[Row]:
 
 
 def _of_csv(path: Path, text: str) -> Iterator[Row]:
-    head = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=head.count)
-    before = csv.field_size_limit(_LONGEST)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        header = [name.strip() for name in next(reader, [])]
-        if not any(header):
-            raise InputError("there is nothing in it; it needs a line of names first", path=path)
-        twice = [name for name in header if name and header.count(name) > 1]
-        if twice:
-            raise InputError("two columns have this name; keep one", path=path, field=twice[0])
-        line, empty = reader.line_num + 1, True
-        for fields in reader:
-            if any(field.strip() for field in fields):
-                if len(fields) > len(header):
-                    problem = f"{len(fields)} fields, but {len(header)} names in line 1; quote text"
-                    raise InputError(f"{problem} that holds '{delimiter}'", path=path, line=line)
-                empty = False
-                yield line, _given(zip(header, fields, strict=False))
-            line = reader.line_num + 1  # a quoted field may span lines
-        if empty:
-            raise InputError("there is no line below the names", path=path)
-    except csv.Error as problem:
-        raise InputError(
-            f"this is no CSV ({problem}); quote texts in full", path=path, line=reader.line_num
-        ) from None
-    finally:
-        csv.field_size_limit(before)
+    found = records(text, path)
+    _, record = next((one for one in found if any(name.strip() for name in one[1])), (1, []))
+    header = [name.strip() for name in record]
+    if not any(header):
+        raise InputError("there is nothing in it; it needs a line of names first", path=path)
+    twice = [name for name in header if name and header.count(name) > 1]
+    if twice:
+        raise InputError("two columns have this name; keep one", path=path, field=twice[0])
+    empty = True
+    for line, fields in found:
+        if any(field.strip() for field in fields):
+            if len(fields) > len(header):
+                raise InputError(
+                    f"{len(fields)} fields, but {len(header)} names; quote texts in full",
+                    path=path,
+                    line=line,
+                )
+            empty = False
+            yield line, _given(zip(header, fields, strict=False))
+    if empty:
+        raise InputError("there is no line below the names", path=path)
 
 
 def _given(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:

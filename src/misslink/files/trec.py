@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from misslink.errors import InputError
+from misslink.files.content import not_utf8
 from misslink.files.frames import AT_ONCE, LARGEST_GRADE, Batch, Purpose, Table, shortened
+from misslink.files.numbers import decimal
 
 __all__ = ["trec_table"]
 
@@ -36,9 +38,8 @@ def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
     Raises
     ------
     InputError
-        A line has too few or too many columns, a grade is no whole number or too large,
-        a rank or score is no
-        finite number, or there is no line at all; with the line.
+        A line has too few or too many columns, a grade is no whole number or too large, a rank or
+        score is no finite number, or there is no line at all; with the line.
     """
     _refuse_the_other(raw, path, purpose)
     read = _quickly(raw, purpose)
@@ -144,11 +145,7 @@ def _passed_over(fields: Sequence[bytes], purpose: Purpose) -> bool:
         return not fields
     if purpose == "qrels" or len(fields) <= len(_RUN):
         return len(fields) != len(_QRELS if purpose == "qrels" else _RUN)
-    try:
-        float(fields[3]), float(fields[4])
-    except ValueError:
-        return True
-    return False
+    return any(decimal(field.decode("utf-8", "replace")) is None for field in fields[3:5])
 
 
 def _single_blanks(raw: bytes, purpose: Purpose) -> bytes:
@@ -174,7 +171,6 @@ def _single_blanks(raw: bytes, purpose: Purpose) -> bytes:
 def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
     """Every line read with care, so that what is wrong is told with its place."""
     names = _QRELS if purpose == "qrels" else _RUN
-    shape = " ".join(names)
     for number, part in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         try:
             # Cut as bytes: only blanks of ASCII separate, and an id may hold any other.
@@ -183,17 +179,9 @@ def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
                 continue
             fields = [field.decode("utf-8") for field in columns]
         except UnicodeDecodeError as problem:
-            raise InputError(
-                f"byte 0x{problem.object[problem.start]:02x} is not UTF-8; save the file as UTF-8, "
-                "for example with  iconv -f WINDOWS-1252 -t UTF-8",
-                path=path,
-                line=number,
-            ) from None
+            raise not_utf8(problem, path, number) from None
         if len(fields) < len(names) or (purpose == "qrels" and len(fields) > len(names)):
-            has = f"{purpose if purpose == 'qrels' else 'runs'} have {len(names)}"
-            raise InputError(
-                f"{len(fields)} columns, where {has} ({shape})", path=path, line=number
-            )
+            raise InputError(_columns(columns, purpose), path=path, line=number)
         given = dict(zip(names, fields, strict=False))
         if purpose == "run":
             _number(given["rank"], "rank", path, number)
@@ -207,11 +195,23 @@ def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
         yield _Line(number, given["query"], given["document"], value)
 
 
+def _columns(fields: Sequence[bytes], purpose: Purpose) -> str:
+    """What is wrong with a line of too few or too many columns."""
+    what, names = ("qrels", _QRELS) if purpose == "qrels" else ("runs", _RUN)
+    problem = (
+        f"{len(fields)} {'column' if len(fields) == 1 else 'columns'}, where {what} have "
+        f"{len(names)} ({' '.join(names)})"
+    )
+    if len(fields) == 1 and any(mark in fields[0] for mark in (b",", b";")):
+        number = "relevance" if purpose == "qrels" else "score"
+        problem += f"; CSV needs names in its first line, such as query_id,doc_id,{number}"
+    return problem
+
+
 def _number(text: str, what: str, path: Path, line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"the {what} '{text}' is no number", path=path, line=line) from None
+    value = decimal(text)
+    if value is None:
+        raise InputError(f"the {what} {shortened(text)} is no number", path=path, line=line)
     if what == "grade" and (
         text.lstrip("+-").isdigit() if math.isinf(value) else abs(value) > LARGEST_GRADE
     ):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs
 
 __all__ = ["AveragePrecision"]
 
@@ -44,4 +45,9 @@ class AveragePrecision:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return hits.per_need(hits.sums(hits.found * (hits.place / hits.rank), self.k))
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        return hits.per_need(hits.sums(hits.found * (hits.place / hits.rank), k))

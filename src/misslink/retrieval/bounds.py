@@ -25,7 +25,7 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     (nDCG, MAP, R-precision, bpref) one more relevant passage far down also raises what a perfect
     ranking would reach, so both ends are looked for: for each number of relevant ones, with the
     topmost of the open passages and with the lowest of them (one pass in
-    `misslink.retrieval.extremes`, but for bpref and a metric of your own). Of that number no others
+    `misslink.retrieval.extremes`, but for a metric of your own). Of that number no others
     give more or less, as a metric never falls when a relevant passage moves up. The value itself
     lies between the ends: bpref, which passes over the unjudged, has it as one more way. A metric
     ``about_judgements`` has nothing open.
@@ -70,8 +70,10 @@ def _searched(metric: RankMetric, hits: Hits, value: Floats, grade: int) -> tupl
     opened = _open(hits, getattr(metric, "k", None), grade)
     most = int(opened.count.max(initial=0))
     lowest, highest = value.copy(), value.copy()
-    for number in (0, most) if getattr(metric, "rises", False) else range(most + 1):
-        for chosen in (opened.place < number, opened.place >= opened.left - number):
+    rises = getattr(metric, "rises", False)
+    for number in (0, most) if rises else range(most + 1):
+        top, low = opened.place < number, opened.place >= opened.left - number
+        for chosen in (top,) if rises else (top, low):  # of none and of all there is one way
             judged = metric.of(opened.judged(hits, chosen))
             lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
     return lowest, highest

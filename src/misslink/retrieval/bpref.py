@@ -8,6 +8,7 @@ import numpy as np
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.segments import offsets
 
 __all__ = ["BinaryPreference"]
 
@@ -48,7 +49,7 @@ class BinaryPreference:
         width = int(max(hits.rank.max(initial=0), hits.judged_rank.max(initial=0))) + 1
         ladder = rows * width + hits.judged_rank[against]
         above = np.searchsorted(ladder, hits.row * width + hits.rank)
-        above -= np.searchsorted(ladder, hits.row * width)
+        above -= offsets(np.bincount(rows, minlength=hits.rows))[hits.row]
         needs = hits.needs[hits.row]
         most = np.minimum(hits.nonrelevant[hits.row], needs)
         worse = np.minimum(above, needs) / np.maximum(most, 1)

@@ -1,4 +1,4 @@
-"""Bounds of nDCG, MAP and R-precision for every number of relevant ones at once.
+"""Bounds of nDCG, MAP, R-precision and bpref for every number of relevant ones at once.
 
 The general search of `misslink.retrieval.bounds` computes a metric anew for each number; on deep
 rankings these sums along the ranks do it in one pass. Both give the same.
@@ -13,42 +13,13 @@ from typing import Any
 import numpy as np
 
 from misslink.retrieval.average_precision import AveragePrecision
+from misslink.retrieval.bpref import BinaryPreference
+from misslink.retrieval.depths import Ranks, before, pieces
 from misslink.retrieval.hits import Bools, Floats, Hits, Ints
 from misslink.retrieval.ndcg import NDCG, ExponentialNDCG
 from misslink.retrieval.r_precision import RPrecision
 
 __all__ = ["extremes"]
-
-_AT_ONCE = 1 << 19  # ranks of all rows that are in memory together
-
-
-@dataclass(frozen=True)
-class _Ranks:
-    """Some rows with a column for each rank that the metric reads.
-
-    Parameters
-    ----------
-    found, gain : array of int, shape (rows, depth)
-        Needs that are first satisfied there, and the grade; 0 at most ranks.
-    opened : array of bool, shape (rows, depth)
-        Whether nobody judged the passage there.
-    needs : array of int, shape (rows, 1)
-    ideal_row, ideal_rank, ideal_gain : array of int
-        As those of `Hits`, rows from 0.
-    """
-
-    found: Ints
-    gain: Ints
-    opened: Bools
-    needs: Ints
-    ideal_row: Ints
-    ideal_rank: Ints
-    ideal_gain: Ints
-
-    @property
-    def rank(self) -> Ints:
-        """Rank of each column."""
-        return np.arange(1, self.found.shape[1] + 1)
 
 
 def extremes(metric: Any, hits: Hits, grade: int) -> tuple[Floats, Floats] | None:
@@ -70,72 +41,21 @@ def extremes(metric: Any, hits: Hits, grade: int) -> tuple[Floats, Floats] | Non
     if form is None:
         return None
     lowest, highest = np.empty(hits.rows), np.empty(hits.rows)
-    for first, last, ranks in _pieces(hits, getattr(metric, "k", None)):
+    for first, last, ranks in pieces(hits, getattr(metric, "k", None)):
         values = form(metric, ranks, grade)
         lowest[first:last], highest[first:last] = values.min(axis=1), values.max(axis=1)
     return lowest, highest
 
 
-def _pieces(hits: Hits, k: int | None) -> Iterator[tuple[int, int, _Ranks]]:
-    """First row, the one after the last, and the ranks between, some rows at a time."""
-    depth = hits.retrieved if k is None else np.minimum(hits.retrieved, k)
-    known_row, known_rank = hits.known
-    by_row = np.argsort(known_row, kind="stable")
-    known_row, known_rank = known_row[by_row], known_rank[by_row]
-    width = max(int(depth.max(initial=0)), 1)
-    step = max(_AT_ONCE // width, 1)
-    for first in range(0, hits.rows, step):
-        last = min(first + step, hits.rows)
-
-        def of(rows: Ints, first: int = first, last: int = last) -> slice:
-            low, high = np.searchsorted(rows, (first, last))
-            return slice(int(low), int(high))
-
-        opened = np.arange(1, width + 1) <= depth[first:last, None]
-        read = opened.copy()
-        own = of(known_row)
-        _enter(opened, known_row[own] - first, known_rank[own], np.zeros(1, dtype=np.bool_))
-        found, gain = np.zeros(opened.shape, np.int64), np.zeros(opened.shape, np.int64)
-        own, ideal = of(hits.row), of(hits.ideal_row)
-        _enter(found, hits.row[own] - first, hits.rank[own], hits.found[own])
-        _enter(gain, hits.row[own] - first, hits.rank[own], hits.gain[own])
-        yield (
-            first,
-            last,
-            _Ranks(
-                found * read,
-                gain * read,
-                opened,
-                hits.needs[first:last, None],
-                hits.ideal_row[ideal] - first,
-                hits.ideal_rank[ideal],
-                hits.ideal_gain[ideal],
-            ),
-        )
-
-
-def _enter(table: Any, row: Ints, rank: Ints, value: Any) -> None:
-    within = rank <= table.shape[1]
-    value = np.broadcast_to(value, row.shape)
-    table[row[within], rank[within] - 1] = value[within]
-
-
-def _before(amount: Any) -> Any:
-    """Sum down to the rank before each, and of all at the end: one column more."""
-    sums = np.zeros((amount.shape[0], amount.shape[1] + 1), dtype=amount.dtype)
-    np.cumsum(amount, axis=1, out=sums[:, 1:])
-    return sums
-
-
-def _map(_: AveragePrecision, ranks: _Ranks, __: int) -> Floats:
+def _map(_: AveragePrecision, ranks: Ranks, __: int) -> Floats:
     """Each cut of the ranking: the open ones above it are relevant, or those below it."""
     opened = ranks.opened.astype(np.int64)
-    hits = _before((ranks.found > 0).astype(np.int64))  # relevant, of what was judged
-    others = _before(opened)
+    hits = before((ranks.found > 0).astype(np.int64))  # relevant, of what was judged
+    others = before(opened)
     own = ranks.found / ranks.rank
     every = (ranks.found + opened) / ranks.rank
-    judged_only, with_open = _before(own * hits[:, 1:]), _before(every * (hits + others)[:, 1:])
-    own, every = _before(own), _before(every)
+    judged_only, with_open = before(own * hits[:, 1:]), before(every * (hits + others)[:, 1:])
+    own, every = before(own), before(every)
 
     def below(sums: Floats) -> Floats:
         return sums[:, -1:] - sums
@@ -149,9 +69,9 @@ def _map(_: AveragePrecision, ranks: _Ranks, __: int) -> Floats:
     )
 
 
-def _r_precision(_: RPrecision, ranks: _Ranks, __: int) -> Floats:
+def _r_precision(_: RPrecision, ranks: Ranks, __: int) -> Floats:
     """Each number of relevant open ones, the topmost or the lowest."""
-    found, others = _before(ranks.found), _before(ranks.opened.astype(np.int64))
+    found, others = before(ranks.found), before(ranks.opened.astype(np.int64))
     total = others[:, -1:]
     number = np.minimum(np.arange(int(total.max(initial=0)) + 1), total)
     needs = ranks.needs + number
@@ -164,7 +84,82 @@ def _r_precision(_: RPrecision, ranks: _Ranks, __: int) -> Floats:
     return values
 
 
-def _ndcg(metric: NDCG | ExponentialNDCG, ranks: _Ranks, grade: int) -> Floats:
+def _bpref(_: BinaryPreference, ranks: Ranks, __: int) -> Floats:
+    """Each number of relevant open ones, the topmost or the lowest; whole numbers to the end.
+
+    Every relevant passage loses as many as are judged not relevant above it, but no more than
+    there are relevant ones. For those that were judged these are counted one after the other, of
+    which a row has few; for the open ones by sums along the ranks, as the count only rises.
+    """
+    opened = before(ranks.opened.astype(np.int64))
+    total = opened[:, -1:]
+    number = np.minimum(np.arange(int(total.max(initial=0)) + 1), total)
+    needs, nonrelevant = ranks.needs + number, ranks.nonrelevant + total - number
+    above = before(ranks.against.astype(np.int64))[:, :-1]
+    lost_top, lost_low = np.zeros_like(number), np.zeros_like(number)
+    for row, column in _one_of_each(ranks.found > 0):
+        over, own = opened[row, column][:, None], above[row, column][:, None]
+        worth, most = ranks.found[row, column][:, None], needs[row]
+        further = np.maximum(over - number[row], 0)
+        lost_top[row] += worth * np.minimum(own + further, most)
+        further = np.minimum(over, total[row] - number[row])
+        lost_low[row] += worth * np.minimum(own + further, most)
+    steps = _Steps.of(ranks.opened, above, opened)
+    lost_top += steps.capped(needs, number)
+    # All open ones that are not relevant stand above those that are.
+    rest = total - number
+    below = steps.capped(needs - rest, total) - steps.capped(needs - rest, rest)
+    lost_low += below + rest * number
+    reached = ranks.found.sum(axis=1, keepdims=True) + number
+    most = np.maximum(np.minimum(nonrelevant, needs), 1)
+    values: Floats = np.hstack((reached - lost_top / most, reached - lost_low / most))
+    values /= np.maximum(np.hstack((needs, needs)), 1)
+    return values
+
+
+def _one_of_each(marked: Bools) -> Iterator[tuple[Ints, Ints]]:
+    """Rows and columns of the first marks of all rows, of the second ones, and so on."""
+    row, column = np.nonzero(marked)
+    place = np.arange(len(row)) - np.searchsorted(row, row)
+    for number in range(int(place.max(initial=-1)) + 1):
+        yield row[place == number], column[place == number]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """How many are judged not relevant above each open passage of a row: numbers that only rise.
+
+    Parameters
+    ----------
+    upto : array of int, shape (rows, most of these numbers + 1)
+        How many open ones have this number above them or fewer.
+    sums : array of int, shape (rows, open ones + 1)
+        Sum of the numbers of the first, the first two, ... open ones.
+    """
+
+    upto: Ints
+    sums: Ints
+
+    @classmethod
+    def of(cls, marks: Bools, above: Ints, place: Ints) -> _Steps:
+        """From the open ranks, the numbers at all ranks, and the open ones before each."""
+        row, column = np.nonzero(marks)
+        numbers, rows = above[row, column], len(marks)
+        width = int(numbers.max(initial=0)) + 1
+        counted = np.bincount(row * width + numbers, minlength=rows * width).reshape(rows, width)
+        sums = np.zeros((rows, int(place[:, -1].max(initial=0)) + 1), dtype=np.int64)
+        sums[row, place[row, column] + 1] = numbers
+        return cls(np.cumsum(counted, axis=1), np.cumsum(sums, axis=1))
+
+    def capped(self, most: Ints, first: Ints) -> Ints:
+        """Sum of the numbers of the `first` open ones, none counted higher than `most`."""
+        reach = np.clip(most, 0, self.upto.shape[1] - 1)
+        as_they_are = np.where(most < 0, 0, np.take_along_axis(self.upto, reach, axis=1))
+        whole = np.minimum(as_they_are, first)
+        return np.take_along_axis(self.sums, whole, axis=1) + most * (first - whole)
+
+
+def _ndcg(metric: NDCG | ExponentialNDCG, ranks: Ranks, grade: int) -> Floats:
     """Each cut of the ranking, as for MAP; the ideal ranking by the number of relevant ones."""
     rows, k = len(ranks.found), metric.k
     discount = 1 / np.log2(ranks.rank + 1)
@@ -172,8 +167,8 @@ def _ndcg(metric: NDCG | ExponentialNDCG, ranks: _Ranks, grade: int) -> Floats:
     every = np.arange(rows)
     own = worth(every[:, None], ranks.gain) * discount
     added = worth(every, np.full(rows, grade))[:, None]
-    sums = _before(ranks.opened * discount)
-    others = _before(ranks.opened.astype(np.int64))
+    sums = before(ranks.opened * discount)
+    others = before(ranks.opened.astype(np.int64))
     gained = own.sum(axis=1, keepdims=True)
     ideal = _ideals(ranks, worth, grade, k, added, int(others[:, -1].max(initial=0)))
 
@@ -187,7 +182,7 @@ def _ndcg(metric: NDCG | ExponentialNDCG, ranks: _Ranks, grade: int) -> Floats:
 
 
 def _worth(
-    metric: NDCG | ExponentialNDCG, ranks: _Ranks, grade: int
+    metric: NDCG | ExponentialNDCG, ranks: Ranks, grade: int
 ) -> Callable[[Ints, Ints], Floats]:
     """What a grade gains, by row."""
     if isinstance(metric, NDCG):
@@ -199,7 +194,7 @@ def _worth(
 
 
 def _ideals(
-    ranks: _Ranks,
+    ranks: Ranks,
     worth: Callable[[Ints, Ints], Floats],
     grade: int,
     k: int,
@@ -227,8 +222,9 @@ def _ideals(
     return ideal
 
 
-_FORMS: dict[type, Callable[[Any, _Ranks, int], Floats]] = {
+_FORMS: dict[type, Callable[[Any, Ranks, int], Floats]] = {
     AveragePrecision: _map,
+    BinaryPreference: _bpref,
     NDCG: _ndcg,
     ExponentialNDCG: _ndcg,
     RPrecision: _r_precision,

@@ -9,6 +9,7 @@ import numpy as np
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs
 
 __all__ = ["Hit"]
 
@@ -36,4 +37,9 @@ class Hit:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return np.minimum(hits.sums(hits.found, self.k), 1.0)
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        return np.minimum(hits.sums(hits.found, k), 1.0)

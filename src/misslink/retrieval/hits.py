@@ -9,7 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from misslink.retrieval.ladder import Cutoffs, Ladder
 from misslink.retrieval.matching import Need, find, needs, relevant_ids, satisfies
+from misslink.retrieval.segments import by_row, offsets
 from misslink.types import Case, Passage
 
 __all__ = ["Bools", "Floats", "Hits", "Ints", "collect"]
@@ -86,7 +88,8 @@ class Hits:
     def place(self) -> Ints:
         """How many relevant passages of its row there are down to each hit, itself included."""
         upto = np.cumsum(self.relevant)
-        before = np.concatenate(([0], upto))[np.searchsorted(self.row, np.arange(self.rows))]
+        first = offsets(np.bincount(self.row, minlength=self.rows))[:-1]
+        before = np.concatenate(([0], upto))[first]
         return np.asarray(upto - before[self.row], dtype=np.int64)
 
     @cached_property
@@ -95,13 +98,29 @@ class Hits:
         rows = np.concatenate((self.row[self.relevant], self.judged_row))
         return rows, np.concatenate((self.rank[self.relevant], self.judged_rank))
 
-    def sums(self, amount: NDArray[np.generic], k: int | None) -> Floats:
-        """Sum of `amount`, one a hit, over the hits of each row that are within the first `k`."""
-        within = slice(None) if k is None else self.rank <= k
-        weights = np.asarray(amount, dtype=float)[within]
-        summed = np.bincount(self.row[within], weights=weights, minlength=self.rows)
-        # Without any hit NumPy forgets the weights and counts in whole numbers.
-        return np.asarray(summed, dtype=np.float64)
+    @cached_property
+    def ladder(self) -> Ladder:
+        """The hits."""
+        return Ladder(self.row, self.rank, self.rows)
+
+    @cached_property
+    def ideal_ladder(self) -> Ladder:
+        """The gains of the best ranking that could be."""
+        return Ladder(self.ideal_row, self.ideal_rank, self.rows)
+
+    @cached_property
+    def judged_ladder(self) -> Ladder:
+        """Every retrieved passage that was judged."""
+        row, rank = self.known
+        order = by_row(row, rank)
+        return Ladder(row[order], rank[order], self.rows)
+
+    def sums(self, amount: NDArray[np.generic], k: Cutoffs) -> Floats:
+        """Sum of `amount`, one a hit, over the hits of each row that are within the first `k`.
+
+        Of several cut-offs a line each, see `misslink.retrieval.ladder.Ladder`.
+        """
+        return self.ladder.sums(amount, k)
 
     def per_need(self, amount: Floats) -> Floats:
         """The share of `amount`, one a row, in the number of needs; 0 where nothing is needed."""
@@ -112,26 +131,36 @@ class Hits:
 
         Parameters
         ----------
-        values : array of float, shape (rows,)
+        values : array of float, shape (..., rows)
             NaN where a row has no value.
         without_relevant : bool
             Whether a row that needs nothing has a value too.
 
         Returns
         -------
-        array of float, shape (cases,)
+        array of float, shape (..., cases)
             0 where there is no value.
-        array of bool, shape (cases,)
+        array of bool, shape (..., cases)
             False where there is none.
         """
         given = ~np.isnan(values) & (without_relevant | (self.needs > 0))
-        best, known = np.zeros(self.cases), np.zeros(self.cases, dtype=bool)
-        if given.any():
-            of, kept = self.case[given], values[given]
-            starts = np.flatnonzero(np.diff(of, prepend=-1))
-            best[of[starts]] = np.maximum.reduceat(kept, starts)
-            known[of[starts]] = True
-        return best, known
+        best = np.where(given, values, -np.inf)
+        starts = self._first_rows
+        if len(starts) < self.rows:
+            best = np.maximum.reduceat(best, starts, axis=-1)
+            given = np.logical_or.reduceat(given, starts, axis=-1)
+        best = np.where(given, best, 0.0)
+        if len(starts) == self.cases:
+            return best, given
+        shape = (*best.shape[:-1], self.cases)
+        every, known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+        every[..., self.case[starts]], known[..., self.case[starts]] = best, given
+        return every, known
+
+    @cached_property
+    def _first_rows(self) -> Ints:
+        """The first row of each case that has any."""
+        return np.flatnonzero(np.diff(self.case, prepend=-1))
 
     def best(self, values: Floats, *, without_relevant: bool = False) -> list[float | None]:
         """As `per_case`, as a list with None where a case has no value."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs, across
 
 __all__ = ["Judged"]
 
@@ -46,9 +47,14 @@ class Judged:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row; NaN where nothing was retrieved."""
-        row, rank = hits.known
-        judged = np.bincount(row[rank <= self.k], minlength=hits.rows)
-        places = np.minimum(hits.retrieved, self.k)
-        share = np.full(hits.rows, np.nan)
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        known = hits.judged_ladder
+        judged = known.sums(np.ones(len(known.row)), k)
+        places = np.minimum(hits.retrieved, across(k))
+        share = np.full(places.shape, np.nan)
         np.divide(judged, places, out=share, where=places > 0)
         return share

@@ -56,8 +56,9 @@ def parts(rows: Rows) -> Iterator[Rows]:
 def matches(judgements: Judgements, rows: Rows, keys: Keys) -> tuple[Ints, Ints] | None:
     """Entries of the judgements that were retrieved, and their places among the rows.
 
-    A sieve of a few bits of the keys leaves little more than the judged ones; only these are
-    searched for. None where two different ids share a key.
+    A sieve of a few bits of the keys leaves little more than the judged ones, and these bits also
+    tell which entry it is; entries that have to share them are searched for. None where two
+    different ids share a key.
     """
     import pyarrow as pa
 
@@ -68,16 +69,23 @@ def matches(judgements: Judgements, rows: Rows, keys: Keys) -> tuple[Ints, Ints]
     if not len(entry):
         return entry, entry
     judged = judgements.document_keys[entry]
-    order = np.argsort(judged)
-    entry, judged = entry[order], judged[order]
-    if (judged[1:] == judged[:-1]).any():
-        return None
     bits = int(np.ceil(np.log2(_SPARSE * len(judged))))
-    sieve, mask = np.zeros(1 << bits, dtype=np.bool_), np.uint64((1 << bits) - 1)
-    sieve[(judged & mask).view(np.int64)] = True
-    place = np.flatnonzero(sieve[(pairs & mask).view(np.int64)])
-    wanted = pairs[place]
-    at = np.minimum(np.searchsorted(judged, wanted), len(judged) - 1)
+    mask = np.uint64((1 << bits) - 1)
+    sieve, slots = np.zeros(1 << bits, dtype=np.bool_), np.empty(1 << bits, dtype=np.int32)
+    own, number = (judged & mask).view(np.int64), np.arange(len(judged), dtype=np.int32)
+    sieve[own] = True
+    slots[own] = number
+    met = (pairs & mask).view(np.int64)
+    place = np.flatnonzero(sieve[met])
+    at, wanted = slots[met[place]], pairs[place]
+    lost = np.flatnonzero(slots[own] != number)  # another entry has the slot
+    if len(lost):
+        lost = lost[np.argsort(judged[lost])]
+        searched = judged[lost]
+        if (searched[1:] == searched[:-1]).any() or (judged[slots[own[lost]]] == searched).any():
+            return None
+        other = lost[np.minimum(np.searchsorted(searched, wanted), len(lost) - 1)]
+        at = np.where(judged[other] == wanted, other, at)
     same = judged[at] == wanted
     entry, place = entry[at[same]], place[same]
     given = rows.document.take(pa.array(place))

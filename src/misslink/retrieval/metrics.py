@@ -53,6 +53,10 @@ class RankMetric(Protocol):
     it tells how much was judged, not how good the ranking is; ``rises``, it never falls when one
     more of the passages that it reads is called relevant. ``better = "low"`` says that less is
     better.
+
+    One with a cut-off may also have ``at_cutoffs(hits, ks)``: values of shape (cut-offs, rows), to
+    the last bit those that each cut-off has by itself. Then a curve over all of them takes one
+    pass; see `misslink.retrieval.recall`. ``hits.sums`` takes one cut-off or many.
     """
 
     def of(self, hits: Hits) -> Floats:

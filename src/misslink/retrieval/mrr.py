@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs
 
 __all__ = ["ReciprocalRank"]
 
@@ -42,5 +43,10 @@ class ReciprocalRank:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
         first = hits.relevant & (hits.place == 1)
-        return hits.sums(first / hits.rank, self.k)
+        return hits.sums(first / hits.rank, k)

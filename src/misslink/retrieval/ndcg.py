@@ -8,6 +8,7 @@ import numpy as np
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs
 
 __all__ = ["NDCG", "ExponentialNDCG"]
 
@@ -42,7 +43,12 @@ class NDCG:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return _normalised(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), self.k)
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        return _normalised(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), k)
 
 
 @rank_metrics.register("ndcg_exp@{k}")
@@ -73,6 +79,11 @@ class ExponentialNDCG:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
         top = np.zeros(hits.rows)
         np.maximum.at(top, hits.ideal_row, hits.ideal_gain)
 
@@ -81,15 +92,13 @@ class ExponentialNDCG:
             return np.asarray(np.exp2(grade - top[row]) - np.exp2(-top[row]), dtype=np.float64)
 
         own, ideal = gains(hits.row, hits.gain), gains(hits.ideal_row, hits.ideal_gain)
-        return _normalised(hits, own, ideal, self.k)
+        return _normalised(hits, own, ideal, k)
 
 
-def _normalised(hits: Hits, gains: Floats, ideal_gains: Floats, k: int) -> Floats:
+def _normalised(hits: Hits, gains: Floats, ideal_gains: Floats, k: Cutoffs) -> Floats:
     """Discounted gain of the first k over the ideal one; 0 where nothing could be gained."""
     gained = hits.sums(gains / np.log2(hits.rank + 1), k)
-    within = hits.ideal_rank <= k
-    discounted = ideal_gains[within] / np.log2(hits.ideal_rank[within] + 1)
-    ideal = np.bincount(hits.ideal_row[within], weights=discounted, minlength=hits.rows)
-    share = np.divide(gained, ideal, out=np.zeros(hits.rows), where=ideal > 0)
+    ideal = hits.ideal_ladder.sums(ideal_gains / np.log2(hits.ideal_rank + 1), k)
+    share = np.divide(gained, ideal, out=np.zeros(gained.shape), where=ideal > 0)
     # The same gains in another order of addition may differ in the last digit.
     return np.minimum(share, 1.0)

@@ -41,7 +41,7 @@ def open_qrels(source: Any) -> Judgements | GoldSet:
 
     Parameters
     ----------
-    source : path, pandas frame, mapping, GoldSet, iterable of Case, or Judgements
+    source : path, pandas frame or arrow table, mapping, GoldSet, iterable of Case, or Judgements
         Files: TREC, CSV or TSV with a header, JSON Lines (a gold set), JSON (a dict), parquet;
         text may be gzipped.
 
@@ -58,6 +58,7 @@ def open_qrels(source: Any) -> Judgements | GoldSet:
     """
     if isinstance(source, Judgements):
         return source
+    source = _frame_of(source, "qrels")
     if isinstance(source, str | Path):
         source = _of_file(Path(source), "qrels")
     elif _is_frame(source):
@@ -79,7 +80,7 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> Rankings:
 
     Parameters
     ----------
-    source : path, pandas frame, mapping, iterable of Trace, or Rankings
+    source : path, pandas frame or arrow table, mapping, iterable of Trace, or Rankings
         Files as of `open_qrels`, with traces in JSON Lines. A frame or table has a column of
         scores, or of ranks, or lists each query's documents best first.
     dedupe : {'first'} or None
@@ -94,6 +95,7 @@ def open_run(source: Any, *, dedupe: Dedupe = None) -> Rankings:
     _check(dedupe)
     if isinstance(source, GivenRankings | TableRankings):
         return source
+    source = _frame_of(source, "run")
     if isinstance(source, str | Path):
         source = _of_file(Path(source), "run", dedupe=dedupe)
     elif _is_frame(source):
@@ -131,6 +133,7 @@ def as_traces(source: Any, *, dedupe: Dedupe = None) -> dict[str, Trace]:
     _check(dedupe)
     if isinstance(source, str | Path):
         _, source = _of_file(Path(source), "run", only="traces", dedupe=dedupe)
+    source = _frame_of(source, "run")
     if isinstance(source, Mapping):
         source = list(source.values())
     if _is_frame(source) or not all(isinstance(each, Trace | Mapping) for each in source):
@@ -149,6 +152,20 @@ def _no_traces(path: object = None) -> InputError:
         "traces (JSON Lines with the retrieved passages and their texts) as the run",
         path=path,
     )
+
+
+def _frame_of(source: Any, purpose: Purpose) -> Any:
+    """A table of arrow, or of another package that knows pandas, as a frame; else as it is."""
+    if hasattr(source, "columns") and hasattr(source, "to_pandas"):
+        return source.to_pandas()
+    if hasattr(source, "iloc") and not hasattr(source, "columns"):
+        number = "relevance" if purpose == "qrels" else "score"
+        raise InputError(
+            "this is one column (a Series); give a frame with the columns query_id, doc_id and "
+            f"{number}, or a dict",
+            path=f"the {'qrels' if purpose == 'qrels' else 'run'}",
+        )
+    return source
 
 
 def _is_frame(source: object) -> bool:
@@ -241,8 +258,6 @@ def _of_json(path: Path, raw: bytes, first: bytes, purpose: Purpose, dedupe: Ded
         raise InputError(
             "this is a gold set, not a run; give it as qrels, and here the traces", path=path
         )
-    if raw[:2] != path.open("rb").read(2):
-        raise InputError("unpack this file first: JSON Lines are read as they are", path=path)
     if purpose == "qrels":
         return read_goldset(path)
     return str(path), traces_of(path, dedupe)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs, across
 
 __all__ = ["Precision"]
 
@@ -38,4 +39,9 @@ class Precision:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return hits.sums(hits.relevant, self.k) / self.k
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        return hits.sums(hits.relevant, k) / across(k)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from misslink.errors import InputError
 from misslink.files.frames import LARGEST_GRADE, Table, shortened
 from misslink.retrieval.keys import Keys, keys_of, pair_keys
-from misslink.retrieval.segments import offsets
+from misslink.retrieval.segments import firsts_of, offsets
 
 __all__ = ["Judgements", "refuse_other_ids"]
 
@@ -90,16 +90,18 @@ class Judgements:
         import pyarrow as pa
 
         batches = list(table.batches())
-        encoded = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
-        encoded = encoded.dictionary_encode()
+        asked = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
         documents = pa.chunked_array([batch[1] for batch in batches]).combine_chunks()
         grades = np.concatenate([batch[2] for batch in batches if batch[2] is not None])
-        query = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        order = None
-        if (query[1:] < query[:-1]).any():
+        first = firsts_of(asked)
+        # Whether a query comes again is seen from the few rows at which one begins.
+        encoded = asked.take(pa.array(first)).dictionary_encode()
+        ids, order = encoded.dictionary, None
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        query = np.repeat(codes, np.diff(first, append=len(asked)))
+        if len(ids) < len(first):
             order = np.argsort(query, kind="stable")
             query, documents, grades = query[order], documents.take(pa.array(order)), grades[order]
-        ids = encoded.dictionary
         start = offsets(np.bincount(query, minlength=len(ids)))
         made = cls(table.name, start, grades.astype(np.int64), columns=(ids, documents))
         _once_each(made, query, table, order)

@@ -14,6 +14,7 @@ from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.retrieval.bounds import bounds as bounds_of
 from misslink.retrieval.columns import Block, Rankings, ScatteredError, joined, nothing_retrieved
+from misslink.retrieval.families import per_case
 from misslink.retrieval.given_runs import Dedupe
 from misslink.retrieval.hits import Hits, collect
 from misslink.retrieval.metrics import RankMetric, parse, without_relevant
@@ -47,12 +48,13 @@ def rank(
 
     Parameters
     ----------
-    qrels : path, pandas frame, mapping, GoldSet or Judgements
+    qrels : path, pandas frame or arrow table, mapping, GoldSet or Judgements
         See `misslink.retrieval.open_qrels`.
-    run : path, pandas frame, mapping, traces or Rankings
+    run : path, pandas frame or arrow table, mapping, traces or Rankings
         See `misslink.retrieval.open_run`. Ranked lists keep their order; scored documents are
         ordered by score descending, then by id descending, as trec_eval does, which holds scores
-        in single precision: two that differ after the seventh digit are tied.
+        in single precision: two that differ after the seventh digit are tied, whole numbers above
+        16,777,216 among them. Where such an order must hold, give lists or ranks.
     metrics : sequence of str, or str
         Names such as ``ndcg@10``; one that is named twice counts once. In one text they stand
         between commas.
@@ -77,8 +79,8 @@ def rank(
     ------
     InputError
         The qrels or the run cannot be read, hold a document twice, a score or grade that is no
-        number, or have no query in common; a metric is unknown, or the relevance level is no whole
-        number from 1.
+        number, or have no query in common; a metric is unknown or gives something else than numbers
+        from 0 to 1, or the relevance level is no whole number from 1.
 
     Examples
     --------
@@ -116,40 +118,40 @@ def rank(
 class _Sheet:
     """Values as they come in, block by block."""
 
-    def __init__(self, metrics: dict[str, RankMetric], queries: int, *, bounds: bool) -> None:
-        shape = (len(metrics), queries)
-        self.metrics = metrics
+    def __init__(
+        self, metrics: dict[str, RankMetric], queries: Sequence[str], *, bounds: bool
+    ) -> None:
+        shape = (len(metrics), len(queries))
+        self.metrics, self.queries = metrics, queries
         self.values, self.known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
         self.ends = (np.zeros(shape), np.zeros(shape)) if bounds else None
-        self.relevant = np.zeros(queries, dtype=np.bool_)
-        self.judged = np.zeros(queries), np.zeros(queries, dtype=np.bool_)
+        self.relevant = np.zeros(len(queries), dtype=np.bool_)
+        self.judged = np.zeros(len(queries)), np.zeros(len(queries), dtype=np.bool_)
 
     def enter(self, hits: Hits, query: Ints, level: int) -> None:
         """Enter the values of some queries."""
         self.relevant[query[hits.case[hits.needs > 0]]] = True
-        known_of = {}
-        for at, metric in enumerate(self.metrics.values()):
-            also = without_relevant(metric)
-            values, known = hits.per_case(metric.of(hits), without_relevant=also)
-            self.values[at, query], self.known[at, query] = values, known
-            if self.ends is not None:
-                for end, own in zip(self.ends, bounds_of(metric, hits, grade=level), strict=True):
-                    end[at, query] = hits.per_case(own, without_relevant=also)[0]
-            known_of[str(metric)] = values, known
-        if _JUDGED not in known_of:
-            share = parse(_JUDGED).of(hits)
-            known_of[_JUDGED] = hits.per_case(share, without_relevant=True)
-        self.judged[0][query], self.judged[1][query] = known_of[_JUDGED]
+        every = list(self.metrics.values())
+        if _JUDGED not in self.metrics:
+            every.append(parse(_JUDGED))
+        values, known = per_case(every, hits, lambda case: self.queries[query[case]])
+        own = np.ix_(np.arange(len(self.metrics)), query)
+        self.values[own], self.known[own] = values[: len(own[0])], known[: len(own[0])]
+        if self.ends is not None:
+            for at, metric in enumerate(self.metrics.values()):
+                also = without_relevant(metric)
+                for end, found in zip(self.ends, bounds_of(metric, hits, grade=level), strict=True):
+                    end[at, query] = hits.per_case(found, without_relevant=also)[0]
+        at = next(at for at, metric in enumerate(every) if str(metric) == _JUDGED)
+        self.judged[0][query], self.judged[1][query] = values[at], known[at]
 
-    def scores(
-        self, queries: Sequence[str], counts: dict[str, int | float | None], seed: int
-    ) -> RankScores:
+    def scores(self, counts: dict[str, int | float | None], seed: int) -> RankScores:
         """All of them."""
         shares, known = self.judged
         counts["judged_at_10"] = plain_mean(shares[known])
         low, high = self.ends or (None, None)
         return RankScores(
-            tuple(self.metrics), queries, self.values, self.known, counts, low, high, seed
+            tuple(self.metrics), self.queries, self.values, self.known, counts, low, high, seed
         )
 
 
@@ -162,7 +164,7 @@ def _by_ids(
     bounds: bool,
     seed: int,
 ) -> RankScores:
-    sheet = _Sheet(metrics, len(judged), bounds=bounds)
+    sheet = _Sheet(metrics, judged.queries, bounds=bounds)
     missing = np.ones(len(judged), dtype=np.bool_)
     strangers, met = [np.empty(0, np.uint64)], 0
     for blocks in _gathered(rankings.blocks(judged)):
@@ -195,7 +197,7 @@ def _by_ids(
         "missing_from_run": int((missing & sheet.relevant).sum()),
         "not_in_qrels": len(np.unique(np.concatenate(strangers))),
     }
-    return sheet.scores(judged.queries, counts, seed)
+    return sheet.scores(counts, seed)
 
 
 def _gathered(blocks: Iterator[Block]) -> Iterator[list[Block]]:
@@ -241,7 +243,7 @@ def _by_texts(
         for case, ok in zip(cases, seen, strict=True)
         if ok
     ]
-    sheet = _Sheet(metrics, len(cases), bounds=bounds)
+    sheet = _Sheet(metrics, [case.id for case in cases], bounds=bounds)
     sheet.enter(collect([cases[at] for at in asked.tolist()], lists), asked, level)
     absent = np.array([case.id not in traces for case in cases])
     evaluated = int(sheet.relevant.sum())
@@ -253,4 +255,4 @@ def _by_texts(
         "missing_from_run": int((absent & sheet.relevant).sum()),
         "not_in_qrels": len(traces.keys() - {case.id for case in cases}),
     }
-    return sheet.scores([case.id for case in cases], counts, seed)
+    return sheet.scores(counts, seed)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.ladder import Cutoffs
 
 __all__ = ["Recall"]
 
@@ -34,4 +35,9 @@ class Recall:
 
     def of(self, hits: Hits) -> Floats:
         """Value of each row."""
-        return hits.per_need(hits.sums(hits.found, self.k))
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> Floats:
+        """Value of each row; of several cut-offs a line each."""
+        return hits.per_need(hits.sums(hits.found, k))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from misslink.errors import InputError
-from misslink.retrieval.hits import collect
-from misslink.retrieval.metrics import parse, values
+from misslink.retrieval.families import per_case
+from misslink.retrieval.hits import Bools, Floats, collect
+from misslink.retrieval.metrics import parse
 from misslink.retrieval.outcomes import why_unmeasured
 from misslink.types import Case, Trace
 
@@ -65,14 +66,16 @@ def score(
     hits = collect(measured, [by_case[case.id].retrieved for case in measured])
     lost = [case for case in cases if case.id not in by_case and absent is not None]
     nothing = collect(lost, [()] * len(lost))
+    each = list(parsed.values())
+    found = _lists(*per_case(each, hits, lambda at: measured[at].id))
+    none_found = _lists(*per_case(each, nothing, lambda at: lost[at].id))
     scores: dict[str, dict[str, float | None]] = {}
-    for name, metric in parsed.items():
+    for at, (name, metric) in enumerate(parsed.items()):
         column: dict[str, float | None] = {case.id: None for case in cases}
-        for case, value in zip(lost, values(metric, nothing), strict=True):
+        for case, value in zip(lost, none_found[at], strict=True):
             told = getattr(metric, "about_judgements", False)
             column[case.id] = value if told or value is None else absent
-        found = values(metric, hits)
-        column |= dict(zip((case.id for case in measured), found, strict=True))
+        column |= dict(zip((case.id for case in measured), found[at], strict=True))
         scores[name] = column
     return scores
 
@@ -83,3 +86,8 @@ def _no_repetition(kind: str, ids: Iterable[str]) -> None:
         if id_ in seen:
             raise InputError(f"two {kind}s have the id '{id_}'; remove one or rename it")
         seen.add(id_)
+
+
+def _lists(values: Floats, known: Bools) -> list[list[float | None]]:
+    pairs = zip(values.tolist(), known.tolist(), strict=True)
+    return [[v if has else None for v, has in zip(*pair, strict=True)] for pair in pairs]

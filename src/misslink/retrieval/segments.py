@@ -9,7 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["by_row", "offsets", "pieces", "ranks", "repeating", "single", "sorted_within"]
+__all__ = [
+    "by_row",
+    "firsts_of",
+    "offsets",
+    "pieces",
+    "ranks",
+    "repeating",
+    "single",
+    "sorted_within",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
@@ -33,6 +42,22 @@ def offsets(lengths: Ints) -> Ints:
     start = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=start[1:])
     return start
+
+
+def firsts_of(ids: Any) -> Ints:
+    """Places at which an id differs from the one before; the first one's among them.
+
+    Parameters
+    ----------
+    ids : pyarrow.LargeStringArray
+        Without nulls; empty: no place.
+    """
+    import pyarrow.compute as pc
+
+    if not len(ids):
+        return np.empty(0, dtype=np.int64)
+    changes = pc.not_equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
 def pieces(start: Ints, lengths: Ints) -> Ints:
@@ -75,7 +100,19 @@ def sorted_within(values: NDArray[Any], start: Ints) -> NDArray[Any]:
 
 
 def repeating(values: NDArray[Any], start: Ints) -> Ints:
-    """Numbers of the segments in which a value stands twice."""
+    """Numbers of the segments in which a value stands twice.
+
+    Of whole numbers of 64 bits half of the bits are looked at first, in half of the time.
+    """
+    if values.dtype == np.uint64:
+        found = _repeating(values.astype(np.uint32), start)
+        lengths = np.diff(start)[found]
+        kept = pieces(start[:-1][found], lengths)
+        return found[_repeating(values[kept], offsets(lengths))] if len(found) else found
+    return _repeating(values, start)
+
+
+def _repeating(values: NDArray[Any], start: Ints) -> Ints:
     ordered = sorted_within(values, start)
     equal = np.flatnonzero(ordered[1:] == ordered[:-1])
     segment = np.searchsorted(start, equal, side="right") - 1

@@ -16,7 +16,7 @@ from misslink.retrieval.given_runs import Dedupe, listed, scored
 from misslink.retrieval.judged_rows import Rows, matches, parts, ranks_of
 from misslink.retrieval.keys import Keys, keys_of
 from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.segments import offsets, pieces, repeating, single
+from misslink.retrieval.segments import firsts_of, offsets, pieces, repeating, single
 
 __all__ = ["TableRankings"]
 
@@ -111,7 +111,7 @@ class TableRankings:
         for query, document, number in batches:
             if not len(query):
                 continue
-            firsts = _firsts(query)
+            firsts = firsts_of(query)
             same = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
             cut = int(firsts[-1])
             if cut == 0 and (same or not waiting):
@@ -208,13 +208,3 @@ class TableRankings:
                     "once (dedupe 'first' keeps the first)",
                 )
             seen.add(name)
-
-
-def _firsts(query: Any) -> Ints:
-    """Where a query begins whose id differs from the one before."""
-    import pyarrow.compute as pc
-
-    if not len(query):
-        return np.empty(0, dtype=np.int64)
-    changes = pc.not_equal(query[1:], query[:-1]).to_numpy(zero_copy_only=False)
-    return np.concatenate(([0], np.flatnonzero(changes) + 1))

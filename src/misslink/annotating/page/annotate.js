@@ -2,14 +2,14 @@
 
 import { putAddress, readAddress } from "./address.js";
 import { attempt, retry, seek } from "./away.js";
-import { answerOf, choose, draftKey, draw, firstOf, isDone, lay, nextOpen, tell, view, waiting } from "./desk.js";
+import { answerOf, choose, draftKey, draw, firstOf, isDone, isPool, lay, nextOpen, tell, view, waiting } from "./desk.js";
 import { drawComment, drawKeys } from "./dock.js";
 import { at, capital, plain } from "./dom.js";
 import { freshen, freshenOnReturn } from "./fresh.js";
 import { listen } from "./keys.js";
 import { outboxOf } from "./outbox.js";
 import { drawEnd, drawNothing, drawWho } from "./pages.js";
-import { following, questionsOf, word } from "./questions.js";
+import { choicesOf, following, questionsOf, word } from "./questions.js";
 import * as server from "./server.js";
 
 const ADJUDICATED = "adjudicated";
@@ -108,7 +108,7 @@ const undo = async () => {
 
 // The judge's opinion: free once the case is labelled, before that only after a warning.
 const opinion = async () => {
-  if (!view.item) return undefined;
+  if (!view.item || isPool()) return undefined; // nobody is shown what a judge said of a pool
   if (waiting().length) await view.outbox.flush(); // what is on its way may finish the case
   if (view.item.judged === null) return at("warned").showModal();
   view.opinion = !view.opinion;
@@ -163,7 +163,8 @@ const saved = (reply, entry) => {
   if (reply.case_id === view.item?.case_id) view.item = reply;
   Object.assign(view.session, { done: reply.done, total: reply.total });
   view.blocked = null;
-  const what = entry.claim === null ? "answer" : `claim ${entry.claim + 1}`;
+  const whole = isPool() ? "passage" : "answer";
+  const what = entry.claim === null ? whole : `claim ${entry.claim + 1}`;
   const changed = question && ![undefined, entry.label].includes(entry.was);
   const said = changed ? `${changeOf(question, entry.was, entry.label)}, u undoes it`
     : question && `${what} ${word(question, entry.label)}`;
@@ -243,6 +244,10 @@ const acts = {
 const labelKey = (key) => {
   const mine = view.item && view.questions[view.focus];
   if (!mine) return null;
+  if (mine.grades) {
+    const chosen = choicesOf(mine).find((one) => one.key === key);
+    return chosen ? () => say(chosen.label) : null;
+  }
   if ([mine.good_key, "g"].includes(key)) return () => say(1);
   if ([mine.bad_key, "b"].includes(key)) return () => say(0);
   const other = view.questions.findIndex((one) => one.claim === null && [one.good_key, one.bad_key].includes(key));
@@ -250,7 +255,7 @@ const labelKey = (key) => {
 };
 
 const pressed = {
-  good: () => say(1), bad: () => say(0), skip: () => say(null), follows: onward,
+  good: () => say(1), bad: () => say(0), high: () => say(2), skip: () => say(null), follows: onward,
   previous: () => step(-1), next: () => step(1), undo, write, opinion, help: () => at("keys").showModal(),
   retry, drop: () => view.outbox.drop(), change: () => who(),
   reveal, "keep-hidden": () => at("warned").close(), "hide-keys": () => at("keys").close(),

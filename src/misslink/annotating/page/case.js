@@ -44,6 +44,17 @@ export const drawCase = (item, number, total) => el("article", { class: "case", 
       el("section", { class: "judge", id: "judge", "aria-label": "The judge's opinion", tabindex: -1, hidden: true })),
     passagesOf(item)));
 
+// A passage of a pool, with its question: of where it comes from nothing is known here.
+export const drawPassage = (item, number, total) => el("article", { class: "case", "aria-labelledby": "title" },
+  el("p", { class: "small meta" }, `Passage ${number} of ${total}`),
+  el("h2", { id: "title", tabindex: -1, dir: "auto" }, item.question),
+  el("div", { class: "graded" },
+    el("h3", {}, "Passage"),
+    item.answer ? said("div", "said answer") : el("p", { class: "none answer" }, "It has no text."),
+    el("h3", {}, "To label"),
+    el("ol", { class: "questions" }),
+    el("section", { id: "judge", hidden: true })));
+
 // Draw the answer with its claims marked where they stand; a click on one goes to its question.
 // Returns how to colour a claim again: only what stands over it is touched.
 export const drawAnswer = (place, item, choose) => {

@@ -1,6 +1,6 @@
 // The case on the desk: what is open, what of it is in focus, and the drawing of all that changes.
 
-import { drawAnswer, drawCase, markerOf } from "./case.js";
+import { drawAnswer, drawCase, drawPassage, markerOf } from "./case.js";
 import { drawComment, drawDock, drawOpinion } from "./dock.js";
 import { at, capital, el } from "./dom.js";
 import { colourOf, drawJudge, drawQuestions } from "./labels.js";
@@ -23,6 +23,8 @@ export const tell = (text) => {
   place.classList.toggle("well", text.startsWith("Saved"));
   place.classList.toggle("ill", text.startsWith("Not "));
 };
+
+export const isPool = () => view.session?.kind === "pool";
 
 export const draftKey = (question) => JSON.stringify([view.item.case_id, question.metric, question.claim]);
 export const waiting = () => view.outbox?.entries ?? [];
@@ -52,6 +54,7 @@ export const answerOf = ({ key }) => {
 const drawStanding = () => {
   const { session } = view;
   at("run").textContent = session.run;
+  document.body.dataset.kind = session.kind ?? "run";
   at("standing").hidden = !view.annotator;
   at("annotator").textContent = view.annotator;
   at("change").hidden = session.mode === "adjudicate";
@@ -67,7 +70,7 @@ let drawn = null; // the case as it stands on the page: its rows, and what each 
 export const lay = () => {
   const { item, questions } = view;
   const desk = at("desk");
-  desk.replaceChildren(drawCase(item, item.at + 1, view.session.total));
+  desk.replaceChildren((isPool() ? drawPassage : drawCase)(item, item.at + 1, view.session.total));
   const places = new Map(questions.map((one, i) => [one.claim, i]));
   drawn = {
     rows: drawQuestions(desk.querySelector(".questions"), item, questions, choose),

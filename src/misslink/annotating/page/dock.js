@@ -1,7 +1,7 @@
 // The bar at the foot: the question in focus, its buttons with their keys, its comment.
 
 import { at, capital, el, plain } from "./dom.js";
-import { word } from "./questions.js";
+import { choicesOf, word } from "./questions.js";
 
 // A touch screen and a screen reader get the words, the keyboard its keys.
 const put = (id, label, key) => {
@@ -33,11 +33,20 @@ export const drawDock = (question, answer, follows) => {
     : "";
   at("follows").hidden = !offered;
   if (offered) put("follows", `Take ${word(question, follows)}`);
-  const pressed = [["good", 1], ["bad", 0], ["skip", null]];
-  put("good", capital(question.good), question.good_key ?? "g");
-  put("bad", capital(question.bad), question.bad_key ?? "b");
+  const choices = choicesOf(question);
+  const pressed = [["skip", null]];
+  for (const id of ["bad", "good", "high"]) at(id).hidden = true;
+  if (question.grades && at("bad").previousElementSibling) at("good").before(at("bad")); // lowest first
+  for (const { label, text, key } of choices) {
+    const id = buttonOf(label);
+    put(id, capital(text), key).hidden = false;
+    pressed.push([id, label]);
+  }
   for (const [id, label] of pressed) at(id).setAttribute("aria-pressed", String(Boolean(answer) && answer.label === label));
 };
+
+// Grades stand from the lowest to the highest, good before bad.
+const buttonOf = (label) => ["bad", "good", "high"][label];
 
 // The comment of the question in focus; `open` is whether its field is asked for.
 export const drawComment = (text, open) => {
@@ -51,9 +60,15 @@ export const drawOpinion = (item, open) => {
 };
 
 // The keys of each metric that this run asks about.
-export const drawKeys = (metrics) => at("metric-keys").replaceChildren(...metrics.map((metric) => el("div", {},
+export const drawKeys = (metrics) => at("metric-keys").replaceChildren(...(metrics.some((metric) => metric.grades)
+  ? gradeKeys(metrics) : labelKeys(metrics)));
+
+const gradeKeys = (metrics) => metrics.flatMap((metric) => metric.grades.map((grade) => el("div", {},
+  el("dt", {}, el("kbd", {}, grade.key)), el("dd", {}, grade.word))));
+
+const labelKeys = (metrics) => [...metrics.map((metric) => el("div", {},
   el("dt", {}, el("kbd", {}, metric.key_good ?? "g"), " ", el("kbd", {}, metric.key_bad ?? "b")),
   el("dd", {}, `${plain(metric.name)}: ${metric.good}, ${metric.bad}${metric.per_claim ? "; of a claim supported, not supported" : ""}`))),
 el("div", {},
   el("dt", {}, el("kbd", {}, "g"), " ", el("kbd", {}, "b")),
-  el("dd", {}, "good, bad: the left or the right label of the question in focus, whatever it is")));
+  el("dd", {}, "good, bad: the left or the right label of the question in focus, whatever it is"))];

@@ -3,7 +3,7 @@
 import { capital, el, grouped, plain, said } from "./dom.js";
 import { keyOf, word } from "./questions.js";
 
-const SIGNS = new Map([[1, "\u2713"], [0, "\u2717"], [null, "\u2013"]]);
+const SIGNS = new Map([[2, "\u2713\u2713"], [1, "\u2713"], [0, "\u2717"], [null, "\u2013"]]);
 
 // The look of a label: of a claim in the answer, of a state in the list.
 export const colourOf = (answer) => {
@@ -17,6 +17,7 @@ const othersOf = (found) => (found.length ? el("ul", { class: "others" }, found.
   one.comment && [", ", said("q", "", one.comment)]))) : []);
 
 const headOf = (question) => {
+  if (question.grades) return el("span", { class: "small" }, capital(plain(question.metric)));
   if (question.claim === null) return el("span", { class: "small" }, `Answer, ${plain(question.metric)}`);
   return el("span", { class: "small" }, `Claim ${question.number}`);
 };

@@ -14,7 +14,7 @@ export const byQuestion = (labels) => new Map(labels.map((one) => [keyOf(one), o
 export const questionsOf = (item, metrics) => {
   const asked = new Set(item.asked.map(keyOf));
   const all = metrics.filter((metric) => item.metrics.includes(metric.name)).flatMap((metric) => {
-    const keys = { metric: metric.name, good_key: metric.key_good, bad_key: metric.key_bad };
+    const keys = { metric: metric.name, good_key: metric.key_good, bad_key: metric.key_bad, grades: metric.grades ?? null };
     const claims = metric.per_claim ? item.claims : [];
     return [
       ...claims.map((claim, i) => ({ ...keys, ...CLAIM, claim: claim.index, text: claim.text, number: i + 1 })),
@@ -25,8 +25,14 @@ export const questionsOf = (item, metrics) => {
   return item.said === null ? all : all.filter((question) => question.needed);
 };
 
+// The labels that may be said, with their words and keys: grades of a scale, or good and bad.
+export const choicesOf = (question) => (question.grades
+  ? question.grades.map(({ label, word: text, key }) => ({ label, text, key }))
+  : [{ label: 1, text: question.good, key: question.good_key ?? "g" }, { label: 0, text: question.bad, key: question.bad_key ?? "b" }]);
+
 export const word = (question, label) => {
   if (label === null) return "skipped";
+  if (question.grades) return question.grades.find((one) => one.label === label)?.word ?? String(label);
   return label ? question.good : question.bad;
 };
 

@@ -1,0 +1,179 @@
+"""How often the intervals of a pool's estimates hold the truth.
+
+    python benchmarks/pooled_recall_coverage.py           # print the table
+    python benchmarks/pooled_recall_coverage.py --write   # and put it into the .md
+
+Made-up questions whose relevant passages are all known: some in the pool, some outside it, more of
+them near the question than far. The population is fixed, the sample is drawn again and again by the
+very code that draws a pool, and the interval of how many relevant passages lie outside is held
+against how many do. The recall of a retriever is the relevant passages that it found over all of
+them, so its interval covers exactly where this one does.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from misslink.goldset.pooling.drawing import draw
+from misslink.goldset.pooling.totals import Band, Cell, banded, total
+from misslink.stats.proportions import wilson
+from misslink.types import Estimate
+
+PAGE = Path(__file__).with_suffix(".md")
+DRAWS = 500
+SEED = 0
+Z = 1.959963984540054
+DEPTH, RANDOM, STRATIFIED = 10, 5, 10
+Ends = tuple[float, float]
+COLUMNS = (
+    "| questions | passages | relevant outside | where | method | coverage | below | above "
+    "| mean of the estimate | mean width |\n"
+    "| --: | --: | --: | --- | --- | --: | --: | --: | --: | --: |\n"
+)
+HEAD = f"""# How often the intervals of a pool's estimates hold the truth
+
+Made by `python benchmarks/pooled_recall_coverage.py --write`: {DRAWS:,} draws of each population,
+so that a coverage of 95 % has a standard error of {math.sqrt(0.95 * 0.05 / DRAWS):.1%}. A question
+has a pool of {DEPTH} passages, {RANDOM} drawn at random from the others and {STRATIFIED} from their
+bands. *Below* and *above* say how often the truth lay below or above the interval. *Spread*: each
+question has about as many relevant passages outside the pool as any other; *clustered*: a fifth of
+the questions has them all. *Chosen* is the interval that misslink prints; *wilson* has Wilson's
+interval of each band in place of Clopper and Pearson's; *normal* is the usual interval of a
+Horvitz-Thompson total, its value plus and minus 1.96 standard errors, which is a single point where
+nothing was found.
+
+"""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Questions over one corpus, and where their relevant passages stand outside the pool."""
+
+    questions: int
+    passages: int
+    mean: float
+    clustered: bool
+
+    def ranks(self, generator: np.random.Generator) -> list[set[int]]:
+        """By question, ranks outside the pool, from 0: half of them among the nearest."""
+        outside = self.passages - DEPTH
+        found = []
+        for number in range(self.questions):
+            mean = self.mean
+            if self.clustered:
+                mean = 5 * self.mean if number % 5 == 0 else 0.0
+            count = int(generator.poisson(mean))
+            depths = np.exp(generator.uniform(0, math.log(outside), count))
+            found.append({min(int(depth) - 1, outside - 1) for depth in depths})
+        return found
+
+
+def main(wanted: Sequence[str]) -> None:
+    """Print the table; with --write put it into the page."""
+    rows = []
+    for questions in (10, 50):
+        for passages in (100, 2000):
+            for mean in (0.2, 1.0, 5.0):
+                for clustered in (False, True):
+                    rows += table(Population(questions, passages, mean, clustered))
+    if "--write" in wanted:
+        PAGE.write_text(HEAD + COLUMNS + "".join(rows), encoding="utf-8")
+
+
+def table(population: Population) -> list[str]:
+    """One row a method."""
+    generator = np.random.default_rng(SEED)
+    relevant = population.ranks(generator)
+    truth = sum(map(len, relevant))
+    samples = [sample(population, relevant, generator) for _ in range(DRAWS)]
+    rows = []
+    for name, ends_of in METHODS.items():
+        ends = np.array([ends_of(bands) for bands in samples])
+        below = float((truth < ends[:, 0] - 1e-9).mean())
+        above = float((truth > ends[:, 1] + 1e-9).mean())
+        mean = float(np.mean([total(bands).value for bands in samples]))
+        where = "clustered" if population.clustered else "spread"
+        row = (
+            f"| {population.questions} | {population.passages} | {truth} | {where} | {name} | "
+            f"{1 - below - above:.3f} | {below:.3f} | {above:.3f} | {mean:.1f} | "
+            f"{float((ends[:, 1] - ends[:, 0]).mean()):.1f} |\n"
+        )
+        print(row, end="", flush=True)
+        rows.append(row)
+    return rows
+
+
+def sample(
+    population: Population, relevant: Sequence[set[int]], generator: np.random.Generator
+) -> list[Band]:
+    """The labelled strata of one draw of all questions."""
+    cells = []
+    order = np.arange(population.passages).tolist()
+    for ranks in relevant:
+        drawn = draw(
+            order,
+            range(DEPTH),
+            (),
+            depth=DEPTH,
+            random=RANDOM,
+            stratified=STRATIFIED,
+            generator=generator,
+        )
+        found = [0] * len(drawn.strata)
+        for place, stratum in drawn.places:
+            found[stratum] += place - DEPTH in ranks
+        cells += [
+            (at, Cell(stratum.size, stratum.drawn, found[at]))
+            for at, stratum in enumerate(drawn.strata)
+            if at > 1
+        ]
+    return banded(cells)
+
+
+def chosen(bands: Sequence[Band]) -> Ends:
+    """What misslink prints."""
+    found: Estimate = total(bands)
+    return float(found.low or 0), float(found.high or 0)
+
+
+def by_wilson(bands: Sequence[Band]) -> Ends:
+    """The same of Wilson's intervals."""
+    value = sum(band.expected for band in bands)
+    below = above = 0.0
+    for band in bands:
+        alike = band.size**2 / sum(cell.size**2 / cell.labelled for cell in band.cells)
+        share = band.expected / band.size
+        low, high = wilson(share, alike, Z)
+        known = 1 - band.labelled / band.size
+        below += (band.size * (share - low)) ** 2 * known
+        above += (band.size * (high - share)) ** 2 * known
+    found = sum(band.relevant for band in bands)
+    return max(value - math.sqrt(below), found), value + math.sqrt(above)
+
+
+def normal(bands: Sequence[Band]) -> Ends:
+    """The value and 1.96 standard errors of a stratified sample without replacement."""
+    value = sum(band.expected for band in bands)
+    variance = 0.0
+    for cell in (cell for band in bands for cell in band.cells):
+        share = cell.relevant / cell.labelled
+        if cell.labelled > 1:
+            spread = cell.labelled / (cell.labelled - 1) * share * (1 - share)
+            variance += cell.size * (cell.size - cell.labelled) * spread / cell.labelled
+    return value - Z * math.sqrt(variance), value + Z * math.sqrt(variance)
+
+
+METHODS: dict[str, Callable[[Sequence[Band]], Ends]] = {
+    "chosen": chosen,
+    "wilson": by_wilson,
+    "normal": normal,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

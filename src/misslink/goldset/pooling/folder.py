@@ -1,0 +1,272 @@
+"""A pool in a folder of its own: what is asked, how it was drawn, and who said what.
+
+================  ==============================================================================
+`pool.jsonl`      what is asked, a line a passage, with its text, stratum and weight
+`pool.json`       how it was drawn: the strata with their sizes, and every retriever's ranking
+`gold.jsonl`      the gold set that it was drawn for
+`labels/`         what people said, a file each (see `misslink.files.label_journal`)
+`prelabels.jsonl` what a judge said, where one was asked
+================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from misslink.errors import InputError
+from misslink.files.goldset import GoldSet, read_goldset
+from misslink.files.jsonl import read_objects, read_text
+from misslink.files.label_folder import FOLDER
+from misslink.files.whole import put
+from misslink.goldset.pooling.drawing import Stratum
+from misslink.goldset.writing import as_lines
+
+__all__ = [
+    "ITEMS", "METRIC", "PLAN", "PRELABELS", "Pool", "PoolItem", "is_pool", "item_id", "labels_of",
+    "read_pool", "write_pool",
+]  # fmt: skip
+
+FORMAT = 1
+ITEMS, PLAN, GOLD, PRELABELS = "pool.jsonl", "pool.json", "gold.jsonl", "prelabels.jsonl"
+METRIC = "relevance"  # under which people's grades are kept
+_DIGITS = 16  # of an item's id
+_WAY_OUT = "draw the pool again with  misslink goldset pool  into another folder"
+
+
+@dataclass(frozen=True)
+class PoolItem:
+    """A passage that is asked about.
+
+    Parameters
+    ----------
+    item : str
+        A hash of the question and the passage; it tells nothing of who brought it.
+    case_id, question, passage_id, text : str
+    stratum : int
+        Its place among the strata of the question.
+    weight : float
+        One over the chance with which it was drawn, from 1.
+    """
+
+    item: str
+    case_id: str
+    question: str
+    passage_id: str
+    text: str
+    stratum: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A pool as it was drawn.
+
+    Parameters
+    ----------
+    goldset : GoldSet
+    items : tuple of PoolItem
+        In the order in which they are asked about, which is a random one.
+    strata : mapping of str to tuple of Stratum
+        By case.
+    rankings : mapping of str to mapping of str to tuple of str
+        By retriever and case, passage ids, best first, down to the depth.
+    depth, random, stratified, seed : int
+        As it was drawn.
+    corpus : int
+        How many passages it has.
+    bands_by : str
+        What the bands go by, such as 'bm25'.
+    rejudged : bool
+        Whether what the gold set had a grade for is asked about again.
+    inputs : mapping of str to str
+        What it was drawn from, for people.
+    """
+
+    goldset: GoldSet
+    items: tuple[PoolItem, ...]
+    strata: Mapping[str, tuple[Stratum, ...]]
+    rankings: Mapping[str, Mapping[str, tuple[str, ...]]]
+    depth: int
+    random: int
+    stratified: int
+    seed: int
+    corpus: int
+    bands_by: str
+    rejudged: bool
+    inputs: Mapping[str, str]
+
+    @property
+    def known(self) -> dict[str, dict[str, int]]:
+        """By case, the grades that the gold set has and nobody is asked about again."""
+        cases = self.goldset.cases
+        return {case.id: {} if self.rejudged else dict(case.relevant) for case in cases}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What stands in `pool.json`."""
+
+    format: int
+    depth: int
+    random: int
+    stratified: int
+    seed: int
+    corpus: int
+    bands_by: str
+    rejudged: bool
+    inputs: dict[str, str]
+    items: str
+    strata: dict[str, tuple[Stratum, ...]]
+    rankings: dict[str, dict[str, tuple[str, ...]]]
+
+
+def item_id(case_id: str, question: str, passage_id: str, text: str) -> str:
+    """Return the id under which a passage of a question is asked about."""
+    told = json.dumps([case_id, question, passage_id, text])
+    return hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+
+
+def is_pool(folder: Path) -> bool:
+    """Whether a folder holds a pool."""
+    return (folder / PLAN).is_file()
+
+
+def labels_of(folder: Path) -> Path:
+    """Where people's labels of a pool are kept."""
+    return folder / FOLDER
+
+
+def write_pool(pool: Pool, folder: Path) -> bool:
+    """Write a pool into a folder of its own.
+
+    Parameters
+    ----------
+    pool : Pool
+    folder : Path
+        Made where it is missing. Where it holds the same pool, that stays with its labels.
+
+    Returns
+    -------
+    bool
+        Whether it was written; False where it was there.
+
+    Raises
+    ------
+    InputError
+        The folder holds something else, or cannot be written.
+    """
+    lines = _lines(pool.items)
+    plan = _plan_text(pool, lines)
+    if is_pool(folder):
+        if read_text(folder / PLAN) == plan and read_text(folder / ITEMS) == lines:
+            return False
+        raise InputError(
+            "another pool lies there, perhaps with labels; name another folder with --out",
+            path=folder,
+        )
+    try:
+        # What a draw left that was cut off is written again.
+        others = [
+            path.name
+            for path in (folder.iterdir() if folder.exists() else ())
+            if path.name not in {ITEMS, GOLD} and not path.name.startswith(".")
+        ]
+    except OSError as problem:
+        raise InputError(
+            f"this cannot be a pool's folder ({problem.strerror}); name another with --out",
+            path=folder,
+        ) from None
+    if others:
+        raise InputError(
+            f"this folder holds other things ({min(others)}); name another with --out",
+            path=folder,
+        )
+    put(lines, folder / ITEMS)
+    put(as_lines(pool.goldset.cases), folder / GOLD)
+    put(plan, folder / PLAN)  # last: what has it is whole
+    return True
+
+
+def read_pool(folder: Path) -> Pool:
+    """Read a pool.
+
+    Raises
+    ------
+    InputError
+        The folder is none, or a file of it is damaged or is not the one that was drawn.
+    """
+    if not is_pool(folder):
+        what = "this is no pool" if folder.is_dir() else "there is no such folder"
+        raise InputError(f"{what}; draw one with  misslink goldset pool", path=folder)
+    plan = _read_plan(folder / PLAN)
+    path = folder / ITEMS
+    if _digest(read_text(path)) != plan.items:
+        raise InputError(f"it is not as it was drawn; put it back, or {_WAY_OUT}", path=path)
+    adapter = TypeAdapter(PoolItem)
+    items = tuple(adapter.validate_python(data) for _, data in read_objects(path))
+    goldset = read_goldset(folder / GOLD)
+    return Pool(
+        goldset=goldset,
+        items=items,
+        strata=plan.strata,
+        rankings=plan.rankings,
+        depth=plan.depth,
+        random=plan.random,
+        stratified=plan.stratified,
+        seed=plan.seed,
+        corpus=plan.corpus,
+        bands_by=plan.bands_by,
+        rejudged=plan.rejudged,
+        inputs=plan.inputs,
+    )
+
+
+def _read_plan(path: Path) -> _Plan:
+    try:
+        data = json.loads(read_text(path))
+        plan = TypeAdapter(_Plan).validate_python(data)
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        field = ".".join(map(str, error["loc"]))
+        raise InputError(f"{error['msg']}; {_WAY_OUT}", path=path, field=field) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"this is not JSON; {_WAY_OUT}", path=path) from None
+    if plan.format > FORMAT:
+        raise InputError("this pool was drawn by a newer misslink; upgrade misslink", path=path)
+    return plan
+
+
+def _lines(items: Iterable[PoolItem]) -> str:
+    return "".join(
+        json.dumps(asdict(item), ensure_ascii=False, allow_nan=False) + "\n" for item in items
+    )
+
+
+def _plan_text(pool: Pool, lines: str) -> str:
+    plan = _Plan(
+        format=FORMAT,
+        depth=pool.depth,
+        random=pool.random,
+        stratified=pool.stratified,
+        seed=pool.seed,
+        corpus=pool.corpus,
+        bands_by=pool.bands_by,
+        rejudged=pool.rejudged,
+        inputs=dict(pool.inputs),
+        items=_digest(lines),
+        strata={case: tuple(strata) for case, strata in pool.strata.items()},
+        rankings={name: dict(of) for name, of in pool.rankings.items()},
+    )
+    document: dict[str, Any] = asdict(plan)
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,63 @@
+"""Gold sets written: one case a line, only what it says, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from misslink.errors import InputError
+from misslink.files.whole import put
+from misslink.types import Case
+
+__all__ = ["as_lines", "write_goldset"]
+
+
+def as_lines(cases: Iterable[Case]) -> str:
+    r"""Return cases as JSON Lines, without the fields that say nothing.
+
+    >>> as_lines([Case(id="a", question="Why?", relevant={"p": 2})])
+    '{"id":"a","question":"Why?","relevant":{"p":2}}\n'
+    """
+    return "".join(case.model_dump_json(exclude_defaults=True) + "\n" for case in cases)
+
+
+def write_goldset(cases: Iterable[Case], path: Path, *, overwrite: bool = False) -> Path:
+    """Write a gold set that `read_goldset` reads back without loss.
+
+    Parameters
+    ----------
+    cases : iterable of Case
+        At least one: an empty file is no gold set.
+    path : Path
+        Its folder is made.
+    overwrite : bool
+        Whether a file that holds something else may be replaced.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    InputError
+        There is no case, the file holds something else, or it cannot be written.
+    """
+    text = as_lines(cases)
+    if not text:
+        raise InputError("there is no case to write", path=path)
+    if not overwrite and _holds_other(path, text.encode()):
+        raise InputError(
+            "there is a file already; name another one, or replace it with --overwrite", path=path
+        )
+    return put(text, path)
+
+
+def _holds_other(path: Path, text: bytes) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        held = path.read_bytes()
+    except OSError as problem:
+        raise InputError(f"it cannot be read ({problem.strerror})", path=path) from None
+    return bool(held.strip()) and held != text

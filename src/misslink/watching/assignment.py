@@ -1,0 +1,279 @@
+"""Who is served which variant: by a stable hash, so that nobody is moved back and forth."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import hmac
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from misslink.errors import InputError, known_names
+from misslink.text import valid_text
+
+__all__ = ["SALT_ENV", "Assignment", "Experiment", "Ramp", "keyed_hash", "unit_hash"]
+
+SALT_ENV = "MISSLINK_LIVE_SALT"
+_LONGEST_NAME = 100
+_BITS = 2.0**53  # as many as a float holds
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """How much of the planned treatment is open, over time; it never shrinks.
+
+    Parameters
+    ----------
+    steps : sequence of (datetime, float)
+        From that moment on this share, in [0, 1], of the planned split is in force; 0.1 of a
+        planned half is a twentieth of all units. Before the first step nobody is treated, and
+        after the last its share holds. A moment needs its time zone.
+    linear : bool
+        Grow evenly from one step to the next, and not all at once.
+
+    Raises
+    ------
+    InputError
+        No step, a share outside [0, 1], a moment without a time zone, or shares that shrink:
+        units would go back to control, and be in both.
+    """
+
+    steps: Sequence[tuple[dt.datetime, float]]
+    linear: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise InputError("a ramp needs at least one step, (moment, share)")
+        for moment, share in self.steps:
+            if not isinstance(moment, dt.datetime) or moment.tzinfo is None:
+                raise InputError(
+                    f"the ramp's moment {moment} has no time zone: write "
+                    "datetime(2026, 1, 31, 9, tzinfo=timezone.utc)"
+                )
+            _must_be_share(share, "a ramp's share")
+        for (before, less), (after, more) in zip(self.steps, self.steps[1:], strict=False):
+            if after <= before:
+                raise InputError("the steps of a ramp go forward in time")
+            if more < less:
+                raise InputError(
+                    f"the ramp shrinks from {less} to {more}: units would go back to control and "
+                    "be in both variants; begin a new experiment instead"
+                )
+        object.__setattr__(self, "steps", tuple(self.steps))
+
+    def share(self, at: float) -> float:
+        """The share that is open at `at`, in seconds since 1970."""
+        moments = [moment.timestamp() for moment, _ in self.steps]
+        shares = [float(share) for _, share in self.steps]
+        past = sum(moment <= at for moment in moments)
+        if not past:
+            return 0.0
+        if not self.linear or past == len(moments):
+            return shares[past - 1]
+        gone = (at - moments[past - 1]) / (moments[past] - moments[past - 1])
+        return shares[past - 1] + gone * (shares[past] - shares[past - 1])
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a unit is given.
+
+    Parameters
+    ----------
+    variant : str
+    mode : str
+        ``assigned``, or ``excluded``: served control, and no part of the experiment.
+    open_share : float
+        The share of the planned treatment that was open, in [0, 1].
+    """
+
+    variant: str
+    mode: str
+    open_share: float
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Variants, and how units are split over them.
+
+    A unit (a user or a session) is given a variant by weighted rendezvous hashing: every variant
+    draws -ln(u) / share for it, u in (0, 1] being a SHA-256 of experiment, variant and unit, and
+    the least draw wins. So a variant is drawn with exactly its share, on every machine and in
+    every process alike; and when shares are changed a unit moves only into a variant that grew by
+    a larger factor than its own: of two variants into the growing one, by a ramp out of control.
+
+    Parameters
+    ----------
+    name : str
+        Another name splits the units anew.
+    split : mapping of str to float
+        Variant -> its share, in any unit (``{"A": 9, "B": 1}``). A variant of share 0 is served
+        to nobody.
+    control : str or None
+        The variant that answers where another fails or nothing can be assigned. None: the first.
+    excluded : float or callable
+        A share of units in [0, 1], or a predicate of the unit's id: they get control and are kept
+        apart from the experiment.
+    ramp : Ramp or None
+        None: the whole split is in force from the start.
+    shadow : mapping of str to float
+        Variant -> the share of requests, in [0, 1], that it is given beside whoever answers. A
+        shadow is never served, so it is no part of `split`.
+
+    Raises
+    ------
+    InputError
+        A name, a share or the number of variants is wrong.
+
+    Notes
+    -----
+    Source: Thaler, Ravishankar (1998), Using name-based mappings to increase hit rates
+    (rendezvous hashing); the weighted draw is Efraimidis, Spirakis (2006).
+
+    >>> Experiment("reranker", {"A": 1, "B": 1}).assign("user-1").variant
+    'B'
+    """
+
+    name: str
+    split: Mapping[str, float]
+    control: str | None = None
+    excluded: float | Callable[[str], bool] = 0.0
+    ramp: Ramp | None = None
+    shadow: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _must_be_name(self.name, "an experiment's name")
+        if not isinstance(self.split, Mapping) or not self.split:
+            raise InputError('an experiment needs a split, such as {"A": 0.9, "B": 0.1}')
+        for variant, share in (*self.split.items(), *self.shadow.items()):
+            _must_be_name(variant, "a variant's name")
+            if not _is_number(share) or share < 0:
+                raise InputError(f"the share of variant '{variant}' is {share}: it is at least 0")
+        total = math.fsum(self.split.values())
+        if not 0 < total < math.inf:
+            raise InputError("the shares of the split add up to nothing: give one more than 0")
+        for variant, share in self.shadow.items():
+            _must_be_share(share, f"the share of requests shadowed by '{variant}'")
+            if variant in self.split:
+                raise InputError(
+                    f"variant '{variant}' is both in the split and a shadow; a shadow is never "
+                    "served, so leave it out of the split"
+                )
+        if len(self.split) + len(self.shadow) < 2:  # noqa: PLR2004 - a comparison has two sides
+            raise InputError("an experiment compares at least two variants")
+        control = next(iter(self.split)) if self.control is None else self.control
+        if control not in self.split:
+            raise InputError(
+                f"the control '{control}' is not in the split; {known_names(control, self.split)}"
+            )
+        if not callable(self.excluded):
+            _must_be_share(self.excluded, "the excluded share")
+        shares = {variant: share / total for variant, share in self.split.items()}
+        object.__setattr__(self, "control", control)
+        object.__setattr__(self, "split", MappingProxyType(shares))
+        object.__setattr__(self, "shadow", MappingProxyType(dict(self.shadow)))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of all variants, shadows last."""
+        return (*self.split, *self.shadow)
+
+    def planned(self, at: float | None = None) -> dict[str, float]:
+        """The split in force at `at` (seconds since 1970; None: now); it adds up to 1."""
+        return self._opened(self._open_share(at))
+
+    def assign(self, unit: str, at: float | None = None) -> Assignment:
+        """Return what `unit` is given at `at` (seconds since 1970; None: now).
+
+        Whatever a predicate of the user's own raises is raised.
+        """
+        opened = self._open_share(at)
+        control = str(self.control)
+        if self._is_excluded(unit):
+            return Assignment(control, "excluded", opened)
+        draws = {
+            variant: -math.log(self._drawn("assign", variant, unit)) / share
+            for variant, share in self._opened(opened).items()
+            if share > 0
+        }
+        return Assignment(min(draws, key=draws.__getitem__), "assigned", opened)
+
+    def shadows(self, request: str) -> list[str]:
+        """Return the shadows that are given the request of this id."""
+        return [
+            variant
+            for variant, share in self.shadow.items()
+            if self._drawn("shadow", variant, request) <= share
+        ]
+
+    def _open_share(self, at: float | None) -> float:
+        return 1.0 if self.ramp is None else self.ramp.share(time.time() if at is None else at)
+
+    def _opened(self, opened: float) -> dict[str, float]:
+        treated = {v: share * opened for v, share in self.split.items() if v != self.control}
+        rest = max(0.0, 1.0 - math.fsum(treated.values()))
+        return {v: treated.get(v, rest) for v in self.split}
+
+    def _is_excluded(self, unit: str) -> bool:
+        if callable(self.excluded):
+            return bool(self.excluded(unit))
+        return self.excluded > 0 and self._drawn("exclude", "", unit) <= self.excluded
+
+    def _drawn(self, purpose: str, variant: str, unit: str) -> float:
+        """A number in (0, 1], the same wherever and whenever it is drawn."""
+        text = json.dumps([purpose, self.name, variant, unit])  # escaped: no half pair can break it
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 11
+        return (number + 1) / _BITS
+
+
+def unit_hash(unit: str, experiment: str, salt: str | None = None) -> str:
+    """Return what the live log holds in place of a unit's id: 32 hex digits.
+
+    Parameters
+    ----------
+    unit : str
+        The id of a user or session.
+    experiment : str
+        The same unit looks different in another experiment.
+    salt : str or None
+        A long random text that is kept out of the log and its backups. None: the environment
+        variable MISSLINK_LIVE_SALT, where it is set.
+
+    Notes
+    -----
+    With a salt, whoever has the log and not the salt can neither read the ids nor try guessed ones
+    out; whoever has both can try guessed ids. Without a salt the experiment's name is the key, and
+    it stands in the log: then ids that can be guessed (numbers, e-mail addresses) can be found
+    out, and the hash is only a pseudonym. In either case the log tells which requests were of one
+    unit: it is still personal data, and the times in it may give people away.
+    """
+    return keyed_hash("unit", unit, experiment, salt)
+
+
+def keyed_hash(purpose: str, text: str, experiment: str, salt: str | None = None) -> str:
+    """HMAC-SHA256 of a text under the salt, cut to 32 hex digits; see `unit_hash`."""
+    known = os.environ.get(SALT_ENV) if salt is None else salt
+    key = valid_text(known or experiment).encode()
+    message = json.dumps([purpose, experiment, text]).encode()
+    return hmac.digest(key, message, "sha256").hex()[:32]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _must_be_share(value: object, what: str) -> None:
+    if not _is_number(value) or not 0 <= value <= 1:  # type: ignore[operator]
+        raise InputError(f"{what} is {value!r}: it lies in [0, 1]")
+
+
+def _must_be_name(name: object, what: str) -> None:
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
+        raise InputError(f"{what} is {name!r}: a text of 1 to {_LONGEST_NAME} characters is needed")
+    if valid_text(name) != name or not name.isprintable():
+        raise InputError(f"{what} is {name!r}: it holds characters that cannot be shown")

@@ -1,0 +1,105 @@
+"""News of a run brought to its webhook; what does not arrive waits for the next run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.watching.history import History
+from misslink.watching.posting import address
+from misslink.watching.webhook import Delivery, deliver
+
+__all__ = ["Webhook", "tell", "webhook"]
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where news is sent, and the secret that signs it; neither is ever stored."""
+
+    url: str = field(repr=False)
+    secret: str | None = field(default=None, repr=False)
+
+
+def webhook(url: str | None, secret_env: str | None) -> Webhook | None:
+    """A webhook as the command line names it; None where it names none.
+
+    Parameters
+    ----------
+    url : str or None
+        http or https.
+    secret_env : str or None
+        The environment variable that holds the secret.
+
+    Raises
+    ------
+    InputError
+        The address is none, or the variable is not set.
+    """
+    if url is None:
+        if secret_env is not None:
+            raise InputError("--webhook-secret-env signs what --webhook URL is sent; give both")
+        return None
+    if address(url) is None:
+        raise InputError("--webhook takes an address that begins with http:// or https://")
+    if secret_env is None:
+        return Webhook(url)
+    secret = os.environ.get(secret_env)
+    if not secret:
+        raise InputError(
+            f"the environment variable {secret_env} is not set; put the webhook's secret into it "
+            "or leave --webhook-secret-env out"
+        )
+    return Webhook(url, secret)
+
+
+def tell(
+    history: History,
+    name: str,
+    to: Webhook | None,
+    send: Callable[..., Delivery] = deliver,
+) -> dict[str, Any] | None:
+    """Send what waits for a series' webhook, the earliest news first.
+
+    It stops at the first that does not arrive, so that a webhook which is down is tried once a
+    run. A webhook may get the same news twice, where a process is killed between its arrival and
+    the note of it: ``name`` and ``run`` tell them apart.
+
+    Parameters
+    ----------
+    history : History
+    name : str
+        Of the series.
+    to : Webhook or None
+    send : callable
+        As `deliver`.
+
+    Returns
+    -------
+    dict or None
+        ``ok``, ``sent``, ``waiting``, and of the last try ``status``, ``attempts``, ``error``.
+        None: there was nothing to send, or nowhere to send it.
+    """
+    letters = history.letters(name)
+    if to is None or not letters:
+        return None
+    sent = 0
+    last: Delivery | None = None
+    for letter in letters:
+        last = send(to.url, letter.content, secret=to.secret)
+        if not last.ok:
+            history.came_back(letter, last.error or "it did not arrive")
+            break
+        history.arrived(letter)
+        sent += 1
+    assert last is not None  # noqa: S101 (there were letters)
+    return {
+        "ok": last.ok,
+        "sent": sent,
+        "waiting": len(letters) - sent,
+        "status": last.status,
+        "attempts": last.attempts,
+        "error": last.error,
+    }

@@ -1,0 +1,217 @@
+"""misslink goldset from-logs, import, export: one document, one sentence for a mistake."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LOG = """id,query,reply,session_id,rating,when,context_1
+1,How do I reset my password?,Click on reset.,s1,up,2026-05-01T10:00:00,Reset it by the link.
+2,how can i reset the password,Click on it.,s2,down,2026-05-01T10:01:00,Reset it by the link.
+3,Where is my parcel? I am ann@example.org,I don't know.,s3,,2026-05-01T10:02:00,
+4,Does the museum open on Sundays?,Yes,s4,up,2026-05-01T10:04:00,Open on Sundays.
+"""
+RAGAS = (
+    '{"user_input": "Why?", "retrieved_contexts": ["x"], "response": "So.", "reference": "So.", '
+    '"rubrics": {"a": "b"}}\n'
+)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(LOG, encoding="utf-8")
+    return path
+
+
+def test_it_prints_one_document_and_writes_both_files(misslink, log, tmp_path):
+    code, out, err = misslink(
+        "goldset",
+        "from-logs",
+        log,
+        "--out",
+        "gold.jsonl",
+        "--traces",
+        "traces.jsonl",
+        "-n",
+        3,
+        "--json",
+        "--column",
+        "question=query",
+        "--column",
+        "time=when",
+    )
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (document["requests"], document["different"], document["written"]) == (4, 3, 3)
+    assert document["chosen"] == {"head": 1, "failure": 1, "tail": 1}
+    assert document["failing"] == {"thumbs_down": 1, "error": 0, "abstained": 1, "asked_again": 0}
+    assert document["masked"] == {"EMAIL": 1}
+    assert document["columns"]["question"] == "query"
+    written = (tmp_path / "gold.jsonl").read_text() + (tmp_path / "traces.jsonl").read_text()
+    assert "ann@example.org" not in written + out
+    assert "<EMAIL_1>" in written
+
+
+def test_evaluate_runs_on_what_it_wrote(misslink, log):
+    misslink("goldset", "from-logs", log, "--out", "gold.jsonl", "--traces", "traces.jsonl")
+    code, out, err = misslink(
+        "evaluate",
+        "--traces",
+        "traces.jsonl",
+        "--goldset",
+        "gold.jsonl",
+        "--judge",
+        "embedded",
+        "--out",
+        "run",
+        "--json",
+    )
+    assert code == 0, err
+    assert json.loads(out)["cases"] == 3
+
+
+def test_for_people_it_says_what_was_picked_masked_and_comes_next(misslink, log):
+    code, out, _ = misslink(
+        "goldset", "from-logs", log, "--out", "gold.jsonl", "--traces", "t.jsonl"
+    )
+    assert code == 0
+    assert "3 questions in gold.jsonl, of 3 different ones in 4 requests" in out
+    assert "Masked: EMAIL 1." in out
+    assert "Names are masked only by a list" in out
+    assert "misslink evaluate --traces t.jsonl --goldset gold.jsonl" in out
+
+
+def test_an_embedding_is_given_masked_questions(misslink, log, tmp_path):
+    (tmp_path / "model.py").write_text(
+        "heard = open('heard.txt', 'a')\n"
+        "class Model:\n"
+        "    def embed_documents(self, texts):\n"
+        "        heard.writelines(texts); heard.flush()\n"
+        "        return [[1.0, float(len(text))] for text in texts]\n"
+        "    def embed_query(self, text):\n"
+        "        return self.embed_documents([text])[0]\n"
+        "model = Model()\n"
+    )
+    code, _, err = misslink(
+        "goldset",
+        "from-logs",
+        log,
+        "--out",
+        "g.jsonl",
+        "--embedding",
+        "model.py:model",
+        "--head",
+        0,
+        "--failures",
+        0,
+        "--tail",
+        1,
+        "-n",
+        2,
+    )
+    assert code == 0, err
+    heard = (tmp_path / "heard.txt").read_text()
+    assert "<EMAIL_1>" in heard
+    assert "example.org" not in heard
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--head", 0.9], "add up to 1.5"),
+        (["--column", "questoin=query"], "did you mean 'question'"),
+        (["--column", "question=qurey"], "did you mean 'query'"),
+        (["--mask-pattern", "A=["], "no regular expression"),
+        (["--mask-names", "nowhere.txt"], "there is no such file"),
+        (["--traces", "gold.jsonl"], "the same file"),
+        (["--traces", "log.csv"], "one of the logs"),
+        (["--traces", "no/such/t.jsonl"], "its folder does not exist"),
+        (["--embedding", "nonsense"], "nonsense"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_writes_nothing(misslink, log, tmp_path, options, told):
+    code, out, err = misslink("goldset", "from-logs", log, "--out", "gold.jsonl", *options)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "gold.jsonl").exists()
+
+
+def test_a_gold_set_that_is_there_is_not_lost(misslink, log, tmp_path):
+    (tmp_path / "gold.jsonl").write_text("a person's work")
+    code, _, err = misslink("goldset", "from-logs", log, "--out", "gold.jsonl")
+    assert (code, "--overwrite" in err) == (2, True)
+    code, _, err = misslink("goldset", "import", log, "--out", "gold.jsonl")
+    assert (code, "--overwrite" in err) == (2, True)
+    assert (tmp_path / "gold.jsonl").read_text() == "a person's work"
+
+
+def test_escape_sequences_of_a_log_do_not_reach_the_terminal(misslink, tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"question": "x?", "rating": "\x1b[31mred"}))
+    code, out, err = misslink("goldset", "from-logs", "a.jsonl", "--out", "g.jsonl")
+    assert code == 0
+    assert "\x1b" not in out + err
+
+
+def test_import_prints_one_document_and_tells_on_stderr_what_is_lost(misslink, tmp_path):
+    (tmp_path / "r.jsonl").write_text(RAGAS)
+    code, out, err = misslink(
+        "goldset", "import", "r.jsonl", "--out", "g.jsonl", "--traces", "t.jsonl", "--json"
+    )
+    document = json.loads(out)
+    assert code == 0
+    assert (document["format"], document["cases"], document["traces_found"]) == ("ragas", 1, 1)
+    assert document["left_out"] == {"rubrics": 1}
+    assert err == "misslink: Not brought: rubrics (1).\n"
+    code, out, err = misslink(
+        "evaluate",
+        "--traces",
+        "t.jsonl",
+        "--goldset",
+        "g.jsonl",
+        "--judge",
+        "none",
+        "--out",
+        "run",
+        "--json",
+    )
+    assert code == 0, err
+
+
+def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
+    (tmp_path / "g.jsonl").write_text(
+        '{"id": "a", "question": "Why?", "relevant": ["p"], "tier": "1"}\n'
+    )
+    code, out, err = misslink(
+        "goldset", "export", "g.jsonl", "--format", "trec", "--out", "t", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["lost"] == {"tier": 1}
+    assert err == "misslink: This format does not hold, so it is not in it: tier (1).\n"
+    assert (tmp_path / "t" / "qrels.txt").read_text() == "a 0 p 1\n"
+    code, out, _ = misslink("goldset", "import", "t", "--out", "back.jsonl")
+    assert code == 0
+    assert "1 cases in back.jsonl (trec)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["import", "nowhere", "--out", "g.jsonl"], "there is no such file or folder"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--format", "regas"], "did you mean 'ragas'"),
+        (["import", "r.jsonl", "--out", "r.jsonl", "--overwrite"], "this is the source"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--column", "x"], "says no column"),
+        (
+            ["export", "r.jsonl", "--format", "ragas", "--out", "x.jsonl"],
+            "field 'question': this field is required",
+        ),
+    ],
+)
+def test_wrong_use_of_import_and_export_is_one_sentence(misslink, tmp_path, arguments, told):
+    (tmp_path / "r.jsonl").write_text(RAGAS)
+    code, out, err = misslink("goldset", *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1

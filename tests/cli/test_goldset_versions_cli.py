@@ -1,0 +1,81 @@
+"""misslink goldset stats, split, merge and diff, as from a shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+LINES = [
+    {"id": "a", "question": "Why?", "relevant": {"p": 1}, "category": "odd"},
+    {"id": "b", "question": "How?", "relevant": {"q#1": 2}},
+    {"id": "c", "question": "When?", "relevant": {"q#2": 1}},
+]
+
+
+@pytest.fixture
+def gold():
+    Path("gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return "gold.jsonl"
+
+
+def test_stats_is_one_document(misslink, gold):
+    code, out, err = misslink("goldset", "stats", gold, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["cases"] == 3
+
+
+def test_stats_for_people_shows_no_escape_sequence(misslink, gold):
+    Path(gold).write_text(json.dumps({"question": "?", "category": "\x1b[31mred"}) + "\n")
+    code, out, _ = misslink("goldset", "stats", gold)
+    assert code == 0
+    assert "\x1b" not in out
+    assert "[31mred" in out
+
+
+def test_parts_merged_again_are_the_whole(misslink, gold):
+    code, out, _ = misslink("goldset", "split", gold, "--out", "parts", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert {name: part["cases"] for name, part in document["parts"].items()} == {
+        "dev": 2,
+        "test": 1,
+    }
+    assert document["notes"][0].startswith("the shares are not what was asked")
+    files = [part["path"] for part in document["parts"].values()]
+    assert misslink("goldset", "merge", *files, "--out", "whole.jsonl")[0] == 0
+    code, out, _ = misslink("goldset", "diff", gold, "whole.jsonl", "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert (document["same"], document["added"], document["removed"]) == (3, [], [])
+
+
+def test_a_review_says_what_changed_and_renders_nothing(misslink, gold):
+    other = [{**LINES[0], "relevant": {"p": 2}, "category": "<img src=x>|"}, *LINES[1:2]]
+    Path("new.jsonl").write_text("".join(json.dumps(line) + "\n" for line in other))
+    code, out, _ = misslink(
+        "goldset", "diff", gold, "new.jsonl", "--markdown", "review.md", "--json"
+    )
+    document = json.loads(out)
+    assert code == 0
+    assert document["grades"] == [{"id": "a", "unit": "p", "before": 1, "after": 2}]
+    assert document["removed"] == ["c"]
+    review = Path("review.md").read_text()
+    assert "0 added, 1 removed, 1 changed, 1 the same" in review
+    assert "<img" not in review
+
+
+def test_mistakes_are_one_sentence(misslink, gold):
+    for arguments, told in [
+        (("merge", gold, "--out", "x.jsonl"), "name two or more"),
+        (("split", gold, "--out", "parts", "--by", "sorce"), "did you mean 'source'"),
+        (("split", gold, "--out", "parts", "--parts", "a=2"), "'a=2' is no part"),
+        (("diff", gold, "none.jsonl"), "none.jsonl"),
+        (("stats", "none.jsonl"), "none.jsonl"),
+    ]:
+        code, out, err = misslink("goldset", *arguments)
+        assert (code, out) == (2, ""), arguments
+        assert told in err
+        assert err.count("\n") == 1
+    assert sorted(path.name for path in Path().iterdir()) == ["gold.jsonl"]

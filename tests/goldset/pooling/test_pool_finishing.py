@@ -1,0 +1,96 @@
+"""Grades put into the gold set: settled ones alone, 0 kept, a judge's only when asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from made_pools import goldset, grade_all, put_pool, truth
+
+from misslink.errors import InputError
+from misslink.goldset.pooling.finishing import finish
+from misslink.goldset.pooling.prelabels import Prelabel, write_prelabels
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "pool"
+
+
+def test_grades_stand_in_the_gold_set_and_0_is_kept_as_judged(folder):
+    pool = put_pool(folder)
+    grade_all(folder, "ada")
+    found = finish(folder)
+    want = {(item.case_id, item.passage_id) for item in pool.items}
+    got = {(case.id, name): grade for case in found.cases for name, grade in case.relevant.items()}
+    assert set(got) == want
+    assert all(grade == truth(*key) for key, grade in got.items())
+    assert 0 in got.values()
+    assert found.document["merged"] == len(pool.items)
+    json.dumps(found.document, allow_nan=False)
+
+
+def test_a_grade_that_the_gold_set_had_otherwise_is_counted_and_the_rest_of_a_case_stays(folder):
+    gold = goldset(1, relevant={"d0": 2, "d59": 1}, reference="It opens.", tags={"a": "b"})
+    put_pool(folder, gold=gold, rejudge=True, random=0, stratified=0)
+    grade_all(folder, "ada")
+    found = finish(folder)
+    (case,) = found.cases
+    assert (case.relevant["d0"], case.relevant["d59"]) == (1, 1)
+    assert (case.references, case.tags) == (("It opens.",), {"a": "b"})
+    assert found.document["changed"] == 1
+
+
+def test_ties_are_left_out_and_queued_until_they_are_adjudicated(folder):
+    pool = put_pool(folder)
+    first = pool.items[0].item
+    grade_all(folder, "ada")
+    grade_all(folder, "bob", lambda item: (truth(item.case_id, item.passage_id) + 1) % 3
+              if item.item == first else truth(item.case_id, item.passage_id))  # fmt: skip
+    document = finish(folder).document
+    assert (document["open"], document["merged"]) == (1, len(pool.items) - 1)
+    assert [(one["item"], one["settled"]) for one in document["queue"]] == [(first, False)]
+    assert document["agreement"]["kappa"]["n"] == len(pool.items)
+    grade_all(folder, "", lambda _: 2, adjudicate=True)
+    found = finish(folder)
+    assert found.document["queue"] == []
+    assert {c.id: c for c in found.cases}[pool.items[0].case_id].relevant[
+        pool.items[0].passage_id
+    ] == 2
+
+
+def test_who_has_not_graded_what_is_told(folder):
+    pool = put_pool(folder)
+    grade_all(folder, "ada")
+    grade_all(folder, "bob", lambda _: None, upto=2)
+    each = finish(folder).document["agreement"]["each"]
+    assert each["bob"] == {"labelled": 0, "skipped": 2, "missing": len(pool.items) - 2}
+    assert each["ada"]["missing"] == 0
+
+
+def test_a_pool_that_nobody_labelled_is_told(folder):
+    put_pool(folder)
+    with pytest.raises(InputError, match="nobody has labelled this pool"):
+        finish(folder)
+
+
+def test_a_judges_grades_are_merged_only_on_request_and_only_where_people_measured_it(folder):
+    pool = put_pool(folder)
+    with pytest.raises(InputError, match="nobody has labelled"):
+        finish(folder, accept_prelabels=True)
+    grade_all(folder, "ada", upto=6)
+    with pytest.raises(InputError, match="no judge was asked"):
+        finish(folder, accept_prelabels=True)
+    write_prelabels(folder, [Prelabel(item.item, 0, "openai:m") for item in pool.items[6:]])
+    with pytest.raises(InputError, match="not known how good it is"):
+        finish(folder, accept_prelabels=True)
+    write_prelabels(folder, [Prelabel(item.item, 0, "openai:m") for item in pool.items])
+    kept = finish(folder).document
+    assert (kept["merged"], kept["prelabels"]["n"]) == (6, 6)
+    taken = finish(folder, accept_prelabels=True)
+    assert taken.document["merged"] == len(pool.items)
+    assert taken.document["accepted_prelabels"] == len(pool.items) - 6
+    by_case = {case.id: case.relevant for case in taken.cases}
+    for at, item in enumerate(pool.items):  # a person's word goes before the judge's
+        want = truth(item.case_id, item.passage_id) if at < 6 else 0
+        assert by_case[item.case_id][item.passage_id] == want

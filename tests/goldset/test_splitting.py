@@ -1,0 +1,123 @@
+"""A gold set in parts: nothing lost, nothing torn, the same every time."""
+
+from __future__ import annotations
+
+import pytest
+from goldset_cases import cases
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from misslink.errors import InputError
+from misslink.goldset.splitting import parse_parts, split
+from misslink.types import Case
+
+PARTS = {"dev": 0.7, "test": 0.3}
+
+
+def can_be_split(given_cases, by):
+    """Whether there are groups enough, counted another way: by spreading from the first case."""
+    left = list(given_cases)
+    keys = {case.id: rests_on(case) for case in left} if by == "source" else None
+    if by == "tag:topic":
+        tagged = [case for case in left if "topic" in case.tags]
+        return bool(tagged) and len(left) - len(tagged) + 1 >= len(PARTS)  # all say the same
+    if by == "category":
+        return len({case.category for case in left}) >= len(PARTS)
+    if by == "none":
+        return len(left) >= len(PARTS)
+    reached, found = {left[0].id}, set(keys[left[0].id])
+    while more := {name for name, has in keys.items() if name not in reached and has & found}:
+        reached |= more
+        found = set().union(*(keys[name] for name in reached))
+    return len(reached) < len(left)
+
+
+def rests_on(case):
+    listed = {p for p, grade in case.relevant.items() if grade}
+    listed |= {p for ids in case.relevant_any for p in ids}
+    documents = {passage.split("#")[0] for passage in listed}
+    documents |= {case.tags["source"]} if "source" in case.tags else set()
+    return documents | {("evidence", " ".join(t.lower().split())) for t in case.evidence}
+
+
+@given(cases(), st.sampled_from(["source", "category", "none", "tag:topic"]), st.integers(0, 3))
+def test_every_case_is_in_just_one_part_and_every_part_has_one(given_cases, by, seed):
+    assume(can_be_split(given_cases, by))
+    found = split(given_cases, PARTS, by=by, seed=seed)
+    dealt = [case for part in found.parts for case in part.cases]
+    assert sorted(case.id for case in dealt) == sorted(case.id for case in given_cases)
+    assert all(part.cases for part in found.parts)
+    assert split(given_cases, PARTS, by=by, seed=seed) == found
+
+
+@given(cases())
+def test_no_document_and_no_evidence_is_in_two_parts(given_cases):
+    assume(can_be_split(given_cases, "source"))
+    found = split(given_cases, PARTS, by="source")
+    one, other = ({key for case in part.cases for key in rests_on(case)} for part in found.parts)
+    assert not one & other
+
+
+@given(cases(), st.sampled_from(["source", "category", "none", "tag:topic"]))
+def test_only_what_cannot_be_split_is_refused(given_cases, by):
+    assume(not can_be_split(given_cases, by))
+    with pytest.raises(InputError, match=r"too few for 2 parts|no case has the tag"):
+        split(given_cases, PARTS, by=by)
+
+
+def test_cases_that_share_nothing_are_together_by_way_of_a_third():
+    given_cases = [
+        Case(id="a", question="?", relevant=["p"]),
+        Case(id="b", question="?", relevant=["p", "q"]),
+        Case(id="c", question="?", relevant=["q"]),
+        Case(id="d", question="?", relevant=["r"]),
+    ]
+    found = split(given_cases, PARTS, by="source")
+    assert (found.groups, found.largest) == (2, 3)
+    assert [{case.id for case in part.cases} for part in found.parts] == [{"a", "b", "c"}, {"d"}]
+
+
+def test_categories_are_spread_as_the_shares_say():
+    given_cases = [
+        Case(
+            id=str(n), question="?", relevant=[f"p{n}"], category="rare" if n % 10 == 0 else "often"
+        )
+        for n in range(200)
+    ]
+    found = split(given_cases, {"dev": 0.8, "test": 0.2}, by="source", seed=4)
+    counts = [
+        (len(part.cases), sum(case.category == "rare" for case in part.cases))
+        for part in found.parts
+    ]
+    assert counts == [(160, 16), (40, 4)]
+
+
+def test_the_seed_decides_which_cases_go_where():
+    given_cases = [Case(id=str(n), question="?", relevant=[f"p{n}"]) for n in range(50)]
+    drawn = [split(given_cases, PARTS, by="source", seed=seed).parts[1] for seed in range(5)]
+    assert len({tuple(case.id for case in part.cases) for part in drawn}) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("dev=0.8", "add to 0.8"),
+        ("dev=0.5,test=0.6", "add to 1.1"),
+        ("dev,test=0.2", "'dev' is no part"),
+        ("dev=half,test=0.5", "'dev=half' is no part"),
+        ("dev=1,test=0", "'dev=1' is no part"),
+        ("dev=nan,test=0.5", "'dev=nan' is no part"),
+        ("../dev=0.5,test=0.5", "names a file"),
+        ("a=0.5,a=0.5", "named twice"),
+    ],
+)
+def test_parts_that_cannot_be_are_refused(text, told):
+    with pytest.raises(InputError, match=r"is no part|add to|names a file|named twice") as refused:
+        parse_parts(text)
+    assert told in str(refused.value)
+
+
+def test_too_few_groups_are_refused_with_a_way_out():
+    one = [Case(id=name, question="?", relevant=["p"]) for name in "ab"]
+    with pytest.raises(InputError, match=r"make 1 group by source, too few for 2 parts"):
+        split(one, PARTS, by="source")

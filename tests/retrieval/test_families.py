@@ -1,0 +1,126 @@
+"""All cut-offs of a metric at once, and what a metric of another package may give."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from misslink.errors import InputError
+from misslink.registry import rank_metrics
+from misslink.retrieval import collect, parse, score
+from misslink.retrieval.families import per_case
+from misslink.retrieval.ranking import rank
+from misslink.types import Case, Passage, Trace
+from naive_hits import hits_of_qrels
+
+OWN = [
+    name
+    for name in rank_metrics.names()
+    if name.endswith("@{k}") and rank_metrics.get(name).__module__.startswith("misslink.")
+]
+DOCUMENTS = [f"d{number}" for number in range(40)]
+QRELS = st.lists(
+    st.dictionaries(st.sampled_from([*DOCUMENTS, "x"]), st.integers(-1, 4), min_size=1),
+    min_size=1,
+    max_size=5,
+)
+LISTS = st.lists(st.sampled_from(DOCUMENTS), unique=True)
+
+
+def test_every_metric_with_a_cut_off_computes_all_of_them_at_once():
+    assert len(OWN) >= 8
+    for name in OWN:
+        assert hasattr(rank_metrics.get(name), "at_cutoffs"), name
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data(), QRELS, st.integers(1, 3), st.integers(7, 100))
+def test_a_curve_has_to_the_last_bit_what_each_cut_off_has_alone(data, qrels, level, depth):
+    judged = {f"q{number}": own for number, own in enumerate(qrels)}
+    run = {query: data.draw(LISTS) for query in judged}
+    hits = hits_of_qrels(judged, run, level)
+    for name in OWN:
+        metrics = [parse(name.format(k=k)) for k in range(1, depth + 1)]
+        values, known = per_case(metrics, hits)
+        for at, metric in enumerate(metrics):
+            also = getattr(metric, "without_relevant", False)
+            own, has = hits.per_case(metric.of(hits), without_relevant=also)
+            np.testing.assert_array_equal(values[at], own, err_msg=str(metric))
+            np.testing.assert_array_equal(known[at], has, err_msg=str(metric))
+
+
+def test_of_alternatives_the_best_counts_at_each_cut_off_by_itself():
+    asked = Case(id="c", question="?", relevant_any=[["a"], ["b", "c"]])
+    none = Case(id="n", question="?")
+    found = [Passage(id=name, rank=at) for at, name in enumerate("bac", start=1)]
+    hits = collect([none, asked], [found, found])
+    metrics = [parse(f"recall@{k}") for k in range(1, 9)]
+    values, known = per_case(metrics, hits)
+    assert values.tolist() == [[0, own] for own in (0.5, *[1] * 7)]
+    assert known.tolist() == [[False, True]] * 8
+
+
+def test_a_curve_among_other_metrics_keeps_every_name_at_its_values():
+    qrels = {"q": {"a": 1, "b": 2}, "r": {"c": 1}}
+    run = {"q": ["x", "a", "b"], "r": ["c"]}
+    names = ["recall@3", "mrr", *(f"ndcg@{k}" for k in range(9, 0, -1)), "recall@1", "judged@2"]
+    together = rank(qrels, run, names)
+    for name in names:
+        np.testing.assert_array_equal(together.of(name), rank(qrels, run, [name]).of(name))
+
+
+@dataclass(frozen=True)
+class Wild:
+    """A metric that gives what it was told."""
+
+    given: object
+
+    def __str__(self):
+        return "wild"
+
+    def of(self, hits):
+        return self.given(hits) if callable(self.given) else np.full(hits.rows, self.given)
+
+
+@pytest.fixture
+def wild(monkeypatch):
+    rank_metrics.names()
+
+    def register(given):
+        monkeypatch.setitem(rank_metrics._entries, "wild", lambda: Wild(given))
+
+    return register
+
+
+@pytest.mark.parametrize("given", [2.5, -0.5, np.inf])
+def test_a_value_outside_0_and_1_is_told_with_the_metric_and_the_query(wild, given):
+    wild(given)
+    message = rf"the metric 'wild' gave {given:g} for 'r'; .* between 0 and 1"
+    with pytest.raises(InputError, match=message):
+        rank({"q": {"a": 0}, "r": {"a": 1}}, {"q": ["a"], "r": ["a"]}, "wild")
+    cases = [Case(id="q", question="?"), Case(id="r", question="?", relevant=["a"])]
+    traces = [Trace(case_id=case.id, retrieved=[Passage(id="a", rank=1)]) for case in cases]
+    with pytest.raises(InputError, match=message):
+        score(cases, traces, ["wild"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda hits: np.zeros(hits.rows + 1), r"array of shape \(2,\), not \(1,\)"),
+        (lambda _: 0.5, r"array of shape \(\), not \(1,\)"),
+        (lambda _: ["high"], "no array of numbers"),
+    ],
+)
+def test_what_is_no_value_for_each_row_is_told(wild, given, message):
+    wild(given)
+    with pytest.raises(InputError, match=message):
+        rank({"q": {"a": 1}}, {"q": ["a"]}, "wild")
+
+
+def test_what_rounding_puts_outside_is_moved_to_the_edge_and_nan_is_no_value(wild):
+    for raw, value in ((1 + 1e-12, 1.0), (-1e-12, 0.0), (np.nan, None)):
+        wild(raw)
+        assert rank({"q": {"a": 1}}, {"q": ["a"]}, "wild").per_query() == {"q": {"wild": value}}

@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+
+from misslink.watching.alarms import Measure, Reading, look
+
+HEALTH = (Measure("health"),)
+ROOT = Path(__file__).parents[2]
+NORMAL = [0.9, 0.87, 0.93, 0.9, 0.87, 0.9, 0.93, 0.87, 0.9, 0.93]
+
+
+def history(values, suspects=()):
+    told = dict(suspects)
+    return [
+        Reading(run, 0.0, {"health": value}, 30, told.get(run, ()))
+        for run, value in enumerate(values, 1)
+    ]
+
+
+def test_runs_too_far_off_to_learn_from_are_noted():
+    values = [*NORMAL, *NORMAL]
+    values[3] = 0.1
+    assert look(history(values), HEALTH).notes == ("health was too far off to learn from in run 4",)
+
+
+def test_a_start_that_was_not_steady_is_noted():
+    settling = [0.3 + 0.02 * place for place in range(20)]
+    notes = look(history([*settling, *NORMAL, *NORMAL]), HEALTH).notes
+    assert "those before were not steady" in notes[0]
+    assert "health was learnt from runs" in notes[0]
+
+
+def test_two_changes_with_a_recovery_between_them_are_two_alarms():
+    values = [*NORMAL, *NORMAL, 0.2, *NORMAL, *NORMAL, 0.2, 0.2]
+    first, second = look(history(values), HEALTH).episodes
+    assert (first.run, first.state) == (21, "recovered")
+    assert 26 <= first.ended <= 36
+    assert f"recovered in run {first.ended}" in first.sentence
+    assert (second.run, second.state, second.ended) == (42, "open", None)
+    assert second.since == 42
+
+
+def test_suspects_are_from_about_the_time_of_the_change_and_each_is_named_once():
+    told = {5: ("long ago",), 24: ("a.md edited",), 25: ("a.md edited",), 28: ("later",)}
+    values = [*NORMAL, *NORMAL, 0.9, 0.9, 0.9, 0.9, *[0.2] * 4]
+    (alarm,) = look(history(values, told), HEALTH).alarms
+    assert alarm.since == 25
+    assert alarm.suspects == ("a.md edited",)
+
+
+def test_without_a_suspect_it_says_that_none_is_known():
+    (alarm,) = look(history([*NORMAL, *NORMAL, 0.2]), HEALTH).alarms
+    assert alarm.suspects == ()
+    assert "No change of the corpus or the embedding is known" in alarm.sentence
+
+
+def test_a_measure_of_which_little_is_good_rises():
+    errors = (Measure("errors", better="low"),)
+    runs = [Reading(i, 0.0, {"errors": 0.0}, 30) for i in range(20)]
+    (alarm,) = look([*runs, Reading(20, 0.0, {"errors": 1.0}, 30)], errors).alarms
+    assert alarm.sentence.startswith("errors rose in run 20: 1.000 now, 0.000 is usual")
+
+
+@pytest.mark.parametrize("page", ["docs/canary.md", "benchmarks/canary_run_length.md"])
+def test_both_pages_hold_the_whole_table(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    _, _, rest = text.partition("<!-- run lengths -->\n")
+    rows = rest.partition("<!-- /run lengths -->")[0].splitlines()
+    assert len(rows) == 2 + 27
+    other = (ROOT / "docs/canary.md").read_text(encoding="utf-8")
+    assert all(row in other for row in rows)

@@ -1,0 +1,38 @@
+import pytest
+
+from misslink.watching.measures import Measure, Reading
+
+
+def reading(n=30, **values):
+    return Reading(1, 0.0, values, n)
+
+
+def test_a_step_is_one_question_of_a_share():
+    assert Measure("health").step([reading(n=30), reading(n=30), reading(n=0)]) == 1 / 30
+    assert Measure("health").step([]) > 0
+
+
+def test_a_step_of_a_score_is_a_hundredth_of_it_unless_it_is_given():
+    scores = [reading(top_score=-12.0), reading(top_score=8.0), reading(top_score=10.0)]
+    assert Measure("top_score", unit="score").step(scores) == pytest.approx(0.1)
+    assert Measure("top_score", unit="score", resolution=0.5).step(scores) == 0.5
+    assert Measure("top_score", unit="score").step([reading(top_score=0.0)]) > 0
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_was_not_measured(value):
+    assert Measure("health").plotted(reading(health=value)) is None
+    assert Measure("health").plotted(reading()) is None
+
+
+def test_seconds_are_drawn_by_their_logarithm_even_where_there_were_none():
+    latency = Measure("latency_s", better="low", unit="s")
+    assert latency.shown(latency.plotted(reading(latency_s=2.5))) == pytest.approx(2.5)
+    assert latency.plotted(reading(latency_s=0.0)) is not None
+
+
+def test_what_is_worse_than_bearable_is_not_learnt():
+    assert Measure("health", least=0.5).learnable(0.4) is None
+    assert Measure("health", least=0.5).learnable(0.5) == 0.5
+    assert Measure("errors", better="low", least=0.2).learnable(0.3) is None
+    assert Measure("health").learnable(0.0) == 0.0
