@@ -12,9 +12,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
 # Rooms by floor, lowest first. The ground floor has steps: see docs/decisions/001.
 FLOORS = [
     {"errors"},
-    {"registry", "lenient", "importing"},
+    {"registry", "lenient", "importing", "retry_after"},
     {"types"},
-    {"text"},
+    {"text", "retry_after"},
     {"files", "prompting", "stats", "manifest", "embedding"},
     {"retrieval", "judging", "capture", "whitebox"},
     {"generation", "answer", "goldset"},

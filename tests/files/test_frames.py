@@ -3,8 +3,9 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.files.beir import beir_qrels
-from misslink.files.frames import columns_of, frame_table, has_header, parquet_table
+from misslink.files.frames import frame_table, parquet_table
 from misslink.files.separated import separated_table
+from misslink.files.tables import columns_of, has_header
 
 
 @pytest.mark.parametrize(

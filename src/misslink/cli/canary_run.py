@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from misslink.cli.canary_input import STDOUT, check_places, read_canary_file
+from misslink.cli.canary_input import STDOUT, check_places
 from misslink.cli.output import interruptible, own_stdout, plain, print_json, progress_bars
 from misslink.errors import InputError, MisslinkError, known_names
 
@@ -65,11 +65,12 @@ def run_and_print(wanted: Wanted, *, as_json: bool) -> None:
     JudgeUnreachableError
         Before the app was asked anything.
     """
+    from misslink.watching.canaries import read_canaries
     from misslink.watching.telling import webhook
 
     _check(wanted, as_json=as_json)
     to = webhook(wanted.webhook, wanted.webhook_secret_env)
-    canaries = read_canary_file(wanted.canaries)
+    canaries = read_canaries(wanted.canaries)
     _check_history(wanted.history)
     with interruptible("nothing of this run was; the same command begins anew"):
         seen, finished = _seen(wanted, canaries, tell=to is not None)

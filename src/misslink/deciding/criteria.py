@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from misslink.deciding.gates import Gate, NewFailures
-from misslink.deciding.located import Located, Spot, read_located
 from misslink.deciding.naming import bounds
 from misslink.errors import InputError, did_you_mean
+from misslink.files.located import Located, Spot, read_located
 
 __all__ = ["Criteria", "read_criteria"]
 

@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 from misslink.types import Estimate
 
-__all__ = ["decimal", "estimate_of", "finite"]
+__all__ = ["decimal", "estimate_of", "finite", "shortened"]
+
+_TOLD = 40  # characters of a value in a message
 
 # What C's strtod and Arrow read. Python also takes 1_000 and the digits of every other script.
 _DECIMAL = re.compile(
@@ -63,3 +65,18 @@ def finite(value: object) -> float | None:
     except OverflowError:  # JSON knows no largest whole number
         return None
     return number if math.isfinite(number) else None
+
+
+def shortened(value: object) -> str:
+    """A value as a message tells it: not all digits of a number that has hundreds.
+
+    Examples
+    --------
+    >>> shortened("x"), len(shortened(10**5000)) < 80
+    ("'x'", True)
+    """
+    try:
+        written = repr(value)
+    except ValueError:  # Python writes out no whole number of thousands of digits
+        return "of thousands of digits"
+    return written if len(written) <= _TOLD else f"{written[:_TOLD]}... ({len(written)} characters)"

@@ -15,7 +15,8 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.files.content import decoded
 from misslink.files.delimited import delimiter_of, records
-from misslink.files.frames import (
+from misslink.files.numbers import decimal, shortened
+from misslink.files.tables import (
     AT_ONCE,
     LARGEST_GRADE,
     Batch,
@@ -25,9 +26,7 @@ from misslink.files.frames import (
     as_numbers,
     as_text,
     columns_of,
-    shortened,
 )
-from misslink.files.numbers import decimal
 
 __all__ = ["separated_table"]
 
@@ -73,7 +72,7 @@ def separated_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
 
     table = Table(str(path), columns.kind, batches, line)
     names = delimiter_of(_start(raw)).join(header).strip().lower()
-    _refuse_the_other(read, table, names, columns)
+    _refuse_beir(read, table, names, columns)
     return table
 
 
@@ -120,23 +119,14 @@ def _quickly(raw: bytes, above: int, columns: Columns) -> Any:
     )
 
 
-def _refuse_the_other(read: Any, table: Table, names: str, columns: Columns) -> None:
-    """Refuse what the names leave open: both BEIR's qrels and runs have a column 'score'."""
+def _refuse_beir(read: Any, table: Table, names: str, columns: Columns) -> None:
+    """Refuse BEIR's qrels as a run: their grades are in a column 'score'."""
     import numpy as np
 
-    asked = columns.kind == "grade" or (columns.kind == "score" and names == _BEIR)
-    if columns.number is None or columns.number.strip().lower() != "score" or not asked:
+    if columns.kind != "score" or names != _BEIR:
         return
     values = read[columns.number].to_numpy()
-    odd = np.isfinite(values) & (values != np.rint(values))
-    if columns.kind == "grade" and odd.any():
-        at = int(np.argmax(odd))
-        raise table.error(
-            at,
-            f"this looks like a run: its 'score' is {values[at]:g} here, and grades are whole "
-            "numbers; give it as the run, and here the qrels",
-        )
-    if columns.kind == "score" and np.isfinite(values).all() and not odd.any():
+    if np.isfinite(values).all() and (values == np.rint(values)).all():
         raise table.error(
             None,
             "these look like the qrels of a BEIR folder (query-id, corpus-id and whole scores); "

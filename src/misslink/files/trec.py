@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from misslink.errors import InputError
 from misslink.files.content import not_utf8
-from misslink.files.frames import AT_ONCE, LARGEST_GRADE, Batch, Purpose, Table, shortened
-from misslink.files.numbers import decimal
+from misslink.files.numbers import decimal, shortened
+from misslink.files.tables import AT_ONCE, LARGEST_GRADE, Batch, Purpose, Table
 
 __all__ = ["trec_table"]
 
@@ -130,7 +130,7 @@ def _quickly(raw: bytes, purpose: Purpose) -> Any | None:
             if not np.isfinite(numbers).all():
                 return None
             if name == "grade" and (
-                (numbers != np.rint(numbers)).any() or np.abs(numbers).max() > LARGEST_GRADE
+                (numbers != np.rint(numbers)).any() or (np.abs(numbers) > LARGEST_GRADE).any()
             ):
                 return None
     return pa.table({"query": read["query"], "document": read["document"], "value": read[value]})

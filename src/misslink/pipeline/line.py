@@ -24,7 +24,7 @@ from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
 from misslink.retrieval import score
-from misslink.summary import coverage, levels, lower_is_better, slices
+from misslink.summary import coverage, levels, lower_is_better, mean_scores, slices
 from misslink.types import Case, Run, Trace
 
 __all__ = ["evaluate", "evaluate_async", "in_a_loop"]
@@ -173,7 +173,9 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
         caught = await stages.capture(line, tick)
         seen = caught.traces
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
-        scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs])
+        known = f"judged@{k}"  # about the judgements, not the app: not to be compared or gated
+        scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs, known])
+        shares_judged = scores.pop(known)
         async with surroundings(options, line.embedder, caught.watcher) as around:
             # Before anything is paid for, so that an embedding that fails costs nothing.
             measured = await around.measured(line.gold.cases, seen, options)
@@ -211,6 +213,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "judge_note": about["judge_note"],
                 "k": k,
                 **levels(scores, verdicts, level_of, seed=seed),
+                "judged": {known: mean_scores(shares_judged.values(), seed=seed).model_dump()},
                 "corrected": {name: one.document() for name, one in corrected(judged).items()},
                 "drift": moved_scores(judged),
                 "labels_notes": list(held.notes),

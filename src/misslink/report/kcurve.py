@@ -89,7 +89,7 @@ def curve(run: Run, k: int) -> Curve | None:
     cutoffs = sorted({*(j for j in _CUTOFFS if j <= depth), min(k, depth), depth})
     if len(cutoffs) == 1:
         return None
-    means = {name: [_mean(hits, f"{name}@{j}") for j in cutoffs] for name in _MEASURES}
+    means = {name: _means(hits, name, cutoffs) for name in _MEASURES}
     places = [_x(j, depth) for j in cutoffs]
     return Curve(
         width=_WIDTH,
@@ -171,12 +171,14 @@ def _asked(measured: Sequence[Trace], k: int) -> tuple[str, ...]:
     return (f"The app itself retrieves {plural(width, 'passage')}, {often}.",)
 
 
-def _mean(hits: Hits, name: str) -> Estimate:
+def _means(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[Estimate]:
+    """The mean at each cut-off, all of them in one pass."""
     from misslink.retrieval import parse
+    from misslink.retrieval.families import per_case
     from misslink.stats import mean
 
-    values = hits.best(parse(name).of(hits))
-    return mean([value for value in values if value is not None])
+    values, known = per_case([parse(f"{name}@{j}") for j in cutoffs], hits)
+    return [mean(own[has].tolist()) for own, has in zip(values, known, strict=True)]
 
 
 def _lines(means: dict[str, list[Estimate]], places: Sequence[float]) -> tuple[Line, ...]:

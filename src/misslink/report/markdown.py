@@ -109,7 +109,8 @@ def _numbers(page: Page) -> str:
         (inline(one.level), code(one.shown.name), inline(one.shown.text), inline(one.question))
         for one in page.numbers
     ]
-    return table(("Level", "Metric", "Value [95 %]", "What it is"), rows)
+    warnings = [f"\n{inline(level.warning)}\n" for level in page.levels if level.warning]
+    return "".join([table(("Level", "Metric", "Value [95 %]", "What it is"), rows), *warnings])
 
 
 def _steps(page: Page, ids: Mapping[int, str], at: str) -> str:

@@ -21,11 +21,13 @@ __all__ = [
     "Slice",
     "Slices",
     "levels",
+    "little_judged",
     "no_judge",
     "numbers",
     "slices",
 ]
 
+_ENOUGH_JUDGED = 0.9  # of the first k passages: below it rank metrics say as much of the judgements
 _SMALL = 10  # cases under which a group is marked
 _MANY = 12  # groups that a reader takes in at a glance
 _FIELDS = ("category", "tier")  # what groups cases beside their tags
@@ -67,11 +69,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the evaluation and its metrics."""
+    """One level of the evaluation and its metrics; ``warning`` says what they do not tell."""
 
     title: str
     question: str
     metrics: tuple[Measured, ...]
+    warning: str = ""
 
     @property
     def counted(self) -> bool:
@@ -155,9 +158,24 @@ def levels(run: Run) -> tuple[Level, ...]:
                 )
                 for name in mapping_in(run.summary.get(key))
             ),
+            warning=little_judged(run) if key == "retrieval" else "",
         )
         for key, title, question in titles
     )
+
+
+def little_judged(run: Run) -> str:
+    """Say that few passages were judged, so that rank metrics tell as much of that; else ""."""
+    for name in mapping_in(run.summary.get("judged")):
+        share = estimate_in(run.summary, "judged", name)
+        if share.value is not None and share.value < _ENOUGH_JUDGED:
+            depth = name.partition("@")[2]
+            return (
+                f"The gold set says of only {shown(name, share).brief} of the first {depth} "
+                "passages whether they are relevant, and all others count as not relevant; "
+                "misslink retrieval --bounds tells what that leaves open."
+            )
+    return ""
 
 
 def slices(run: Run) -> tuple[Slices, ...]:

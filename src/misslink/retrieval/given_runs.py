@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
-from misslink.files.frames import shortened
+from misslink.files.numbers import shortened
 from misslink.retrieval.columns import Block
 from misslink.retrieval.qrels import Judgements, refuse_other_ids
 from misslink.retrieval.segments import offsets, ranks, single
@@ -62,11 +62,12 @@ class GivenRankings:
             if isinstance(ranking, Mapping) is not kind or isinstance(ranking, str | AbstractSet):
                 raise _mixed(ranking, query, self.name)
             at = known.get(query if type(query) is str else str(query))
-            if at is None:
-                strange.append(len(strange))
-                continue
             if not hasattr(ranking, "__len__"):
                 raise _mixed(ranking, query, self.name)
+            if at is None:
+                self._check(_with_text(ranking, query, self.name), str(query))
+                strange.append(len(strange))
+                continue
             waiting.append((at, _with_text(ranking, query, self.name)))
             if len(waiting) == _AT_ONCE:
                 yield form(judgements, waiting, self)
@@ -75,6 +76,14 @@ class GivenRankings:
         last = form(judgements, waiting, self)
         strangers = np.array(strange, dtype=np.uint64)
         yield Block(query, last.retrieved, last.row, last.grade, last.rank, strangers)
+
+    def _check(self, ranking: Any, query: str) -> None:
+        """Refuse what is wrong with a ranking that nobody judged: it may be the wrong file."""
+        if not isinstance(ranking, Mapping):
+            if self.dedupe is None and len(set(ranking)) < len(ranking):
+                raise _twice(ranking, query, self.name)
+        elif not np.isfinite(_numbers(ranking.values(), len(ranking))).all():
+            raise _no_score([(0, ranking)], [query], self.name)
 
     def together(self) -> GivenRankings:
         """Itself: a query has one ranking."""
@@ -140,10 +149,7 @@ def scored(
     lengths = np.array([len(scores) for _, scores in rankings], dtype=np.int64)
     start = offsets(lengths)
     flat = chain.from_iterable(scores.values() for _, scores in rankings)
-    try:
-        values = np.fromiter(flat, np.float64, int(start[-1]))
-    except (TypeError, ValueError, OverflowError):
-        values = np.full(1, np.nan)
+    values = _numbers(flat, int(start[-1]))
     if not np.isfinite(values).all():
         raise _no_score(rankings, queries, run.name)
     row = np.repeat(np.arange(len(counts)), counts)
@@ -161,6 +167,14 @@ def scored(
         rank=ranks(held_scores, start, row, single(np.array(own, np.float64)), names, items),
         strangers=np.empty(0, dtype=np.uint64),
     )
+
+
+def _numbers(scores: Iterable[Any], count: int) -> NDArray[np.float64]:
+    """Scores as an array; a NaN alone where one is no number."""
+    try:
+        return np.fromiter(scores, np.float64, count)
+    except (TypeError, ValueError, OverflowError):
+        return np.full(1, np.nan)
 
 
 def _with_text(ranking: Any, query: object, name: str) -> Any:

@@ -125,6 +125,8 @@ def parse(name: str) -> RankMetric:
             f"rank metric '{asked}' needs {wanted}: write for example {base}@{example}"
         )
     if not accepted.fullmatch(given):
+        if own := _canonical(kind, given):
+            raise InputError(f"rank metric '{asked}' is written {base}@{own}; write it so")
         raise InputError(f"rank metric '{asked}': {rule}; write for example {base}@{example}")
     metric = rank_metrics.get(f"{base}@{{{kind}}}")(int(given) if kind == "k" else float(given))
     return metric
@@ -139,6 +141,20 @@ def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
     ('recall@k', 'rbp@0.8', 'mrr')
     """
     return entry.replace("{k}", str(k)).replace("{p}", str(p))
+
+
+def _canonical(kind: str, given: str) -> str | None:
+    """What follows the @ in the one way in which it is written; None where it means nothing.
+
+    Examples
+    --------
+    >>> _canonical("k", "05"), _canonical("p", ".80"), _canonical("p", "1.5")
+    ('5', '0.8', None)
+    """
+    if not re.fullmatch(r"[0-9]*\.?[0-9]*", given) or not given.strip("."):
+        return None
+    own = (given.lstrip("0") if kind == "k" else f"{float(given):.9f}".rstrip("0")) or "0"
+    return own if _AFTER[kind][0].fullmatch(own) else None
 
 
 def _known(base: str, at: str, given: str, known: list[str]) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.files.beir import beir_qrels
-from misslink.files.frames import Purpose, Table, frame_table, has_header, parquet_table
+from misslink.files.frames import frame_table, parquet_table
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.separated import separated_table
+from misslink.files.tables import Purpose, Table, has_header
 from misslink.files.trec import trec_table
 from misslink.retrieval.columns import Rankings
 from misslink.retrieval.given_runs import Dedupe, GivenRankings

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
-from misslink.files.frames import LARGEST_GRADE, Table, shortened
+from misslink.files.numbers import shortened
+from misslink.files.tables import LARGEST_GRADE, Table
 from misslink.retrieval.keys import Keys, keys_of, pair_keys
 from misslink.retrieval.segments import firsts_of, offsets
 
@@ -258,8 +259,7 @@ def _no_grade(given: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
             if isinstance(grade, str) or not whole:
                 return InputError(
                     f"the grade {shortened(grade)} of query '{query}', "
-                    f"document '{document}' is no whole "
-                    "number",
+                    f"document '{document}' is no whole number; a run is given as the run",
                     path=name,
                 )
     return InputError("a grade is no whole number", path=name)

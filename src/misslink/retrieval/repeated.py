@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.frames import Purpose
+from misslink.files.tables import Purpose
 from misslink.files.traces import ListedTwiceError, read_traces
 from misslink.retrieval.given_runs import Dedupe
 from misslink.types import Trace

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.files.frames import AT_ONCE, Batch, Table
+from misslink.files.tables import AT_ONCE, Batch, Table
 from misslink.retrieval.columns import Block, ScatteredError
 from misslink.retrieval.given_runs import Dedupe, listed, scored
 from misslink.retrieval.judged_rows import Rows, matches, parts, ranks_of
@@ -85,8 +85,7 @@ class TableRankings:
                 part = slice(at, at + AT_ONCE)
                 yield query[part], document[part], None if number is None else number[part]
 
-        line = self.table.line
-        table = replace(self.table, batches=sorted_batches, line=lambda row: line(int(order[row])))
+        table = replace(self.table, batches=sorted_batches, given=lambda row: int(order[row]))
         return replace(self, table=table)
 
     def _rows(
@@ -151,7 +150,11 @@ class TableRankings:
         if known.all():
             start = np.append(firsts, len(query))
             return Rows(at, start, document, number, firsts + row), np.empty(0, np.uint64)
-        lengths = np.diff(np.append(firsts, len(query)))[known]
+        lengths = np.diff(np.append(firsts, len(query)))
+        if self.dedupe is None:
+            others = firsts[~known], lengths[~known], names.filter(pa.array(~known))
+            self._check(document, *others, row)
+        lengths = lengths[known]
         kept = pieces(firsts[known], lengths)
         rows = Rows(
             numbers,
@@ -161,6 +164,15 @@ class TableRankings:
             firsts[known] + row,
         )
         return rows, keys_of(names.filter(pa.array(~known)))
+
+    def _check(self, document: Any, firsts: Ints, lengths: Ints, names: Any, row: int) -> None:
+        """Refuse a document that stands twice for a query that nobody judged."""
+        import pyarrow as pa
+
+        listed, start = document.take(pa.array(pieces(firsts, lengths))), offsets(lengths)
+        for at in repeating(keys_of(listed), start).tolist():
+            own = listed[int(start[at]) : int(start[at + 1])].to_pylist()
+            self._refuse(own, names[at].as_py(), row + int(firsts[at]))
 
     def _block(self, judgements: Judgements, rows: Rows, strangers: Keys) -> Block:
         keys = keys_of(rows.document)

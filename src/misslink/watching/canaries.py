@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.jsonl import read_objects
+from misslink.files.located import read_located
 from misslink.manifest import content_hash
 from misslink.text import valid_text
 from misslink.types import Case
@@ -19,6 +20,11 @@ __all__ = ["Canary", "CanarySet", "canary_set", "read_canaries"]
 
 _OWN = ("min_relevance", "owner")  # what a canary has beyond a case of a gold set
 _LONGEST_OWNER = 200  # characters
+# In YAML: keys under which everything is text, as it is written.
+_TEXTS = frozenset(
+    {"id", "question", "query", "evidence", "reference", "references", "owner", "category", "tags"}
+    | {"tier", "relevant_any", "asked_at"}
+)
 
 
 @dataclass(frozen=True)
@@ -102,12 +108,12 @@ class CanarySet:
 
 
 def read_canaries(path: str | Path) -> CanarySet:
-    """Read a canary set: JSON Lines, or one JSON array.
+    """Read a canary set: JSON Lines, one JSON array, or YAML by the file's ending.
 
     Parameters
     ----------
     path : path
-        Objects as in a gold set, ``{"id", "question", "relevant" or "evidence", "reference"?}``,
+        Objects (in YAML a list of them, alone or under ``canaries``) as in a gold set, ``{"id", "question", "relevant" or "evidence", "reference"?}``,
         with ``min_relevance`` and ``owner`` where wanted.
 
     Raises
@@ -115,6 +121,8 @@ def read_canaries(path: str | Path) -> CanarySet:
     InputError
         As `canary_set`.
     """
+    if Path(path).suffix.lower() in {".yaml", ".yml"}:
+        return canary_set(_from_yaml(Path(path)), str(path))
     return canary_set(read_objects(Path(path)), str(path))
 
 
@@ -154,6 +162,22 @@ def canary_set(items: Iterable[tuple[int | None, Any]], name: str) -> CanarySet:
                 f"canary '{one.id}' expects nothing; give it relevant, evidence or reference",
             )
     return CanarySet(canaries, gold)
+
+
+def _from_yaml(path: Path) -> Iterator[tuple[int | None, Any]]:
+    """The objects of a YAML file with their lines."""
+    found = read_located(path, _TEXTS)
+    data: Any = found.data
+    spot: tuple[str, ...] = ()
+    if isinstance(data, dict) and set(data) == {"canaries"}:
+        data, spot = data["canaries"], ("canaries",)
+    if not isinstance(data, list) or not data:
+        raise InputError(
+            "it holds no list of canaries; write for example  - {id: opening, question: ..., "
+            "relevant: [doc-7]}",
+            path=path,
+        )
+    return ((found.line((*spot, at)), item) for at, item in enumerate(data))
 
 
 def _gold(cases: list[Mapping[str, Any]], lines: list[int | None], name: str) -> GoldSet:

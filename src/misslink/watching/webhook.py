@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urljoin
 
+from misslink.retry_after import seconds_to_wait
 from misslink.watching.posting import NotPostedError, Posted, address, origin, post
 
 __all__ = ["Clock", "Delivery", "deliver", "signature"]
@@ -209,11 +210,7 @@ def _ceiling(attempt: int) -> float:
 
 def _asked_to_wait(answer: Posted) -> float | None:
     """Seconds by Retry-After; None where there is none."""
-    if "retry-after" not in answer.headers:
-        return None
-    from misslink.judging.models.outage import seconds_to_wait
-
-    return seconds_to_wait(answer.headers)
+    return seconds_to_wait(answer.headers) if "retry-after" in answer.headers else None
 
 
 def _onward(answer: Posted, to: SplitResult) -> SplitResult | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from misslink.judging.models.outage import seconds_to_wait
 from misslink.judging.protocol import TryAgainError
+from misslink.retry_after import seconds_to_wait
 
 __all__ = ["failure", "is_refusal", "status_of"]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import re
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from misslink.judging.protocol import TryAgainError
+from misslink.retry_after import seconds_to_wait
 
 if TYPE_CHECKING:
     import openai
 
-__all__ = ["passing", "seconds_to_wait", "why_pointless"]
+__all__ = ["passing", "why_pointless"]
 
 _NO_SUCH = re.compile(
     r"not found|does(n't| not) exist|(invalid|unknown|no such) model", re.IGNORECASE
@@ -89,40 +86,3 @@ def passing(error: openai.APIError, said: str) -> TryAgainError | None:
 def _nobody_there(error: openai.APIError) -> bool:
     """Whether no connection came about, so that nothing was sent."""
     return type(error.__cause__).__name__ in _NOBODY_THERE
-
-
-def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
-    """How long a server asks to wait; None where it does not say, or in no way that is known.
-
-    Parameters
-    ----------
-    headers : mapping
-        Of its answer: ``retry-after-ms``, or ``retry-after`` in seconds or as an HTTP date, which
-        is read against the server's own ``date`` where it sends one.
-    """
-    exact = _number(headers.get("retry-after-ms"))
-    if exact is not None:
-        return exact / 1000
-    said = headers.get("retry-after")
-    seconds = _number(said)
-    until = _date(said)
-    if seconds is not None or until is None:
-        return seconds
-    now = _date(headers.get("date")) or dt.datetime.now(dt.UTC)
-    return max(0.0, (until - now).total_seconds())
-
-
-def _number(said: str | None) -> float | None:
-    try:
-        number = float(said or "")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _date(said: str | None) -> dt.datetime | None:
-    try:
-        read = parsedate_to_datetime(said or "")
-    except ValueError:
-        return None
-    return read if read.tzinfo else read.replace(tzinfo=dt.UTC)

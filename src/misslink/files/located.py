@@ -18,7 +18,7 @@ from misslink.text import valid_text
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["Located", "read_located"]
+__all__ = ["Located", "Spot", "read_located"]
 
 Spot = tuple[str | int, ...]  # keys and places in lists, from the outside in
 
@@ -96,7 +96,7 @@ def read_located(path: Path, texts: Container[str] = ()) -> Located:
 
 
 def _refuse_machinery(path: Path, text: str) -> None:
-    """Refuse what a list of gates does not need, before anything is built from it."""
+    """Refuse what plain data does not need, before anything is built from it."""
     import yaml
 
     depth = 0

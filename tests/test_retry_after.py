@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.judging.models.outage import seconds_to_wait
+from misslink.retry_after import seconds_to_wait
 
 NOON = "Sun, 01 Mar 2026 12:00:00 GMT"
 

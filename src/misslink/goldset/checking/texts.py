@@ -1,0 +1,145 @@
+"""A corpus in which evidence is looked up: verbatim, split over two passages, or nearly."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from misslink.judging.nearly import UNSPACED, facts
+from misslink.retrieval.matching import Need, satisfies, split_over
+from misslink.text import fold, fold_with_places, sentences
+from misslink.types import Passage
+
+__all__ = ["Nearest", "Texts"]
+
+_WORD = re.compile(r"\w+")
+_PART = 10  # folded characters; `split_over` asks a quarter of 40 or more of each half
+_COMPARED = 50  # passages with the most, and the rarest, words in common are compared by character
+_COMMON = 0.2  # a word of more than this share of the passages (and of 1,000) leads nowhere
+_FEW = 1_000
+_WHOLE = 100.0  # rapidfuzz's scores go up to it
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The stretch of a passage that is most like a text; `score` in [0, 1], as of `Proposal`."""
+
+    passage: Passage
+    text: str
+    score: float
+    same_facts: bool
+
+
+class Texts:
+    """Passages, each folded once.
+
+    Parameters
+    ----------
+    passages : sequence of Passage
+        With unique ids.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = tuple(passages)
+        self.by_id: Mapping[str, Passage] = {passage.id: passage for passage in passages}
+        self._folded = [fold(passage.text) for passage in passages]
+
+    def holds(self, evidence: str) -> bool:
+        """Whether a passage has it whole, as `misslink.retrieval.matching.satisfies` says."""
+        return next(iter(self.holders(evidence)), None) is not None
+
+    def holders(self, evidence: str) -> Iterable[Passage]:
+        """The passages that have it whole, in the corpus's order."""
+        wanted, need = fold(evidence), Need("evidence", 1, evidence)
+        for at in self._candidates(wanted):
+            if wanted in self._folded[at] and satisfies(need, self.passages[at]):
+                yield self.passages[at]
+
+    def split(self, evidence: str) -> tuple[Passage, Passage] | None:
+        """The two passages that carry it together, where a chunk boundary cuts it."""
+        wanted = fold(evidence)
+        some = [
+            self.passages[at]
+            for at, text in enumerate(self._folded)
+            if wanted[:_PART] in text[-len(wanted) :] or text[:_PART] in wanted
+        ]
+        return split_over(Need("evidence", 1, evidence), some)
+
+    def nearest(self, text: str, *, whole: bool = False) -> Nearest | None:
+        """The stretch of any passage that is most like a text; None where no word is shared.
+
+        Parameters
+        ----------
+        text : str
+        whole : bool
+            Compare whole passages, not stretches of them.
+        """
+        from rapidfuzz import fuzz
+
+        wanted = fold(text)
+        best: Nearest | None = None
+        for at in self._likely(wanted):
+            passage = self.passages[at]
+            stretches = [passage.text] if whole else self._stretches(wanted, at)
+            for stretch in stretches:
+                folded = fold(stretch)
+                score = fuzz.ratio(wanted, folded) / _WHOLE
+                if best is None or score > best.score:
+                    best = Nearest(passage, stretch, score, facts(wanted) == facts(folded))
+        return best
+
+    def _stretches(self, wanted: str, at: int) -> list[str]:
+        """The best window of a passage, widened to whole words, and to whole sentences."""
+        from rapidfuzz import fuzz
+
+        text, folded = self.passages[at].text, self._folded[at]
+        found = fuzz.partial_ratio_alignment(wanted, folded)
+        if found is None or found.dest_end <= found.dest_start:
+            return []
+        # Of a needle longer than the text rapidfuzz slides the text along the needle.
+        low, high = (0, len(folded)) if len(wanted) > len(folded) else (
+            found.dest_start, found.dest_end
+        )  # fmt: skip
+        while 0 < low and folded[low - 1].isalnum() and folded[low].isalnum():
+            low -= 1
+        while high < len(folded) and folded[high - 1].isalnum() and folded[high].isalnum():
+            high += 1
+        _, places = fold_with_places(text)
+        start, end = places[low], places[high - 1] + 1
+        spans = [span for span in sentences(text) if span[0] < end and start < span[1]]
+        wide = [text[spans[0][0] : spans[-1][1]]] if spans else []
+        return [text[start:end].strip(), *wide, *(text[a:b] for a, b in spans)]
+
+    @cached_property
+    def _index(self) -> Mapping[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for at, text in enumerate(self._folded):
+            for word in set(_WORD.findall(text)):
+                found.setdefault(word, []).append(at)
+        return found
+
+    def _candidates(self, wanted: str) -> Sequence[int]:
+        """Where a text can be: what has it has its words, but the first and last, as they are.
+
+        Those two may go on in the passage, in scripts that set no blanks between words.
+        """
+        inner = _WORD.findall(wanted)[1:-1]
+        if not inner:
+            return range(len(self.passages))
+        return min((self._index.get(word, []) for word in inner), key=len)
+
+    def _likely(self, wanted: str) -> list[int]:
+        """Passages that share the most words, the rare counting more."""
+        if UNSPACED.search(wanted):
+            return list(range(len(self.passages)))
+        most = max(_FEW, _COMMON * len(self.passages))
+        weights: defaultdict[int, float] = defaultdict(float)
+        for word in dict.fromkeys(_WORD.findall(wanted)):
+            held = self._index.get(word, [])
+            if len(held) <= most:
+                for at in held:
+                    weights[at] += 1 / len(held)
+        return sorted(weights, key=lambda at: (-weights[at], at))[:_COMPARED]
