@@ -7,9 +7,11 @@ import datetime as dt
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+import sysconfig
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from misslink.types import FORMAT, Verdict
 __all__ = ["by_name", "code_hash", "content_hash", "manifest", "shown_path"]
 
 _PACKAGE_OF = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_PYTHON = sysconfig.get_path("stdlib") + os.sep
 _TOLD = ("langchain-core", "chromadb", "openai", "pydantic", "sentence-transformers", "xllamacpp")
 
 
@@ -48,26 +52,38 @@ def by_name(inputs: Mapping[str, Any], of: str = "") -> dict[str, str]:
     return lines
 
 
-def code_hash(spec: str) -> str:
+def code_hash(spec: str, *, before: Container[str] = ()) -> str:
     """SHA-256 of the app's own code: every module loaded from its folder or the working folder.
 
     Parameters
     ----------
     spec : str
         The app spec, already imported.
+    before : container of str
+        Names of modules that were loaded before the app was imported, and so are none of its own;
+        its own file counts all the same. Taken together with a call right after the import it is
+        what the app imports when it is loaded, whatever else runs in the process. Empty: all
+        that was loaded by now.
     """
     target = Path(spec.rpartition(":")[0])
-    homes = {Path.cwd().resolve()} | ({target.resolve().parent} if target.is_file() else set())
+    own = target.resolve() if target.is_file() else None
+    homes = {Path.cwd().resolve()} | ({own.parent} if own else set())
     digests = set()
-    for module in list(sys.modules.values()):
+    for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not file or not file.endswith(".py"):
+        if not file or not file.endswith(".py") or _is_installed(file):
             continue
         path = Path(file).resolve()
-        installed = {"site-packages", "dist-packages"} & set(path.parts)
-        if not installed and any(path.is_relative_to(home) for home in homes) and path.is_file():
+        if _is_installed(str(path)) or not any(path.is_relative_to(home) for home in homes):
+            continue
+        if (name not in before or path == own) and path.is_file():
             digests.add(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
     return content_hash(sorted(digests))
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file is of Python or of a package; told by its name, for there are thousands."""
+    return file.startswith(_PYTHON) or any(folder in file for folder in _INSTALLED)
 
 
 def shown_path(path: str | Path) -> str:

@@ -1,4 +1,6 @@
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from misslink.errors import InputError
@@ -63,6 +65,7 @@ def test_a_header_is_told_from_a_line_of_ids():
         ("relevance", [1, None], "row 2: the grade nan is no finite number"),
         ("relevance", ["a", "b"], "no number"),
         ("relevance", [1, 1e30], r"row 2: the grade 1e\+30 is too large"),
+        ("relevance", [1, 2**53 + 1], "row 2: the grade 9007199254740993 is too large"),
         ("relevance", [1, 2**60], "row 2: the grade 1152921504606846976 is too large"),
         ("relevance", [1, 10**400], "row 2: the grade 10+... .* is too large"),
     ],
@@ -158,3 +161,18 @@ def test_a_grade_of_a_table_that_is_too_large_is_told_with_its_line(tmp_path):
         with pytest.raises(InputError, match=r"the grade .* is too large") as caught:
             list(separated_table(raw, tmp_path / "f.csv", "qrels").batches())
         assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("bad", ["query_id", "doc_id"])
+def test_what_a_parquet_file_calls_text_and_is_none_is_told_with_its_row(
+    tmp_path, monkeypatch, bad
+):
+    monkeypatch.setattr("misslink.files.frames.AT_ONCE", 2)
+    raw = pa.array([b"a", b"b", b"\xc3\xa9", b"b\xff"])
+    columns = {"query_id": ["q", "q", "r", "r"], "doc_id": ["a", "b", "c", "d"]}
+    columns[bad] = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    path = tmp_path / "run.parquet"
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InputError, match=f"row 4: the column '{bad}' is not UTF-8 here") as caught:
+        list(parquet_table(path, "run").batches())
+    assert caught.value.path == str(path)

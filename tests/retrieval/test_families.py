@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from misslink.errors import InputError
 from misslink.registry import rank_metrics
-from misslink.retrieval import collect, parse, score
+from misslink.retrieval import bounds, collect, parse, score
 from misslink.retrieval.families import per_case
 from misslink.retrieval.ranking import rank
 from misslink.types import Case, Passage, Trace
@@ -118,6 +118,33 @@ def test_what_is_no_value_for_each_row_is_told(wild, given, message):
     wild(given)
     with pytest.raises(InputError, match=message):
         rank({"q": {"a": 1}}, {"q": ["a"]}, "wild")
+
+
+def _fails(hits):
+    raise ValueError(f"no\nvalues for {hits.rows}")
+
+
+def test_a_metric_that_fails_is_told_by_its_name_and_the_fault_is_the_cause(wild):
+    wild(_fails)
+    message = r"the rank metric 'wild' failed \(ValueError: no values for 1\); mend it"
+    hits = hits_of_qrels({"q": {"a": 1}}, {"q": ["a"]}, 1)
+    for ask in (
+        lambda: rank({"q": {"a": 1}}, {"q": ["a"]}, "wild"),
+        lambda: bounds(parse("wild"), hits),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            ask()
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_a_metric_that_cannot_be_made_or_has_another_name_is_told(monkeypatch):
+    rank_metrics.names()
+    monkeypatch.setitem(rank_metrics._entries, "lone@{k}", Wild)
+    with pytest.raises(InputError, match="'lone@3' calls itself 'wild'; its __str__"):
+        parse("lone@3")
+    monkeypatch.setitem(rank_metrics._entries, "lone@{k}", object)
+    with pytest.raises(InputError, match=r"'lone@3' failed \(TypeError: .*\); mend it"):
+        parse("lone@3")
 
 
 def test_what_rounding_puts_outside_is_moved_to_the_edge_and_nan_is_no_value(wild):

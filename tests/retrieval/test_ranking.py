@@ -216,6 +216,17 @@ def test_a_document_that_stands_twice_is_named_with_its_query():
         assert rank(qrels, run, ["mrr"], dedupe="first").per_query()["q2"]["mrr"] == 0.5
 
 
+def test_rows_that_stand_apart_hide_no_repetition_in_a_query_that_nobody_judged(tmp_path):
+    lines = ["x Q0 a 1 3 t", "q Q0 a 1 3 t", "x Q0 b 2 2 t", "x Q0 a 3 1 t"]
+    path = tmp_path / "run.trec"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 4: query 'x' has the document 'a' twice"):
+        rank({"q": {"a": 1}}, path, "mrr")
+    assert rank({"q": {"a": 1}}, path, "mrr", dedupe="first").counts["not_in_qrels"] == 1
+    path.write_text("\n".join(lines[:3]), encoding="utf-8")
+    assert rank({"q": {"a": 1}}, path, "mrr").counts["not_in_qrels"] == 1
+
+
 def test_dedupe_keeps_the_better_score():
     run = pd.DataFrame(
         [("q", "a", 1.0), ("q", "b", 2.0), ("q", "a", 3.0)], columns=["qid", "docno", "score"]

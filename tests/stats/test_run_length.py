@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from misslink.errors import InputError
-from misslink.stats.run_length import cusum_run_length, ewma_run_length, limits_for
+from misslink.stats.run_length import cusum_run_length, ewma_run_length, solved_limits
 
 
 def brook_and_evans(threshold, slack, shift, sd, states=500):
@@ -91,10 +91,10 @@ def test_what_never_signals_has_no_finite_run_length():
     assert ewma_run_length(20.0, sd=0.1) == math.inf
 
 
-def simulated(learnt_from, every, measures):
+def simulated(learnt_from, every, chance):
     """Chance of a signal within `every` readings of each chart, its centre and spread estimated."""
     rng = np.random.default_rng(5)
-    limits = limits_for(learnt_from, every, measures=measures)
+    limits = solved_limits(learnt_from, every, chance=chance)
     learnt = rng.normal(size=(6000, learnt_from))
     centre, sd = learnt.mean(axis=1), learnt.std(axis=1, ddof=1)
     ewma, up, down = np.zeros((3, 6000))
@@ -113,19 +113,18 @@ def simulated(learnt_from, every, measures):
     return {name: of.mean() for name, of in seen.items()}
 
 
-@pytest.mark.parametrize(("learnt_from", "measures"), [(10, 4), (20, 5), (50, 3)])
-def test_limits_keep_their_chance_of_a_false_alarm_although_all_is_estimated(learnt_from, measures):
+@pytest.mark.parametrize(("learnt_from", "chance"), [(10, 0.4), (20, 0.33), (50, 0.5)])
+def test_limits_keep_their_chance_of_a_false_alarm_although_all_is_estimated(learnt_from, chance):
     """Four standard errors of 6,000 histories are 2.5 points; textbook limits miss by far more."""
-    wanted = -math.expm1(-2 / measures)
-    for name, chance in simulated(learnt_from, 120, measures).items():
-        assert chance == pytest.approx(wanted, abs=0.03), name
+    for name, found in simulated(learnt_from, 120, chance).items():
+        assert found == pytest.approx(chance, abs=0.03), name
 
 
 def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_parameters():
-    few, some, many = (limits_for(n, 370.0, measures=4) for n in (10, 20, 100_000))
+    chance = -math.expm1(-0.5)  # within 370 readings where alarms are 740 apart
+    few, some, many = (solved_limits(n, 370.0, chance=chance) for n in (10, 20, 100_000))
     for name in ("ewma", "cusum", "jump"):
         assert getattr(few, name) > getattr(some, name) > getattr(many, name)
-    # Both sides of one of four charts: on average 740 readings.
     assert cusum_run_length(many.cusum, slack=many.slack) == pytest.approx(740, rel=0.01)
     assert ewma_run_length(many.ewma, weight=many.weight) == pytest.approx(740, rel=0.01)
     assert many.jump == pytest.approx(norm.isf(0.5 / 740), rel=0.01)
@@ -133,4 +132,4 @@ def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_param
 
 def test_a_promise_that_so_few_runs_cannot_keep_is_refused():
     with pytest.raises(InputError, match="4 runs are too few to learn from"):
-        limits_for(4, 1e9, measures=5)
+        solved_limits(4, 1e9, chance=0.3)

@@ -61,6 +61,22 @@ def test_a_measure_of_which_little_is_good_rises():
     assert alarm.sentence.startswith("errors rose in run 20: 1.000 now, 0.000 is usual")
 
 
+def test_sentences_name_measures_in_words_and_show_the_difference():
+    runs = [
+        Reading(
+            run, 0.0, {"health": 1.0, "top_score": 0.6 + (run % 3) * 1e-5, "latency_s": 0.4}, 30
+        )
+        for run in range(20)
+    ]
+    worse = Reading(20, 0.0, {"health": 1.0, "top_score": 0.45, "latency_s": 4.0}, 30)
+    said = {alarm.measure: alarm.sentence for alarm in look([*runs, worse]).alarms}
+    assert said["top_score"].startswith("top score fell in run 20: 0.45 now, 0.6 is usual")
+    assert said["latency_s"].startswith("median latency rose in run 20: 4 s now, 0.4 s is usual")
+    better = Reading(20, 0.0, {"health": 1.0, "top_score": 0.604, "latency_s": 0.2}, 30)
+    (note,) = (n for n in look([*runs, better]).notes if "median latency" in n)
+    assert "0.2 s in run 20, 0.4 s is usual" in note
+
+
 @pytest.mark.parametrize("page", ["docs/canary.md", "benchmarks/canary_run_length.md"])
 def test_both_pages_hold_the_whole_table(page):
     text = (ROOT / page).read_text(encoding="utf-8")

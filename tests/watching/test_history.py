@@ -62,7 +62,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
     runs += [finished(18 + n, tell=True) for n in range(40)]
     enter(path, *runs)
     with History(path) as history:
-        letters = [letter.content for letter in history.letters("main")]
+        letters = [letter.content for letter in history.outbox.letters("main")]
     told = [(one["event"], news["measure"]) for one in letters for news in one["news"]]
     assert sorted(told) == [
         ("alarm", "coverage"),
@@ -75,7 +75,7 @@ def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
 def test_without_a_webhook_nothing_waits(path):
     enter(path, *(finished(n) for n in range(12)), finished(12, ill=range(10)))
     with History(path) as history:
-        assert history.letters("main") == ()
+        assert history.outbox.letters("main") == ()
 
 
 def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
@@ -86,7 +86,7 @@ def test_an_app_that_is_gone_is_told_once_and_is_no_zero(path):
     assert documents[1]["health"]["value"] is None
     assert documents[1]["errors"] == 10
     with History(path) as history:
-        (letter,) = history.letters("main")
+        (letter,) = history.outbox.letters("main")
     assert (letter.content["event"], letter.content["run"]) == ("unreachable", 2)
 
 

@@ -25,6 +25,20 @@ def test_what_is_no_number_was_not_measured(value):
     assert Measure("health").plotted(reading()) is None
 
 
+@pytest.mark.parametrize(
+    ("measure", "one", "other", "told"),
+    [
+        (Measure("health"), 0.75, 1.0, ("0.750", "1.000")),
+        (Measure("health"), 0.99996, 1.0, ("0.99996", "1.00000")),
+        (Measure("score", unit="score"), 0.5996, 0.6, ("0.5996", "0.6")),
+        (Measure("s", unit="s"), 2.5, 2.5, ("2.5 s", "2.5 s")),
+        (Measure("score", unit="score"), 0.1 + 0.2, 0.3, ("0.3", "0.3")),
+    ],
+)
+def test_two_values_have_digits_enough_to_tell_them_apart(measure, one, other, told):
+    assert measure.apart(one, other) == told
+
+
 def test_seconds_are_drawn_by_their_logarithm_even_where_there_were_none():
     latency = Measure("latency_s", better="low", unit="s")
     assert latency.shown(latency.plotted(reading(latency_s=2.5))) == pytest.approx(2.5)

@@ -203,6 +203,95 @@ def test_an_error_of_control_is_the_apps_own(path):
     assert exposure.error == "B: ValueError: secret words; A: ValueError: secret words"
 
 
+def test_a_plain_function_that_hangs_holds_nobody_up_in_an_event_loop(path):
+    let_go = threading.Event()
+
+    def hangs(_):
+        let_go.wait(30)
+
+    def plain(said):  # control too needs a thread of the loop
+        return said.lower()
+
+    router = Router({"A": plain, "B": hangs}, ALL_B, log=path, timeout_s=0.05)
+
+    async def at_once():
+        said = await asyncio.gather(*(router.ainvoke("HELLO", of(f"u{n}")) for n in range(100)))
+        return [*said, *[chunk async for chunk in router.astream("HELLO", of("u"))]]
+
+    try:
+        assert asyncio.run(at_once()) == ["hello"] * 101
+        assert not let_go.is_set()
+    finally:
+        let_go.set()
+    router.close()
+    assert {exposure.served for exposure in read_live(path).exposures} == {"A"}
+
+
+@pytest.mark.parametrize("timeout_s", [None, 30])
+def test_a_variant_that_cancels_itself_has_failed(timeout_s):
+    async def cancels_itself(_):
+        raise asyncio.CancelledError
+
+    variant = RunnableLambda(raises, afunc=cancels_itself)
+    router = Router({"A": str.lower, "B": variant}, ALL_B, timeout_s=timeout_s)
+    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
+
+
+def test_control_gets_the_input_as_it_came():
+    def spoils(asked):
+        asked["messages"].append("B was here")
+        asked.pop("question")
+        raise ValueError
+
+    router = Router({"A": lambda asked: repr(asked), "B": spoils}, ALL_B)
+    asked = {"question": "q", "messages": ["m"]}
+    assert every_way(router, asked, of("u")) == ["{'question': 'q', 'messages': ['m']}"] * 6
+    assert asked == {"question": "q", "messages": ["m"]}
+
+
+def test_an_input_whose_question_cannot_be_read_is_assigned_all_the_same(path):
+    class NoTruth:
+        def __bool__(self):
+            raise ValueError
+
+    router = Router({"A": lambda _: "a", "B": lambda _: "b"}, ALL_B, log=path)
+    assert router.invoke({"question": NoTruth()}, of("u")) == "b"
+    router.close()
+    (exposure,) = read_live(path).exposures
+    assert (exposure.mode, exposure.question_hash) == ("assigned", None)
+    assert router.health["troubles"] == {"the question of a request could not be read": 1}
+
+
+def silent_then_broken(chunks):
+    for _ in chunks:
+        yield ""
+        raise ValueError("before a word")
+
+
+async def asilent_then_broken(chunks):
+    async for _ in chunks:
+        yield ""
+        raise ValueError("before a word")
+
+
+def test_a_stream_that_fails_before_it_says_a_thing_never_reaches_the_user(path):
+    variant = RunnableGenerator(silent_then_broken, asilent_then_broken)
+    router = Router({"A": str.lower, "B": variant}, ALL_B, log=path)
+    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
+    router.close()
+    assert Counter(e.outcome for e in read_live(path).exposures) == {"fell_back": 6}
+
+
+def test_a_stream_that_never_says_a_thing_has_to_be_accepted():
+    def silent(chunks):
+        for _ in chunks:
+            yield ""
+
+    variants = {"A": str.lower, "B": RunnableGenerator(silent)}
+    assert list(Router(variants, ALL_B).stream("HELLO", of("u"))) == [""]
+    assert list(Router(variants, ALL_B, accept=bool).stream("HELLO", of("u"))) == ["hello"]
+
+
 def broken_stream(chunks):
     for _ in chunks:
         yield "one "
@@ -485,5 +574,20 @@ def test_variants_and_experiment_must_fit(path):
         Router({"A": str.lower}, EVEN)
     with pytest.raises(InputError, match="no variant 'C'"):
         Router({"A": str.lower, "B": str.lower, "C": str.lower}, EVEN)
-    with pytest.raises(InputError, match="more than 0"):
-        Router({"A": str.lower, "B": str.lower}, EVEN, timeout_s=0)
+    both = {"A": str.lower, "B": str.lower}
+    for wrong, said in [
+        ({"timeout_s": 0}, "more than 0"),
+        ({"timeout_s": "3"}, "more than 0"),
+        ({"log": 3}, "a path or a LiveLog"),
+        ({"unit": None}, "a key or a function"),
+        ({"accept": 3}, "accept is 3"),
+        ({"cost": 3}, "cost is 3"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            Router(both, EVEN, **wrong)
+    with pytest.raises(InputError, match="app of variant 'B' is of type int"):
+        Router({"A": str.lower, "B": 3}, EVEN)
+    with pytest.raises(InputError, match="an Experiment is needed"):
+        Router(both, "test")
+    with pytest.raises(InputError, match="variants have names"):
+        Router([str.lower, str.lower], EVEN)

@@ -24,6 +24,7 @@ class Receiver(HTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.status, self.got = 204, []
+        self.first = []  # what it answers before that
         self.url = f"http://127.0.0.1:{self.server_port}/hook"
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -32,7 +33,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.got.append((dict(self.headers), body))
-        self.send_response(self.server.status)
+        first = self.server.first
+        self.send_response(first.pop(0) if first else self.server.status)
         self.end_headers()
 
     def log_message(self, *_):
@@ -90,12 +92,38 @@ def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, receiver):
     assert len(events) == delivered["sent"]
 
 
+@pytest.mark.parametrize("status", [400, 404, 413, 422])
+def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, receiver, status):
+    for number in range(13, 60):  # until it has recovered
+        history.enter(finished(number, tell=True))
+    waiting = len(history.outbox.letters("main"))
+    assert waiting >= 2
+    receiver.first = [status]
+    told = tell(history, "main", webhook(receiver.url, None), ONCE)
+    assert (told["ok"], told["sent"], told["refused"]) == (False, waiting - 1, 1)
+    assert (told["waiting"], told["status"]) == (0, status)
+    assert len(receiver.got) == waiting
+    assert history.outbox.letters("main") == ()
+    (kept,) = history.outbox.refused("main")
+    assert (kept.run, kept.content["event"]) == (13, "alarm")
+    assert f"status {status}" in kept.error
+    assert tell(history, "main", webhook(receiver.url, None), ONCE) is None
+
+
+@pytest.mark.parametrize("status", [302, 408, 425, 429, 500, 503])
+def test_what_may_be_taken_another_time_waits(history, receiver, status):
+    receiver.status = status
+    told = tell(history, "main", webhook(receiver.url, None), ONCE)
+    assert (told["refused"], told["waiting"]) == (0, 1)
+    assert history.outbox.refused("main") == ()
+
+
 def test_a_webhook_that_is_down_is_told_and_keeps_the_news(history, receiver):
     receiver.shutdown()
     receiver.server_close()
     lost = tell(history, "main", webhook(receiver.url, None), ONCE)
     assert (lost["ok"], lost["status"], lost["waiting"]) == (False, None, 1)
-    assert len(history.letters("main")) == 1
+    assert len(history.outbox.letters("main")) == 1
 
 
 def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):
@@ -127,4 +155,4 @@ def test_a_secret_that_is_not_set_or_signs_nothing_is_refused(monkeypatch):
 def test_without_a_webhook_nothing_is_sent(history):
     assert webhook(None, None) is None
     assert tell(history, "main", None, ONCE) is None
-    assert len(history.letters("main")) == 1
+    assert len(history.outbox.letters("main")) == 1

@@ -89,6 +89,7 @@ def _document(history: History, path: Path, name: str, last: int) -> dict[str, A
         "status": watched.status,
         "reason": watched.reason,
         "alarms": [alarm_plain(alarm) for alarm in watched.episodes],
-        "waiting": len(history.letters(name)),
+        "waiting": len(history.outbox.letters(name)),
+        "refused": [{"run": one.run, "error": one.error} for one in history.outbox.refused(name)],
         "runs": list(runs),
     }

@@ -121,6 +121,7 @@ def _seen(wanted: Wanted, canaries: CanarySet, *, tell: bool) -> tuple[Seen, Fin
     from misslink.files.corpus import read_corpus
     from misslink.judging.opening import open_judge
     from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+    from misslink.manifest import code_hash
     from misslink.pipeline.measuring import named_embedder
     from misslink.prompting import Prompts
     from misslink.watching.canary_request import Request
@@ -136,8 +137,11 @@ def _seen(wanted: Wanted, canaries: CanarySet, *, tell: bool) -> tuple[Seen, Fin
     with own_stdout(), progress_bars() as tick:
         corpus = read_corpus(wanted.corpus) if wanted.corpus else None
         embedder = named_embedder(wanted.embedding)
+        before = frozenset(sys.modules)
+        app = load_app(wanted.app)
+        code = code_hash(wanted.app, before=before)  # of what it loads, not of what came later
         request = Request(
-            app=load_app(wanted.app),
+            app=app,
             canaries=canaries,
             k=wanted.k,
             judge=judge,
@@ -156,7 +160,7 @@ def _seen(wanted: Wanted, canaries: CanarySet, *, tell: bool) -> tuple[Seen, Fin
         finally:
             if embedder is not None:
                 embedder.close()
-        return seen, _finished(wanted, request, seen, tell=tell)
+        return seen, _finished(wanted, request, seen, code, tell=tell)
 
 
 async def _asked(request: Request, tick: Any) -> Seen:
@@ -171,8 +175,8 @@ async def _asked(request: Request, tick: Any) -> Seen:
             await request.judge.close()
 
 
-def _finished(wanted: Wanted, request: Request, seen: Seen, *, tell: bool) -> Finished:
-    from misslink.manifest import code_hash, content_hash, shown_path
+def _finished(wanted: Wanted, request: Request, seen: Seen, code: str, *, tell: bool) -> Finished:
+    from misslink.manifest import content_hash, shown_path
     from misslink.watching.finished import Finished
 
     judge = request.judge
@@ -192,7 +196,7 @@ def _finished(wanted: Wanted, request: Request, seen: Seen, *, tell: bool) -> Fi
         results=seen.results,
         fingerprint=seen.fingerprint,
         corpus_known=seen.corpus_known,
-        code=code_hash(wanted.app),
+        code=code,
         accept=wanted.accept_change,
         tell=tell,
         learn=wanted.learn,
@@ -250,10 +254,7 @@ def _write(wanted: Wanted, history: Any, document: dict[str, Any]) -> None:
 def _code(wanted: Wanted, seen: Seen, document: dict[str, Any]) -> int:
     told = document["delivered"]
     if told is not None and not told["ok"]:
-        print(
-            plain(f"misslink: the webhook was not told ({told['error']}); the next run tries it"),
-            file=sys.stderr,
-        )
+        print(plain(f"misslink: {_untold(told)}"), file=sys.stderr)
     if not any(one.answered for one in seen.results):
         said = plain(seen.results[0].said)
         print(f"misslink: the app answered no canary; of the first: {said}", file=sys.stderr)
@@ -268,6 +269,17 @@ def _code(wanted: Wanted, seen: Seen, document: dict[str, Any]) -> int:
         print(plain(f"misslink: {seen.judge_problem}"), file=sys.stderr)
         return _UNREACHABLE
     return 0
+
+
+def _untold(told: dict[str, Any]) -> str:
+    """What became of the news that did not arrive."""
+    parts = []
+    if told["refused"]:
+        count = told["refused"]
+        parts.append(f"{count} {'is' if count == 1 else 'are'} refused for good and kept as failed")
+    if told["waiting"]:
+        parts.append(f"the next run tries {told['waiting']} again")
+    return f"not all news arrived ({told['error']}): {'; '.join(parts)}"
 
 
 def _leave(code: int) -> NoReturn:

@@ -66,6 +66,7 @@ def print_history(document: Mapping[str, Any]) -> None:
     from rich.table import Table
 
     from misslink.report.trend_markdown import seconds_of
+    from misslink.report.wording import plural
 
     console = Console()
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -88,7 +89,12 @@ def print_history(document: Mapping[str, Any]) -> None:
     for alarm in document["alarms"]:
         say(console, f"{alarm['state']}: {alarm['sentence']}")
     if document["waiting"]:
-        say(console, f"{document['waiting']} news wait for a webhook")
+        said = (
+            "of 1 run waits" if document["waiting"] == 1 else f"of {document['waiting']} runs wait"
+        )
+        say(console, f"the news {said} for a webhook")
+    for one in document["refused"]:
+        say(console, f"the message of run {one['run']} is not sent again: {one['error']}")
     say(console, f"'{document['name']}': {_STATUS[document['status']]}", "bold")
 
 

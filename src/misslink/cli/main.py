@@ -22,6 +22,7 @@ from misslink.cli import (
     importing,
     judge,
     ledger,
+    live,
     prompts,
     replay,
     report,
@@ -59,6 +60,7 @@ app.add_typer(canary.app, name="canary")
 app.add_typer(goldset.app, name="goldset")
 app.add_typer(judge.app, name="judge")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(live.app, name="live")
 app.add_typer(prompts.app, name="prompts")
 
 

@@ -124,6 +124,9 @@ def _of_parquet(path: Path) -> Iterator[Row]:
         with pq.ParquetFile(path) as opened:
             for batch in opened.iter_batches():
                 yield from ((None, _said(row)) for row in batch.to_pylist())
+    except UnicodeDecodeError as problem:  # Arrow hands on whatever is called text
+        told = f"byte 0x{problem.object[problem.start]:02x} in a text is not UTF-8"
+        raise InputError(f"{told}; write the file anew with text", path=path) from None
     except (pa.ArrowException, OSError) as problem:
         raise damaged_parquet(problem, path) from None
 

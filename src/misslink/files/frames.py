@@ -75,8 +75,7 @@ def parquet_table(path: Path, purpose: Purpose) -> Table:
     def batches() -> Iterator[Batch]:
         row = 0
         for batch in read():
-            query = as_text(batch.column(columns.query), table, row, columns.query)
-            document = as_text(batch.column(columns.document), table, row, columns.document)
+            query, document = (_in_utf8(batch, name, table, row) for name in columns.names[:2])
             given = None if columns.number is None else batch.column(columns.number)
             number = None if given is None else as_numbers(given, table, row, columns)
             yield query, document, number
@@ -84,3 +83,26 @@ def parquet_table(path: Path, purpose: Purpose) -> Table:
 
     table = Table(str(path), columns.kind, batches, lambda _: None)
     return table
+
+
+def _in_utf8(batch: Any, column: str, table: Table, row: int) -> Any:
+    """Ids as text; a parquet file is read whether or not what it calls text is in UTF-8."""
+    import pyarrow as pa
+
+    texts = as_text(batch.column(column), table, row, column)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        at = next(at for at, raw in enumerate(texts.cast(pa.large_binary())) if not _decodes(raw))
+        raise table.error(
+            row + at, f"the column '{column}' is not UTF-8 here; write the file anew with text"
+        ) from None
+    return texts
+
+
+def _decodes(raw: Any) -> bool:
+    try:
+        raw.as_py().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -31,7 +31,7 @@ Purpose = Literal["qrels", "run"]
 Batch = tuple[Any, Any, "NDArray[np.float64] | None"]
 
 AT_ONCE = 1 << 18  # rows of a batch
-LARGEST_GRADE = float(1 << 53)  # up to here every whole number is a float of its own
+LARGEST_GRADE = float((1 << 53) - 1)  # no other whole number is read as the float of one up to it
 _QUERY = ("query_id", "qid", "q_id", "topic_id", "case_id", "queryid", "topic", "query")
 _DOCUMENT = (
     *("doc_id", "docno", "docid", "pid", "passage_id", "corpus_id", "document_id", "did"),
@@ -196,7 +196,7 @@ def as_text(given: Any, table: Table, row: int, column: str) -> Any:
 
 
 def as_numbers(given: Any, table: Table, row: int, columns: Columns) -> NDArray[np.float64]:
-    """Finite numbers, and whole ones where they are grades; no grade or rank above 2^53.
+    """Finite numbers, and whole ones where they are grades; no grade or rank from 2^53 up.
 
     Raises
     ------

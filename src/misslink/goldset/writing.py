@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from misslink.errors import InputError
 from misslink.files.whole import put
 from misslink.types import Case
 
-__all__ = ["as_lines", "write_goldset"]
+__all__ = ["as_lines", "objects_as_lines", "write_goldset"]
 
 
-def as_lines(cases: Iterable[Case]) -> str:
-    r"""Return cases as JSON Lines, without the fields that say nothing.
+def as_lines(items: Iterable[BaseModel]) -> str:
+    r"""Return cases or traces as JSON Lines, without the fields that say nothing.
 
     >>> as_lines([Case(id="a", question="Why?", relevant={"p": 2})])
     '{"id":"a","question":"Why?","relevant":{"p":2}}\n'
     """
-    return "".join(case.model_dump_json(exclude_defaults=True) + "\n" for case in cases)
+    return "".join(item.model_dump_json(exclude_defaults=True) + "\n" for item in items)
+
+
+def objects_as_lines(items: Iterable[Mapping[str, Any]]) -> str:
+    """Return objects as JSON Lines."""
+    return "".join(
+        json.dumps(dict(item), ensure_ascii=False, allow_nan=False) + "\n" for item in items
+    )
 
 
 def write_goldset(cases: Iterable[Case], path: Path, *, overwrite: bool = False) -> Path:

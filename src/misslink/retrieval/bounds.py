@@ -8,7 +8,7 @@ import numpy as np
 
 from misslink.retrieval.extremes import extremes
 from misslink.retrieval.hits import Bools, Floats, Hits, Ints
-from misslink.retrieval.metrics import RankMetric, without_relevant
+from misslink.retrieval.metrics import RankMetric, told_by_name, without_relevant
 
 __all__ = ["bounds"]
 
@@ -44,6 +44,11 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
         For `Hits.per_case`; NaN where the row has no value. Of alternatives the best counts in
         both, so that for a case with several the lowest is a bound that need not be reached.
 
+    Raises
+    ------
+    InputError
+        A metric of another package failed.
+
     Examples
     --------
     >>> from misslink.retrieval import collect, parse
@@ -54,11 +59,12 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     >>> [end.tolist() for end in bounds(parse("mrr"), hits)]
     [[0.3333333333333333], [0.5]]
     """
-    value = metric.of(hits)
-    if getattr(metric, "about_judgements", False):
-        return value, value
-    closed = extremes(metric, hits, grade)
-    lowest, highest = _searched(metric, hits, value, grade) if closed is None else closed
+    with told_by_name(metric):
+        value = metric.of(hits)
+        if getattr(metric, "about_judgements", False):
+            return value, value
+        closed = extremes(metric, hits, grade)
+        lowest, highest = _searched(metric, hits, value, grade) if closed is None else closed
     lowest, highest = np.fmin(lowest, value), np.fmax(highest, value)
     if not without_relevant(metric):
         lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan

@@ -8,7 +8,7 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.retrieval.hits import Bools, Floats, Hits, Ints
-from misslink.retrieval.metrics import RankMetric, without_relevant
+from misslink.retrieval.metrics import RankMetric, told_by_name, without_relevant
 
 __all__ = ["per_case"]
 
@@ -38,7 +38,8 @@ def per_case(
     Raises
     ------
     InputError
-        A metric of another package gave something else than a number from 0 to 1 (or NaN) a row.
+        A metric of another package failed, or gave something else than a number from 0 to 1 (or
+        NaN) a row.
 
     Examples
     --------
@@ -79,11 +80,12 @@ def _families(metrics: Sequence[RankMetric]) -> list[Ints]:
 def _at_cutoffs(metrics: Sequence[RankMetric], hits: Hits) -> Floats:
     """Value of each row, a line a cut-off."""
     first, several = metrics[0], len(metrics) > 1
-    if several:
-        ks = np.array([getattr(metric, "k", None) for metric in metrics], dtype=np.int64)
-        given = first.at_cutoffs(hits, ks)  # type: ignore[attr-defined]
-    else:
-        given = first.of(hits)
+    with told_by_name(first):
+        if several:
+            ks = np.array([getattr(metric, "k", None) for metric in metrics], dtype=np.int64)
+            given = first.at_cutoffs(hits, ks)  # type: ignore[attr-defined]
+        else:
+            given = first.of(hits)
     wanted = (len(metrics), hits.rows) if several else (hits.rows,)
     try:
         values = np.asarray(given, dtype=np.float64)

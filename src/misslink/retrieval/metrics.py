@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from misslink.errors import InputError, did_you_mean
+from misslink.errors import InputError, MisslinkError, did_you_mean
 from misslink.registry import rank_metrics
 from misslink.retrieval.hits import Floats, Hits
 
-__all__ = ["RankMetric", "parse", "spelled", "values", "without_relevant"]
+__all__ = ["RankMetric", "parse", "spelled", "told_by_name", "values", "without_relevant"]
 
 # After the @, by what stands between the braces: what is accepted, an example, and the rule.
 _AFTER = {
@@ -94,7 +96,8 @@ def parse(name: str) -> RankMetric:
     ------
     InputError
         No metric has this name, or what follows the @ is missing, not wanted or not as it should
-        be: a whole number from 1, or for ``rbp`` a fraction.
+        be: a whole number from 1, or for ``rbp`` a fraction; or a metric of another package
+        cannot be made, or calls itself something else.
 
     Examples
     --------
@@ -109,10 +112,8 @@ def parse(name: str) -> RankMetric:
         raise InputError(f"'{asked}' are several names; separate by commas: {','.join(several)}")
     base, at, given = asked.partition("@")
     known = rank_metrics.names()
-    metric: RankMetric
     if not at and base in known:
-        metric = rank_metrics.get(base)()
-        return metric
+        return _made(base, asked)
     kind = next((each for each in _AFTER if f"{base}@{{{each}}}" in known), None)
     if kind is None:
         if at and base in known:
@@ -128,8 +129,32 @@ def parse(name: str) -> RankMetric:
         if own := _canonical(kind, given):
             raise InputError(f"rank metric '{asked}' is written {base}@{own}; write it so")
         raise InputError(f"rank metric '{asked}': {rule}; write for example {base}@{example}")
-    metric = rank_metrics.get(f"{base}@{{{kind}}}")(int(given) if kind == "k" else float(given))
-    return metric
+    return _made(f"{base}@{{{kind}}}", asked, int(given) if kind == "k" else float(given))
+
+
+@contextmanager
+def told_by_name(name: object) -> Iterator[None]:
+    """Tell what a metric of another package raises in a sentence with its name.
+
+    Parameters
+    ----------
+    name : object
+        The metric, or its name.
+
+    Raises
+    ------
+    InputError
+        Something else than misslink's own errors was raised; that is the cause.
+    """
+    try:
+        yield
+    except MisslinkError:
+        raise
+    except Exception as problem:
+        told = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise InputError(
+            f"the rank metric '{name}' failed ({told}); mend it or leave it out"
+        ) from problem
 
 
 def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
@@ -141,6 +166,18 @@ def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
     ('recall@k', 'rbp@0.8', 'mrr')
     """
     return entry.replace("{k}", str(k)).replace("{p}", str(p))
+
+
+def _made(entry: str, name: str, *given: float) -> RankMetric:
+    with told_by_name(name):
+        metric: RankMetric = rank_metrics.get(entry)(*given)
+        own = str(metric)
+    if own != name:
+        raise InputError(
+            f"the rank metric '{name}' calls itself '{own}'; its __str__ has to give the name that "
+            "it was asked for by"
+        )
+    return metric
 
 
 def _canonical(kind: str, given: str) -> str | None:

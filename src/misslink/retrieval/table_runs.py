@@ -28,8 +28,9 @@ Floats = NDArray[np.float64]
 class TableRankings:
     """A run as a table.
 
-    Where the rows of every judged query stand together, in whatever order, a batch of them is in
-    memory at a time; else all are read and sorted by query.
+    Where the rows of every query stand together, in whatever order, a batch of them is in memory
+    at a time; else all are read and sorted by query. Those of queries that nobody judged may stand
+    apart where no document that stands twice is looked for.
 
     Parameters
     ----------
@@ -37,10 +38,13 @@ class TableRankings:
     dedupe : {'first'} or None
         Whether a document that stands twice in a ranking counts where it is ranked first, or is
         an error.
+    gathered : bool
+        Whether the rows of every query are known to stand together.
     """
 
     table: Table
     dedupe: Dedupe = None
+    gathered: bool = False
 
     @property
     def name(self) -> str:
@@ -58,13 +62,19 @@ class TableRankings:
         Raises
         ------
         ScatteredError
-            A judged query comes a second time after another one.
+            A query comes a second time after another one, and it was judged or might name a
+            document twice.
         """
         seen = np.zeros(len(judgements), dtype=np.bool_)
+        others: list[Keys] = []
         for rows, strangers in self._rows(self.table.batches(), judgements, seen):
+            others.append(strangers)
             for number, part in enumerate(parts(rows)):
                 # The strangers are told once.
                 yield self._block(judgements, part, strangers if number == 0 else strangers[:0])
+        keys = np.concatenate(others)
+        if self.dedupe is None and not self.gathered and len(np.unique(keys)) < len(keys):
+            raise _scattered(self.name)
 
     def together(self) -> TableRankings:
         """The run with the rows of each query together, all in memory; their order is kept."""
@@ -86,7 +96,7 @@ class TableRankings:
                 yield query[part], document[part], None if number is None else number[part]
 
         table = replace(self.table, batches=sorted_batches, given=lambda row: int(order[row]))
-        return replace(self, table=table)
+        return replace(self, table=table, gathered=True)
 
     def _rows(
         self, batches: Iterator[Batch], judgements: Judgements, seen: NDArray[np.bool_]
@@ -143,9 +153,7 @@ class TableRankings:
         known = at >= 0
         numbers = at[known]
         if seen[numbers].any() or len(np.unique(numbers)) < len(numbers):
-            raise ScatteredError(
-                "the rows of a query do not stand together; sort the run by query", path=self.name
-            )
+            raise _scattered(self.name)
         seen[numbers] = True
         if known.all():
             start = np.append(firsts, len(query))
@@ -220,3 +228,9 @@ class TableRankings:
                     "once (dedupe 'first' keeps the first)",
                 )
             seen.add(name)
+
+
+def _scattered(name: str) -> ScatteredError:
+    return ScatteredError(
+        "the rows of a query do not stand together; sort the run by query", path=name
+    )

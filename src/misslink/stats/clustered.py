@@ -160,7 +160,7 @@ def clustered_difference(
         largest size seen count as half a case more (half a cluster where all are alike), widened
         as Student's t is for as many clusters of equal size as weigh the same (Kish).
         ``benchmarks/clustered_coverage.py`` simulates it: with 10, 20 and 31 clusters of 5 cases it
-        covers 95 to 97 % on average over shapes of values, at worst 90 % (rare differences that
+        covers 94 to 97 % on average over shapes of values, at worst 90 % (rare differences that
         come by cluster). Half a cluster at each bound covers more, and is up to half as wide again.
 
     Raises

@@ -121,7 +121,7 @@ def chart(values: Sequence[float | None], baseline: Baseline, limits: Limits) ->
     baseline : Baseline
         What was learnt from it.
     limits : Limits
-        For as many readings as that (see `misslink.stats.run_length.limits_for`).
+        For as many readings as that (see `misslink.stats.control_limits.limits_for`).
     """
     points = []
     ewma, up, down, age = 0.0, 0.0, 0.0, 0

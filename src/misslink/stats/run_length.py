@@ -3,7 +3,7 @@
 With limits from textbooks a chart whose centre and standard deviation were estimated from few
 readings gives false alarms much more often than it says (Jones, Champ and Rigdon 2001, "The
 performance of exponentially weighted moving average charts with estimated parameters",
-Technometrics 43). `limits_for` widens them for the number learnt from.
+Technometrics 43). `solved_limits` widens them for the number learnt from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from misslink.errors import InputError
 from misslink.stats.control_charts import Limits
 
-__all__ = ["cusum_run_length", "ewma_run_length", "limits_for"]
+__all__ = ["cusum_run_length", "ewma_run_length", "solved_limits"]
 
 _NODES = 40  # of Gauss and Legendre; average run lengths of 500 agree to 6 digits with 80
 _CENTRES = 9  # where the centre may have been estimated, by Gauss and Hermite
@@ -107,26 +107,22 @@ def _page(threshold: float, slack: float, shift: Any, sd: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def limits_for(
+def solved_limits(
     learnt_from: int,
-    false_alarm_every: float = 370.0,
+    false_alarm_every: float,
     *,
-    measures: int = 1,
+    chance: float,
     weight: float = 0.2,
     slack: float = 0.75,
 ) -> Limits:
-    """Limits of the three charts of a measure whose centre and spread were estimated.
+    """Limits at which each chart alone has a given chance of a false alarm, to either side.
 
     How often a chart gives a false alarm depends on how well it was learnt, which nobody knows.
     So the limits are those at which the chance of a false alarm within `false_alarm_every`
     readings is right over all that could have been learnt: for normal readings the mean is off by
-    N(0, 1 / n) and the variance by a chi-squared of n - 1 degrees of freedom. Alarms are for the
-    worse, which is one side of each chart, so the chance of both is set to 1 - exp(-2 / measures):
-    that of random alarms `false_alarm_every * measures` readings apart on each side. The three
-    charts of a measure mostly see the same; what they do together, and for shares of few
-    questions, is simulated in benchmarks/canary_run_length.py. (Average run lengths will not do
-    here: their mean over what could have been learnt is infinite for few readings, because of
-    those that were learnt much too wide.)
+    N(0, 1 / n) and the variance by a chi-squared of n - 1 degrees of freedom. (Average run
+    lengths will not do here: their mean over what could have been learnt is infinite for few
+    readings, because of those that were learnt much too wide.)
 
     Parameters
     ----------
@@ -134,8 +130,8 @@ def limits_for(
         How many readings the centre and the standard deviation come from, at least 3.
     false_alarm_every : float
         Readings, above 1.
-    measures : int
-        How many measures share these false alarms, at least 1.
+    chance : float
+        Above 0 and below 1.
     weight, slack : float
         As in `Limits`.
 
@@ -147,12 +143,11 @@ def limits_for(
     from scipy.special import ndtr
 
     shift, sd, chances = _learnt(learnt_from)
-    wanted = -math.expm1(-2 / measures)
 
     def limit(length: Callable[[float], Any]) -> float:
         def surplus(limit: float) -> float:
             within = -np.expm1(-false_alarm_every / length(limit))
-            return float((chances * within).sum()) - wanted
+            return float((chances * within).sum()) - chance
 
         return _root(surplus, learnt_from, false_alarm_every)
 
@@ -170,6 +165,9 @@ def _learnt(n: int) -> tuple[Any, Any, Any]:
     from scipy.special import chdtri
 
     centres, of_centre = np.polynomial.hermite_e.hermegauss(_CENTRES)
+    # The charts have two sides, so a centre that is as far off to the other side does the same.
+    centres, of_centre = centres[_CENTRES // 2 :], of_centre[_CENTRES // 2 :]
+    of_centre[1:] *= 2
     places, of_spread = np.polynomial.legendre.leggauss(_SPREADS)
     spreads = np.sqrt(chdtri(n - 1, (1 - places) / 2) / (n - 1))
     off, spread = np.meshgrid(centres / math.sqrt(n), spreads)
@@ -181,8 +179,8 @@ def _root(surplus: Callable[[float], float], learnt_from: int, every: float) -> 
 
     low, high = 0.05, 4.0
     while surplus(high) > 0:
-        low, high = high, 1.5 * high
-        if high > _WIDEST:
+        low, high = high, min(1.5 * high, _WIDEST)
+        if low == _WIDEST:
             raise InputError(
                 f"{learnt_from} runs are too few to learn from for a false alarm only every "
                 f"{every:g} runs; learn from more of them, or bear more false alarms"

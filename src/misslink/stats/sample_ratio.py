@@ -125,7 +125,10 @@ def sequential_ratio(stratum: Stratum) -> float:
 def _tested(strata: Sequence[Stratum], names: Sequence[str]) -> tuple[float, float, str]:
     always = math.exp(-max(0.0, math.fsum(map(sequential_ratio, strata))))
     live = [name for name in names if any(one.planned.get(name) for one in strata)]
-    if len(live) == _TWO and len({one.planned[live[0]] for one in strata if live[0] in one.planned}) == 1:
+    if (
+        len(live) == _TWO
+        and len({one.planned[live[0]] for one in strata if live[0] in one.planned}) == 1
+    ):
         from scipy.stats import binomtest
 
         count = sum(one.observed.get(live[0], 0) for one in strata)

@@ -11,7 +11,15 @@ from misslink.types import Estimate
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FEWEST", "TUNED_FOR", "Sequential", "balanced_units", "boundary", "sequential", "units_for"]
+__all__ = [
+    "FEWEST",
+    "TUNED_FOR",
+    "Sequential",
+    "balanced_units",
+    "boundary",
+    "sequential",
+    "units_for",
+]
 
 # The interval is narrowest, relative to a fixed-size one, near this many units of both variants
 # together; it has to be chosen without looking at the data. 2,000 is what a difference of about
@@ -51,6 +59,7 @@ def sequential(
     tuned_for: float = TUNED_FOR,
     beyond: float = 0.0,
     times: float = 1.0,
+    is_share: bool = False,
 ) -> Sequential:
     """Compare two means of units, allowing for a look after every unit.
 
@@ -66,6 +75,9 @@ def sequential(
         The difference that `p` tests.
     times : float
         Compare with so many times control's mean, as a relative margin needs.
+    is_share : bool
+        Values are of yes or no: to the spread of either side a yes and a no are added, so that
+        none of 500 is not taken for never.
 
     Returns
     -------
@@ -78,7 +90,8 @@ def sequential(
     Robbins (1970), Statistical methods related to the law of the iterated logarithm. Johari,
     Koomen, Pekelis and Walsh (2022), Always valid inference: continuous monitoring of A/B tests.
     Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2021), Time-uniform central limit theory and
-    asymptotic confidence sequences, theorem 2.2.
+    asymptotic confidence sequences, theorem 2.2. Agresti and Caffo (2000), Simple and effective
+    confidence intervals for proportions (the yes and the no).
 
     Examples
     --------
@@ -95,8 +108,8 @@ def sequential(
     value = float(variant.mean()) - times * float(control.mean())
     error = 0.0
     if min(len(control), len(variant)) >= FEWEST:
-        spread = float(variant.var(ddof=1)) / len(variant)
-        error = math.sqrt(spread + times**2 * float(control.var(ddof=1)) / len(control))
+        spread = _spread(variant, is_share) + times**2 * _spread(control, is_share)
+        error = math.sqrt(spread)
     if not error:
         few = min(len(control), len(variant)) < FEWEST
         reason = f"each variant needs {FEWEST} units first" if few else "all units are alike"
@@ -173,8 +186,16 @@ def units_for(
     return float(math.ceil(high))
 
 
+def _spread(values: NDArray[Any], is_share: bool) -> float:
+    """The variance of the mean."""
+    import numpy as np
+
+    given = np.append(values, [0.0, 1.0]) if is_share else values
+    return float(given.var(ddof=1)) / len(values)
+
+
 def _scale(alpha: float, tuned_for: float) -> float:
-    """The mixture's parameter as units: equation (24) there, whose width is least at `tuned_for`."""
+    """The mixture's parameter as units: that whose width is least at `tuned_for`."""
     if not 0 < alpha < 1 or not 0 < tuned_for < math.inf:
         raise ValueError(f"alpha {alpha} lies between 0 and 1, and {tuned_for} units above 0")
     wide = -2 * math.log(alpha)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from misslink.stats.proportions import critical, wilson
 from misslink.types import Estimate
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ _FEWEST = 2  # one unit does not say how units differ
 
 
 def unit_values(
-    numerators: Sequence[float], denominators: Sequence[float] | None = None
+    numerators: Sequence[float] | NDArray[Any],
+    denominators: Sequence[float] | NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Turn a ratio over units into one number a unit (the delta method).
 
@@ -32,8 +34,9 @@ def unit_values(
     -------
     array of float, one a unit
         Their mean is sum(numerators) / sum(denominators), and their variance divided by how many
-        they are is the ratio's variance to first order: R + (numerator - R * denominator) / mean
-        denominator. Empty where all denominators are 0.
+        they are is the ratio's variance: R + (numerator - R * denominator) / mean denominator, each
+        deviation as the jackknife has it, so that one unit of very many requests is not taken
+        for a consensus. Empty where all denominators are 0.
 
     Raises
     ------
@@ -43,7 +46,7 @@ def unit_values(
     References
     ----------
     Deng, Knoblich and Lu (2018), Applying the delta method in metric analytics: a practical guide
-    with novel ideas.
+    with novel ideas. Miller (1974), The jackknife: a review (ratios).
 
     Examples
     --------
@@ -62,7 +65,13 @@ def unit_values(
     if not total:
         return np.empty(0)
     ratio = float(above.sum()) / total
-    values: NDArray[Any] = ratio + (above - ratio * below) * (len(below) / total)
+    count = len(below)
+    pull = (above - ratio * below) * (count / total)
+    # A unit that holds much of the total draws the ratio towards itself and hides how far it is
+    # off; held against the others it shows. Of equal denominators this changes nothing.
+    others = 1 - below / total
+    pull *= np.divide(1 - 1 / count, others, out=np.ones_like(others), where=others > 0)
+    values: NDArray[Any] = ratio + pull - pull.mean()
     return values
 
 
@@ -71,13 +80,17 @@ def mean_of_units(
 ) -> Estimate:
     """Mean of `unit_values` with Student's interval, its ends within `bounds`.
 
-    Missing where there are no units; without an interval where one unit or equal ones give none.
+    Missing where there are no units. One unit or equal ones have no spread to go by: a share then
+    has Wilson's interval (``wilson bound``), anything else none.
     """
     count = len(values)
     if not count:
         return Estimate.missing("no unit has a value", method="delta")
     centre = float(values.mean())
     half = _half(values, level)
+    if half is None and bounds == (0.0, 1.0):
+        low, high = wilson(min(max(centre, 0.0), 1.0), count, critical(level))
+        return Estimate(value=centre, low=low, high=high, n=count, method="wilson bound")
     if half is None:
         return _bare(centre, count, "units are too few or all alike")
     least, most = bounds or (-math.inf, math.inf)

@@ -9,8 +9,8 @@ from typing import Literal
 
 from misslink.errors import InputError
 from misslink.stats.control_charts import Chart, chart
+from misslink.stats.control_limits import limits_for
 from misslink.stats.in_control import learn_baseline
-from misslink.stats.run_length import limits_for
 from misslink.watching.episodes import episodes_of, notes_of, on_its_scale
 from misslink.watching.measures import USUAL, Alarm, Measure, Reading
 
@@ -92,14 +92,16 @@ def look(
     begun = [m for m in measures if any(m.plotted(each) is not None for each in first)]
     charts: dict[str, Chart] = {}
     episodes: list[Alarm] = []
-    reasons, notes = [], []
+    reasons: dict[str, list[str]] = {}  # why something is not learnt, and which measures
+    notes: list[str] = []
     for measure in begun:
         values = [measure.plotted(each) for each in series]
         step = measure.step(first)
         usable = [measure.learnable(value) for value in values]
         baseline = learn_baseline(usable, learn, step, tail=measure.tail)
         if isinstance(baseline, str):
-            reasons.append(f"{measure.name}: {baseline}{_unlearnable(values, measure)}")
+            clause = f"{baseline}{_unlearnable(values, measure)}"
+            reasons.setdefault(clause, []).append(measure.called)
             continue
         limits = limits_for(baseline.n, float(false_alarm_every), measures=len(begun))
         drawn = chart(values, baseline, limits)
@@ -107,9 +109,10 @@ def look(
         charts[measure.name] = on_its_scale(drawn, measure)
         episodes += found
         notes += notes_of(series, drawn, baseline, measure, step)
+    why = [f"{_all_of(named, begun)}: {clause}" for clause, named in reasons.items()]
     if not begun:
-        reasons.append("nothing was measured yet")
-    return _watched(series, begun, charts, episodes, reasons, notes)
+        why = ["nothing was measured yet"]
+    return _watched(series, begun, charts, episodes, why, notes)
 
 
 def _watched(
@@ -135,6 +138,11 @@ def _watched(
         notes=tuple(notes),
         episodes=tuple(episodes),
     )
+
+
+def _all_of(named: Sequence[str], begun: Sequence[Measure]) -> str:
+    """Names of measures in one list, which is short where it is all of several."""
+    return "all measures" if 1 < len(named) == len(begun) else ", ".join(named)
 
 
 def _unlearnable(values: Sequence[float | None], measure: Measure) -> str:

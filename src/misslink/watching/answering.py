@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -9,7 +10,6 @@ from collections.abc import (
     Generator,
     Iterator,
     Mapping,
-    Sequence,
 )
 from contextlib import aclosing, closing
 from typing import Any, cast
@@ -17,17 +17,15 @@ from typing import Any, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from misslink.watching.bounded import Bounded
+from misslink.watching.copying import containers_copied
 from misslink.watching.listening import LISTENING
+from misslink.watching.streaming import NoAnswerError, Opening, added_up
 from misslink.watching.traffic import Request, Traffic
 
-__all__ = ["Answering", "added_up"]
+__all__ = ["Answering"]
 
 # What ends the caller and not the variant.
 _NOT_ITS_FAILURE = (KeyboardInterrupt, GeneratorExit)
-
-
-class NoAnswerError(Exception):
-    """The variant came to an end without an answer."""
 
 
 class Answering:
@@ -68,7 +66,8 @@ class Answering:
         """Return what the variant answers, or else control."""
         if (variant := request.variant) and variant != self._control:
             try:
-                output = self._ask(variant, request, asked, keywords)
+                own = containers_copied(asked)  # control is given the input as it came
+                output = self._ask(variant, request, own, keywords)
                 self.must_be_answer(output)
             except _NOT_ITS_FAILURE:
                 raise
@@ -85,9 +84,12 @@ class Answering:
         """As `answer`. Whoever stops waiting is no failure of the variant."""
         if (variant := request.variant) and variant != self._control:
             try:
-                output = await self._aask(variant, request, asked, keywords)
+                own = containers_copied(asked)
+                output = await self._aask(variant, request, own, keywords)
                 self.must_be_answer(output)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - control answers
+            except BaseException as error:
+                if _ends_the_caller(error):
+                    raise
                 self._fell_back(request, variant, error)
             else:
                 request.served = variant
@@ -99,23 +101,26 @@ class Answering:
     def chunks(
         self, request: Request, asked: Any, keywords: Mapping[str, Any]
     ) -> Generator[Any, None, None]:
-        """Yield what the variant streams; what control does where that fails before its first."""
+        """Yield what the variant streams, or control where that fails before it says a thing.
+
+        Chunks that say nothing, as chat models often begin with, are held until one does.
+        """
         if (variant := request.variant) and variant != self._control:
-            has_begun = False
+            opening = Opening()
             try:
-                with closing(self._stream(variant, request, asked, keywords)) as stream:
+                own = containers_copied(asked)
+                with closing(self._stream(variant, request, own, keywords)) as stream:
                     for chunk in self._whole(list(stream)) if self._whole_streams else stream:
-                        if chunk is None and not has_begun:
-                            continue  # not an answer yet
-                        has_begun = True
-                        request.served = variant
-                        yield chunk
-                if not has_begun:
-                    raise NoAnswerError("it streamed nothing")  # noqa: TRY301 - a failure too
+                        for one in opening.take(chunk):
+                            request.served = variant
+                            yield one
+                for one in opening.rest(self.must_be_answer):
+                    request.served = variant
+                    yield one
             except _NOT_ITS_FAILURE:
                 raise
             except BaseException as error:
-                if has_begun:  # told as the failure of the whole request
+                if opening.is_over:  # told as the failure of the whole request
                     raise
                 self._fell_back(request, variant, error)
             else:
@@ -131,19 +136,19 @@ class Answering:
     ) -> AsyncGenerator[Any, None]:
         """As `chunks`."""
         if (variant := request.variant) and variant != self._control:
-            has_begun = False
+            opening = Opening()
             try:
-                async with aclosing(self._astream(variant, request, asked, keywords)) as stream:
+                own = containers_copied(asked)
+                async with aclosing(self._astream(variant, request, own, keywords)) as stream:
                     async for chunk in self._held_back(stream) if self._whole_streams else stream:
-                        if chunk is None and not has_begun:
-                            continue
-                        has_begun = True
-                        request.served = variant
-                        yield chunk
-                if not has_begun:
-                    raise NoAnswerError("it streamed nothing")  # noqa: TRY301 - a failure too
-            except (Exception, SystemExit) as error:
-                if has_begun:
+                        for one in opening.take(chunk):
+                            request.served = variant
+                            yield one
+                for one in opening.rest(self.must_be_answer):
+                    request.served = variant
+                    yield one
+            except BaseException as error:
+                if opening.is_over or _ends_the_caller(error):
                     raise
                 self._fell_back(request, variant, error)
             else:
@@ -170,8 +175,9 @@ class Answering:
         self._traffic.trouble(f"variant '{variant}' failed and control answered", error)
 
     def _whole(self, chunks: list[Any]) -> list[Any]:
-        if chunks:
-            self.must_be_answer(added_up(chunks))
+        if not chunks:
+            raise NoAnswerError("it streamed nothing")
+        self.must_be_answer(added_up(chunks))
         return chunks
 
     async def _held_back(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -239,14 +245,9 @@ class Answering:
         return self.bounds[variant].astream(begin)
 
 
-def added_up(chunks: Sequence[Any]) -> Any:
-    """Return the output that chunks are of: their sum, or the last where they have none."""
-    if not chunks:
-        return None
-    whole = chunks[0]
-    for chunk in chunks[1:]:
-        try:
-            whole = whole + chunk
-        except TypeError:
-            whole = chunk
-    return whole
+def _ends_the_caller(error: BaseException) -> bool:
+    """Whether the task that waits is to end; a variant may also have cancelled itself."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or bool(task.cancelling())
+    return isinstance(error, _NOT_ITS_FAILURE)

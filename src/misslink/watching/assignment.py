@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 
 from misslink.errors import InputError, known_names
@@ -20,6 +21,7 @@ __all__ = ["SALT_ENV", "Assignment", "Experiment", "Ramp", "keyed_hash", "unit_h
 
 SALT_ENV = "MISSLINK_LIVE_SALT"
 _LONGEST_NAME = 100
+_LARGEST_SHARE = 1e12
 _BITS = 2.0**53  # as many as a float holds
 
 
@@ -47,16 +49,21 @@ class Ramp:
     linear: bool = False
 
     def __post_init__(self) -> None:
-        if not self.steps:
-            raise InputError("a ramp needs at least one step, (moment, share)")
-        for moment, share in self.steps:
+        try:
+            steps = tuple((moment, share) for moment, share in self.steps)
+        except (TypeError, ValueError):
+            steps = ()
+        if not steps:
+            raise InputError("a ramp needs at least one step, as in [(moment, share)]")
+        object.__setattr__(self, "steps", steps)
+        for moment, share in steps:
             if not isinstance(moment, dt.datetime) or moment.tzinfo is None:
                 raise InputError(
                     f"the ramp's moment {moment} has no time zone: write "
                     "datetime(2026, 1, 31, 9, tzinfo=timezone.utc)"
                 )
             _must_be_share(share, "a ramp's share")
-        for (before, less), (after, more) in zip(self.steps, self.steps[1:], strict=False):
+        for (before, less), (after, more) in pairwise(steps):
             if after <= before:
                 raise InputError("the steps of a ramp go forward in time")
             if more < less:
@@ -64,7 +71,6 @@ class Ramp:
                     f"the ramp shrinks from {less} to {more}: units would go back to control and "
                     "be in both variants; begin a new experiment instead"
                 )
-        object.__setattr__(self, "steps", tuple(self.steps))
 
     def share(self, at: float) -> float:
         """The share that is open at `at`, in seconds since 1970."""
@@ -148,14 +154,11 @@ class Experiment:
 
     def __post_init__(self) -> None:
         _must_be_name(self.name, "an experiment's name")
-        if not isinstance(self.split, Mapping) or not self.split:
-            raise InputError('an experiment needs a split, such as {"A": 0.9, "B": 0.1}')
-        for variant, share in (*self.split.items(), *self.shadow.items()):
-            _must_be_name(variant, "a variant's name")
-            if not _is_number(share) or share < 0:
-                raise InputError(f"the share of variant '{variant}' is {share}: it is at least 0")
+        _must_be_shares(self.split, self.shadow)
+        if not isinstance(self.ramp, Ramp | None):
+            raise InputError(f"the ramp is {self.ramp!r}: a Ramp is needed")
         total = math.fsum(self.split.values())
-        if not 0 < total < math.inf:
+        if not total > 0:
             raise InputError("the shares of the split add up to nothing: give one more than 0")
         for variant, share in self.shadow.items():
             _must_be_share(share, f"the share of requests shadowed by '{variant}'")
@@ -270,6 +273,20 @@ def _is_number(value: object) -> bool:
 def _must_be_share(value: object, what: str) -> None:
     if not _is_number(value) or not 0 <= value <= 1:  # type: ignore[operator]
         raise InputError(f"{what} is {value!r}: it lies in [0, 1]")
+
+
+def _must_be_shares(split: object, shadow: object) -> None:
+    if not isinstance(split, Mapping) or not split:
+        raise InputError('an experiment needs a split, such as {"A": 0.9, "B": 0.1}')
+    if not isinstance(shadow, Mapping):
+        raise InputError('shadows have shares of requests, such as shadow={"B": 0.1}')
+    for variant, share in (*split.items(), *shadow.items()):
+        _must_be_name(variant, "a variant's name")
+        if not _is_number(share) or not 0 <= share <= _LARGEST_SHARE:
+            raise InputError(
+                f"the share of variant '{variant}' is {share!r}: "
+                f"a number from 0 to {_LARGEST_SHARE:g} is needed"
+            )
 
 
 def _must_be_name(name: object, what: str) -> None:

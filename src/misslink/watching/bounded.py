@@ -7,15 +7,20 @@ alone, and while too many such calls hang on, no new one is begun.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
 from typing import Any
 
+from misslink.errors import InputError
+from misslink.watching.own_threads import OwnThreads, takes_own
+
 __all__ = ["Bounded", "HangsError", "TookTooLongError"]
 
 _END = object()
+_MOST_STEPS = 64  # threads for the steps of one variant's coroutines
 _CHUNKS = 64  # that a stream may be ahead of its reader
 _LOOK_S = 0.5  # how often a stream whose reader does not read looks whether it has left
 
@@ -39,17 +44,37 @@ class Bounded:
     most_hung : int
         How many calls may hang before no more are begun.
 
-    Attributes
-    ----------
-    hung : int
-        Calls left alone that are not done yet.
+    Raises
+    ------
+    InputError
+        The time is no number above 0.
+
     """
 
     def __init__(self, timeout_s: float | None, most_hung: int = 32) -> None:
+        is_time = isinstance(timeout_s, int | float) and timeout_s > 0
+        if timeout_s is not None and not is_time:
+            raise InputError(f"the time for a variant is {timeout_s!r}: seconds, more than 0")
         self.timeout_s = timeout_s
         self.most_hung = most_hung
-        self.hung = 0
+        self._begin_empty()
+
+    def _begin_empty(self) -> None:
+        """Start with nothing that hangs; after a fork that is in the parent alone."""
+        self._process = os.getpid()
+        self._left = 0
         self._lock = threading.Lock()
+        self._calls, self._steps = OwnThreads(), OwnThreads(_MOST_STEPS)
+
+    @property
+    def hung(self) -> int:
+        """Calls left alone that are not done yet, and steps of coroutines in threads that hang.
+
+        A coroutine can be cancelled while the thread that it waits for goes on.
+        """
+        if self.timeout_s is None or self._process != os.getpid():
+            return 0
+        return self._left + self._steps.overdue(self.timeout_s)
 
     def call(self, work: Callable[[], Any], context: Context | None = None) -> Any:
         """Return what `work` returns, and raise what it raises.
@@ -89,7 +114,7 @@ class Bounded:
                 fate.done()
                 done.set()
 
-        threading.Thread(target=run, name="misslink-bounded", daemon=True).start()
+        self._calls.start(run)
 
         def wait() -> Any:
             if not done.wait(self.timeout_s) and fate.leave():
@@ -117,12 +142,7 @@ class Bounded:
         ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_CHUNKS)
         left = threading.Event()
         fate = _Fate(self)
-        threading.Thread(
-            target=_pump,
-            args=(context, begin, ready, left, fate),
-            name="misslink-bounded",
-            daemon=True,
-        ).start()
+        self._calls.start(lambda: _pump(context, begin, ready, left, fate))
         try:
             while True:
                 try:
@@ -142,7 +162,8 @@ class Bounded:
     async def acall(self, begin: Callable[[], Awaitable[Any]]) -> Any:
         """Await what `begin` makes, in a task of its own unless the time is unbounded.
 
-        A coroutine that blocks the event loop cannot be bounded from inside it.
+        What it hands to the event loop's threads is run in others, which nobody waits for. A
+        coroutine that blocks the event loop cannot be bounded from inside it.
 
         Raises
         ------
@@ -151,7 +172,12 @@ class Bounded:
         if self.timeout_s is None:
             return await begin()
         self._refuse()
-        return await self._within(asyncio.create_task(_caught(begin)))
+
+        async def apart() -> Any:
+            takes_own(self._steps)
+            return await begin()
+
+        return await self._within(asyncio.create_task(_caught(apart)))
 
     async def astream(self, begin: Callable[[], AsyncIterator[Any]]) -> AsyncIterator[Any]:
         """Yield what the iterator that `begin` makes yields, each within the time.
@@ -163,6 +189,8 @@ class Bounded:
         if self.timeout_s is not None:
             self._refuse()
         context = copy_context()  # one for all steps: what a step sets the next one resets
+        if self.timeout_s is not None:
+            context.run(takes_own, self._steps)
         chunks = context.run(lambda: aiter(begin()))
 
         async def step() -> Any:
@@ -198,13 +226,15 @@ class Bounded:
         return value
 
     def _refuse(self) -> None:
+        if self._process != os.getpid():
+            self._begin_empty()
         if self.hung >= self.most_hung:
             raise HangsError(f"not asked: {self.hung} earlier calls still hang")
 
     def count_hung(self, more: int) -> None:
         """Count calls that begin to hang, or that came to an end after all."""
         with self._lock:
-            self.hung += more
+            self._left += more
 
 
 class _Fate:

@@ -113,8 +113,9 @@ def read_canaries(path: str | Path) -> CanarySet:
     Parameters
     ----------
     path : path
-        Objects (in YAML a list of them, alone or under ``canaries``) as in a gold set, ``{"id", "question", "relevant" or "evidence", "reference"?}``,
-        with ``min_relevance`` and ``owner`` where wanted.
+        Objects (in YAML a list of them, alone or under ``canaries``) as in a gold set,
+        ``{"id", "question", "relevant" or "evidence", "reference"?}``, with ``min_relevance`` and
+        ``owner`` where wanted.
 
     Raises
     ------

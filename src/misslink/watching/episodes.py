@@ -55,11 +55,11 @@ def notes_of(
     if any(point.value is not None for point in drawn.points[: baseline.begin]):
         begin, end = series[baseline.begin].run, series[baseline.end - 1].run
         notes.append(
-            f"{measure.name} was learnt from runs {begin} to {end}; those before were not steady"
+            f"{measure.called} was learnt from runs {begin} to {end}; those before were not steady"
         )
     if baseline.left_out:
         runs = ", ".join(str(series[place].run) for place in baseline.left_out)
-        notes.append(f"{measure.name} was too far off to learn from in run {runs}")
+        notes.append(f"{measure.called} was too far off to learn from in run {runs}")
     if not series or drawn.points[-1].value is None or len(series) <= drawn.end:
         return notes
     last = drawn.points[-1]
@@ -195,9 +195,9 @@ def _sentence(alarm: Alarm, measure: Measure) -> str:
             f"[{measure.written(shift.low)}, {measure.written(shift.high)}]"
         )
     when = f"from run {alarm.since}" if alarm.since != alarm.run else f"in run {alarm.run}"
+    now, usual = measure.apart(alarm.value, alarm.expected)
     text = (
-        f"{alarm.measure} {moved} {when}: {measure.written(alarm.value)} now, "
-        f"{measure.written(alarm.expected)} is usual; {size} "
+        f"{measure.called} {moved} {when}: {now} now, {usual} is usual; {size} "
         f"(n = {shift.n}; {alarm.chart} chart, run {alarm.run})"
     )
     if alarm.state == "recovered":
@@ -219,16 +219,16 @@ def _of_the_last(
         (last.below, last.above) if measure.better == "high" else (last.above, last.below)
     )
     assert last.value is not None  # noqa: S101 (the caller looked)
-    now = f"{measure.written(measure.shown(last.value))} in run {reading.run}"
-    usual = f"{measure.written(measure.shown(drawn.centre))} is usual"
+    seen, learnt = measure.apart(measure.shown(last.value), measure.shown(drawn.centre))
+    now, usual = f"{seen} in run {reading.run}", f"{learnt} is usual"
     if better:
-        told = f"{measure.name} is better than it was learnt: {now}, {usual}"
+        told = f"{measure.called} is better than it was learnt: {now}, {usual}"
         return [f"{told}; accept the change, and a return to the old level will be an alarm"]
     sign = -1 if measure.better == "high" else 1
     moved = sign * (last.value - drawn.centre) / step
     if baseline.is_floor and not worse and moved >= _HALF:
-        what = f"{measure.name} moved by {round(moved)} question{'s' if round(moved) > 1 else ''}"
+        what = f"{measure.called} moved by {round(moved)} question{'s' if round(moved) > 1 else ''}"
         if measure.unit != "share":
-            what = f"{measure.name} moved"
+            what = f"{measure.called} moved"
         return [f"{what} and never did while it was learnt: {now}, {usual}; an alarm if it stays"]
     return []

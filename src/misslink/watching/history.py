@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,10 +14,11 @@ from misslink.watching.alarms import Reading, Watched, look
 from misslink.watching.canary_document import alarm_plain, news_document, run_document
 from misslink.watching.fingerprint import Changed, Fingerprint, changes
 from misslink.watching.finished import Finished, kept_beside
-from misslink.watching.history_file import open_history, speaking
+from misslink.watching.history_file import changing, open_history, speaking
+from misslink.watching.outbox import Outbox
 from misslink.watching.results import Result, degraded, figures, plain_result
 
-__all__ = ["Entered", "History", "Letter"]
+__all__ = ["Entered", "History"]
 
 _KEPT = 50  # versions of the corpus that are kept whole, the latest
 _USUAL = 10  # comparable runs that say what is usual for a canary
@@ -33,14 +33,6 @@ class Entered:
     taken_in: int
 
 
-@dataclass(frozen=True)
-class Letter:
-    """News that has not reached its webhook yet."""
-
-    id: int
-    content: dict[str, Any]
-
-
 class History:
     """An open history; use it in a ``with`` block.
 
@@ -51,6 +43,11 @@ class History:
     wait_s : float or None
         Seconds to wait for another program that holds it. None: 10.
     must_exist : bool
+
+    Attributes
+    ----------
+    outbox : Outbox
+        What is still to be told.
 
     Raises
     ------
@@ -63,6 +60,7 @@ class History:
     ) -> None:
         self.path = path
         self._file = open_history(path, wait_s=wait_s, must_exist=must_exist)
+        self.outbox = Outbox(self._file, path)
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +76,7 @@ class History:
         HeldError
             Another program holds the history; nothing was entered.
         """
-        with self._changing() as file:
+        with changing(self._file, self.path) as file:
             waiting = list(kept_beside(self.path))
             for _, earlier in waiting:
                 _enter(file, earlier)
@@ -118,30 +116,6 @@ class History:
     def results(self, run: int) -> tuple[Result, ...]:
         """What a run saw of each canary, in the canary set's order."""
         return _results(self._file, run)
-
-    def letters(self, name: str) -> tuple[Letter, ...]:
-        """News of a series that has not reached its webhook yet, the earliest first."""
-        rows = self._read("SELECT id, content FROM outbox WHERE name = ? ORDER BY id", name)
-        return tuple(Letter(number, json.loads(content)) for number, content in rows)
-
-    def arrived(self, letter: Letter) -> None:
-        """Forget news that has reached its webhook."""
-        with self._changing() as file:
-            file.execute("DELETE FROM outbox WHERE id = ?", (letter.id,))
-
-    def came_back(self, letter: Letter, error: str) -> None:
-        """Note why news has not reached its webhook; it stays for the next run."""
-        with self._changing() as file:
-            file.execute(
-                "UPDATE outbox SET tries = tries + 1, error = ? WHERE id = ?", (error, letter.id)
-            )
-
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is kept, or nothing."""
-        with speaking(self.path), self._file as file:
-            file.execute("BEGIN IMMEDIATE")
-            yield file
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
         with speaking(self.path):

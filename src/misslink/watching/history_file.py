@@ -12,7 +12,15 @@ from pathlib import Path
 
 from misslink.errors import InputError
 
-__all__ = ["APPLICATION", "DEFAULT_HISTORY", "VERSION", "HeldError", "open_history", "speaking"]
+__all__ = [
+    "APPLICATION",
+    "DEFAULT_HISTORY",
+    "VERSION",
+    "HeldError",
+    "changing",
+    "open_history",
+    "speaking",
+]
 
 DEFAULT_HISTORY = Path(".misslink/canary.sqlite")
 VERSION = 1
@@ -71,6 +79,15 @@ _TABLES = (
         content TEXT NOT NULL,
         tries INTEGER NOT NULL DEFAULT 0,
         error TEXT
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS refused (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        run INTEGER NOT NULL REFERENCES runs,
+        content TEXT NOT NULL,
+        error TEXT NOT NULL
     )
     """,
 )
@@ -161,6 +178,20 @@ def speaking(path: Path) -> Iterator[None]:
         meaning = next((text for words, text in _MEANINGS.items() if words in said), None)
         problem = f"{meaning} or" if meaning else f"the history cannot be used ({said});"
         raise InputError(f"{problem} choose another --history", path=path) from None
+
+
+@contextlib.contextmanager
+def changing(file: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction on a history: all of it is kept, or nothing.
+
+    Raises
+    ------
+    HeldError, InputError
+        As `speaking`.
+    """
+    with speaking(path), file:
+        file.execute("BEGIN IMMEDIATE")
+        yield file
 
 
 def _prepare(file: sqlite3.Connection, path: Path) -> None:

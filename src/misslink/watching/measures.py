@@ -14,6 +14,7 @@ from misslink.types import Estimate
 __all__ = ["USUAL", "Alarm", "Measure", "Reading"]
 
 _RESOLUTION = 0.01  # of what was measured, where a measure has no resolution of its own
+_DIGITS, _MOST_DIGITS = 3, 10
 _NO_TIME_S = 1e-4  # what is faster is taken for this, since 0 has no logarithm
 
 
@@ -61,6 +62,8 @@ class Measure:
     least : float or None
         Worse runs are not learnt from: an app that is broken from the first run on would become
         the norm. None learns from any.
+    label : str or None
+        What it is called in sentences; None for its name.
     """
 
     name: str
@@ -68,6 +71,12 @@ class Measure:
     unit: Literal["share", "score", "s"] = "share"
     resolution: float | None = None
     least: float | None = None
+    label: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What it is called in sentences."""
+        return self.label or self.name
 
     @property
     def is_ratio(self) -> bool:
@@ -92,11 +101,25 @@ class Measure:
         """Return the value of a place on the chart."""
         return math.exp(plotted) if self.is_ratio else plotted
 
-    def written(self, value: float) -> str:
-        """Return a value for people."""
+    def written(self, value: float, digits: int = _DIGITS) -> str:
+        """Return a value for people: decimals of a share, else as many digits that count."""
         if self.unit == "share":
-            return f"{value:.3f}"
-        return f"{value:.3g} s" if self.unit == "s" else f"{value:.3g}"
+            return f"{value:.{digits}f}"
+        return f"{value:.{digits}g} s" if self.unit == "s" else f"{value:.{digits}g}"
+
+    def apart(self, one: float, other: float) -> tuple[str, str]:
+        """Return two values for people, with digits enough to tell them apart.
+
+        Examples
+        --------
+        >>> Measure("top score", unit="score").apart(0.60012, 0.5996)
+        ('0.6001', '0.5996')
+        """
+        for digits in range(_DIGITS, _MOST_DIGITS):
+            told = self.written(one, digits), self.written(other, digits)
+            if told[0] != told[1]:
+                return told
+        return self.written(one), self.written(other)
 
     def learnable(self, plotted: float | None) -> float | None:
         """Return the value unless it is worse than `least`: nobody's norm."""
@@ -176,7 +199,7 @@ class Alarm:
 USUAL = (
     Measure("health", least=0.5),
     Measure("coverage"),
-    Measure("top_score", unit="score"),
-    Measure("errors", better="low"),
-    Measure("latency_s", better="low", unit="s", resolution=0.05),
+    Measure("top_score", unit="score", label="top score"),
+    Measure("errors", better="low", label="the share of failed questions"),
+    Measure("latency_s", better="low", unit="s", resolution=0.05, label="median latency"),
 )

@@ -14,11 +14,12 @@ from langchain_core.runnables.base import coerce_to_runnable
 
 from misslink.errors import InputError, known_names
 from misslink.types import Usage
-from misslink.watching.answering import Answering, added_up
+from misslink.watching.answering import Answering
 from misslink.watching.assignment import Experiment
 from misslink.watching.live_writer import LiveLog, if_alive
 from misslink.watching.shadowing import Copied, Shadowing
 from misslink.watching.shadows import Shadows
+from misslink.watching.streaming import added_up
 from misslink.watching.traffic import Request, Traffic, UnitOf
 
 __all__ = ["Router"]
@@ -103,18 +104,10 @@ class Router(Runnable[Any, Any]):
         cost: Callable[[Usage], float] | None = None,
         reformulation_min: float | None = None,
     ) -> None:
-        for name in {*variants, *experiment.variants}:
-            if name not in variants:
-                raise InputError(f"no app is given for variant '{name}' of the experiment")
-            if name not in experiment.variants:
-                raise InputError(
-                    f"the experiment has no variant '{name}'; "
-                    f"{known_names(name, experiment.variants)}"
-                )
-        if timeout_s is not None and not timeout_s > 0:
-            raise InputError(f"the time for a variant is {timeout_s} s: more than 0 is needed")
+        if accept is not None and not callable(accept):
+            raise InputError(f"accept is {accept!r}: a function of the answer is needed")
+        self.variants = _fitting(variants, experiment)
         self.experiment = experiment
-        self.variants = {name: coerce_to_runnable(app) for name, app in variants.items()}
         self._traffic = Traffic(
             experiment,
             log,
@@ -274,3 +267,27 @@ class Router(Runnable[Any, Any]):
         request.served = None
         self._traffic.end(request, "failed")
         self._shadowing.ask(request, own, keywords)
+
+
+def _fitting(variants: Any, experiment: Any) -> dict[str, Runnable[Any, Any]]:
+    """The apps of an experiment, in its order."""
+    if not isinstance(experiment, Experiment):
+        raise InputError(f"the experiment is {experiment!r}: an Experiment is needed")
+    if not isinstance(variants, Mapping):
+        raise InputError('variants have names, such as {"A": app, "B": other_app}')
+    for name in variants:
+        if name not in experiment.variants:
+            known = known_names(str(name), experiment.variants)
+            raise InputError(f"the experiment has no variant '{name}'; {known}")
+    apps = {}
+    for name in experiment.variants:
+        if name not in variants:
+            raise InputError(f"no app is given for variant '{name}' of the experiment")
+        try:
+            apps[name] = coerce_to_runnable(variants[name])
+        except TypeError:
+            kind = type(variants[name]).__name__
+            raise InputError(
+                f"the app of variant '{name}' is of type {kind}: a Runnable or a function is needed"
+            ) from None
+    return apps

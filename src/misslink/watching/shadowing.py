@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from misslink.watching.answering import Answering
+from misslink.watching.copying import containers_copied
 from misslink.watching.listening import LISTENING
 from misslink.watching.shadows import Shadows
 from misslink.watching.traffic import Request, Traffic
@@ -46,7 +47,7 @@ class Shadowing:
                 if self._traffic.experiment.shadow
                 else []
             )
-            return (names, copy.copy(asked)) if names else None
+            return (names, copy.copy(containers_copied(asked))) if names else None
         except Exception as error:  # noqa: BLE001 - an input of the user's own making
             self._traffic.trouble("an input could not be copied for a shadow", error)
             return None

@@ -14,6 +14,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.watching.bounded import Bounded, TookTooLongError
+from misslink.watching.own_threads import OwnThreads, takes_own
 
 __all__ = ["Shadows"]
 
@@ -55,6 +56,7 @@ class Shadows:
         self._workers = 0
         self._running: dict[int, tuple[Callable[..., None], float]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._steps = OwnThreads(self._concurrency * 4)
 
     @property
     def hung(self) -> int:
@@ -89,8 +91,12 @@ class Shadows:
     def awaited(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> Callable[[], Any]:
         """Return work that awaits what `begin` makes, in an event loop of the shadows' own."""
 
+        async def apart() -> Any:
+            takes_own(self._steps)
+            return await begin()
+
         def work() -> Any:
-            future = asyncio.run_coroutine_threadsafe(begin(), self._running_loop())
+            future = asyncio.run_coroutine_threadsafe(apart(), self._running_loop())
             try:
                 return future.result(self._timeout_s)
             except TimeoutError:

@@ -43,16 +43,18 @@ def team_draft(
     rankings = [list(dict.fromkeys(first)), list(dict.fromkeys(second))]
     length = max(map(len, rankings)) if k is None else k
     drawn: dict[str, int | None] = {}
-    sizes = [0, 0]
+    sizes, places = [0, 0], [0, 0]  # of each ranking, how many were drawn and how far it is read
     while len(drawn) < length:
-        left = [[one for one in ranking if one not in drawn] for ranking in rankings]
-        if not all(left):
-            rest = left[0] or left[1]
+        for team, ranking in enumerate(rankings):
+            while places[team] < len(ranking) and ranking[places[team]] in drawn:
+                places[team] += 1
+        if any(place == len(ranking) for ranking, place in zip(rankings, places, strict=True)):
+            rest = [one for ranking in rankings for one in ranking if one not in drawn]
             drawn |= dict.fromkeys(rest[: length - len(drawn)])
             break
         coin = chance.randrange(2)
         team = coin if sizes[0] == sizes[1] else int(sizes[1] < sizes[0])
-        drawn[left[team][0]] = team
+        drawn[rankings[team][places[team]]] = team
         sizes[team] += 1
     return list(drawn.items())
 

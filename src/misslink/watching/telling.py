@@ -63,9 +63,11 @@ def tell(
 ) -> dict[str, Any] | None:
     """Send what waits for a series' webhook, the earliest news first.
 
-    It stops at the first that does not arrive, so that a webhook which is down is tried once a
-    run. A webhook may get the same news twice, where a process is killed between its arrival and
-    the note of it: ``name`` and ``run`` tell them apart.
+    It stops at the first that does not arrive but may another time, so that a webhook which is
+    down is tried once a run. What the webhook refuses for good (`Delivery.is_refused`) is not sent
+    again and holds nothing up; the history keeps it. A webhook may get the same news twice, where
+    a process is killed between its arrival and the note of it: ``name`` and ``run`` tell them
+    apart.
 
     Parameters
     ----------
@@ -79,27 +81,35 @@ def tell(
     Returns
     -------
     dict or None
-        ``ok``, ``sent``, ``waiting``, and of the last try ``status``, ``attempts``, ``error``.
+        ``ok`` (all arrived), ``sent``, ``refused`` (for good), ``waiting`` (for the next run), and
+        of the last that did not arrive, else of the last, ``status``, ``attempts``, ``error``.
         None: there was nothing to send, or nowhere to send it.
     """
-    letters = history.letters(name)
+    letters = history.outbox.letters(name)
     if to is None or not letters:
         return None
-    sent = 0
-    last: Delivery | None = None
+    sent = refused = 0
+    told: Delivery | None = None
     for letter in letters:
         last = send(to.url, letter.content, secret=to.secret)
-        if not last.ok:
-            history.came_back(letter, last.error or "it did not arrive")
+        if told is None or not last.ok or told.ok:
+            told = last
+        if last.ok:
+            history.outbox.arrived(letter)
+            sent += 1
+        elif last.is_refused:
+            history.outbox.give_up(letter, last.error or "it was refused")
+            refused += 1
+        else:
+            history.outbox.came_back(letter, last.error or "it did not arrive")
             break
-        history.arrived(letter)
-        sent += 1
-    assert last is not None  # noqa: S101 (there were letters)
+    assert told is not None  # noqa: S101 (there were letters)
     return {
-        "ok": last.ok,
+        "ok": told.ok,
         "sent": sent,
-        "waiting": len(letters) - sent,
-        "status": last.status,
-        "attempts": last.attempts,
-        "error": last.error,
+        "refused": refused,
+        "waiting": len(letters) - sent - refused,
+        "status": told.status,
+        "attempts": told.attempts,
+        "error": told.error,
     }

@@ -22,6 +22,7 @@ from misslink.capture.models import added
 from misslink.errors import InputError
 from misslink.types import Usage
 from misslink.watching.assignment import Experiment, keyed_hash, unit_hash
+from misslink.watching.feedback import checked
 from misslink.watching.listening import Tally, install_hook, question_of
 from misslink.watching.live_writer import LiveLog, entry_of
 from misslink.watching.reformulation import Reformulations
@@ -33,8 +34,6 @@ EXPOSURE_KEY = "misslink_exposure"
 VARIANT_KEY = "misslink_variant"
 _LONGEST_NAME = 200
 _LONGEST_ERROR = 500
-_UP_OR_DOWN = ("thumbs", "task_done")
-_FROM_ZERO = ("cost", "latency", "reformulation", "click", "use")
 
 UnitOf = Callable[[Any, Mapping[str, Any]], str | None]
 
@@ -119,6 +118,7 @@ class Traffic:
         reformulation_min: float | None,
         needs_unit: bool = True,
     ) -> None:
+        _must_fit(log, unit, cost)
         self.experiment = experiment
         self.owns_log = isinstance(log, str | Path)
         self.log = LiveLog(log) if isinstance(log, str | Path) else log
@@ -141,6 +141,10 @@ class Traffic:
             self._fill(request, asked)
         except Exception as error:  # noqa: BLE001 - the user's own functions; nobody waits for this
             self.trouble("a request could not be assigned and got control", error)
+        try:
+            request.question = question_of(asked)
+        except Exception as error:  # noqa: BLE001 - an input of the user's own making
+            self.trouble("the question of a request could not be read", error)
         return request
 
     def tally(self, request: Request) -> Tally:
@@ -201,7 +205,7 @@ class Traffic:
         InputError
             It is about nobody, of no kind, or its value is none.
         """
-        number = _checked(kind, value)
+        number = checked(kind, value)
         if not exposure and not unit:
             raise InputError("feedback is about a request or a unit: give exposure= or unit=")
         if self.log is None:
@@ -224,7 +228,6 @@ class Traffic:
         given = configurable.get(EXPOSURE_KEY)
         if given is not None and str(given).strip():
             request.id = str(given)[:_LONGEST_NAME]
-        request.question = question_of(asked)
         chosen = configurable.get(VARIANT_KEY)
         if chosen in self.experiment.variants:
             request.variant, request.mode = str(chosen), "override"
@@ -294,19 +297,16 @@ class Traffic:
             self.log.feedback(self._entry, values)
 
 
-def _checked(kind: str, value: float) -> float:
-    if not isinstance(kind, str) or not kind.strip() or len(kind) > _LONGEST_NAME:
-        raise InputError(f"the kind of feedback is {kind!r}: a name such as thumbs is needed")
-    if not isinstance(value, bool | int | float) or not math.isfinite(value):
-        raise InputError(f"the value of {kind} is {value!r}: a number is needed")
-    if kind in _UP_OR_DOWN and value not in (0, 1):
-        raise InputError(f"the value of {kind} is {value}: 1 is good and 0 is bad")
-    if kind in _FROM_ZERO and value < 0:
-        raise InputError(f"the value of {kind} is {value}: it is at least 0")
-    return float(value)
-
-
 def _said(variant: str, error: BaseException, *, in_words: bool) -> str:
     name = f"{variant}: {type(error).__name__}"
     words = " ".join(str(error).split())[:_LONGEST_ERROR] if in_words else ""
     return f"{name}: {words}" if words else name
+
+
+def _must_fit(log: object, unit: object, cost: object) -> None:
+    if not isinstance(log, LiveLog | str | Path | None):
+        raise InputError(f"the log is {log!r}: a path or a LiveLog is needed")
+    if not (callable(unit) or (isinstance(unit, str) and unit)):
+        raise InputError(f"unit is {unit!r}: a key or a function of the input is needed")
+    if cost is not None and not callable(cost):
+        raise InputError(f"cost is {cost!r}: a function of a Usage is needed")

@@ -46,6 +46,13 @@ class Delivery:
     attempts: int
     error: str | None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the receiver will not take this document, however often it is sent."""
+        if self.status is None or self.status in _AGAIN:
+            return False
+        return 400 <= self.status < 500  # noqa: PLR2004 (RFC 9110, section 15.5)
+
 
 @dataclass(frozen=True)
 class Clock:

@@ -12,7 +12,7 @@ from misslink.goldset.generating.index import Index
 from misslink.goldset.generating.planning import Plan
 from misslink.goldset.generating.settings import Settings
 from misslink.goldset.generating.sources import read_sources
-from misslink.goldset.generating.weights import shared_out
+from misslink.goldset.weights import shared_out
 from misslink.types import Passage
 from question_writer import islands
 

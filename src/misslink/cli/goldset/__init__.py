@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from misslink.cli.goldset.bringing import export_goldset, import_goldset
+from misslink.cli.goldset.check import check
 from misslink.cli.goldset.diff import diff
 from misslink.cli.goldset.from_logs import from_logs
 from misslink.cli.goldset.generate import generate
@@ -25,6 +26,7 @@ def group() -> None:
 
 
 app.command("generate")(generate)
+app.command("check")(check)
 app.command("stats")(stats)
 app.command("split")(split)
 app.command("merge")(merge)

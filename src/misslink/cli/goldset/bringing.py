@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import print_json, say
-from misslink.cli.writing import check_place
 from misslink.errors import InputError
 
 __all__ = ["export_goldset", "import_goldset"]
@@ -37,17 +37,14 @@ def import_goldset(
 ) -> None:
     """Bring a gold set of another tool; what could not be brought is counted."""
     from misslink.goldset.formats import Options, bring
-    from misslink.goldset.formats.lines import as_lines
     from misslink.goldset.formats.places import refuse_other
+    from misslink.goldset.writing import as_lines
 
-    _named(column)
-    for path, option in ((out, "--out"), (traces, "--traces")):
-        if path is not None:
-            check_place(path, option)
-            refuse_other(path, overwrite=overwrite)
-            if path.resolve() == source.resolve():
-                raise InputError(f"this is the source; name another file with {option}", path=path)
     options = Options(qrels=qrels, split=split, columns=_named(column))
+    check_places({"--out": out, "--traces": traces}, [source, qrels])
+    for path in (out, traces):
+        if path is not None:
+            refuse_other(path, overwrite=overwrite)
     found, brought = bring(source, name, options)
     _put(as_lines(brought.traces) if brought.traces else "", traces)
     _put(as_lines(brought.cases), out)
@@ -55,7 +52,9 @@ def import_goldset(
         "goldset": str(out),
         "format": found,
         "cases": len(brought.cases),
-        "with_relevant": sum(bool(case.relevant or case.evidence) for case in brought.cases),
+        "with_relevant": sum(
+            bool(case.relevant or case.relevant_any or case.evidence) for case in brought.cases
+        ),
         "with_reference": sum(bool(case.references) for case in brought.cases),
         "traces": str(traces) if traces is not None and brought.traces else None,
         "traces_found": len(brought.traces),
@@ -85,7 +84,8 @@ def export_goldset(
     from misslink.goldset.formats import Options, take_out
 
     gold = read_goldset(goldset)
-    options = Options(corpus=corpus, split=split, overwrite=overwrite)
+    read = tuple(path for path in (goldset, corpus) if path is not None)
+    options = Options(corpus=corpus, split=split, overwrite=overwrite, read=read)
     lost = take_out(gold, name, out, options)
     document = {
         "goldset": str(goldset),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import print_json, say
-from misslink.cli.writing import check_place
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def from_logs(
         None, "--traces", help="Also write what the app retrieved and answered, for evaluate."
     ),
     mask_pattern: list[str] = typer.Option(
-        [], "--mask-pattern", help="NAME=REGEX, personal data of your own kind."
+        [],
+        "--mask-pattern",
+        help="NAME=REGEX, personal data of your own kind; how long the regex takes is not limited.",
     ),
     mask_names: Path | None = typer.Option(
         None, "--mask-names", help="File of people's names to mask, one a line."
@@ -77,7 +79,14 @@ def from_logs(
     columns = own_columns(column)
     names = [] if mask_names is None else read_names(mask_names)
     masker = Masker(own_patterns(mask_pattern), names)
-    _check_places(out, traces, logs, overwrite=overwrite)
+    places = {"--out": out, "--traces": traces}
+    check_places(places, [*logs, mask_names])
+    for option, path in places.items():
+        if path is not None and path.exists() and not overwrite:
+            raise InputError(
+                f"this file is there already; name another with {option}, or add --overwrite",
+                path=path,
+            )
     log = read_logs(logs, columns)
     picked = _picked(log, n, shares, masker, embedding, seed)
     document = {"goldset": str(out), "traces": None if traces is None else str(traces)}
@@ -105,26 +114,9 @@ def _picked(
         embedder.close()
 
 
-def _check_places(out: Path, traces: Path | None, logs: Sequence[Path], *, overwrite: bool) -> None:
-    read = {path.resolve() for path in logs}
-    for path, option in ((out, "--out"), (traces, "--traces")):
-        if path is None:
-            continue
-        check_place(path, option)
-        if path.resolve() in read:
-            raise InputError(f"this is one of the logs; name another file with {option}", path=path)
-        if path.exists() and not overwrite:
-            raise InputError(
-                f"this file is there already; name another with {option}, or add --overwrite",
-                path=path,
-            )
-    if traces is not None and traces.resolve() == out.resolve():
-        raise InputError("--out and --traces name the same file; give each its own", path=out)
-
-
 def _write(picked: Picked, out: Path, traces: Path | None) -> None:
     from misslink.files.whole import put
-    from misslink.goldset.formats.lines import as_lines
+    from misslink.goldset.writing import as_lines
 
     if traces is not None:
         put(as_lines(picked.traces), traces)

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import (
     AS_JSON,
     BASE_URL,
@@ -39,7 +40,6 @@ from misslink.cli.output import (
     progress_bars,
     say,
 )
-from misslink.cli.writing import check_place
 
 __all__ = ["generate"]
 
@@ -122,12 +122,8 @@ def generate(
     from misslink.goldset.generating import generate_async, preview_async, read_settings
     from misslink.judging.terms import Terms
 
-    check_place(out, "--out")
-    _refuse_input(out, "--out", corpus, config)
-    if rejects is not None:
-        check_place(rejects, "--rejects")
-        _refuse_input(rejects, "--rejects", corpus, config)
-        _refuse_one_place(out, rejects)
+    about = out.with_name(f"{out.name}.json")  # what it was made by
+    check_places({"--out": out, "beside --out": about, "--rejects": rejects}, [_file(corpus), config])
     settings = read_settings(config)
     if categories is not None:
         settings = settings.only(categories.split(","))
@@ -183,22 +179,9 @@ def generate(
         print(f"misslink: {line}", file=sys.stderr)
 
 
-def _refuse_input(path: Path, option: str, corpus: str, config: Path | None) -> None:
-    """Refuse to write over what is read; --overwrite does not mean that."""
-    from misslink.errors import InputError
-
-    if path.resolve() in {Path(corpus).resolve(), *([config.resolve()] if config else [])}:
-        raise InputError(f"this is read; name another file with {option}", path=path)
-
-
-def _refuse_one_place(out: Path, rejects: Path) -> None:
-    from misslink.errors import InputError
-
-    taken = {out.resolve(), out.with_name(f"{out.name}.json").resolve()}
-    if rejects.resolve() in taken:
-        raise InputError(
-            "the gold set is written here; name another file with --rejects", path=rejects
-        )
+def _file(corpus: str) -> Path | None:
+    """The file that a corpus is; of a folder only .txt and .md are read, and none is written."""
+    return Path(corpus) if Path(corpus).is_file() else None
 
 
 def _lacking(document: Mapping[str, Any]) -> list[str]:

@@ -102,6 +102,7 @@ def pool(
     from misslink.files.corpus import read_corpus
     from misslink.files.goldset import read_goldset
     from misslink.goldset.pooling import make_pool, write_pool
+    from misslink.goldset.pooling.folder import check_folder
     from misslink.goldset.pooling.rankings import names_of
     from misslink.judging.terms import Terms
 
@@ -125,6 +126,7 @@ def pool(
     if prelabel is not None:
         _check_judge(prelabel)
     names = names_of([*run, *retriever])
+    check_folder(out)
     gold, passages = read_goldset(goldset), read_corpus(corpus)
     with interruptible("the same command goes on"), own_stdout():
         ranked = _ranked(gold, run, retriever, names, depth, id_key, concurrency)

@@ -17,7 +17,7 @@ __all__ = ["duplicates"]
 
 _AT_ONCE = 500  # questions that are compared with all others at a time
 _END = " .,;:!?\u2026\uff1f\u3002"
-_NAME = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][\w'-]*")
+_WORD = re.compile(r"\w+(?:['.-]\w+)*")
 
 
 def duplicates(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
@@ -77,7 +77,7 @@ def _pairs(cases: Sequence[Case], grounds: Grounds) -> Iterator[tuple[Case, Case
     import numpy as np
     from rapidfuzz import fuzz, process
 
-    words = [" ".join(sorted(fold(case.question).split())) for case in cases]
+    words = [" ".join(sorted(_WORD.findall(fold(case.question)))) for case in cases]
     table = None
     if grounds.vectors is not None and cases:
         table = np.stack([grounds.vectors.of[case.question] for case in cases])
@@ -106,5 +106,7 @@ def _may_be_same(one: Case, other: Case) -> bool:
     return _names(one.question) == _names(other.question)
 
 
-def _names(question: str) -> set[str]:
-    return {fold(name) for name in _NAME.findall(question)}
+def _names(question: str) -> frozenset[str]:
+    """The words of a question, folded, that have a capital and do not begin it."""
+    words: list[str] = _WORD.findall(question)[1:]
+    return frozenset(fold(word) for word in words if word[0].isupper())

@@ -33,7 +33,7 @@ def unreachable(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
     named = [case for case in gold.cases if _ids(case)]
     strange = [case for case in named if not any(name in corpus.by_id for name in _ids(case))]
     if len(named) > 1 and len(strange) == len(named) and grounds.before is None:
-        example = sorted(_ids(case)[0] for case in named)[0]
+        example = min(_ids(case)[0] for case in named)
         own = next(iter(corpus.by_id), "")
         return [
             Finding(

@@ -17,7 +17,8 @@ __all__ = ["Nearest", "Texts"]
 
 _WORD = re.compile(r"\w+")
 _PART = 10  # folded characters; `split_over` asks a quarter of 40 or more of each half
-_COMPARED = 50  # passages with the most, and the rarest, words in common are compared by character
+_COMPARED = 15  # passages with the most, and the rarest, words in common are compared by character
+_REFINED = 5  # of these, the best are looked into word by word
 _COMMON = 0.2  # a word of more than this share of the passages (and of 1,000) leads nowhere
 _FEW = 1_000
 _WHOLE = 100.0  # rapidfuzz's scores go up to it
@@ -81,7 +82,11 @@ class Texts:
 
         wanted = fold(text)
         best: Nearest | None = None
-        for at in self._likely(wanted):
+        likely = self._likely(wanted)
+        if not whole:
+            windows = {at: fuzz.partial_ratio(wanted, self._folded[at]) for at in likely}
+            likely = sorted(likely, key=lambda at: -windows[at])[:_REFINED]
+        for at in likely:
             passage = self.passages[at]
             stretches = [passage.text] if whole else self._stretches(wanted, at)
             for stretch in stretches:
@@ -92,26 +97,28 @@ class Texts:
         return best
 
     def _stretches(self, wanted: str, at: int) -> list[str]:
-        """The best window of a passage, widened to whole words, and to whole sentences."""
+        """The best window of a passage, its ends moved to the best words; and whole sentences."""
         from rapidfuzz import fuzz
 
         text, folded = self.passages[at].text, self._folded[at]
         found = fuzz.partial_ratio_alignment(wanted, folded)
         if found is None or found.dest_end <= found.dest_start:
             return []
-        # Of a needle longer than the text rapidfuzz slides the text along the needle.
-        low, high = (0, len(folded)) if len(wanted) > len(folded) else (
-            found.dest_start, found.dest_end
-        )  # fmt: skip
-        while 0 < low and folded[low - 1].isalnum() and folded[low].isalnum():
-            low -= 1
-        while high < len(folded) and folded[high - 1].isalnum() and folded[high].isalnum():
-            high += 1
+        low, high = found.dest_start, found.dest_end
+        if len(wanted) > len(folded):  # then rapidfuzz slides the text along the needle
+            low, high = 0, len(folded)
+        # A window is as long as what is looked for, and so cuts off what words were put in.
+        words = [word.span() for word in _WORD.finditer(folded)]
+        reach = len(wanted) // 2
+        ends = [end for _, end in words if low < end and abs(end - high) <= reach]
+        high = max(ends, key=lambda end: fuzz.ratio(wanted, folded[low:end]), default=high)
+        starts = [start for start, _ in words if start < high and abs(start - low) <= reach]
+        low = max(starts, key=lambda start: fuzz.ratio(wanted, folded[start:high]), default=low)
         _, places = fold_with_places(text)
         start, end = places[low], places[high - 1] + 1
         spans = [span for span in sentences(text) if span[0] < end and start < span[1]]
         wide = [text[spans[0][0] : spans[-1][1]]] if spans else []
-        return [text[start:end].strip(), *wide, *(text[a:b] for a, b in spans)]
+        return [*wide, *(text[a:b] for a, b in spans), text[start:end].strip()]
 
     @cached_property
     def _index(self) -> Mapping[str, list[int]]:

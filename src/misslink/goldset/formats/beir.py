@@ -19,8 +19,8 @@ from misslink.files.jsonl import read_objects
 from misslink.goldset.formats.format import Brought, Collected, Options, formats
 from misslink.goldset.formats.held import beside, restored
 from misslink.goldset.formats.judged import by_query, grades, qrels_rows
-from misslink.goldset.formats.lines import objects_as_lines
 from misslink.goldset.formats.places import folder_of, write_all
+from misslink.goldset.writing import objects_as_lines
 
 __all__ = ["Beir"]
 
@@ -91,7 +91,7 @@ class Beir:
                 {"_id": passage.id, "title": "", "text": passage.text}
                 for passage in read_corpus(options.corpus)
             )
-        write_all(folder_of(target), files, overwrite=options.overwrite)
+        write_all(folder_of(target), files, options)
         return {}
 
     def _qrels(self, source: Path, split: str | None) -> Path:

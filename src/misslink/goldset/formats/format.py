@@ -37,6 +37,8 @@ class Options:
         The passages, of formats that want them beside the questions.
     overwrite : bool
         Whether files that are there may be replaced.
+    read : sequence of Path
+        Files that are never replaced: what is taken out is read from them.
     """
 
     qrels: Path | None = None
@@ -44,6 +46,7 @@ class Options:
     columns: Mapping[str, str] = field(default_factory=dict)
     corpus: Path | None = None
     overwrite: bool = False
+    read: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

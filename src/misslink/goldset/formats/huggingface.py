@@ -77,7 +77,7 @@ class HuggingFace:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        refuse_other(target, overwrite=options.overwrite)
+        refuse_other(target, overwrite=options.overwrite, read=options.read)
         table = pa.table(
             {
                 "id": [case.id for case in gold.cases],
@@ -105,7 +105,10 @@ class HuggingFace:
             finally:
                 aside.unlink(missing_ok=True)
         except OSError as problem:
-            raise InputError(f"it cannot be written ({problem.strerror})", path=target) from None
+            why = problem.strerror or str(problem).partition(". Detail")[0]
+            raise InputError(
+                f"it cannot be written ({why}); give another path", path=target
+            ) from None
         counts = lost(gold.cases, set(COLUMNS))
         counts["grades other than 1"] += sum(
             any(grade != 1 for grade in (*case.relevant.values(), *case.evidence.values()))

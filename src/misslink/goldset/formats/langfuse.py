@@ -15,10 +15,10 @@ from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.goldset.formats.format import Brought, Collected, Options, formats
 from misslink.goldset.formats.held import beside, restored
-from misslink.goldset.formats.lines import objects_as_lines
 from misslink.goldset.formats.places import write_one
 from misslink.goldset.formats.rowed import one_of, rows_with
 from misslink.goldset.logs.said import answered, asked
+from misslink.goldset.writing import objects_as_lines
 
 __all__ = ["Langfuse"]
 
@@ -82,5 +82,5 @@ class Langfuse:
             }
             for case in gold.cases
         )
-        write_one(target, objects_as_lines(items), overwrite=options.overwrite)
+        write_one(target, objects_as_lines(items), options)
         return {}

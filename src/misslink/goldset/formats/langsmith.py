@@ -16,7 +16,6 @@ from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.goldset.formats.format import Brought, Collected, Options, formats
 from misslink.goldset.formats.held import beside, restored
-from misslink.goldset.formats.lines import objects_as_lines
 from misslink.goldset.formats.places import write_one
 from misslink.goldset.formats.rowed import rows_with
 from misslink.goldset.logs.said import answered, asked, decoded
@@ -80,7 +79,7 @@ class LangSmith:
             }
             for case in gold.cases
         )
-        write_one(target, objects_as_lines(examples), overwrite=options.overwrite)
+        write_one(target, objects_as_lines(examples), options)
         return {}
 
 
@@ -102,6 +101,7 @@ def _part(row: Mapping[str, Any], which: str) -> Any:
 def _names(source: Path) -> tuple[str, ...]:
     """The columns of a CSV file that stand for inputs: they cannot be known before."""
     from misslink.goldset.logs.source import rows_of
+from misslink.goldset.writing import objects_as_lines
 
     _, row = next(rows_of(source), (None, {}))
     if "examples" in row:

@@ -10,6 +10,8 @@ Source: https://docs.ragas.io (EvaluationDataset, SingleTurnSample).
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,10 @@ from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.goldset.formats.format import Brought, Collected, Options, formats
 from misslink.goldset.formats.held import lost
-from misslink.goldset.formats.lines import objects_as_lines
 from misslink.goldset.formats.places import write_one
 from misslink.goldset.formats.rowed import one_of, rows_with
 from misslink.goldset.logs.said import asked, decoded
+from misslink.goldset.writing import objects_as_lines
 from misslink.text import content_id
 from misslink.types import Case
 
@@ -89,7 +91,7 @@ class Ragas:
     def take_out(self, gold: GoldSet, target: Path, options: Options) -> dict[str, int]:
         """Write JSON Lines as ``EvaluationDataset.from_jsonl`` reads them."""
         text = objects_as_lines(_sample(case) for case in gold.cases)
-        write_one(target, text, overwrite=options.overwrite)
+        write_one(target, text, options)
         counts = lost(gold.cases, _HELD | {"id"})
         counts["id"] += sum(
             case.id != Case(question=case.question, id=None).id for case in gold.cases
@@ -145,11 +147,28 @@ def _listed(value: Any) -> Any:
     value = decoded(value)
     if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
         try:
-            # pandas writes arrays of texts without commas between them, each on a line.
-            return ast.literal_eval(value.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return ast.literal_eval(_with_commas(value.strip()))
+        except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
             return value
     return value
+
+
+def _with_commas(written: str) -> str:
+    """A list with a comma between two texts, where pandas writes none and Python would join them.
+
+    >>> _with_commas("['one'\\n 'two']")
+    "[ 'one' , 'two' ]"
+    """
+    pieces: list[str] = []
+    last = None
+    for token in tokenize.generate_tokens(io.StringIO(written).readline):
+        if token.type in {tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}:
+            continue
+        if token.type == last == tokenize.STRING:
+            pieces.append(",")
+        pieces.append(token.string)
+        last = token.type
+    return " ".join(pieces)
 
 
 def _texts(value: Any, path: Path, line: int | None, field: str) -> list[str]:

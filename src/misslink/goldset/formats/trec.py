@@ -79,7 +79,7 @@ class Trec:
             ),
             "qrels.txt": "".join(qrels_rows(gold, "{query} 0 {document} {grade}\n")),
         }
-        write_all(folder_of(target), files, overwrite=options.overwrite)
+        write_all(folder_of(target), files, options)
         counts = lost(gold.cases, _HELD)
         counts["line breaks and runs of blanks in questions"] += sum(
             case.question != " ".join(case.question.split()) for case in gold.cases
@@ -102,15 +102,11 @@ def _judged(folder: Path) -> list[Path]:
 def _only(folder: Path, found: list[Path], what: str) -> Path:
     if len(found) == 1:
         return found[0]
-    told = (
-        f"several files of {what} ({', '.join(p.name for p in found)})" if found else f"no {what}"
-    )
-    way = "name the file of topics and --qrels FILE"
+    told = f"there is no file of {what}"
+    if found:
+        told = f"there are several files of {what} ({', '.join(p.name for p in found)})"
     raise InputError(
-        f"there are {told} in this folder; {way}"
-        if found
-        else f"there is no file of {what} in this folder; {way}",
-        path=folder,
+        f"{told} in this folder; name the file of topics and --qrels FILE", path=folder
     )
 
 

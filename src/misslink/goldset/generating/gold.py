@@ -17,6 +17,7 @@ from misslink.files.whole import put
 from misslink.goldset.generating.candidates import REASONS, Accepted, Rejected
 from misslink.goldset.generating.rounds import Outcome
 from misslink.goldset.generating.sources import Sources
+from misslink.goldset.writing import objects_as_lines
 from misslink.text import fold
 from misslink.types import Case
 
@@ -160,7 +161,7 @@ def write_gold(cases: Sequence[Case], about: Mapping[str, Any], gold: Path) -> N
     InputError
         It cannot be written.
     """
-    text = _lines([line_of(case) for case in cases])
+    text = objects_as_lines(line_of(case) for case in cases)
     told = {"misslink": __version__, "sha256": _hash(text), **about}
     # First what vouches for the file: killed in between, the old file is vouched for by `before`.
     place = _Place(gold)
@@ -172,7 +173,7 @@ def write_gold(cases: Sequence[Case], about: Mapping[str, Any], gold: Path) -> N
 
 def write_rejects(rejected: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write the rejected candidates, one JSON object a line."""
-    put(_lines(rejected), path)
+    put(objects_as_lines(rejected), path)
 
 
 def _is_ours(place: _Place) -> bool:
@@ -195,10 +196,6 @@ def _bytes(path: Path) -> bytes:
 
 def _hash(content: str | bytes) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
-
-
-def _lines(items: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(dict(item), ensure_ascii=False) + "\n" for item in items)
 
 
 def _document(content: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from misslink.goldset.generating.index import Index
 from misslink.goldset.generating.settings import Category, Length, Persona, Settings
 from misslink.goldset.generating.sources import Sources
-from misslink.goldset.generating.weights import shared_out
+from misslink.goldset.weights import shared_out
 
 __all__ = ["Plan", "Slot"]
 

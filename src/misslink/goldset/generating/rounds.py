@@ -16,7 +16,7 @@ from misslink.goldset.generating.planning import Plan, Slot
 from misslink.goldset.generating.settings import Settings
 from misslink.goldset.generating.sources import Sources
 from misslink.goldset.generating.verifying import Verifier
-from misslink.goldset.generating.weights import shared_out
+from misslink.goldset.weights import shared_out
 from misslink.judging.nearly import facts
 from misslink.judging.protocol import Judge
 from misslink.prompting import Prompts

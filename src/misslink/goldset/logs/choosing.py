@@ -12,14 +12,15 @@ from misslink.goldset.logs.clustering import clusters, word_vectors
 from misslink.goldset.logs.failures import SIGNALS
 from misslink.goldset.logs.grouping import Group
 from misslink.goldset.logs.request import Request
+from misslink.goldset.weights import shared_out
 
-__all__ = ["Chosen", "Shares", "choose"]
+__all__ = ["CLUSTERED", "Chosen", "Shares", "choose"]
 
 Why = Literal["head", "failure", "tail"]
 Vectors = Callable[[Sequence[str]], Awaitable[Any]]
 
 _REPEATED = 2  # a question that nobody repeated is not frequent
-_CLUSTERED = 20_000  # questions at most; of more so many are drawn
+CLUSTERED = 20_000  # questions of the tail at most; of more so many are drawn
 _EXACT = 1e-9
 
 
@@ -47,12 +48,8 @@ class Shares:
         >>> Shares(0.4, 0.4, 0.2).counts(7)
         (3, 3, 1)
         """
-        exact = [share * n for share in (self.head, self.tail, self.failures)]
-        counts = [int(each + _EXACT) for each in exact]
-        by_rest = sorted(range(3), key=lambda at: (counts[at] - exact[at], at))
-        for at in by_rest[: n - sum(counts)]:
-            counts[at] += 1
-        return counts[0], counts[1], counts[2]
+        found = shared_out(n, {"head": self.head, "tail": self.tail, "failures": self.failures})
+        return found["head"], found["tail"], found["failures"]
 
 
 @dataclass(frozen=True)
@@ -151,8 +148,8 @@ async def _spread(
 ) -> list[int]:
     """The group nearest to the middle of each of k clusters, the largest cluster first."""
     places = list(groups)
-    if len(places) > _CLUSTERED:
-        places = sorted(random.Random(seed).sample(places, _CLUSTERED))  # noqa: S311 (no secret)
+    if len(places) > CLUSTERED:
+        places = sorted(random.Random(seed).sample(places, CLUSTERED))  # noqa: S311 (no secret)
     pool = [groups[at] for at in places]
     rows = (
         word_vectors([group.stems for group in pool])

@@ -129,7 +129,7 @@ def _asked_again(requests: Sequence[Request]) -> set[int]:
 def _same_thing(one: Request, other: Request) -> bool:
     if one.at and other.at and other.at - one.at > _AGAIN:
         return False
-    if key_of(one.question) == key_of(other.question):
-        return True
     first, second = set(stems(one.question)), set(stems(other.question))
-    return bool(first and second) and len(first & second) >= _SHARED * len(first | second)
+    if not (first and second):
+        return key_of(one.question) == key_of(other.question)
+    return len(first & second) >= _SHARED * len(first | second)

@@ -13,9 +13,11 @@ from misslink.text import fold
 
 __all__ = ["Group", "Key", "grouped", "key_of"]
 
-ALIKE = 90.0  # per cent of characters (Levenshtein) that two questions with a slip have in common
-_RARE = 3  # of a question's rarest words one must be in the other for the two to be compared
-_MOST = 400  # of such questions that are compared, the most frequent first
+ALIKE = 90.0  # per cent of characters that two questions with a slip have in common (indel ratio)
+# Words: two questions are compared that share one of their rarest. Where all but two words are the
+# same, the rarest of those they share is among the three rarest of both.
+_RARE = 3
+_MOST = 400  # questions with such a word that are compared, the most frequent first
 
 Key = tuple[str, tuple[str, ...]]
 
@@ -79,27 +81,25 @@ def grouped(questions: Sequence[str]) -> list[Group]:
 
 def _merged(by_key: dict[Key, list[int]]) -> list[list[int]]:
     """Each group of a key joined to the most frequent one that differs from it by slips alone."""
-    from rapidfuzz import fuzz
+    from rapidfuzz import fuzz, process
 
     ordered = sorted(by_key, key=lambda key: (-len(by_key[key]), by_key[key][0]))
     often = Counter(word for key in ordered for word in set(key[0].split()))
-    leaders: dict[str, list[Key]] = {}
+    leaders: dict[Key, list[str]] = {}
     joined: dict[Key, list[int]] = {}
     for key in ordered:
-        words = sorted(set(key[0].split()), key=lambda word: (often[word], word))
-        near = (leader for word in words[: 2 * _RARE] for leader in leaders.get(word, ())[:_MOST])
-        found = next(
-            (
-                leader
-                for leader in dict.fromkeys(near)
-                if leader[1] == key[1] and fuzz.ratio(leader[0], key[0], score_cutoff=ALIKE)
-            ),
-            None,
+        stemmed, named = key
+        words = sorted(set(stemmed.split()), key=lambda word: (often[word], word))[:_RARE]
+        near = list(
+            dict.fromkeys(leader for word in words for leader in leaders.get((word, named), ()))
         )
+        found = process.extractOne(stemmed, near, scorer=fuzz.ratio, score_cutoff=ALIKE)
         if found is not None:
-            joined[found] = sorted([*joined[found], *by_key[key]])
+            joined[found[0], named] += by_key[key]
             continue
         joined[key] = list(by_key[key])
-        for word in words[: 2 * _RARE]:
-            leaders.setdefault(word, []).append(key)
-    return list(joined.values())
+        for word in words:
+            held = leaders.setdefault((word, named), [])
+            if len(held) < _MOST:
+                held.append(stemmed)
+    return [sorted(members) for members in joined.values()]

@@ -26,7 +26,8 @@ class Spot(NamedTuple):
 
 Detector = Callable[[str], Iterator[Spot]]
 
-_APART = " \u00a0.-/()"  # what stands between the digits of a number
+_DIGIT = re.compile(r"\d")
+_LEAST_DIGITS = 6  # of a number that is personal: a British insurance number's
 _CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{1,20}://([^\s/?#]{1,256})@")
 _EMAIL = re.compile(
     r"[\w.%+'\-]{1,64}"
@@ -198,16 +199,21 @@ def _digits(text: str) -> str:
     return "".join(str(int(sign)) for sign in text if sign.isdecimal())
 
 
+def _with_digits(detect: Detector) -> Detector:
+    """A detector of what has six digits at least, which most texts have not."""
+    return lambda text: detect(text) if len(_DIGIT.findall(text)) >= _LEAST_DIGITS else iter(())
+
+
 # By kind, the surest first: where two overlap the first names the mask.
 DETECTORS: dict[str, Detector] = {
     "SECRET": _secrets,
     "CREDENTIALS": _credentials,
     "EMAIL": _emails,
     "IBAN": _ibans,
-    "CARD": _cards,
-    "NATIONAL_ID": _national_ids,
+    "CARD": _with_digits(_cards),
+    "NATIONAL_ID": _with_digits(_national_ids),
     "IP": _addresses,
-    "PHONE": _phones,
+    "PHONE": _with_digits(_phones),
 }
 # An id that looks like a card or a telephone is an id: a passage is found by it.
 IN_IDS = ("SECRET", "CREDENTIALS", "EMAIL", "IBAN")

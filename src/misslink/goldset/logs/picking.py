@@ -10,7 +10,7 @@ from typing import Any
 
 from misslink.embedding import Embedder
 from misslink.errors import InputError
-from misslink.goldset.logs.choosing import Chosen, Shares, choose
+from misslink.goldset.logs.choosing import CLUSTERED, Chosen, Shares, choose
 from misslink.goldset.logs.failures import SIGNALS, failing, not_understood
 from misslink.goldset.logs.grouping import grouped
 from misslink.goldset.logs.masking import Masker, without_numbers
@@ -176,6 +176,11 @@ def _notes(
         )
     if not any(len(one.group.members) > 1 for one in chosen):
         notes.append("No question was asked twice, so there is no head: the tail has its share.")
+    others = different - sum(one.why != "tail" for one in chosen)
+    if others > CLUSTERED and any(one.why == "tail" for one in chosen):
+        notes.append(
+            f"The tail is one of each kind of {CLUSTERED:,} questions, drawn from {others:,}."
+        )
     if not any(request.feedback is not None for request in log.requests):
         notes.append(
             "The logs hold no feedback of users (--column feedback=NAME says where it is)."

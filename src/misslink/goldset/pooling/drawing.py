@@ -120,7 +120,7 @@ def bands(outside: int, stratified: int, depth: int) -> list[int]:
 
 
 def draw(
-    order: Sequence[int],
+    order: Sequence[int] | NDArray[np.int64],
     pooled: Collection[int],
     known: Collection[int],
     *,
@@ -133,7 +133,7 @@ def draw(
 
     Parameters
     ----------
-    order : sequence of int
+    order : sequence or array of int
         Places of all passages of the corpus, nearest to the question first.
     pooled : collection of int
         Places of what the retrievers bring.
@@ -151,10 +151,11 @@ def draw(
         Of a corpus that the retrievers bring entirely the pooled passages alone.
     """
     asked = [place for place in dict.fromkeys(pooled) if place not in known]
-    inside = {*pooled, *known}
-    outside = [int(place) for place in order if int(place) not in inside]
+    ranked = np.asarray(order, dtype=np.int64)
+    outside = ranked[~np.isin(ranked, [*pooled, *known])]
     sizes = bands(len(outside), stratified, depth)
-    first = set(generator.permutation(len(outside))[:random].tolist())
+    first = np.zeros(len(outside), dtype=bool)
+    first[generator.permutation(len(outside))[:random]] = True
     wanted = _shared(stratified, sizes)
     strata = [
         Stratum(KNOWN, len(set(known)), 0),
@@ -163,11 +164,9 @@ def draw(
     places = [(place, 1) for place in asked]
     start = 0
     for size, more in zip(sizes, wanted, strict=True):
-        band = range(start, start + size)
-        rest = [at for at in band if at not in first]
-        chosen = [at for at in band if at in first]
-        chosen += generator.permutation(rest)[:more].tolist() if rest else []
-        places += [(outside[at], len(strata)) for at in chosen]
+        band, taken = outside[start : start + size], first[start : start + size]
+        chosen = [*band[taken].tolist(), *generator.permutation(band[~taken])[:more].tolist()]
+        places += [(place, len(strata)) for place in chosen]
         strata.append(Stratum(f"{start + 1} to {start + size}", size, len(chosen)))
         start += size
     return Drawn(tuple(strata), tuple(in_any_order(places, generator)))

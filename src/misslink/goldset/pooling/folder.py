@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,10 +27,11 @@ from misslink.files.label_folder import FOLDER
 from misslink.files.whole import put
 from misslink.goldset.pooling.drawing import Stratum
 from misslink.goldset.writing import as_lines
+from misslink.types import Case
 
 __all__ = [
-    "ITEMS", "METRIC", "PLAN", "PRELABELS", "Pool", "PoolItem", "is_pool", "item_id", "labels_of",
-    "read_pool", "write_pool",
+    "ITEMS", "METRIC", "PLAN", "PRELABELS", "Pool", "PoolItem", "check_folder", "is_pool",
+    "item_id", "labels_of", "listed", "read_pool", "write_pool",
 ]  # fmt: skip
 
 FORMAT = 1
@@ -106,7 +107,7 @@ class Pool:
     def known(self) -> dict[str, dict[str, int]]:
         """By case, the grades that the gold set has and nobody is asked about again."""
         cases = self.goldset.cases
-        return {case.id: {} if self.rejudged else dict(case.relevant) for case in cases}
+        return {case.id: {} if self.rejudged else listed(case) for case in cases}
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,20 @@ def item_id(case_id: str, question: str, passage_id: str, text: str) -> str:
     """Return the id under which a passage of a question is asked about."""
     told = json.dumps([case_id, question, passage_id, text])
     return hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+
+
+def listed(case: Case) -> dict[str, int]:
+    """Return the grades that a case gives its passages, by id.
+
+    As `misslink retrieval` counts them, an id of ``relevant_any`` without a grade above 0 has 1.
+
+    >>> listed(Case(id="q", question="Who?", relevant={"a": 2, "b": 0}, relevant_any=[["a", "c"]]))
+    {'a': 2, 'b': 0, 'c': 1}
+    """
+    several = {
+        name: case.relevant.get(name) or 1 for any_of in case.relevant_any for name in any_of
+    }
+    return {**case.relevant, **several}
 
 
 def is_pool(folder: Path) -> bool:
@@ -162,36 +177,56 @@ def write_pool(pool: Pool, folder: Path) -> bool:
     InputError
         The folder holds something else, or cannot be written.
     """
-    lines = _lines(pool.items)
-    plan = _plan_text(pool, lines)
+    lines, gold = _lines(pool.items), as_lines(pool.goldset.cases)
+    plan = _plan(pool, lines)
     if is_pool(folder):
-        if read_text(folder / PLAN) == plan and read_text(folder / ITEMS) == lines:
+        there = _read_plan(folder / PLAN)
+        # Where files lie, seen from a working folder, is for people: the draw is the same.
+        if replace(there, inputs=plan.inputs) == plan and read_text(folder / ITEMS) == lines:
+            if read_text(folder / GOLD) != gold:  # a category more, say: what is asked is the same
+                put(gold, folder / GOLD)
             return False
         raise InputError(
             "another pool lies there, perhaps with labels; name another folder with --out",
             path=folder,
         )
-    try:
-        # What a draw left that was cut off is written again.
-        others = [
-            path.name
-            for path in (folder.iterdir() if folder.exists() else ())
-            if path.name not in {ITEMS, GOLD} and not path.name.startswith(".")
-        ]
-    except OSError as problem:
-        raise InputError(
-            f"this cannot be a pool's folder ({problem.strerror}); name another with --out",
-            path=folder,
-        ) from None
+    check_folder(folder)
+    put(lines, folder / ITEMS)
+    put(gold, folder / GOLD)
+    document = json.dumps(asdict(plan), indent=1, ensure_ascii=False, allow_nan=False)
+    put(document + "\n", folder / PLAN)  # last: what has it is whole
+    return True
+
+
+def check_folder(folder: Path) -> None:
+    """Raise where a pool cannot be written, before anything is paid for it.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Raises
+    ------
+    InputError
+        It holds other things than a pool, or cannot be written.
+    """
+    if is_pool(folder):
+        return
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        why = "it cannot be written" if nearest.is_dir() else f"{nearest} is a file"
+        raise InputError(f"{why}; name another folder with --out", path=folder)
+    # What a draw left that was cut off is written again.
+    others = [
+        path.name
+        for path in (folder.iterdir() if folder.exists() else ())
+        if path.name not in {ITEMS, GOLD} and not path.name.startswith(".")
+    ]
     if others:
         raise InputError(
             f"this folder holds other things ({min(others)}); name another with --out",
             path=folder,
         )
-    put(lines, folder / ITEMS)
-    put(as_lines(pool.goldset.cases), folder / GOLD)
-    put(plan, folder / PLAN)  # last: what has it is whole
-    return True
 
 
 def read_pool(folder: Path) -> Pool:
@@ -212,6 +247,11 @@ def read_pool(folder: Path) -> Pool:
     adapter = TypeAdapter(PoolItem)
     items = tuple(adapter.validate_python(data) for _, data in read_objects(path))
     goldset = read_goldset(folder / GOLD)
+    if {case.id for case in goldset.cases} != set(plan.strata):
+        raise InputError(
+            f"its questions are not those of the pool; put it back, or {_WAY_OUT}",
+            path=folder / GOLD,
+        )
     return Pool(
         goldset=goldset,
         items=items,
@@ -249,8 +289,8 @@ def _lines(items: Iterable[PoolItem]) -> str:
     )
 
 
-def _plan_text(pool: Pool, lines: str) -> str:
-    plan = _Plan(
+def _plan(pool: Pool, lines: str) -> _Plan:
+    return _Plan(
         format=FORMAT,
         depth=pool.depth,
         random=pool.random,
@@ -264,8 +304,6 @@ def _plan_text(pool: Pool, lines: str) -> str:
         strata={case: tuple(strata) for case, strata in pool.strata.items()},
         rankings={name: dict(of) for name, of in pool.rankings.items()},
     )
-    document: dict[str, Any] = asdict(plan)
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _digest(text: str) -> str:

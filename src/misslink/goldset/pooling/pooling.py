@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
 from misslink.goldset.pooling.drawing import Drawn, Nearness, draw, in_any_order, seeded
-from misslink.goldset.pooling.folder import Pool, PoolItem, item_id
+from misslink.goldset.pooling.folder import Pool, PoolItem, item_id, listed
 from misslink.goldset.pooling.rankings import Ranked, placed
 from misslink.types import Case, Passage
 
@@ -34,7 +34,8 @@ def make_pool(
     Parameters
     ----------
     goldset : GoldSet
-        A passage that it has a grade for, 0 included, is not asked about.
+        A passage that it has a grade for, 0 included, or lists in a set that suffices
+        (``relevant_any``), is not asked about.
     corpus : sequence of Passage
     runs : sequence of Ranked
         Whose best `depth` are asked about, at least one.
@@ -68,9 +69,9 @@ def make_pool(
         brought = dict.fromkeys(
             place[name] for of in top.values() for name in of.get(case.id, ())[:depth]
         )
-        graded = () if rejudge else case.relevant
+        graded = () if rejudge else listed(case)
         drawn = draw(
-            nearness.order(case.question).tolist(),
+            nearness.order(case.question),
             list(brought),
             {place[name] for name in graded if name in place},
             depth=depth,

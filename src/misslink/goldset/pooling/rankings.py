@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -56,14 +57,14 @@ def names_of(sources: Sequence[str]) -> list[str]:
         source if ":" in Path(source).name else Path(source).name.partition(".")[0] or source
         for source in sources
     ]
-    taken: set[str] = set()
-    names = []
+    seen: set[str] = set()
+    names: list[str] = []
     for source, name in zip(sources, short, strict=True):
-        chosen = name if name not in taken else source
-        if chosen in taken:
+        same = os.path.realpath(source)  # also where it is written in another way
+        if same in seen:
             raise InputError("this retriever is given twice; name each once", path=source)
-        taken.add(chosen)
-        names.append(chosen)
+        seen.add(same)
+        names.append(name if name not in names else source)
     return names
 
 

@@ -1,0 +1,42 @@
+"""Where a command about gold sets may write: never over what it reads, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from misslink.cli.writing import check_place
+from misslink.errors import InputError
+
+__all__ = ["check_places"]
+
+
+def check_places(written: Mapping[str, Path | None], read: Iterable[Path | None]) -> None:
+    """Refuse files that cannot be written or are read; --overwrite does not mean those.
+
+    Parameters
+    ----------
+    written : mapping of str to Path or None
+        By the option that names it, such as ``--out``.
+    read : iterable of Path or None
+        Files and folders; what lies in such a folder is read too.
+
+    Raises
+    ------
+    InputError
+        See above, or two options name the same file.
+    """
+    inputs = {path.resolve() for path in read if path is not None}
+    taken: dict[Path, str] = {}
+    for option, path in written.items():
+        if path is None:
+            continue
+        check_place(path, option)
+        at = path.resolve()
+        if at in inputs or (at.exists() and inputs.intersection(at.parents)):
+            raise InputError(f"this is read; name another file with {option}", path=path)
+        if at in taken:
+            raise InputError(
+                f"{taken[at]} and {option} name the same file; give each its own", path=path
+            )
+        taken[at] = option
