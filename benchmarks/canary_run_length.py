@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from misslink.stats import proportion
 from misslink.stats.control_charts import Limits
-from misslink.stats.in_control import Baseline, learn_baseline
 from misslink.stats.control_limits import limits_for
+from misslink.stats.in_control import Baseline, learn_baseline
 from misslink.types import Estimate
 from misslink.watching.alarms import USUAL, Measure, Reading, look
 

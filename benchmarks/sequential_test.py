@@ -87,7 +87,7 @@ def table() -> list[str]:
     units = 2.0 * np.arange(1, MOST + 1)
     bounds = np.array([boundary(each) for each in units])
     lines = [
-        "| values | never fixed: some look errs | 1.96 at every look errs | "
+        "| values | some look errs | 1.96 at every look errs | "
         + " | ".join(f"effect {effect}: found, units" for effect in EFFECTS)
         + " |",
         "| --- | --: | --: |" + " --: |" * len(EFFECTS),
@@ -127,7 +127,7 @@ def found(values: Floats, bounds: Floats, effect: float) -> str:
     return f"{written(hit)}, {stop.mean():,.0f} (fixed {fixed:,})"
 
 
-def written(yes: NDArray[Any]) -> str:
+def written(yes: Any) -> str:
     """A share in per cent with its interval."""
     share = proportion(int(yes.sum()), len(yes))
     assert share.value is not None

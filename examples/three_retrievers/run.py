@@ -117,7 +117,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True, help="folder for runs, log and table")
     parser.add_argument("--questions", type=int, help="of the gold set (default: all 55)")
-    parser.add_argument("--users", type=int, default=4000, help="simulated (default: 4000)")
+    parser.add_argument("--users", type=int, default=5000, help="simulated (default: 5000)")
     parser.add_argument("--judge", default="embedded", help="as misslink evaluate takes it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="put the table into README.md too")

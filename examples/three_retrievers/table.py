@@ -85,6 +85,8 @@ def shown(estimate: Mapping[str, Any], *, signed: bool = False) -> str:
     if estimate["low"] is not None and estimate["high"] is not None:
         low, high = _rounded(estimate["low"]), _rounded(estimate["high"])
         text += f" [{low:{sign}.2f}, {high:{sign}.2f}]"
+    elif estimate.get("reason"):
+        text += f" (no interval: {estimate['reason']})"
     return f"{text}, n = {estimate['n']:,}"
 
 

@@ -20,7 +20,7 @@ from misslink.annotating.desk import NothingToUndoError
 from misslink.annotating.grades import export_grades
 from misslink.errors import InputError
 from misslink.files.label_journal import read_journal
-from misslink.goldset.pooling.prelabels import Prelabel, write_prelabels
+from misslink.goldset.pooling.prelabels import Prelabel, ask_grade, write_prelabels
 
 
 @pytest.fixture
@@ -181,3 +181,10 @@ def test_a_journal_of_before_there_were_grades_reads_as_it_did(tmp_path):
     path.write_text(json.dumps({**line, "grade": -1}) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="its grade must be 0, 1, 2"):
         read_journal(path)
+
+
+def test_each_grade_means_to_people_what_it_means_to_a_judge(pool, folder):
+    with PoolDesk(folder) as desk:
+        (metric,) = desk.session("")["metrics"]
+    prompt = " ".join(str(message) for message in ask_grade(pool.items[0]).messages)
+    assert [f"({grade['means']})" in prompt for grade in metric["grades"]] == [True] * 3

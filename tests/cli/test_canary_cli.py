@@ -8,6 +8,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,30 @@ def test_an_app_that_answers_nothing_is_unreachable_and_kept(misslink):
     assert json.loads(out)["errors"] == len(TOWNS)
     assert "the app answered no canary" in err
     assert misslink("canary", "history")[0] == 0
+
+
+def test_news_that_its_webhook_refuses_is_told_and_listed(run, misslink):
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(413)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        run()
+        repeated(10)
+        write_docs(gone=TOWNS[:7])
+        hook = f"http://127.0.0.1:{server.server_port}"
+        code, out, err = misslink(*RUN, "--json", "--webhook", hook)
+        server.shutdown()
+    told = json.loads(out)["delivered"]
+    assert (code, told["refused"], told["waiting"]) == (1, 1, 0)
+    assert "status 413): 1 is refused for good and kept as failed" in err
+    assert "the message of run 12 is not sent again" in misslink("canary", "history")[1]
 
 
 def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink):

@@ -125,15 +125,18 @@ def test_an_embedding_is_given_masked_questions(misslink, log, tmp_path):
         (["--column", "question=qurey"], "did you mean 'query'"),
         (["--mask-pattern", "A=["], "no regular expression"),
         (["--mask-names", "nowhere.txt"], "there is no such file"),
+        (["--mask-names", "names.txt", "--traces", "names.txt", "--overwrite"], "this is read"),
         (["--traces", "gold.jsonl"], "the same file"),
-        (["--traces", "log.csv"], "one of the logs"),
+        (["--traces", "log.csv"], "this is read; name another file with --traces"),
         (["--traces", "no/such/t.jsonl"], "its folder does not exist"),
         (["--embedding", "nonsense"], "nonsense"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(misslink, log, tmp_path, options, told):
+    (tmp_path / "names.txt").write_text("Ann")
     code, out, err = misslink("goldset", "from-logs", log, "--out", "gold.jsonl", *options)
     assert (code, out) == (2, "")
+    assert (tmp_path / "names.txt").read_text() == "Ann"
     assert told in err
     assert err.count("\n") == 1
     assert not (tmp_path / "gold.jsonl").exists()
@@ -201,8 +204,12 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
     [
         (["import", "nowhere", "--out", "g.jsonl"], "there is no such file or folder"),
         (["import", "r.jsonl", "--out", "g.jsonl", "--format", "regas"], "did you mean 'ragas'"),
-        (["import", "r.jsonl", "--out", "r.jsonl", "--overwrite"], "this is the source"),
+        (
+            ["import", "r.jsonl", "--out", "r.jsonl", "--overwrite"],
+            "this is read; name another file with --out",
+        ),
         (["import", "r.jsonl", "--out", "g.jsonl", "--column", "x"], "says no column"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--traces", "g.jsonl"], "give each its own"),
         (
             ["export", "r.jsonl", "--format", "ragas", "--out", "x.jsonl"],
             "field 'question': this field is required",
@@ -215,3 +222,33 @@ def test_wrong_use_of_import_and_export_is_one_sentence(misslink, tmp_path, argu
     assert (code, out) == (2, "")
     assert told in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["ragas", "langsmith", "langfuse", "huggingface"])
+def test_an_export_never_replaces_the_gold_set_it_is_made_of(misslink, tmp_path, name):
+    gold = tmp_path / "g.jsonl"
+    gold.write_text('{"id": "a", "question": "Why?", "tier": "1"}\n')
+    before = gold.read_text()
+    code, _, err = misslink(
+        "goldset", "export", gold, "--out", gold, "--format", name, "--overwrite"
+    )
+    assert (code, "this is read" in err) == (2, True)
+    assert gold.read_text() == before
+
+
+def test_nothing_replaces_a_file_of_a_beir_folder_that_is_read(misslink, tmp_path):
+    (tmp_path / "g.jsonl").write_text('{"id": "a", "question": "Why?", "relevant": ["p"]}\n')
+    corpus = tmp_path / "b" / "corpus.jsonl"
+    corpus.parent.mkdir()
+    corpus.write_text('{"_id": "p", "title": "A title", "text": "x"}\n')
+    given = ("--format", "beir", "--overwrite")
+    export = ("export", "g.jsonl", "--out", "b", "--corpus", corpus, *given)
+    assert misslink("goldset", *export)[0] == 2
+    assert "A title" in corpus.read_text()
+    assert not (tmp_path / "b" / "queries.jsonl").exists()
+    assert misslink("goldset", "export", "g.jsonl", "--out", "b", *given)[0] == 0
+    queries = (tmp_path / "b" / "queries.jsonl").read_text()
+    back = misslink("goldset", "import", "b", "--out", "b/queries.jsonl", "--overwrite")
+    assert (back[0], "this is read" in back[2]) == (2, True)
+    assert (tmp_path / "b" / "queries.jsonl").read_text() == queries
+    assert misslink("goldset", "import", "b", "--out", "b/gold.jsonl")[0] == 0

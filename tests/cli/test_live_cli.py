@@ -18,7 +18,7 @@ def log(tmp_path_factory):
 
 
 def test_json_is_one_document_and_the_only_thing_on_stdout(misslink, log):
-    code, out, err = misslink(
+    code, out, _err = misslink(
         "live", "report", str(log), "--guardrail", "latency:at_most=0.2", "--json"
     )
     document = json.loads(out)
@@ -31,7 +31,7 @@ def test_json_is_one_document_and_the_only_thing_on_stdout(misslink, log):
 
 def test_the_table_fits_80_columns_and_ends_in_what_to_do(misslink, log, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = misslink("live", "report", str(log))
+    _code, out, _err = misslink("live", "report", str(log))
     tables = [line for line in out.splitlines() if line[:1] in "│┃┏└"]
     assert tables
     assert max(map(len, tables)) <= 80
@@ -40,7 +40,7 @@ def test_the_table_fits_80_columns_and_ends_in_what_to_do(misslink, log, monkeyp
 
 def test_page_and_markdown_are_written(misslink, log, tmp_path):
     page, text = tmp_path / "live.html", tmp_path / "live.md"
-    code, out, err = misslink(
+    code, _out, _err = misslink(
         "live", "report", str(log), "--html", str(page), "--markdown", str(text)
     )
     assert code == 0
@@ -59,7 +59,7 @@ def test_page_and_markdown_are_written(misslink, log, tmp_path):
     ],
 )
 def test_wrong_options_exit_2_with_a_sentence(misslink, log, options, said):
-    code, out, err = misslink("live", "report", str(log), *options)
+    code, _out, err = misslink("live", "report", str(log), *options)
     assert code == 2
     assert said in err
     assert "Traceback" not in err
@@ -67,13 +67,13 @@ def test_wrong_options_exit_2_with_a_sentence(misslink, log, options, said):
 
 def test_the_log_is_not_written_over(misslink, log):
     before = log.read_bytes()
-    code, out, err = misslink("live", "report", str(log), "--html", str(log))
+    code, _out, _err = misslink("live", "report", str(log), "--html", str(log))
     assert (code, log.read_bytes()) == (2, before)
 
 
 def test_a_file_that_is_no_log_is_told(misslink, tmp_path):
     other = tmp_path / "x.sqlite"
     other.write_text("hello", encoding="utf-8")
-    code, out, err = misslink("live", "report", str(other))
+    code, _out, err = misslink("live", "report", str(other))
     assert code == 2
     assert str(other) in err

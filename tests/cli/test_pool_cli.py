@@ -71,6 +71,8 @@ def test_from_two_runs_to_a_graded_gold_set(misslink):
     assert code == 0
     assert "weighted kappa" in out
     assert "recall@3" in out
+    assert "That rests on" in out
+    assert "times as many; see --random and --stratified" in " ".join(out.split())
 
 
 def test_the_same_command_keeps_the_pool_and_another_is_refused(misslink):
@@ -86,6 +88,34 @@ def test_a_live_retriever_may_talk_and_keeps_stdout_clean(misslink, imports_forg
     drawn = told(misslink, *BASE, "--run", "good.trec", "--retriever", "app.py:retriever",
                  "--out", "pool")  # fmt: skip
     assert drawn["retrievers"] == {"good": 3, "app.py:retriever": 3}
+
+
+def test_bands_go_by_an_embedding_on_request(misslink, imports_forgotten):
+    Path("model.py").write_text(
+        "from langchain_core.embeddings import DeterministicFakeEmbedding\n"
+        "model = DeterministicFakeEmbedding(size=8)\n",
+        encoding="utf-8",
+    )
+    near = told(misslink, *BASE, *RUNS, "--out", "near", "--embedding", "model.py:model")
+    by_words = told(misslink, *BASE, *RUNS, "--out", "by_words")
+    assert near["bands_by"] == "DeterministicFakeEmbedding"
+    assert by_words["bands_by"] == "bm25"
+    assert Path("near/pool.jsonl").read_bytes() != Path("by_words/pool.jsonl").read_bytes()
+    assert (
+        told(misslink, *BASE, *RUNS, "--out", "near", "--embedding", "model.py:model")["written"]
+        is False
+    )
+
+
+def test_where_no_pool_can_lie_no_retriever_is_asked(misslink, imports_forgotten):
+    asked = RETRIEVER.replace('print("', 'open("asked", "w").close(); print("')
+    Path("app.py").write_text(asked, encoding="utf-8")
+    code, _, err = misslink(*BASE, "--retriever", "app.py:retriever", "--out", ".")
+    assert code == 2
+    assert "holds other things" in err
+    assert not Path("asked").exists()
+    assert misslink(*BASE, "--retriever", "app.py:retriever", "--out", "pool")[0] == 0
+    assert Path("asked").exists()
 
 
 def test_a_judge_grades_on_request_and_is_measured(misslink, judge_server, monkeypatch):
@@ -134,7 +164,7 @@ def test_a_file_that_is_there_is_not_written_over_nor_one_of_the_pool(misslink):
     told(misslink, *BASE, *RUNS, "--out", "pool")
     grade_all(Path("pool"), "ada")
     before = Path("gold.jsonl").read_bytes()
-    for out in ("gold.jsonl", "pool/gold.jsonl", "pool/labels/ada.jsonl"):
+    for out in ("gold.jsonl", "pool/gold.jsonl", "pool/labels/ada.jsonl", "pool/new/g.jsonl"):
         code, _, err = misslink("goldset", "pooled", "pool", "--out", out)
         assert code == 2, err
     assert Path("gold.jsonl").read_bytes() == before

@@ -44,7 +44,10 @@ def test_a_prompt_is_shown_as_its_file_or_as_a_judge_gets_it():
 
 @pytest.mark.parametrize("name", BUILT_IN.names())
 def test_every_prompt_can_be_rendered_as_an_example(name):
-    assert run("show", name, "--rendered")[0] == 0
+    code, out = run("show", name, "--rendered")[:2]
+    assert code == 0
+    variables = BUILT_IN.load(name).template.variables
+    assert [each for each in variables if f"({each})" in out.splitlines()] == []
 
 
 def test_a_difference_is_a_unified_diff(tmp_path):

@@ -274,6 +274,27 @@ def test_a_parquet_file_says_it_too(misslink, files):
     assert list(document["slices"]["kind"]) == ["long", "short", "not said"]
 
 
+def test_a_parquet_file_of_queries_that_is_not_utf8_is_told(misslink, files):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    raw = arrow.array([b"q1", b"q\xff"])
+    broken = arrow.Array.from_buffers(arrow.string(), 2, raw.buffers())
+    parquet.write_table(arrow.table({"query_id": broken, "kind": ["a", "b"]}), "queries.parquet")
+    code, out, error = misslink("retrieval", *files, "--by", "kind", "--queries", "queries.parquet")
+    assert (code, out) == (2, "")
+    assert error == (
+        "misslink: queries.parquet: byte 0xff in a text is not UTF-8; write the file anew with "
+        "text\n"
+    )
+
+
+def test_a_slice_of_one_cluster_says_why_it_has_no_interval(misslink, several):
+    first = several[:4]
+    _, out, _ = misslink("retrieval", *first, "--cluster", "category", "--by", "category")
+    assert out.count("Without an interval: one cluster does not say how clusters differ.") == 1
+    _, out, _ = misslink("retrieval", *first, "--cluster", "document", "--by", "category")
+    assert "Without an interval" not in out
+
+
 def test_clusters_widen_the_intervals_and_are_told(misslink, several):
     """Each two queries of a topic are alike, so there are half as many that count."""
     first = several[:4]

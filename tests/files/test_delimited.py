@@ -62,3 +62,13 @@ def test_a_field_longer_than_the_csv_module_allows_is_read_and_the_limit_put_bac
 
 def test_nothing_is_no_record():
     assert list(records("", "f.csv")) == list(records("\n\n", "f.csv")) == []
+
+
+def test_lines_of_every_ending_are_counted_and_a_cut_off_last_one_is_read():
+    text = 'id;note\r1;a\r\n2;"b\rc\x0b\u2028"\n\r3;d'
+    assert list(records(text, "f.csv")) == [
+        (1, ["id", "note"]),
+        (2, ["1", "a"]),
+        (3, ["2", "b\rc\x0b\u2028"]),
+        (6, ["3", "d"]),
+    ]

@@ -102,3 +102,20 @@ def test_a_query_id_may_begin_with_the_sign_of_a_remark():
     run = b"#1 Q0 a 1 2.5 t\n# made of bm25 with k1 0.9 t\n#2 Q0 b 1 1.5 two words\n"
     assert rows(run, "run") == [("#1", "a", 2.5), ("#2", "b", 1.5)]
     assert rows(run.splitlines(keepends=True)[0], "run") == [("#1", "a", 2.5)]
+
+
+@pytest.mark.parametrize("block", [1, 40, 1000])
+def test_where_a_long_file_is_cut_does_not_show(monkeypatch, block):
+    lines = [f"q{at} Q0 d{at} 1 {at}.5 t" for at in range(20)]
+    lines[3] = "# a remark"
+    lines[7] = ""
+    lines[11] += " more words"
+    raw = "\ufeff" + "\r\n".join(lines)
+    monkeypatch.setattr("misslink.files.trec._BLOCK", block)
+    kept = [at for at in range(20) if at not in {3, 7}]
+    assert rows(raw.encode(), "run") == [(f"q{at}", f"d{at}", at + 0.5) for at in kept]
+    table = trec_table(raw.encode(), "the.file", "run")
+    assert [table.line(row) for row in range(len(kept))] == [at + 1 for at in kept]
+    lines[17] = "q17 Q0 d17 1 nan t"
+    with pytest.raises(InputError, match="line 18: the score 'nan' is no finite number"):
+        trec_table("\n".join(lines).encode(), "the.file", "run")

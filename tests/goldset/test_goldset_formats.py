@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -261,6 +262,17 @@ def test_ragas_of_both_generations_and_their_traces(tmp_path):
     name, brought = bring(old)
     assert name == "ragas"
     assert [passage.text for passage in brought.traces[0].retrieved] == ["one", "two's"]
+
+
+def test_a_numpy_list_without_commas_is_as_many_texts_as_it_was(tmp_path):
+    texts = ["one, ['two']", 'say "no"', "it's", "a\nb"]
+    path = tmp_path / "old.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "contexts", "answer", "ground_truth"])
+        writer.writerow(["Why?", str(np.array(texts, dtype=object)), "So.", "Because."])
+    _, brought = bring(path)
+    assert [passage.text for passage in brought.traces[0].retrieved] == texts
 
 
 def test_a_ragas_conversation_is_its_last_question(tmp_path):

@@ -58,6 +58,24 @@ def test_wordings_of_one_question_are_one_group():
     ]  # fmt: skip
 
 
+def test_two_slips_do_not_part_a_question_however_many_share_its_other_words():
+    crowd = [f"how long does delivery {number} of furniture take" for number in range(500)]
+    asked = ["which documents must travellers without a visa carry aboard ferries"] * 2
+    asked += ["which documnts must travellers without a visa cary aboard ferries"]
+    groups = grouped([*crowd, *asked])
+    assert len(groups[0].members) == 3
+
+
+def test_a_tail_that_is_drawn_says_so(monkeypatch):
+    assert not any("drawn from" in note for note in picked(shop()).document["notes"])
+    monkeypatch.setattr("misslink.goldset.logs.choosing.CLUSTERED", 30)
+    monkeypatch.setattr("misslink.goldset.logs.picking.CLUSTERED", 30)
+    found = picked(shop())
+    others = found.document["different"] - found.document["chosen"]["head"]
+    told = f"The tail is one of each kind of 30 questions, drawn from {others}."
+    assert told in found.document["notes"]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

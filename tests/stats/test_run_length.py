@@ -8,7 +8,7 @@ from misslink.errors import InputError
 from misslink.stats.run_length import cusum_run_length, ewma_run_length, solved_limits
 
 
-def brook_and_evans(threshold, slack, shift, sd, states=500):
+def brook_and_evans(threshold, slack, shift, sd, states=300):
     """One side of a CUSUM as a Markov chain: Biometrika 59 (1972), section 2."""
     width = 2 * threshold / (2 * states - 1)
     start, end = np.arange(states)[:, None], np.arange(states)[None, :]
@@ -21,7 +21,7 @@ def brook_and_evans(threshold, slack, shift, sd, states=500):
     return np.linalg.solve(np.eye(states) - moves, np.ones(states))[0]
 
 
-def lucas_and_saccucci(limit, weight, shift, sd, states=801):
+def lucas_and_saccucci(limit, weight, shift, sd, states=401):
     """An EWMA as a Markov chain: Technometrics 32 (1990)."""
     bound = limit * math.sqrt(weight / (2 - weight))
     width = 2 * bound / states

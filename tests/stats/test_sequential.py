@@ -16,7 +16,7 @@ from misslink.stats.sequential import (
     sequential,
     units_for,
 )
-from misslink.stats.unit_values import welch
+from misslink.stats.unit_values import unit_values, welch
 
 LOOKS = range(FEWEST, 1501, 50)
 
@@ -125,3 +125,28 @@ def test_at_the_units_said_the_difference_is_seen_in_4_of_5():
 def test_an_alpha_that_is_no_chance_is_refused(alpha):
     with pytest.raises(ValueError, match="alpha"):
         boundary(100, alpha=alpha)
+
+
+@pytest.mark.slow
+def test_users_who_come_back_between_looks_do_not_make_it_err():
+    """A user's ratio changes from look to look, as no independent value would."""
+    rng = np.random.default_rng(8)
+    errs = 0
+    for _ in range(120):
+        users = 1000
+        pleased, is_b = rng.beta(1, 1, users), rng.random(users) < 0.5
+        who = np.repeat(np.arange(users), rng.geometric(0.3, users))
+        back = rng.exponential(0.2, len(who)) * (rng.random(len(who)) < 0.7)
+        when = rng.random(users)[who] + back
+        ups = rng.random(len(who)) < pleased[who]
+        for until in np.linspace(0.15, 1.5, 30):
+            now = when <= until
+            below = np.bincount(who[now], minlength=users)
+            above = np.bincount(who[now], weights=ups[now], minlength=users)
+            a, b = ((below > 0) & (is_b == side) for side in (False, True))
+            sides = (unit_values(above[side], below[side]) for side in (a, b))
+            p = sequential(*sides, is_share=True).p
+            if p is not None and p <= 0.05:
+                errs += 1
+                break
+    assert errs <= stats.binom.ppf(0.99, 120, 0.05)

@@ -155,6 +155,9 @@ def test_a_unit_of_broken_text_is_assigned_too():
         (("x", {"A": 1, "B": 1}, None, 1.5), "excluded"),
         (("x", {"A": 1, "B": 1}, None, 0.0, None, {"B": 0.1}), "never served"),
         (("x", {"A": 1}, None, 0.0, None, {"B": 10}), "[0, 1]"),
+        (("x", {"A": 1}, None, 0.0, None, ["B"]), "shadows have shares"),
+        (("x", {"A": 1, "B": 1}, None, 0.0, 0.5), "a Ramp is needed"),
+        (("x", {"A": 1e308, "B": 1e308}), "from 0 to 1e+12"),
     ],
 )
 def test_a_wrong_experiment_is_told(arguments, said):
@@ -167,6 +170,8 @@ def test_a_wrong_experiment_is_told(arguments, said):
     ("steps", "said"),
     [
         ([], "at least one step"),
+        (0.5, "at least one step"),
+        ([0.5], "at least one step"),
         ([(dt.datetime(2026, 1, 1), 0.1)], "time zone"),  # noqa: DTZ001 - that is the mistake
         ([(days(0), 2)], "[0, 1]"),
         ([(days(1), 0.1), (days(0), 0.2)], "forward"),

@@ -249,3 +249,17 @@ def test_a_document_is_json_without_nan(path):
     (document,) = enter(path, finished(0, results=(hung("a"),)))
     json.dumps(document, allow_nan=False)
     assert document["latency_s"] == {"median": None, "p95": None, "n": 0}
+
+
+def test_an_accepted_change_closes_its_alarms_and_says_so_once(tmp_path):
+    with History(tmp_path / "canary.sqlite") as history:
+        for number in range(12):
+            history.enter(finished(number, tell=True))
+        history.enter(finished(12, ill=range(8), tell=True))
+        after = history.enter(finished(13, ill=range(8), tell=True, accept=True))
+        history.enter(finished(14, ill=range(8), tell=True, accept=True))
+        told = [letter.content for letter in history.outbox.letters("main")]
+    assert (after.document["status"], after.document["alarms"]) == ("learning", [])
+    assert [one["event"] for one in told] == ["alarm", "accepted"]
+    closed = {(news["measure"], news["run"], news["state"]) for news in told[1]["news"]}
+    assert closed == {(news["measure"], news["run"], "accepted") for news in told[0]["news"]}

@@ -273,6 +273,7 @@ def test_shadows_are_held_against_their_requests_and_claim_no_user_metric(path):
     shadow = found["shadows"][0]
     assert shadow["dropped"]["value"] == pytest.approx(0.1)
     assert shadow["errors"]["difference"]["value"] == pytest.approx(18 / 90)
+    assert shadow["errors"]["difference"]["low"] > 0
     assert shadow["latency_s"]["difference"]["value"] == pytest.approx(0.5)
     assert shadow["overlap"]["value"] == pytest.approx(0.5)
     assert found["comparisons"] == []

@@ -43,11 +43,20 @@ def until(is_so):
 def test_a_thread_is_used_again_and_another_is_made_only_where_none_is_free(hanging):
     threads = OwnThreads()
     first = threads.submit(threading.get_ident).result(30)
-    until(lambda: threads._idle == 1)
+    until(lambda: len(threads._idle) == 1)
     assert threads.submit(threading.get_ident).result(30) == first
-    until(lambda: threads._idle == 1)
+    until(lambda: len(threads._idle) == 1)
     threads.submit(hanging)
     assert threads.submit(threading.get_ident).result(30) != first
+
+
+def test_a_thread_without_work_ends_and_the_next_work_gets_another(monkeypatch):
+    monkeypatch.setattr("misslink.watching.own_threads._IDLE_S", 0.001)
+    threads = OwnThreads(1)
+    for _ in range(3):
+        thread = threads.submit(threading.current_thread).result(30)
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 def test_an_error_is_raised_where_it_is_waited_for():
@@ -61,7 +70,7 @@ def test_an_error_is_raised_where_it_is_waited_for():
 def test_work_beyond_the_most_threads_waits_for_a_free_one(hanging):
     threads = OwnThreads(1)
     threads.submit(hanging)
-    after = threads.submit(lambda: hanging.over.is_set())
+    after = threads.submit(hanging.over.is_set)
     hanging.let_go.set()
     assert after.result(30)
 

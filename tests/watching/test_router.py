@@ -4,81 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from collections import Counter
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
-    Runnable,
-    RunnableGenerator,
     RunnableLambda,
-    RunnablePassthrough,
 )
+from live_apps import ALL_B, EVEN, Hangs, Two, chain, every_way, of, raises
 
 from misslink.errors import InputError
 from misslink.watching import Experiment, LiveLog, Router, read_live
 from misslink.watching.assignment import unit_hash
-
-EVEN = Experiment("test", {"A": 1, "B": 1})
-ALL_B = Experiment("test", {"A": 0, "B": 1})
-
-
-class Two(BaseRetriever):
-    """Always the same two passages."""
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return [Document(page_content="one", id="d1"), Document(page_content="two", id="d2")]
-
-
-def chain(answer):
-    """A real chain: retriever, prompt, chat model, parser."""
-    prompt = ChatPromptTemplate.from_template("{context} {question}")
-    return (
-        {"context": Two(), "question": RunnablePassthrough()}
-        | prompt
-        | FakeListChatModel(responses=[answer])
-        | StrOutputParser()
-    )
-
-
-def of(unit, **others):
-    return {"configurable": {"user_id": unit, **others}}
-
-
-def raises(_):
-    raise ValueError("secret words")
-
-
-def exits(_):
-    raise SystemExit(1)
-
-
-class Hangs(Runnable):
-    """Answers nobody before it is let go."""
-
-    def __init__(self):
-        self.let_go = threading.Event()
-
-    def invoke(self, input, config=None, **kwargs):  # noqa: A002 - LangChain's name
-        self.let_go.wait(30)
-
-    async def ainvoke(self, input, config=None, **kwargs):  # noqa: A002 - LangChain's name
-        await asyncio.Event().wait()
-
-    def stream(self, input, config=None, **kwargs):  # noqa: A002 - LangChain's name
-        self.let_go.wait(30)
-        yield "late"
-
-    async def astream(self, input, config=None, **kwargs):  # noqa: A002 - LangChain's name
-        await asyncio.Event().wait()
-        yield "late"
 
 
 @pytest.fixture
@@ -91,19 +30,6 @@ def hangs():
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "live.sqlite"
-
-
-def every_way(router, asked, config):
-    """The answers by every face of a Runnable."""
-
-    async def asyncs():
-        streamed = [chunk async for chunk in router.astream(asked, config)]
-        (batched,) = await router.abatch([asked], config)
-        return [await router.ainvoke(asked, config), batched, "".join(streamed)]
-
-    streamed = "".join(router.stream(asked, config))
-    (batched,) = router.batch([asked], config)
-    return [router.invoke(asked, config), batched, streamed, *asyncio.run(asyncs())]
 
 
 def test_a_unit_gets_the_same_variant_by_every_face(path):
@@ -149,106 +75,6 @@ def test_hundreds_of_requests_at_once_are_all_logged_and_not_mixed(path):
         assert logged[unit_hash(unit, "test"), variant, f"q-{unit}", answer] == 2
 
 
-def test_a_variant_that_exits_does_not_end_the_program():
-    router = Router({"A": str.lower, "B": exits}, ALL_B)
-    assert router.invoke("HELLO", of("u")) == "hello"
-    assert list(router.stream("HELLO", of("u"))) == ["hello"]
-    assert router.batch(["HELLO"] * 3, of("u")) == ["hello"] * 3
-
-
-@pytest.mark.parametrize("broken", [raises, lambda _: None])
-def test_a_variant_that_fails_never_reaches_the_user(path, broken):
-    router = Router({"A": str.lower, "B": broken}, ALL_B, log=path)
-    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
-    router.close()
-    exposures = read_live(path).exposures
-    assert Counter((e.variant, e.served, e.outcome) for e in exposures) == {
-        ("B", "A", "fell_back"): 6
-    }
-    assert {e.error for e in exposures} in ({"B: ValueError"}, {"B: NoAnswerError"})
-
-
-def test_a_variant_that_hangs_is_left_and_then_not_asked(path, hangs):
-    router = Router({"A": str.lower, "B": hangs}, ALL_B, log=path, timeout_s=0.01)
-    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
-    for _ in range(40):
-        assert router.invoke("HELLO", of("u")) == "hello"
-    router.close()
-    errors = Counter(exposure.error for exposure in read_live(path).exposures)
-    assert set(errors) == {"B: TookTooLongError", "B: HangsError"}
-    assert router.health["hung"] == 32
-
-
-def test_what_is_not_accepted_is_no_answer(path):
-    router = Router(
-        {"A": str.lower, "B": lambda _: {"garbage": object()}},
-        ALL_B,
-        log=path,
-        accept=lambda answer: isinstance(answer, str),
-        keep_texts=True,
-    )
-    assert router.invoke("HELLO", of("u")) == "hello"
-    router.close()
-    (exposure,) = read_live(path).exposures
-    assert exposure.error == "B: NoAnswerError: dict is no answer"
-
-
-def test_an_error_of_control_is_the_apps_own(path):
-    router = Router({"A": raises, "B": raises}, ALL_B, log=path, keep_texts=True)
-    with pytest.raises(ValueError, match="secret words"):
-        router.invoke("q", of("u"))
-    router.close()
-    (exposure,) = read_live(path).exposures
-    assert (exposure.served, exposure.outcome) == (None, "failed")
-    assert exposure.error == "B: ValueError: secret words; A: ValueError: secret words"
-
-
-def test_a_plain_function_that_hangs_holds_nobody_up_in_an_event_loop(path):
-    let_go = threading.Event()
-
-    def hangs(_):
-        let_go.wait(30)
-
-    def plain(said):  # control too needs a thread of the loop
-        return said.lower()
-
-    router = Router({"A": plain, "B": hangs}, ALL_B, log=path, timeout_s=0.05)
-
-    async def at_once():
-        said = await asyncio.gather(*(router.ainvoke("HELLO", of(f"u{n}")) for n in range(100)))
-        return [*said, *[chunk async for chunk in router.astream("HELLO", of("u"))]]
-
-    try:
-        assert asyncio.run(at_once()) == ["hello"] * 101
-        assert not let_go.is_set()
-    finally:
-        let_go.set()
-    router.close()
-    assert {exposure.served for exposure in read_live(path).exposures} == {"A"}
-
-
-@pytest.mark.parametrize("timeout_s", [None, 30])
-def test_a_variant_that_cancels_itself_has_failed(timeout_s):
-    async def cancels_itself(_):
-        raise asyncio.CancelledError
-
-    variant = RunnableLambda(raises, afunc=cancels_itself)
-    router = Router({"A": str.lower, "B": variant}, ALL_B, timeout_s=timeout_s)
-    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
-
-
-def test_control_gets_the_input_as_it_came():
-    def spoils(asked):
-        asked["messages"].append("B was here")
-        asked.pop("question")
-        raise ValueError
-
-    router = Router({"A": lambda asked: repr(asked), "B": spoils}, ALL_B)
-    asked = {"question": "q", "messages": ["m"]}
-    assert every_way(router, asked, of("u")) == ["{'question': 'q', 'messages': ['m']}"] * 6
-    assert asked == {"question": "q", "messages": ["m"]}
-
-
 def test_an_input_whose_question_cannot_be_read_is_assigned_all_the_same(path):
     class NoTruth:
         def __bool__(self):
@@ -260,107 +86,6 @@ def test_an_input_whose_question_cannot_be_read_is_assigned_all_the_same(path):
     (exposure,) = read_live(path).exposures
     assert (exposure.mode, exposure.question_hash) == ("assigned", None)
     assert router.health["troubles"] == {"the question of a request could not be read": 1}
-
-
-def silent_then_broken(chunks):
-    for _ in chunks:
-        yield ""
-        raise ValueError("before a word")
-
-
-async def asilent_then_broken(chunks):
-    async for _ in chunks:
-        yield ""
-        raise ValueError("before a word")
-
-
-def test_a_stream_that_fails_before_it_says_a_thing_never_reaches_the_user(path):
-    variant = RunnableGenerator(silent_then_broken, asilent_then_broken)
-    router = Router({"A": str.lower, "B": variant}, ALL_B, log=path)
-    assert every_way(router, "HELLO", of("u")) == ["hello"] * 6
-    router.close()
-    assert Counter(e.outcome for e in read_live(path).exposures) == {"fell_back": 6}
-
-
-def test_a_stream_that_never_says_a_thing_has_to_be_accepted():
-    def silent(chunks):
-        for _ in chunks:
-            yield ""
-
-    variants = {"A": str.lower, "B": RunnableGenerator(silent)}
-    assert list(Router(variants, ALL_B).stream("HELLO", of("u"))) == [""]
-    assert list(Router(variants, ALL_B, accept=bool).stream("HELLO", of("u"))) == ["hello"]
-
-
-def broken_stream(chunks):
-    for _ in chunks:
-        yield "one "
-        yield "two "
-        raise ValueError("midway")
-
-
-def whole_stream(chunks):
-    for _ in chunks:
-        yield "from "
-        yield "A"
-
-
-async def abroken_stream(chunks):
-    async for _ in chunks:
-        yield "one "
-        raise ValueError("midway")
-
-
-def test_a_stream_held_back_falls_back_even_midway(path):
-    variants = {
-        "A": RunnableGenerator(whole_stream),
-        "B": RunnableGenerator(broken_stream, abroken_stream),
-    }
-    held = Router(variants, ALL_B, log=path, whole_streams=True)
-    assert list(held.stream("q", of("u"))) == ["from ", "A"]
-    passed = Router(variants, ALL_B, log=path)
-    got = []
-    with pytest.raises(ValueError, match="midway"):
-        got.extend(passed.stream("q", of("u")))
-
-    async def by_loop():
-        stream = passed.astream("q", of("u"))
-        got.append(await anext(stream))
-        with pytest.raises(ValueError, match="midway"):
-            await anext(stream)
-
-    asyncio.run(by_loop())
-    assert got == ["one ", "two ", "one "]
-    held.close()
-    passed.close()
-    assert Counter(e.outcome for e in read_live(path).exposures) == {"fell_back": 1, "failed": 2}
-
-
-def test_a_reader_who_leaves_a_stream_is_no_failure(path):
-    router = Router({"A": str.lower, "B": RunnableGenerator(whole_stream)}, ALL_B, log=path)
-    stream = router.stream("q", of("u"))
-    assert next(stream) == "from "
-    stream.close()
-
-    async def leaves():
-        waiting = asyncio.create_task(slow.ainvoke("q", of("u")))
-        await begun.wait()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-
-    begun = asyncio.Event()
-
-    async def never(_):
-        begun.set()
-        await asyncio.Event().wait()
-
-    slow = Router({"A": str.lower, "B": RunnableLambda(raises, afunc=never)}, ALL_B, log=path)
-    asyncio.run(leaves())
-    router.close()
-    slow.close()
-    exposures = read_live(path).exposures
-    assert [(e.outcome, e.error) for e in exposures] == [("left", None)] * 2
 
 
 def test_a_request_without_a_unit_gets_control_and_a_tester_chooses(path, caplog):
@@ -567,6 +292,19 @@ def test_a_router_is_a_step_of_a_chain_and_marks_the_trace(path):
     assert "B" in seen
     inside = RunnableLambda(lambda said: router.invoke(said.strip()))  # config by context alone
     assert inside.invoke("hi", of("u")) == "HI"
+
+
+def test_a_request_that_passes_two_experiments_has_its_id_in_both(path):
+    log = LiveLog(path)
+    inner = Router({"A": str.lower, "B": str.upper}, Experiment("inner", {"A": 0, "B": 1}), log=log)
+    outer = Router({"A": str.strip, "B": RunnableLambda(str.strip) | inner}, ALL_B, log=log)
+    assert outer.invoke(" hi ", of("u", misslink_exposure="request-1")) == "HI"
+    outer.feedback("thumbs", 1, exposure="request-1")
+    log.close()
+    for name, said in (("inner", []), ("test", [("request-1", unit_hash("u", "test"))])):
+        live = read_live(path, name)
+        assert [exposure.id for exposure in live.exposures] == ["request-1"]
+        assert [(one.exposure, one.unit) for one in live.feedback] == said
 
 
 def test_variants_and_experiment_must_fit(path):

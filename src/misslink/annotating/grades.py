@@ -46,7 +46,7 @@ def export_grades(pool: Path, path: Path) -> int:
         would lie in the pool itself.
     """
     form, items = form_of(path), {item.item: item for item in read_pool(pool).items}
-    if path.resolve().parent in {pool.resolve(), labels_of(pool).resolve()}:
+    if pool.resolve() in path.resolve().parents:
         raise InputError("this is the folder of the pool itself; name another", path=path)
     rows = _rows(labels_of(pool), items)
     put(_text(rows, form), path)

@@ -31,6 +31,11 @@ __all__ = ["PoolDesk"]
 
 _LONGEST_COMMENT = 2000  # characters
 _ASK = "Is this passage relevant to the question?"
+_MEANS = (  # by grade, as a judge is told it in the prompt goldset_relevance
+    "it does not help to answer the question",
+    "it helps, or answers a part of the question",
+    "it answers the question by itself",
+)
 
 
 class PoolDesk:
@@ -112,7 +117,7 @@ class PoolDesk:
                     "ask": _ASK,
                     "per_claim": False,
                     "grades": [
-                        {"label": grade, "word": word, "key": str(grade)}
+                        {"label": grade, "word": word, "key": str(grade), "means": _MEANS[grade]}
                         for grade, word in self.labels.items()
                     ],
                 }

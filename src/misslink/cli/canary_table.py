@@ -89,10 +89,7 @@ def print_history(document: Mapping[str, Any]) -> None:
     for alarm in document["alarms"]:
         say(console, f"{alarm['state']}: {alarm['sentence']}")
     if document["waiting"]:
-        said = (
-            "of 1 run waits" if document["waiting"] == 1 else f"of {document['waiting']} runs wait"
-        )
-        say(console, f"the news {said} for a webhook")
+        say(console, f"{plural(document['waiting'], 'message')} to a webhook not yet delivered")
     for one in document["refused"]:
         say(console, f"the message of run {one['run']} is not sent again: {one['error']}")
     say(console, f"'{document['name']}': {_STATUS[document['status']]}", "bold")

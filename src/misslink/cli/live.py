@@ -22,7 +22,9 @@ def live() -> None:
 
 @app.command("report")
 def report(
-    log: Path = typer.Argument(..., help="The live log, an SQLite file.", show_default=False),
+    log: Path = typer.Argument(
+        ..., metavar="LOG", help="The live log, an SQLite file.", show_default=False
+    ),
     experiment: str | None = typer.Option(
         None, "--experiment", help="Which one, where the log holds several."
     ),

@@ -31,6 +31,14 @@ _EXAMPLES: dict[str, Any] = {
     "statements": [{"text": "It leaves at seven [1].", "passages": [1]}],
     "first": "It leaves at seven.",
     "second": "It leaves at eight.",
+    "passage": "The ferry leaves at seven.",
+    "reference": "At seven.",
+    "evidence": ["The ferry leaves at seven."],
+    "answers": ["It leaves at seven."],
+    "copied": ["does the ferry leave"],
+    "kind": "A question for one fact that one passage states.",
+    "asker": "Somebody new to the subject.",
+    "length": "at most 8 words",
 }
 
 

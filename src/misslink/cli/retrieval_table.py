@@ -135,6 +135,10 @@ def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> N
             cells = (name, group, _number(own), _interval(own), f"{own['n']:,}")
             table.add_row(*(cell(console, text) for text in cells))
     console.print(table)
+    means = [found for own in groups.values() for found in own["metrics"].values()]
+    lacking = [found["reason"] for found in means if found["n"] and found["low"] is None]
+    for reason in dict.fromkeys(filter(None, lacking)):
+        say(console, f"Without an interval: {reason}.")
 
 
 def _counted(document: Mapping[str, Any]) -> list[str]:

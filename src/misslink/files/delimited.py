@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +14,8 @@ __all__ = ["delimiter_of", "records"]
 _DELIMITERS = ",;\t"
 # Characters of one field, such as an answer; the csv module allows 131,072.
 _LONGEST = 10_000_000
+# One at a time out of the text: an `io.StringIO` would hold four bytes of each character.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
 Record = tuple[int, list[str]]
 
@@ -26,7 +28,7 @@ def delimiter_of(text: str) -> str:
     >>> delimiter_of("query_id;doc_id;score, in all\nq,1;d,1;0")
     ';'
     """
-    names = next((line for line in io.StringIO(text) if line.strip()), "")
+    names = next((line for line in _lines(text) if line.strip()), "")
     return max(_DELIMITERS, key=names.count)
 
 
@@ -49,8 +51,7 @@ def records(text: str, path: Path) -> Iterator[Record]:
     before = csv.field_size_limit(_LONGEST)
     line = 1
     try:
-        given = io.StringIO(text, newline="")
-        reader = csv.reader(given, delimiter=delimiter_of(text), strict=True)
+        reader = csv.reader(_lines(text), delimiter=delimiter_of(text), strict=True)
         for fields in reader:
             if fields:
                 yield line, fields
@@ -61,3 +62,8 @@ def records(text: str, path: Path) -> Iterator[Record]:
         ) from None
     finally:
         csv.field_size_limit(before)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Each line with its end, as a file opened with ``newline=""`` yields them."""
+    return (found[0] for found in _LINE.finditer(text))

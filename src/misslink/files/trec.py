@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ __all__ = ["trec_table"]
 
 _QRELS = ("query", "iteration", "document", "grade")
 _RUN = ("query", "iteration", "document", "rank", "score", "tag")
+_BLOCK = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
+_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
 _HASHED = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
 
 
@@ -41,21 +44,19 @@ def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
         A line has too few or too many columns, a grade is no whole number or too large, a rank or
         score is no finite number, or there is no line at all; with the line.
     """
-    _refuse_the_other(raw, path, purpose)
-    read = _quickly(raw, purpose)
-    if read is None:
-        import pyarrow as pa
+    import pyarrow as pa
 
-        lines = list(_lines(raw, path, purpose))
-        read = pa.table(
-            {
-                "query": pa.array([line.query for line in lines], pa.large_string()),
-                "document": pa.array([line.document for line in lines], pa.large_string()),
-                "value": pa.array([line.value for line in lines], pa.float64()),
-            }
-        )
-    if not read.num_rows:
+    raw = raw.removeprefix(_MARK)
+    _refuse_the_other(raw, path, purpose)
+    parts = []
+    for start, end in _blocks(raw):
+        part = _quickly(raw[start:end], purpose)
+        if part is None:
+            part = _carefully(raw[start:end], path, purpose, raw.count(b"\n", 0, start))
+        parts.append(part)
+    if not any(part.num_rows for part in parts):
         raise InputError("there is nothing in it", path=path)
+    read = pa.concat_tables(parts)
 
     def batches() -> Iterator[Batch]:
         for batch in read.to_batches(max_chunksize=AT_ONCE):
@@ -63,7 +64,7 @@ def trec_table(raw: bytes, path: Path, purpose: Purpose) -> Table:
             yield query, document, value.to_numpy(zero_copy_only=False)
 
     def line(row: int) -> int | None:
-        lines = enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
+        lines = enumerate(io.BytesIO(raw), start=1)
         content = (at for at, text in lines if not _passed_over(text.split(), purpose))
         return next((at for place, at in enumerate(content) if place == row), None)
 
@@ -77,7 +78,7 @@ def _refuse_the_other(raw: bytes, path: Path, purpose: Purpose) -> None:
     while start < len(raw) and not fields:
         end = raw.find(b"\n", start)
         end = len(raw) if end < 0 else end
-        fields = raw[start:end].removeprefix(b"\xef\xbb\xbf").split()
+        fields = raw[start:end].split()
         fields = [] if _passed_over(fields, purpose) else fields
         start = end + 1
     if purpose == "run" and len(fields) == len(_QRELS):
@@ -96,8 +97,17 @@ def _refuse_the_other(raw: bytes, path: Path, purpose: Purpose) -> None:
         )
 
 
+def _blocks(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Where blocks of whole lines begin and end."""
+    start = 0
+    while start < len(raw):
+        end = raw.find(b"\n", start + _BLOCK) + 1 or len(raw)
+        yield start, end
+        start = end
+
+
 def _quickly(raw: bytes, purpose: Purpose) -> Any | None:
-    """All lines by the CSV reader of Arrow; None where one is not plain and ought to be looked at.
+    """All lines of a block by the CSV reader of Arrow; None where one is not plain.
 
     It wants one blank between two columns, so runs of blanks become one first.
     """
@@ -149,9 +159,9 @@ def _passed_over(fields: Sequence[bytes], purpose: Purpose) -> bool:
 
 
 def _single_blanks(raw: bytes, purpose: Purpose) -> bytes:
-    plain = raw.removeprefix(b"\xef\xbb\xbf")
-    if any(blank in plain for blank in b"\t\v\f"):
-        plain = plain.translate(bytes.maketrans(b"\t\v\f", b"   "))
+    plain = raw
+    if any(blank in raw for blank in b"\t\v\f"):
+        plain = raw.translate(bytes.maketrans(b"\t\v\f", b"   "))
     if b"\r" in plain:
         plain = plain.replace(b"\r\n", b"\n")
     while b"  " in plain:
@@ -168,10 +178,24 @@ def _single_blanks(raw: bytes, purpose: Purpose) -> bytes:
     return plain
 
 
-def _lines(raw: bytes, path: Path, purpose: Purpose) -> Iterator[_Line]:
+def _carefully(raw: bytes, path: Path, purpose: Purpose, before: int) -> Any:
+    """The same columns as `_quickly`, of a block with so many lines before it."""
+    import pyarrow as pa
+
+    lines = list(_lines(raw, path, purpose, before))
+    return pa.table(
+        {
+            "query": pa.array([line.query for line in lines], pa.large_string()),
+            "document": pa.array([line.document for line in lines], pa.large_string()),
+            "value": pa.array([line.value for line in lines], pa.float64()),
+        }
+    )
+
+
+def _lines(raw: bytes, path: Path, purpose: Purpose, before: int) -> Iterator[_Line]:
     """Every line read with care, so that what is wrong is told with its place."""
     names = _QRELS if purpose == "qrels" else _RUN
-    for number, part in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, part in enumerate(io.BytesIO(raw), start=before + 1):
         try:
             # Cut as bytes: only blanks of ASCII separate, and an id may hold any other.
             columns = part.split()

@@ -108,9 +108,13 @@ async def simulated(inputs: Mapping[str, Any]) -> int | None:
 
 
 def about(inputs: Mapping[str, Any]) -> int:
-    """Characters of the texts that a reply is about: the answer and its references."""
+    """Characters of the texts that a reply is about: the answer and its references.
+
+    Where there are none it is the question, such as one whose passages are labelled.
+    """
     references = inputs.get("references") or ()
-    return len(str(inputs.get("answer") or "")) + sum(len(str(text)) for text in references)
+    told = len(str(inputs.get("answer") or "")) + sum(len(str(text)) for text in references)
+    return told or len(str(inputs.get("question") or ""))
 
 
 def _known(inputs: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from misslink.report.trend_chart import TrendChart, trend_chart
 from misslink.report.trend_markdown import duration
 from misslink.report.wording import Shown, decimal, percent, plural, shown, shown_decimal
 from misslink.types import Estimate
-from misslink.watching.alarms import Alarm, Reading, Watched
+from misslink.watching.alarms import USUAL, Alarm, Reading, Watched
 
 __all__ = ["AlarmRow", "Panel", "RunRow", "TrendPage", "build", "render"]
 
@@ -39,6 +39,9 @@ _PANELS = {  # measure: heading, what it is, what the axis never passes
         (0.0, 1.0),
     ),
 }
+
+
+_BETTER = {measure.name: measure.better for measure in USUAL}
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,14 @@ class RunRow:
 class TrendPage:
     """All of the page; texts are as their writers left them, so escape them.
 
+    ``began`` says when what is wrong began, and what had changed by then; empty where nothing is.
     ``going`` are the alarms that have not recovered, ``over`` those that have.
     """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     finding: str
+    began: str
     is_alarm: bool
     notes: tuple[str, ...]
     panels: tuple[Panel, ...]
@@ -141,6 +146,7 @@ def build(
             ("Latest run", _date(_seconds(last["at"]))),
         ),
         finding=_finding(watched, len(readings), last),
+        began=_began(watched, readings),
         is_alarm=watched.status == "alarm",
         notes=tuple(filter(None, (watched.reason, *last["notes"]))),
         panels=tuple(panel for panel in panels if panel is not None),
@@ -164,10 +170,26 @@ def _finding(watched: Watched, count: int, last: Mapping[str, Any]) -> str:
         measures = dict.fromkeys(
             _PANELS[a.measure][0].lower() for a in going if a.measure in _PANELS
         )
-        return f"It got worse: {plural(len(going), 'alarm')} on {', '.join(measures)}."
+        return f"It got worse: {', '.join(measures)}."
     if watched.status == "learning":
         return f"Still learning what is usual: {plural(count, 'run')} of {last['learn']}."
     return "Nothing got worse."
+
+
+def _began(watched: Watched, readings: Sequence[Reading]) -> str:
+    """When the earliest change that still alarms began, and what changed just before."""
+    going = [alarm for alarm in watched.episodes if alarm.state != "recovered"]
+    if not going:
+        return ""
+    since = min(alarm.since for alarm in going)
+    at = next((_date(reading.at) for reading in readings if reading.run == since), None)
+    suspects = tuple(dict.fromkeys(each for alarm in going for each in alarm.suspects))
+    changed = (
+        f"Changed by then: {'; '.join(suspects)}."
+        if suspects
+        else "No change of the corpus or the embedding is known from that time."
+    )
+    return f"Since run {since}{f', {at}' if at else ''}. {changed}"
 
 
 def _panel(
@@ -186,7 +208,10 @@ def _panel(
     def write(value: float) -> str:
         return _written(measure, value)
 
-    drawn = trend_chart(shown_readings, values, cut, alarms, write, _date, bounds=bounds)
+    better = _BETTER[measure]
+    drawn = trend_chart(
+        shown_readings, values, cut, alarms, write, _date, better=better, bounds=bounds
+    )
     if drawn is None or (measure == "errors" and not any(values)):
         return None
     now = _now(measure, last)

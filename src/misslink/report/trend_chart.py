@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from misslink.stats.control_charts import Chart, Point
 from misslink.watching.alarms import Alarm, Reading
@@ -28,7 +29,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Spot:
-    """One reading: where it stands, whether a chart signals there, and what it says."""
+    """One reading: where it stands, whether a chart says it is worse, and what it says."""
 
     x: float
     y: float
@@ -90,6 +91,7 @@ def trend_chart(
     write: Callable[[float], str],
     date: Callable[[float], str],
     *,
+    better: Literal["high", "low"] = "high",
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> TrendChart | None:
     """Draw a measure.
@@ -106,6 +108,8 @@ def trend_chart(
         Of this measure, with their numbers in the list of alarms.
     write, date : callable
         A value, and a time in Unix seconds, for people.
+    better : {"high", "low"}
+        Which direction is good news; a chart that signals so marks no reading.
     bounds : pair of float or None
         What the axis never passes, such as 0 and 1 of a share.
 
@@ -134,7 +138,7 @@ def trend_chart(
             Spot(
                 place.x(at),
                 place.y(value),
-                bool(points) and points[at].signal,
+                bool(points) and bool(points[at].above if better == "low" else points[at].below),
                 f"run {reading.run}, {date(reading.at)}: {write(value)}",
             )
             for at, (reading, value) in enumerate(zip(readings, values, strict=True))

@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 # The interval is narrowest, relative to a fixed-size one, near this many units of both variants
-# together; it has to be chosen without looking at the data. 2,000 is what a difference of about
-# 10 points of a share near a half takes, and from 200 to 20,000 the price is under a quarter of
-# the width (benchmarks/sequential_test.md).
+# together; it has to be chosen without looking at the data. Differences of 5 to 10 points of a
+# share near a half are found within 3,400 and 900 (benchmarks/sequential_test.md), and from 200
+# to 20,000 the interval is at most 27 % wider than one that was tuned for that very size.
 TUNED_FOR = 2000
 # The boundary is that of a Gaussian random walk, which a mean is near from some units on; until
 # each variant has so many, nothing is decided (benchmarks/sequential_test.md).
@@ -57,7 +57,6 @@ def sequential(
     *,
     alpha: float = 0.05,
     tuned_for: float = TUNED_FOR,
-    beyond: float = 0.0,
     times: float = 1.0,
     is_share: bool = False,
 ) -> Sequential:
@@ -71,8 +70,6 @@ def sequential(
         In (0, 1): the chance that the interval of some look misses the true difference.
     tuned_for : float
         Units of both variants near which it is narrowest; to be chosen before looking.
-    beyond : float
-        The difference that `p` tests.
     times : float
         Compare with so many times control's mean, as a relative margin needs.
     is_share : bool
@@ -119,7 +116,7 @@ def sequential(
     half = boundary(units, alpha=alpha, tuned_for=tuned_for) * error
     # The mixture's likelihood ratio, whose inverse is the p-value, in logarithms.
     eta = units / _scale(alpha, tuned_for)
-    log_ratio = ((value - beyond) / error) ** 2 / 2 * eta / (1 + eta) - math.log1p(eta) / 2
+    log_ratio = (value / error) ** 2 / 2 * eta / (1 + eta) - math.log1p(eta) / 2
     return Sequential(
         Estimate(value=value, low=value - half, high=value + half, n=count, method=method),
         math.exp(-max(log_ratio, 0.0)),
@@ -139,7 +136,7 @@ def boundary(units: float, *, alpha: float = 0.05, tuned_for: float = TUNED_FOR)
     """How many standard errors the interval is wide to either side, at so many units.
 
     >>> round(boundary(2000), 2), round(boundary(200), 2), round(boundary(20_000), 2)
-    (3.0, 4.28, 3.23)
+    (3.04, 3.86, 3.24)
     """
     scale = _scale(alpha, tuned_for)
     return math.sqrt((1 + scale / units) * (math.log1p(units / scale) - 2 * math.log(alpha)))

@@ -50,7 +50,7 @@ def unit_values(
 
     Examples
     --------
-    >>> unit_values([1, 3], [2, 2]).tolist(), unit_values([1, 0, 1]).mean().round(3)
+    >>> unit_values([1, 3], [2, 2]).tolist(), round(float(unit_values([1, 0, 1]).mean()), 3)
     ([0.5, 1.5], 0.667)
     """
     import numpy as np
@@ -80,17 +80,26 @@ def mean_of_units(
 ) -> Estimate:
     """Mean of `unit_values` with Student's interval, its ends within `bounds`.
 
-    Missing where there are no units. One unit or equal ones have no spread to go by: a share then
-    has Wilson's interval (``wilson bound``), anything else none.
+    Missing where there are no units. One unit or equal ones have no spread to go by: what is
+    bounded then has Wilson's interval (``wilson bound``), anything else none.
     """
     count = len(values)
     if not count:
         return Estimate.missing("no unit has a value", method="delta")
     centre = float(values.mean())
     half = _half(values, level)
-    if half is None and bounds == (0.0, 1.0):
-        low, high = wilson(min(max(centre, 0.0), 1.0), count, critical(level))
-        return Estimate(value=centre, low=low, high=high, n=count, method="wilson bound")
+    if half is None and bounds is not None and math.isfinite(bounds[1] - bounds[0]):
+        least, wide = bounds[0], bounds[1] - bounds[0]
+        inside = min(max((centre - least) / wide, 0.0), 1.0)
+        ends = wilson(inside, count, critical(level))
+        low, high = (least + wide * end for end in ends)
+        return Estimate(
+            value=centre,
+            low=min(low, centre),
+            high=max(high, centre),
+            n=count,
+            method="wilson bound",
+        )
     if half is None:
         return _bare(centre, count, "units are too few or all alike")
     least, most = bounds or (-math.inf, math.inf)

@@ -15,6 +15,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.watching.fate import Fate
 from misslink.watching.own_threads import OwnThreads, takes_own
 
 __all__ = ["Bounded", "HangsError", "TookTooLongError"]
@@ -103,7 +104,7 @@ class Bounded:
         held = copy_context() if context is None else context
         outcome: list[Any] = []
         done = threading.Event()
-        fate = _Fate(self)
+        fate = Fate(self._count_hung)
 
         def run() -> None:
             try:
@@ -141,7 +142,7 @@ class Bounded:
         self._refuse()
         ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_CHUNKS)
         left = threading.Event()
-        fate = _Fate(self)
+        fate = Fate(self._count_hung)
         self._calls.start(lambda: _pump(context, begin, ready, left, fate))
         try:
             while True:
@@ -213,7 +214,7 @@ class Bounded:
             task.cancel()
             raise
         if not task.done():
-            fate = _Fate(self)
+            fate = Fate(self._count_hung)
             fate.leave()
             task.add_done_callback(lambda _: fate.done())
             task.cancel()
@@ -231,34 +232,10 @@ class Bounded:
         if self.hung >= self.most_hung:
             raise HangsError(f"not asked: {self.hung} earlier calls still hang")
 
-    def count_hung(self, more: int) -> None:
+    def _count_hung(self, more: int) -> None:
         """Count calls that begin to hang, or that came to an end after all."""
         with self._lock:
             self._left += more
-
-
-class _Fate:
-    """Whether a call was done before it was left alone; one of the two comes first."""
-
-    def __init__(self, bounded: Bounded) -> None:
-        self._bounded = bounded
-        self._lock = threading.Lock()
-        self._is_done = self._is_left = False
-
-    def done(self) -> None:
-        """The call is over."""
-        with self._lock:
-            self._is_done = True
-            if self._is_left:
-                self._bounded.count_hung(-1)
-
-    def leave(self) -> bool:
-        """Leave it alone; False where it was done."""
-        with self._lock:
-            if not self._is_done:
-                self._is_left = True
-                self._bounded.count_hung(1)
-            return self._is_left
 
 
 def _in_context(context: Context, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
@@ -276,7 +253,7 @@ def _pump(
     begin: Callable[[], Iterator[Any]],
     ready: queue.Queue[tuple[Any, BaseException | None]],
     left: threading.Event,
-    fate: _Fate,
+    fate: Fate,
 ) -> None:
     """Hand chunks over as they come, until they end or nobody reads them."""
     last: tuple[Any, BaseException | None] = (_END, None)

@@ -76,14 +76,19 @@ def news_document(
     document : mapping
         Of the run.
     news : sequence of mapping
-        Alarms that opened or recovered with it.
+        Alarms that opened, recovered, or were closed by an accepted change with it.
     is_gone : bool
         Whether the app answered something before, and nothing now.
     """
-    opened = [alarm for alarm in news if alarm["state"] != "recovered"]
+    states = {alarm["state"] for alarm in news}
     if not news and not is_gone:
         return None
-    event = "unreachable" if is_gone else "alarm" if opened else "recovered"
+    if is_gone:
+        event = "unreachable"
+    elif states & {"open", "held"}:
+        event = "alarm"
+    else:
+        event = "accepted" if "accepted" in states else "recovered"
     told = ("name", "run", "at", "app", "status", "health", "coverage", "top_score", "answered")
     return {
         "event": event,

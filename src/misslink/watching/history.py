@@ -163,7 +163,8 @@ def _enter(file: sqlite3.Connection, finished: Finished) -> tuple[dict[str, Any]
     watched = look(_readings(file, name, finished.key, accepted), learn=finished.learn)
     lost = degraded(finished.results, before)
     document = run_document(finished, run, found, watched, lost, changed, suspects)
-    news = news_document(document, _news(file, name, watched), _is_gone(before, finished))
+    told = [*(_closed(file, name) if finished.accept else ()), *_news(file, name, watched)]
+    news = news_document(document, told, _is_gone(before, finished))
     file.execute("UPDATE runs SET document = ? WHERE id = ?", (json.dumps(document), run))
     if news and finished.tell:
         file.execute(
@@ -259,6 +260,24 @@ def _is_gone(before: Mapping[str, Sequence[Result]], finished: Finished) -> bool
     """Whether the app is gone since the last run: then it answered something, now nothing."""
     last = [old[0].answered for old in before.values() if old]
     return (any(last) or not last) and not any(one.answered for one in finished.results)
+
+
+def _closed(file: sqlite3.Connection, name: str) -> list[dict[str, Any]]:
+    """Close the alarms that an accepted change leaves behind, and return them."""
+    rows = file.execute(
+        "SELECT measure, run, content FROM alarms WHERE name = ? AND state IN ('open', 'held') "
+        "ORDER BY run",
+        (name,),
+    ).fetchall()
+    closed = []
+    for measure, run, content in rows:
+        closed.append({**json.loads(content), "state": "accepted", "is_new": False})
+        file.execute(
+            "UPDATE alarms SET state = 'accepted', content = ? WHERE name = ? AND measure = ? AND "
+            "run = ?",
+            (json.dumps(closed[-1]), name, measure, run),
+        )
+    return closed
 
 
 def _news(file: sqlite3.Connection, name: str, watched: Watched) -> list[dict[str, Any]]:

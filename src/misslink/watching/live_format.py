@@ -8,7 +8,8 @@ An SQLite database in WAL mode, so that several processes may write while others
     exposures number (in the order of writing), id, plan, unit, variant, served, mode, outcome,
               open_share, at, latency_s, error, of, prompt_tokens, completion_tokens, cost,
               retrieved, teams, question_hash, question, answer
-              one request to one variant; retrieved and teams are JSON lists
+              one request to one variant; retrieved and teams are JSON lists; an id is an
+              experiment's own, since one request may pass several
     feedback  number, experiment, exposure, unit, kind, value, passage, at
     losses    number, at, rows, reason
               rows that a writer had to give up
@@ -62,7 +63,7 @@ _TABLES = (
     """
     CREATE TABLE IF NOT EXISTS exposures (
         number INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
+        id TEXT NOT NULL,
         plan INTEGER NOT NULL REFERENCES plans,
         unit TEXT,
         variant TEXT,
@@ -81,7 +82,8 @@ _TABLES = (
         teams TEXT,
         question_hash TEXT,
         question TEXT,
-        answer TEXT
+        answer TEXT,
+        UNIQUE (id, plan)
     )
     """,
     """

@@ -20,10 +20,12 @@ _EXPOSURES = f"SELECT {', '.join(f'exposures.{c}' for c in EXPOSURE_COLUMNS)}"
 _TRACES = " FROM exposures JOIN plans ON plan = plans.id WHERE experiment = ? ORDER BY number"
 # What is about an exposure that the log does not hold keeps what it came with.
 _FEEDBACK = """
-    SELECT feedback.exposure, coalesce(feedback.unit, exposures.unit), kind, value, passage,
-           feedback.at
-    FROM feedback LEFT JOIN exposures ON exposures.id = feedback.exposure
-    WHERE experiment = ? ORDER BY feedback.number
+    SELECT exposure, coalesce(unit, (
+        SELECT exposures.unit FROM exposures JOIN plans ON plan = plans.id
+        WHERE exposures.id = feedback.exposure AND plans.experiment = feedback.experiment
+        ORDER BY number LIMIT 1
+    )), kind, value, passage, at
+    FROM feedback WHERE experiment = ? ORDER BY number
 """
 
 

@@ -66,7 +66,9 @@ def shadowed(live: Live, k: int, *, alpha: float = 0.05) -> list[dict[str, Any]]
                 "errors": {
                     "shadow": mean(lambda pair: _error(pair[1]), both, (0.0, 1.0)),
                     "served": mean(lambda pair: _error(pair[0]), both, (0.0, 1.0)),
-                    "difference": mean(lambda pair: _error(pair[1]) - _error(pair[0]), both),
+                    "difference": mean(
+                        lambda pair: _error(pair[1]) - _error(pair[0]), both, (-1.0, 1.0)
+                    ),
                 },
                 "latency_s": {
                     "shadow": mean(lambda pair: pair[1].latency_s, fine),

@@ -43,6 +43,7 @@ class PastFile:
     def __init__(
         self, path: Path, live: Live, metrics: Sequence[str], salt: str | None = None
     ) -> None:
+        rows = list(read_rows(path, str(path)))
         check = keyed_hash("check", "", live.experiment, salt)[:8]
         if all(plan.salt_check != check for plan in live.plans):
             raise InputError(
@@ -51,7 +52,7 @@ class PastFile:
                 path=path,
             )
         self._values: dict[str, dict[str, float]] = {}
-        for line, data in read_rows(path, str(path)):
+        for line, data in rows:
             unit = data.get("unit")
             if unit is None or isinstance(unit, bool | list | dict):
                 raise InputError(

@@ -80,13 +80,15 @@ class LiveLog:
     Raises
     ------
     InputError
-        The file is no live log, from a newer misslink, or in a place that cannot be written. A
-        file that is merely locked is waited for in the background.
+        The file is no live log, from a newer misslink, or in a place that cannot be written; or
+        a number is not above 0. A file that is merely locked is waited for in the background.
     """
 
     def __init__(
         self, path: str | Path, *, every_s: float = 0.25, most_waiting: int = 100_000
     ) -> None:
+        if not every_s > 0 or most_waiting < 1:
+            raise InputError("a live log gathers rows for more than 0 s, and holds at least one")
         self.path = Path(path)
         self.every_s = every_s
         self.most_waiting = most_waiting

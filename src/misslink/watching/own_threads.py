@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ __all__ = ["OwnThreads", "takes_own"]
 
 _IDLE_S = 10.0  # until a thread without work ends
 
+_Inbox = queue.SimpleQueue[Callable[[], None]]
 _OWN: ContextVar[OwnThreads | None] = ContextVar("misslink_own_threads", default=None)
 
 
@@ -41,9 +43,10 @@ class OwnThreads:
     def _begin_empty(self) -> None:
         """Start without threads and work; after a fork those of the parent are the parent's."""
         self._process = os.getpid()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._works: deque[Callable[[], None]] = deque()
-        self._threads = self._idle = 0
+        self._idle: list[_Inbox] = []
+        self._threads = 0
         self._began: dict[int, float] = {}
 
     def start(self, work: Callable[[], None]) -> None:
@@ -56,21 +59,22 @@ class OwnThreads:
         """
         if self._process != os.getpid():
             self._begin_empty()
-        with self._changed:
-            if self._idle > len(self._works):
-                self._works.append(work)
-                self._changed.notify()
-                return
-            if self._most is not None and self._threads >= self._most:
-                self._works.append(work)
-                return
-            self._threads += 1
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+            if inbox is None:
+                if self._most is not None and self._threads >= self._most:
+                    self._works.append(work)
+                    return
+                self._threads += 1
+        if inbox is not None:
+            inbox.put(work)
+            return
         try:
             threading.Thread(
                 target=self._work, args=(work,), name="misslink-bounded", daemon=True
             ).start()
         except RuntimeError:
-            with self._changed:
+            with self._lock:
                 self._threads -= 1
             raise
 
@@ -99,20 +103,28 @@ class OwnThreads:
         return sum(began < before for began in list(self._began.values()))
 
     def _work(self, work: Callable[[], None] | None) -> None:
-        me = threading.get_ident()
+        me, inbox = threading.get_ident(), _Inbox()
         while work is not None:
             self._began[me] = time.monotonic()
             work()
             del self._began[me]
             work = None  # and all that it holds, while this waits
-            with self._changed:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._works, _IDLE_S)
-                self._idle -= 1
-                if self._works:
-                    work = self._works.popleft()
-                else:
+            work = self._next(inbox)
+
+    def _next(self, inbox: _Inbox) -> Callable[[], None] | None:
+        with self._lock:
+            if self._works:
+                return self._works.popleft()
+            self._idle.append(inbox)
+        try:
+            return inbox.get(timeout=_IDLE_S)
+        except queue.Empty:
+            with self._lock:
+                if inbox in self._idle:
+                    self._idle.remove(inbox)
                     self._threads -= 1
+                    return None
+            return inbox.get()  # it is on its way
 
 
 def takes_own(threads: OwnThreads) -> None:

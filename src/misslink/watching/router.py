@@ -49,13 +49,15 @@ class Router(Runnable[Any, Any]):
         of the comparison.
     timeout_s : float or None
         Seconds that a variant other than control may take until control answers, or until a
-        chunk of its stream. It then runs in a thread of its own. None: it may take any time.
+        chunk of its stream. It then runs in a thread of its own, as do in an event loop the steps
+        of it that need one: what hangs holds none of the app's. None: it may take any time.
     accept : callable or None
-        Whether what a variant gave is an answer. None: everything but None is.
+        Whether what a variant gave is an answer. None: everything but None is. A stream is asked
+        about only where it is held back, or said nothing at all.
     whole_streams : bool
         Hold a variant's stream back until it is complete, so that control can still answer when
-        it fails midway. Otherwise chunks go out as they come, and an error behind the first one
-        is raised: what the user has read cannot be taken back.
+        it fails midway. Otherwise chunks go out from the first one on that says something, and an
+        error behind that is raised: what the user has read cannot be taken back.
     shadow_timeout_s, shadow_concurrency, shadow_waiting : float, int, int
         How long a shadow may take, how many run at once, and how many wait before they are
         dropped (and logged as dropped).
@@ -77,7 +79,12 @@ class Router(Runnable[Any, Any]):
     for a test. A call that hangs cannot be stopped: it is left alone, and while 32 of a variant
     hang, control answers in its place at once. A coroutine that blocks the event loop blocks this
     too, and a SystemExit in a task of a variant's own ends the loop, as it does without a router.
-    Shadows do not see the callbacks and the context variables of the request.
+    Threads that a chain makes by itself, for steps side by side, are not misslink's: where one of
+    them hangs, the program's end waits for it. An event loop that hides its executor (uvloop's)
+    gets a new one of the usual size when a variant is first bounded; whoever has set a larger one
+    sets it after that. Callbacks and `astream_events` see the steps of a variant that failed, too.
+    What it did to dicts and lists of the input control does not see. Shadows do not see the
+    callbacks and the context variables of the request.
 
     >>> app = Router({"A": str.lower, "B": str.upper}, Experiment("case", {"A": 1, "B": 1}))
     >>> app.invoke("Hello", {"configurable": {"user_id": "user-3"}})

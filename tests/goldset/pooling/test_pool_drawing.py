@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_pools import goldset, pool_of, ranked
 
+from misslink.errors import InputError
 from misslink.goldset.pooling.drawing import bands, draw, seeded
 
 
@@ -118,3 +119,9 @@ def test_a_grade_of_the_gold_set_is_asked_about_again_on_request():
     assert not kept & {"d0", "d6"}
     again = {item.passage_id for item in pool_of(gold, runs, rejudge=True).items}
     assert {"d0", "d6", "d12"} <= again
+
+
+def test_a_pool_of_which_everything_has_a_grade_is_told_with_the_way_out():
+    gold = goldset(1, relevant={"d0": 1})
+    with pytest.raises(InputError, match="nothing else was drawn; --rejudge asks again"):
+        pool_of(gold, (ranked("a", {"q0": ["d0"]}),), random=0, stratified=0)

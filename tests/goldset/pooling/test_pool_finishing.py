@@ -59,6 +59,21 @@ def test_ties_are_left_out_and_queued_until_they_are_adjudicated(folder):
     ] == 2
 
 
+def test_what_stands_beside_the_grades_is_said(folder):
+    gold = goldset(2, relevant={"gone": 1, "d1": 0}, relevant_any=[["d0", "away"]],
+                   evidence="The harbour of passage 0.")  # fmt: skip
+    pool = put_pool(folder, gold=gold)
+    grade_all(folder, "ada", upto=1)
+    write_prelabels(folder, [Prelabel(item.item, 0, "openai:m") for item in pool.items])
+    told = finish(folder, accept_prelabels=True).document["notes"]
+    for what, count in (
+        ("evidence texts", 2), ("relevant_any", 2), ("the corpus does not hold", 4),
+        ("grades of the judge", len(pool.items) - 1),
+    ):  # fmt: skip
+        assert any(what in note and f": {count}; " in note for note in told), what
+    assert not any("grades of the judge" in note for note in finish(folder).document["notes"])
+
+
 def test_who_has_not_graded_what_is_told(folder):
     pool = put_pool(folder)
     grade_all(folder, "ada")

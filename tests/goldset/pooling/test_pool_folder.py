@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
-from made_pools import HOSTILE, grade_all, pool_of, put_pool
+from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool
 
 from misslink.errors import InputError
 from misslink.goldset.pooling import read_pool, write_pool
@@ -30,6 +31,23 @@ def test_the_same_pool_stays_with_its_labels_and_another_is_refused(tmp_path):
     with pytest.raises(InputError, match="another pool lies there"):
         write_pool(pool_of(seed=5), tmp_path / "pool")
     assert (tmp_path / "pool" / "labels" / "ada.jsonl").read_bytes() == labels
+
+
+def test_from_another_working_folder_it_is_the_same_pool(tmp_path):
+    pool = put_pool(tmp_path / "pool", inputs={"goldset": "gold.jsonl"})
+    assert (
+        write_pool(replace(pool, inputs={"goldset": "../gold.jsonl"}), tmp_path / "pool") is False
+    )
+    assert read_pool(tmp_path / "pool").inputs == {"goldset": "gold.jsonl"}
+
+
+def test_what_the_gold_set_says_more_since_reaches_the_pool_that_stays(tmp_path):
+    put_pool(tmp_path / "pool")
+    grade_all(tmp_path / "pool", "ada", upto=1)
+    more = pool_of(gold=goldset(category="procedural"))
+    assert write_pool(more, tmp_path / "pool") is False
+    assert {case.category for case in read_pool(tmp_path / "pool").goldset.cases} == {"procedural"}
+    assert (tmp_path / "pool" / "labels" / "ada.jsonl").stat().st_size
 
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path):
@@ -58,6 +76,8 @@ def test_a_draw_that_was_cut_off_is_no_pool_and_is_drawn_again(tmp_path):
         ("pool.json", lambda text: text.replace('"depth": 3', '"depth": "x"'), "field 'depth'"),
         ("pool.json", lambda text: text.replace('"format": 1', '"format": 2'), "newer misslink"),
         ("gold.jsonl", lambda _: "", "gold.jsonl"),
+        ("gold.jsonl", lambda text: text.split("\n", 1)[1], "not those of the pool"),
+        ("gold.jsonl", lambda text: text + '{"id": "q9", "question": "?"}\n', "not those of the"),
     ],
 )
 def test_a_damaged_file_is_told_with_its_name(tmp_path, file, change, told):

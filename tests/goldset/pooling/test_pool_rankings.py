@@ -65,6 +65,8 @@ def test_a_retriever_given_twice_is_told_and_files_of_one_name_keep_their_folder
     assert names_of(["x/run.trec", "y/run.trec"]) == ["run", "y/run.trec"]
     with pytest.raises(InputError, match="given twice"):
         names_of(["a.trec", "a.trec", "a.trec"])
+    with pytest.raises(InputError, match="given twice"):
+        names_of(["a.trec", "./a.trec"])
 
 
 def asked(app, **options):

@@ -58,7 +58,7 @@ def test_a_question_with_an_open_passage_is_left_out_and_says_why():
     gone = next(i.item for i in pool.items if i.case_id == "q1" and i.stratum == 1)
     del grades[gone]
     found = estimates(pool, grades)
-    assert found["left_out"] == {"q1": "1 pooled passages have no settled grade"}
+    assert found["left_out"] == {"q1": "1 of 6 pooled passages without a settled grade"}
     assert found["questions"] == 2
 
 
@@ -100,6 +100,35 @@ def test_what_the_gold_set_knows_counts_without_being_asked():
     pool = pool_of(gold, (ranked("a", {"q0": ["d0", "d1", "d6"]}),), random=1000)
     found = estimates(pool, true_grades(pool))
     assert of(found, "a", "recall@3")["estimated"].value == pytest.approx(2 / 10)
+
+
+def test_an_id_of_a_set_that_suffices_counts_as_relevant_without_being_asked():
+    gold = goldset(1, relevant={"d1": 0}, relevant_any=[["d0", "d54"], ["d6"]])
+    pool = pool_of(gold, (ranked("a", {"q0": ["d0", "d1", "d6"]}),), random=1000)
+    assert not {"d0", "d1", "d54", "d6"} & {item.passage_id for item in pool.items}
+    found = estimates(pool, true_grades(pool))
+    assert of(found, "a", "recall@3")["estimated"].value == pytest.approx(2 / 10)
+
+
+def test_it_says_on_what_the_estimate_rests_and_that_more_draws_narrow_it():
+    pool = pool_of()
+    grades = true_grades(pool)
+    found = estimates(pool, grades)
+    drawn = [item for item in pool.items if item.stratum > 1]
+    sample = found["sample"]
+    assert sample["labelled"] == len(drawn) == found["outside"].n
+    assert sample["passages"] == sum(s.size for of in pool.strata.values() for s in of[2:])
+    assert sample["relevant"] == sum(grades[item.item] > 0 for item in drawn)
+    assert sample["weight"] == max(item.weight for item in drawn)
+    widths = [one["high"] - one["low"] for one in sample["more"]]
+    assert found["outside"].high - found["outside"].low > widths[0] > widths[1]
+
+
+def test_where_all_is_graded_more_draws_change_nothing():
+    pool = pool_of(random=1000)
+    found = estimates(pool, true_grades(pool))
+    ends = {(one["low"], one["high"]) for one in found["sample"]["more"]}
+    assert ends == {(found["outside"].value, found["outside"].value)}
 
 
 def test_a_question_that_a_retriever_was_not_asked_counts_as_0_and_is_said():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from misslink.goldset.pooling.totals import Band, Cell, banded, total
+from misslink.goldset.pooling.totals import Band, Cell, banded, drawn_more, total
 
 
 def test_one_band_without_a_known_part_is_clopper_and_pearsons_interval():
@@ -36,6 +36,15 @@ def test_nothing_found_still_leaves_doubt_and_what_was_found_is_the_least():
     assert found.high > 20
     some = total([Band([Cell(100, 10, 2)])])
     assert some.low >= 2
+
+
+def test_four_times_the_draws_halve_the_doubt_and_never_pass_what_there_is():
+    bands = [Band([Cell(10**6, 50, 20)])]
+    once, more = total(bands), total(drawn_more(bands, 4))
+    assert more.value == once.value
+    assert (more.high - more.low) / (once.high - once.low) == pytest.approx(0.5, rel=0.05)
+    (all_of_it,) = drawn_more([Band([Cell(30, 10, 2)])], 16)
+    assert (all_of_it.labelled, all_of_it.relevant) == (30, 6)
 
 
 def test_no_band_at_all_is_a_total_of_0():

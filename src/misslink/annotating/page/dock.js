@@ -64,7 +64,7 @@ export const drawKeys = (metrics) => at("metric-keys").replaceChildren(...(metri
   ? gradeKeys(metrics) : labelKeys(metrics)));
 
 const gradeKeys = (metrics) => metrics.flatMap((metric) => metric.grades.map((grade) => el("div", {},
-  el("dt", {}, el("kbd", {}, grade.key)), el("dd", {}, grade.word))));
+  el("dt", {}, el("kbd", {}, grade.key)), el("dd", {}, `${grade.word}: ${grade.means}`))));
 
 const labelKeys = (metrics) => [...metrics.map((metric) => el("div", {},
   el("dt", {}, el("kbd", {}, metric.key_good ?? "g"), " ", el("kbd", {}, metric.key_bad ?? "b")),

@@ -25,6 +25,9 @@ const headOf = (question) => {
 const textOf = (question) => (question.claim === null
   ? el("span", { class: "text" }, question.ask) : said("span", "text", question.text));
 
+// What each grade stands for, the same for whoever grades.
+const meaningOf = (grades) => capital(`${grades.map(({ word: text, means }) => `${text}: ${means}`).join("; ")}.`);
+
 // Draw the questions of a case. Returns each as its button, with how to write its answer again:
 // what was said to it, and whether that waits to be saved.
 export const drawQuestions = (list, item, questions, choose) => {
@@ -35,6 +38,7 @@ export const drawQuestions = (list, item, questions, choose) => {
     const lost = question.claim !== null && !located.has(question.claim);
     const made = el("button", { type: "button", class: "question" },
       headOf(question), " ", state, " ", textOf(question),
+      question.grades && el("span", { class: "small" }, meaningOf(question.grades)),
       lost && el("span", { class: "small" }, "Worded by the judge, not located in the answer."));
     made.addEventListener("click", () => choose(i));
     const answered = (answer, waits) => {

@@ -123,7 +123,9 @@ def generate(
     from misslink.judging.terms import Terms
 
     about = out.with_name(f"{out.name}.json")  # what it was made by
-    check_places({"--out": out, "beside --out": about, "--rejects": rejects}, [_file(corpus), config])
+    check_places(
+        {"--out": out, "beside --out": about, "--rejects": rejects}, [_file(corpus), config]
+    )
     settings = read_settings(config)
     if categories is not None:
         settings = settings.only(categories.split(","))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["pooled"]
 
 _SHOWN = 5
+_LARGE = 100
 
 
 def pooled(
@@ -41,9 +43,10 @@ def pooled(
     """
     from misslink.errors import InputError
     from misslink.goldset.pooling.finishing import finish
+    from misslink.goldset.pooling.folder import is_pool
     from misslink.goldset.writing import write_goldset
 
-    if out.resolve().parent in {pool.resolve(), (pool / "labels").resolve()}:
+    if is_pool(pool) and pool.resolve() in out.resolve().parents:
         raise InputError("this is the folder of the pool itself; name another --out", path=out)
     found = finish(
         pool, accept_prelabels=accept_prelabels, relevance_level=relevance_level, seed=seed
@@ -116,7 +119,11 @@ def _print_recall(console: Console, recall: Mapping[str, Any]) -> None:
         + (f" ({left} are not graded to the end)" if left else "")
         + f": {recall['relevant']} relevant passages are known.",
     )
+    for case_id, reason in islice(recall["left_out"].items(), _SHOWN):
+        say(console, f"  {case_id} is left out: {reason}")
     _number(console, "Relevant passages that nobody brought", recall["outside"])
+    if recall["sample"] is not None:
+        _print_sample(console, recall["sample"])
     if not recall["questions"]:
         return
     table = Table(title="Share of all relevant passages found", title_justify="left")
@@ -132,9 +139,34 @@ def _print_recall(console: Console, recall: Mapping[str, Any]) -> None:
     console.print(table)
 
 
+def _print_sample(console: Console, sample: Mapping[str, Any]) -> None:
+    """On how little it may rest, and what would narrow it."""
+    say(
+        console,
+        f"  That rests on {sample['relevant']:.0f} relevant of {sample['labelled']:,} graded, "
+        f"drawn from {sample['passages']:,}; one may stand for {_count(sample['weight'])}.",
+    )
+    if sample["labelled"] == sample["passages"]:
+        return
+    more = ", and ".join(
+        f"[{_count(one['low'])}, {_count(one['high'])}] of {one['times']} times as many"
+        for one in sample["more"]
+    )
+    say(
+        console,
+        f"  Of more draws, if the shares stay, its interval would be about {more}; see --random "
+        "and --stratified of  misslink goldset pool.",
+    )
+
+
+def _count(value: float) -> str:
+    """A number that may be large, without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:.3g}"
+
+
 def _number(console: Console, what: str, found: Mapping[str, Any]) -> None:
     if found["value"] is None:
         say(console, f"{what}: not known, {found['reason']}.")
         return
-    value, low, high = (f"{found[name]:.3g}" for name in ("value", "low", "high"))
+    value, low, high = (_count(found[name]) for name in ("value", "low", "high"))
     say(console, f"{what}: {value} [{low}, {high}].")

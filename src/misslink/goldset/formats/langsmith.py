@@ -19,6 +19,8 @@ from misslink.goldset.formats.held import beside, restored
 from misslink.goldset.formats.places import write_one
 from misslink.goldset.formats.rowed import rows_with
 from misslink.goldset.logs.said import answered, asked, decoded
+from misslink.goldset.logs.source import rows_of
+from misslink.goldset.writing import objects_as_lines
 
 __all__ = ["LangSmith"]
 
@@ -61,8 +63,8 @@ class LangSmith:
         answer = answered(_part(row, "outputs"))
         split = row.get("split", row.get("dataset_split"))
         if split and "tags" not in kept:
-            first = split[0] if isinstance(split, list) and split else split
-            kept["tags"] = {"split": str(first)}
+            several = split if isinstance(split, list) else [split]
+            kept["tags"] = {"split": ",".join(map(str, several))}
         kept.setdefault("references", [answer] if answer else [])
         kept.setdefault("id", row.get("id"))
         found.add({**kept, "question": question}, line)
@@ -100,9 +102,6 @@ def _part(row: Mapping[str, Any], which: str) -> Any:
 
 def _names(source: Path) -> tuple[str, ...]:
     """The columns of a CSV file that stand for inputs: they cannot be known before."""
-    from misslink.goldset.logs.source import rows_of
-from misslink.goldset.writing import objects_as_lines
-
     _, row = next(rows_of(source), (None, {}))
     if "examples" in row:
         return ("examples",)

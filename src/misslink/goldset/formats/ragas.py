@@ -154,9 +154,9 @@ def _listed(value: Any) -> Any:
 
 
 def _with_commas(written: str) -> str:
-    """A list with a comma between two texts, where pandas writes none and Python would join them.
+    r"""A list with a comma between two texts, where pandas writes none and Python would join them.
 
-    >>> _with_commas("['one'\\n 'two']")
+    >>> _with_commas("['one'\n 'two']")
     "[ 'one' , 'two' ]"
     """
     pieces: list[str] = []

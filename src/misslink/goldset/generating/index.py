@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -65,8 +66,7 @@ class Index:
         self._texts = texts
         self.embedder = embedder
         self._vectors = vectors
-        self._rows = [stems(text) for text in texts]
-        self._bm25, self._known = _bm25(self._rows)
+        self._bm25, self._known = _bm25(texts)
         self._trigrams: dict[int, frozenset[str]] = {}
         self._asked: dict[str, Scores] = {}
 
@@ -89,11 +89,14 @@ class Index:
             rows = await self.embedder.queries(new)
             self._asked |= dict(zip(new, rows, strict=True))
 
-    def cosine(self, one: str, other: str) -> float | None:
-        """Of two questions that were read; None without an embedding."""
-        if one not in self._asked or other not in self._asked:
+    def cosines(self, question: str, others: Sequence[str]) -> Scores | None:
+        """Of a question to at least one other, all of them read; None without an embedding."""
+        if self.embedder is None:
             return None
-        return float(self._asked[one] @ self._asked[other])
+        import numpy as np
+
+        table: Scores = np.stack([self._asked[other] for other in others])
+        return table @ self._asked[question]
 
     def near(
         self, question: str, k: int, without: Collection[int] = (), answer: str = ""
@@ -148,7 +151,7 @@ class Index:
 
     def _telling(self, place: int) -> list[str]:
         holders: dict[str, int] = {}
-        for stem in set(self._rows[place]):
+        for stem in set(stems(self._texts[place])):
             holders[stem] = self._held(stem)
         shared = [stem for stem, count in holders.items() if count > 1]
         return sorted(shared, key=lambda stem: (holders[stem], stem))[:_TELLING]
@@ -166,10 +169,12 @@ class Index:
         return scores
 
 
-def _bm25(rows: Sequence[Sequence[str]]) -> tuple[Any, dict[str, int]]:
+def _bm25(texts: Sequence[str]) -> tuple[Any, dict[str, int]]:
     """The index of words, and in how many passages each stem stands; None where there is none."""
     import bm25s
 
+    # Each stem is held once: of 100,000 passages there are millions.
+    rows = [list(map(sys.intern, stems(text))) for text in texts]
     known: dict[str, int] = {}
     for row in rows:
         for stem in set(row):
@@ -177,7 +182,7 @@ def _bm25(rows: Sequence[Sequence[str]]) -> tuple[Any, dict[str, int]]:
     if not known:
         return None, known
     index = bm25s.BM25()
-    index.index([list(row) for row in rows], show_progress=False)
+    index.index(rows, show_progress=False)
     return index, known
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from misslink.goldset.alike import Questions
 from misslink.goldset.generating.candidates import Accepted, Draft, Rejected, Unfinished
 from misslink.goldset.generating.drafting import Writer
 from misslink.goldset.generating.index import Index
@@ -17,17 +17,14 @@ from misslink.goldset.generating.settings import Settings
 from misslink.goldset.generating.sources import Sources
 from misslink.goldset.generating.verifying import Verifier
 from misslink.goldset.weights import shared_out
-from misslink.judging.nearly import facts
 from misslink.judging.protocol import Judge
 from misslink.prompting import Prompts
-from misslink.text import fold
 
 __all__ = ["Outcome", "in_rounds"]
 
 Tick = Callable[[int, int], object]
 _Result = TypeVar("_Result")
 _AT_ONCE = 16  # candidates: so many at most are half done where the money runs out
-_WORD = re.compile(r"\w+")
 
 
 @dataclass
@@ -107,6 +104,8 @@ async def in_rounds(
     verifier = Verifier(judge, sources, index, settings, prompts)
     found = Outcome(dict(plan.wanted))
     tried: Counter[str] = Counter()
+    lines = settings.near_duplicate, settings.near_meaning
+    accepted = Questions(*lines, index.cosines)
     while not found.unfinished:
         slots = _next(plan, found.missing, tried)
         if not slots:
@@ -114,11 +113,12 @@ async def in_rounds(
         found.candidates += len(slots)
         drafts = _sorted(found, await _all(map(writer.draft, slots)))
         await index.read([draft.question for draft in drafts])
-        standing = _distinct(found, drafts, index, settings)
-        accepted_before = len(found.accepted)
-        tick(accepted_before, n)
+        standing = _distinct(found, drafts, accepted, Questions(*lines, index.cosines))
+        tick(len(found.accepted), n)
         for outcome in await _all(map(verifier.verify, standing)):
             _enter(found, outcome)
+            if isinstance(outcome, Accepted):
+                accepted.add(outcome.draft.question)
         tick(len(found.accepted), n)
     # A question that was verified before the money ran out is paid for and stays.
     order = {name: at for at, name in enumerate(settings.categories)}
@@ -160,15 +160,14 @@ def _enter(found: Outcome, one: Accepted | Rejected | Unfinished) -> None:
 
 
 def _distinct(
-    found: Outcome, drafts: Sequence[Draft], index: Index, settings: Settings
+    found: Outcome, drafts: Sequence[Draft], accepted: Questions, earlier: Questions
 ) -> list[Draft]:
     """The drafts that ask what neither an accepted question nor an earlier draft asks."""
-    known = [one.draft.question for one in found.accepted]
     kept = []
     for draft in drafts:
-        twin = next((q for q in known if _alike(draft.question, q, index, settings)), None)
+        twin = accepted.twin(draft.question) or earlier.twin(draft.question)
         if twin is None:
-            known.append(draft.question)
+            earlier.add(draft.question)
             kept.append(draft)
         else:
             sentence = f"it asks what '{twin}' asks"
@@ -177,27 +176,6 @@ def _distinct(
                 Rejected(draft.slot, "near_duplicate", sentence, draft.question, more)
             )
     return kept
-
-
-def _alike(one: str, other: str, index: Index, settings: Settings) -> bool:
-    """Whether two questions ask the same; with other numbers, names or a negation they do not."""
-    from rapidfuzz import fuzz
-
-    first, second = fold(one), fold(other)
-    if first == second:
-        return True
-    if facts(first) != facts(second) or _names(one) != _names(other):
-        return False
-    if fuzz.token_sort_ratio(first, second) >= settings.near_duplicate:
-        return True
-    cosine = index.cosine(one, other)
-    return cosine is not None and cosine >= settings.near_meaning
-
-
-def _names(question: str) -> frozenset[str]:
-    """The words of a question, folded, that have a capital and do not begin it."""
-    words: list[str] = _WORD.findall(question)[1:]
-    return frozenset(fold(word) for word in words if word[0].isupper())
 
 
 async def _all(calls: Iterable[Coroutine[object, object, _Result]]) -> list[_Result]:

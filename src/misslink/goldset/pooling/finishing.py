@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from misslink.errors import InputError
-from misslink.goldset.pooling.folder import Pool, labels_of, read_pool
+from misslink.goldset.pooling.folder import Pool, labels_of, listed, read_pool
 from misslink.goldset.pooling.prelabels import measured, read_prelabels
 from misslink.goldset.pooling.recall import estimates
 from misslink.goldset.pooling.settling import GRADES, agreement, read_grades, settled
@@ -94,7 +94,7 @@ def finish(
         "queue": _queue(pool, people.queue),
         "prelabels": prelabels,
         "recall": estimates(pool, grades, relevance_level=relevance_level),
-        "notes": _notes(pool),
+        "notes": _notes(pool, len(grades) - len(people.grades)),
     }
     return Finished(cases, _plain(document))
 
@@ -124,7 +124,7 @@ def _merged(pool: Pool, grades: Mapping[str, int]) -> tuple[tuple[Case, ...], in
         if item.item in grades:
             of_case.setdefault(item.case_id, {})[item.passage_id] = grades[item.item]
     changed = sum(
-        case.relevant.get(name, grade) != grade
+        listed(case).get(name, grade) != grade
         for case in pool.goldset.cases
         for name, grade in of_case.get(case.id, {}).items()
     )
@@ -145,15 +145,25 @@ def _queue(pool: Pool, queue: tuple[Mapping[str, Any], ...]) -> list[dict[str, A
     ]
 
 
-def _notes(pool: Pool) -> list[str]:
-    by_text = sum(bool(case.evidence) for case in pool.goldset.cases)
-    if not by_text:
-        return []
-    told = (
-        f"cases that give evidence texts, which count before ids: {by_text}; their grades are kept "
-        "in the gold set, and retrieval goes by them once the evidence is taken out"
-    )
-    return [told]
+def _notes(pool: Pool, accepted: int) -> list[str]:
+    """What somebody should know who goes on with these grades and numbers."""
+    cases = pool.goldset.cases
+    by_text = sum(any(case.evidence.values()) for case in cases)
+    in_sets = sum(any(case.relevant_any) for case in cases)
+    known = pool.known
+    strange = sum(len(known[case.id]) - pool.strata[case.id][0].size for case in cases)
+    told = {
+        "cases that give evidence texts, which count before ids: {}; their grades are kept in the "
+        "gold set, and retrieval goes by them once the evidence is taken out": by_text,
+        "cases with sets of ids that suffice (relevant_any), which count before single ids: {}; "
+        "here each of those ids counts as relevant, and retrieval goes by the grades once the sets "
+        "are taken out": in_sets,
+        "graded ids of the gold set that the corpus does not hold: {}; no retriever can bring "
+        "them, and recall counts them as missed where they are relevant": strange,
+        "grades of the judge among those that recall is estimated from: {}; the intervals know "
+        "nothing of its mistakes": accepted,
+    }
+    return [text.format(count) for text, count in told.items() if count]
 
 
 def _plain(value: Any) -> Any:

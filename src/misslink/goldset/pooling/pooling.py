@@ -85,8 +85,8 @@ def make_pool(
     items = tuple(item for case_id in order for item in asked[case_id])
     if not items:
         raise InputError(
-            "there is nothing to ask: the gold set has a grade for everything that would be; "
-            "--rejudge asks again",
+            "there is nothing to ask: it has a grade for all that the retrievers bring, and "
+            "nothing else was drawn; --rejudge asks again, --random draws others",
             path=goldset.name,
         )
     return Pool(

@@ -7,7 +7,7 @@ from typing import Any
 
 from misslink.goldset.pooling.drawing import POOLED
 from misslink.goldset.pooling.folder import Pool, PoolItem
-from misslink.goldset.pooling.totals import METHOD, Cell, banded, total
+from misslink.goldset.pooling.totals import METHOD, Cell, banded, drawn_more, total
 from misslink.stats import mean
 from misslink.types import Estimate
 
@@ -15,6 +15,7 @@ __all__ = ["cutoffs", "estimates"]
 
 _POOLED = 1  # place among the strata
 _USUAL = (1, 3, 5, 10, 20, 50, 100)
+_MORE = (4, 16)  # times as many draws, of which it is told how far they narrow the interval
 _NOT_SAMPLED = "nothing outside the pool was drawn, so it is not known what is relevant there"
 
 
@@ -44,10 +45,12 @@ def estimates(pool: Pool, grades: Mapping[str, int], *, relevance_level: int = 1
         ``questions`` that count: those whose pooled passages all have a grade, and of each of
         whose bands one at least has; ``left_out`` the others, with the reason. ``relevant`` how
         many relevant passages are known of them; ``outside`` an estimate of how many more there
-        are that no retriever brought and the gold set does not list. ``retrievers``: by name, for
+        are that no retriever brought and the gold set does not list; ``sample`` on how much that
+        rests, and how far more draws would narrow it (see `_sample`). ``retrievers``: by name, for
         each cutoff ``recall@k``, the relevant passages that it found of all questions over all
         that there are, estimated, and ``of_judged``, the mean over questions of the share of the
-        known ones, as `misslink retrieval` tells it; that is too high as far as some are unknown.
+        known ones, as `misslink retrieval` tells it of a gold set that lists ids alone; that is
+        too high as far as some are unknown.
 
     Notes
     -----
@@ -87,6 +90,7 @@ def estimates(pool: Pool, grades: Mapping[str, int], *, relevance_level: int = 1
         "relevance_level": relevance_level,
         "relevant": sum(map(len, found.values())),
         "outside": outside,
+        "sample": _sample(cells, outside),
         "retrievers": {
             name: {
                 f"recall@{k}": {
@@ -106,9 +110,9 @@ def _unfinished(
     pool: Pool, case_id: str, items: list[PoolItem], grades: Mapping[str, int]
 ) -> str | None:
     """Why a question does not count yet; None where it does."""
-    open_ = sum(item.stratum == _POOLED and item.item not in grades for item in items)
-    if open_:
-        return f"{open_} pooled passages have no settled grade"
+    inside = [item.item in grades for item in items if item.stratum == _POOLED]
+    if not all(inside):
+        return f"{inside.count(False)} of {len(inside)} pooled passages without a settled grade"
     labelled = {item.stratum for item in items if item.item in grades}
     for place, stratum in enumerate(pool.strata[case_id]):
         if place > _POOLED and stratum.drawn and place not in labelled:
@@ -141,6 +145,26 @@ def _outside(pool: Pool, counted: list[str], cells: list[tuple[int, Cell]]) -> E
     if unsampled:
         return Estimate.missing(_NOT_SAMPLED, method=METHOD)
     return total(banded(cells))
+
+
+def _sample(cells: list[tuple[int, Cell]], outside: Estimate) -> dict[str, Any] | None:
+    """On what the estimate outside the pool rests; None where there is none.
+
+    ``labelled`` passages of ``passages``, ``relevant`` of them; ``weight``, for how many the one
+    stands that stands for most; ``more``: the interval that ``times`` as many draws would give, as
+    far as there are so many, if the same shares of them were relevant.
+    """
+    if outside.value is None or not cells:
+        return None
+    bands = banded(cells)
+    more = [(times, total(drawn_more(bands, times))) for times in _MORE]
+    return {
+        "passages": sum(band.size for band in bands),
+        "labelled": outside.n,
+        "relevant": sum(band.relevant for band in bands),
+        "weight": max(cell.size / cell.labelled for _, cell in cells),
+        "more": [{"times": times, "low": one.low, "high": one.high} for times, one in more],
+    }
 
 
 def _hits(ranking: Mapping[str, tuple[str, ...]], relevant: Mapping[str, set[str]], k: int) -> int:

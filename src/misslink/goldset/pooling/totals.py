@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from misslink.stats.proportions import critical
 from misslink.types import Estimate
 
-__all__ = ["METHOD", "Band", "Cell", "banded", "total"]
+__all__ = ["METHOD", "Band", "Cell", "banded", "drawn_more", "total"]
 
 METHOD = "horvitz-thompson, mover of clopper-pearson"
 
@@ -24,13 +24,13 @@ class Cell:
         How many passages it has.
     labelled : int
         How many of them were drawn at random and labelled, from 1.
-    relevant : int
-        How many of those are relevant.
+    relevant : float
+        How many of those are relevant; of labels yet to come, how many are expected to be.
     """
 
     size: int
     labelled: int
-    relevant: int
+    relevant: float
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Band:
         return sum(cell.labelled for cell in self.cells)
 
     @property
-    def relevant(self) -> int:
+    def relevant(self) -> float:
         """The relevant ones among those labelled."""
         return sum(cell.relevant for cell in self.cells)
 
@@ -93,6 +93,23 @@ def banded(cells: Iterable[tuple[int, Cell]]) -> list[Band]:
     for place, cell in cells:
         found.setdefault(place, []).append(cell)
     return [Band(found[place]) for place in sorted(found)]
+
+
+def drawn_more(bands: Sequence[Band], times: int) -> list[Band]:
+    """Return the bands as they would be with so many times the labels and the same shares.
+
+    >>> (more,) = drawn_more([Band([Cell(100, 10, 1), Cell(15, 10, 0)])], 4)
+    >>> more.cells[0], more.cells[1].labelled
+    (Cell(size=100, labelled=40, relevant=4.0), 15)
+    """
+    more = []
+    for band in bands:
+        cells = []
+        for cell in band.cells:
+            labelled = min(cell.size, cell.labelled * times)
+            cells.append(Cell(cell.size, labelled, cell.relevant * labelled / cell.labelled))
+        more.append(Band(cells))
+    return more
 
 
 def total(bands: Sequence[Band], *, level: float = 0.95) -> Estimate:

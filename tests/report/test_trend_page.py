@@ -42,6 +42,13 @@ def test_the_finding_names_the_measures_that_got_worse(page):
     assert "health" in page.finding
 
 
+def test_the_lead_says_when_it_began_and_what_had_changed(page):
+    assert (
+        page.began
+        == "Since run 21, 1 Jan 1970, 20:00 UTC. Changed by then: 1 document edited (d1)."
+    )
+
+
 def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
     panels = {panel.name: panel for panel in page.panels}
     assert list(panels) == ["health", "coverage", "top_score", "latency_s"]  # nothing failed
@@ -68,6 +75,16 @@ def test_an_alarm_is_marked_where_it_opened_with_its_suspect(page):
     row = next(row for row in page.going if row.number == mark.number)
     assert row.heading == "Health"
     assert "opened with run 21" in row.when
+
+
+def test_a_reading_that_is_better_than_usual_is_not_marked_as_bad(tmp_path):
+    best = tuple(result(f"c{n}", score=0.9) for n in range(10))
+    steady = [finished(n) for n in range(12)]
+    page = page_of(tmp_path / "canary.sqlite", *steady, finished(12, results=best))
+    (panel,) = (one for one in page.panels if one.name == "top_score")
+    assert any("top score is better" in note for note in page.notes)
+    assert not panel.drawn.spots[-1].is_out
+    assert page.began == ""
 
 
 def test_degraded_canaries_stand_under_their_owner(page):
