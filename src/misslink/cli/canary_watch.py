@@ -49,7 +49,8 @@ def watch(
 
     arguments = [*context.args, "--name", name, "--history", str(history)]
     seconds = seconds_of(every)
-    series = _Series(arguments, _limit(arguments), as_json=as_json)
+    group: Any = context.parent and context.parent.command
+    series = _Series(arguments, _limit(group.commands["run"], arguments), as_json=as_json)
     with only_one(history, name):
         try:
             repeat(
@@ -124,19 +125,15 @@ def _ended(process: subprocess.Popen[str]) -> None:
         process.kill()
 
 
-def _limit(arguments: list[str]) -> float:
-    """Check the options of the run as the run would, and say how long it may take.
+def _limit(run: Any, arguments: list[str]) -> float:
+    """Check the options of the command `run` as it would, and say how long it may take.
 
     Raises
     ------
     click.UsageError
         One of them is wrong.
     """
-    from misslink.cli.canary import app
-
-    group: Any = typer.main.get_command(app)
-    command = group.commands["run"]
-    given = command.make_context("misslink canary run", list(arguments)).params
+    given = run.make_context("misslink canary run", list(arguments)).params
     return float(given["deadline"] + 3 * given["timeout"] + _GRACE_S)
 
 
