@@ -79,3 +79,42 @@ def test_mistakes_are_one_sentence(misslink, gold):
         assert told in err
         assert err.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) == ["gold.jsonl"]
+
+
+def test_no_command_writes_over_a_gold_set_that_it_reads(misslink, gold):
+    Path("other.jsonl").write_text(json.dumps({"id": "z", "question": "Who?"}) + "\n")
+    held = {name: Path(name).read_bytes() for name in (gold, "other.jsonl")}
+    for arguments in [
+        ("diff", gold, "other.jsonl", "--markdown", gold),
+        ("diff", gold, "other.jsonl", "--markdown", "other.jsonl"),
+        ("merge", gold, "other.jsonl", "--out", "other.jsonl", "--overwrite"),
+        ("split", gold, "--out", ".", "--parts", "gold=0.5,rest=0.5", "--overwrite"),
+    ]:
+        code, out, err = misslink("goldset", *arguments)
+        assert (code, out) == (2, ""), arguments
+        assert "this is read" in err
+        assert err.count("\n") == 1
+    assert {name: Path(name).read_bytes() for name in held} == held
+
+
+def test_a_split_that_is_refused_writes_no_part(misslink, gold):
+    Path("parts").mkdir()
+    Path("parts/test.jsonl").write_text(json.dumps({"question": "Who?"}) + "\n")
+    code, _, err = misslink("goldset", "split", gold, "--out", "parts")
+    assert code == 2
+    assert "parts/test.jsonl: there is a file already" in err
+    assert [path.name for path in Path("parts").iterdir()] == ["test.jsonl"]
+    assert misslink("goldset", "split", gold, "--out", "parts", "--overwrite")[0] == 0
+    assert misslink("goldset", "split", gold, "--out", "parts")[0] == 0  # the same once more
+
+
+def test_long_values_are_shown_where_they_differ(misslink):
+    long = "The boiler may reach so much before the valve opens, and the engine is stopped at "
+    for name, degrees in (("old.jsonl", "90"), ("new.jsonl", "95")):
+        case = {"id": "a", "question": "?", "evidence": {"The same.": 1, f"{long}{degrees}.": 1}}
+        Path(name).write_text(json.dumps(case) + "\n")
+    code, out, _ = misslink("goldset", "diff", "old.jsonl", "new.jsonl")
+    assert code == 0
+    assert "90." in out
+    assert "95." in out
+    assert "The same" not in out

@@ -52,6 +52,8 @@ def test_page_and_markdown_are_written(misslink, log, tmp_path):
     ("options", "said"),
     [
         (["--alpha", "2"], "--alpha 2.0"),
+        (["--alpha", "1e-320"], "--alpha"),
+        (["--units", "inf"], "--units"),
         (["--detect", "0"], "--detect"),
         (["--experiment", "other"], "no experiment 'other'"),
         (["--json", "--markdown", "-"], "both print to stdout"),

@@ -56,7 +56,7 @@ def test_looked_at_after_every_unit_it_errs_seldom():
     for _ in range(150):
         ones = np.cumsum(rng.random(1000) < 0.5)
         ratios = (
-            sequential_ratio(Stratum(HALF, {"A": int(k), "B": n - int(k)}))
+            sequential_ratio([Stratum(HALF, {"A": int(k), "B": n - int(k)})])
             for n, k in enumerate(ones, start=1)
             if n % 10 == 0
         )
@@ -70,7 +70,7 @@ def test_the_mixture_over_all_counts_has_a_mean_of_1():
     plan = {"A": share, "B": 1 - share}
     mean = sum(
         stats.binom.pmf(k, n, share)
-        * math.exp(sequential_ratio(Stratum(plan, {"A": k, "B": n - k})))
+        * math.exp(sequential_ratio([Stratum(plan, {"A": k, "B": n - k})]))
         for k in range(n + 1)
     )
     assert mean == pytest.approx(1)
@@ -92,3 +92,23 @@ def test_shares_and_counts_that_are_none_are_refused():
         sample_ratio([Stratum({"A": 0.5, "B": 0.4}, {"A": 1})])
     with pytest.raises(ValueError, match="from 0"):
         sample_ratio([Stratum(HALF, {"A": -1})])
+
+
+def test_a_ramp_that_grows_with_every_unit_does_not_hide_a_broken_split():
+    rng = np.random.default_rng(1)
+    shares = np.linspace(0.05, 0.5, 4000)
+
+    def strata(kept):
+        return [
+            Stratum({"A": 1 - share, "B": share}, {"B" if rng.random() < share * kept else "A": 1})
+            for share in shares.tolist()
+        ]
+
+    assert sample_ratio(strata(0.8)).p_sequential < 1e-4
+    assert sample_ratio(strata(1.0)).p_sequential > 0.05
+
+
+def test_a_third_variant_that_too_few_reach_is_seen_at_any_time():
+    plan = {"A": 0.4, "B": 0.3, "C": 0.3}
+    found = sample_ratio([Stratum(plan, {"A": 4400, "B": 3300, "C": 2300})])
+    assert found.p_sequential < 1e-6

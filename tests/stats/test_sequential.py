@@ -55,7 +55,7 @@ def test_a_real_difference_is_found():
 def test_p_is_the_inverse_of_the_normal_mixtures_likelihood_ratio():
     """Against the integral over the mixture, done numerically."""
     rng = np.random.default_rng(5)
-    a, b = rng.normal(0, 2, 400), rng.normal(0.5, 1, 300)
+    a, b = rng.normal(0, 1, 400), rng.normal(0.5, 2, 300)
     found = sequential(a, b)
     error = math.sqrt(a.var(ddof=1) / 400 + b.var(ddof=1) / 300)
     units = balanced_units(400, 300)
@@ -150,3 +150,18 @@ def test_users_who_come_back_between_looks_do_not_make_it_err():
                 errs += 1
                 break
     assert errs <= stats.binom.ppf(0.99, 120, 0.05)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.02])
+def test_a_small_side_that_has_seen_nothing_rare_yet_is_not_called_better(share):
+    rng = np.random.default_rng(4)
+    erred = 0
+    for _ in range(150):
+        values = (rng.random(4000) < 0.02).astype(float)
+        is_variant = rng.random(4000) < share
+        looks = (
+            sequential(values[:size][~is_variant[:size]], values[:size][is_variant[:size]]).p
+            for size in range(500, 4001, 250)
+        )
+        erred += any(p is not None and p <= 0.05 for p in looks)
+    assert erred <= stats.binom.ppf(0.99, 150, 0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pytest
 from live_logs import DAY, SALT, rows, simulated
@@ -294,3 +295,70 @@ def test_interleaved_lists_are_won_by_unit(path):
     assert found["units"]["without_credit"] == 2
     by_hand = 2 * sum(math.comb(18, k) for k in range(3)) / 2**18
     assert found["units"]["p"] == pytest.approx(by_hand)
+
+
+def ramped(path, better, *, linear=True):
+    """Users come back while the variant grows from 2 % to 50 %, and all are ever more pleased."""
+    chance = random.Random(6)
+    place = {f"u{number}": chance.random() for number in range(1500)}
+    exposures, feedback = [], []
+    for number in range(6000):
+        along = number / 6000
+        share = 0.04 + 0.96 * (along if linear else along > 0.5)
+        unit = chance.choice(list(place))
+        variant = "B" if place[unit] < share / 2 else "A"
+        exposures.append(seen(number, unit, variant, open_share=share))
+        pleased = chance.random() < 0.2 + 0.5 * along + better * (variant == "B")
+        feedback.append(thumb(number, float(pleased), 1000.5 + number))
+    return rows(path, ENTRY, exposures, feedback)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
+    found = live_report(ramped(path, 0.0, linear=linear))
+    told = found["comparisons"][0]["metrics"]["satisfaction"]
+    assert found["verdict"]["decision"] != "ship"
+    assert told["fixed"]["difference"]["low"] < 0 < told["fixed"]["difference"]["high"]
+    assert any("requests are weighted" in note for note in found["notes"])
+
+
+def test_a_difference_while_a_ramp_grows_is_found_at_its_size(path):
+    told = live_report(ramped(path, 0.2))["comparisons"][0]["metrics"]["satisfaction"]
+    assert told["winner"] == "variant"
+    assert told["fixed"]["difference"]["low"] < 0.2 < told["fixed"]["difference"]["high"]
+
+
+def test_what_is_said_of_a_unit_has_the_weight_of_its_latest_request_by_then(path):
+    exposures, feedback = [], []
+    for n in range(200):
+        share, at = (0.2, 1000.0) if n < 100 else (1.0, 5000.0)
+        exposures.append(seen(n, f"u{n}", "AB"[n % 2], open_share=share, at=at + n))
+        feedback.append((None, f"u{n}", "rated", float(n >= 100), None, at + n + 1))
+    # All of the first come back, and say nothing.
+    exposures += [seen(200 + n, f"u{n}", "AB"[n % 2], at=9000.0 + n) for n in range(100)]
+    told = live_report(rows(path, ENTRY, exposures, feedback))["comparisons"][0]["metrics"]["rated"]
+    # Under the first split B was planned to have 1 in 10, later 1 in 2.
+    assert told["control"]["value"] == pytest.approx(0.5 / (0.5 + 0.1))
+    assert told["variant"]["value"] == pytest.approx(0.5 / (0.5 + 0.9))
+
+
+def test_of_two_better_variants_the_best_is_shipped(path):
+    three = entry_of(Experiment("x", {"A": 1, "B": 1, "C": 1}, control="A"), SALT)
+    pleased = {"A": 2, "B": 5, "C": 8}
+    exposures = [seen(n, f"u{n}", "ABC"[n % 3]) for n in range(1500)]
+    feedback = [thumb(n, float(n // 3 % 10 < pleased["ABC"[n % 3]])) for n in range(1500)]
+    found = live_report(rows(path, three, exposures, feedback))
+    assert (found["verdict"]["decision"], found["verdict"]["variant"]) == ("ship", "C")
+
+
+def test_readers_prefer_a_retriever_only_by_what_holds_at_any_time(path):
+    exposures, feedback = [], []
+    for n in range(30):
+        more = {"mode": "interleaved", "retrieved": '["p", "q"]', "teams": '["A", "B"]'}
+        exposures.append(seen(n, f"u{n}", None, **more))
+        feedback.append((f"q{n}", None, "click", 1.0, "p" if n % 10 < 3 else "q", 2000.0))
+    found = live_report(rows(path, ENTRY, exposures, feedback))
+    assert (
+        found["interleaving"]["units"]["p"] < 0.05 < found["interleaving"]["units"]["p_sequential"]
+    )
+    assert "neither retriever" in found["verdict"]["sentence"]

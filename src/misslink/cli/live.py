@@ -10,6 +10,8 @@ from misslink.cli.options import AS_JSON
 
 __all__ = ["app"]
 
+_LEAST_ALPHA = 1e-9  # from here on levels are near enough to 1 to be rounded to it
+
 app = typer.Typer(
     help="Read what a Router or Interleaved logged of a live app.", no_args_is_help=True
 )
@@ -82,8 +84,13 @@ def report(
     from misslink.cli.live_report import show_report
     from misslink.errors import InputError
 
-    if not 0 < alpha < 1:
-        raise InputError(f"--alpha {alpha} is no chance: it lies between 0 and 1, such as 0.05")
+    if not _LEAST_ALPHA <= alpha < 1:
+        raise InputError(
+            f"--alpha {alpha} is no chance to work with: it lies between {_LEAST_ALPHA:g} and 1, "
+            "such as 0.05"
+        )
+    if tuned_for == float("inf"):
+        raise InputError(f"--units {tuned_for} is no number of units: give one such as 2000")
     if detect is not None and not 0 < detect < float("inf"):
         raise InputError(f"--detect {detect} is no difference worth finding: give one above 0")
     show_report(

@@ -61,12 +61,16 @@ class Split:
         Cases of the largest of them.
     without_source : int
         Cases that name no passage, no evidence and no source: each a group of its own.
+    by_evidence_alone : int
+        By source: cases that name evidence and no document, so that only those with the same
+        evidence text are kept together.
     """
 
     parts: tuple[Part, ...]
     groups: int
     largest: int
     without_source: int
+    by_evidence_alone: int
 
 
 def parse_parts(text: str) -> dict[str, float]:
@@ -143,7 +147,8 @@ def split(cases: Sequence[Case], parts: Mapping[str, float], *, by: str, seed: i
         )
         for name, wanted in parts.items()
     )
-    return Split(found, len(groups), max(map(len, groups)), without)
+    alone = sum(_evidence_alone(case) for case in cases) if by == "source" else 0
+    return Split(found, len(groups), max(map(len, groups)), without, alone)
 
 
 def _groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int]:
@@ -187,7 +192,11 @@ def _keys(case: Case, by: str) -> Iterable[Hashable]:
         raise InputError(f"cases are not kept together by '{by}'; {known_names(by, BY)}")
 
 
-def _sources(case: Case) -> Iterable[Hashable]:
+def _evidence_alone(case: Case) -> bool:
+    return {kind for kind, _ in _sources(case)} == {"evidence"}
+
+
+def _sources(case: Case) -> Iterable[tuple[str, str]]:
     """The documents and the evidence that a case rests on."""
     listed = [unit for unit, grade in case.relevant.items() if grade > 0]
     for passage in (*listed, *(one for ids in case.relevant_any for one in ids)):

@@ -13,7 +13,7 @@ from misslink.errors import InputError
 from misslink.files.whole import put
 from misslink.types import Case
 
-__all__ = ["as_lines", "objects_as_lines", "write_goldset"]
+__all__ = ["as_lines", "check_free", "objects_as_lines", "write_goldset"]
 
 
 def as_lines(items: Iterable[BaseModel]) -> str:
@@ -57,18 +57,26 @@ def write_goldset(cases: Iterable[Case], path: Path, *, overwrite: bool = False)
     text = as_lines(cases)
     if not text:
         raise InputError("there is no case to write", path=path)
-    if not overwrite and _holds_other(path, text.encode()):
-        raise InputError(
-            "there is a file already; name another one, or replace it with --overwrite", path=path
-        )
+    if not overwrite:
+        check_free(text, path)
     return put(text, path)
 
 
-def _holds_other(path: Path, text: bytes) -> bool:
+def check_free(text: str, path: Path) -> None:
+    """Refuse a file that holds something else than a text.
+
+    Raises
+    ------
+    InputError
+        It does, or it cannot be read.
+    """
     if not path.is_file():
-        return False
+        return
     try:
         held = path.read_bytes()
     except OSError as problem:
         raise InputError(f"it cannot be read ({problem.strerror})", path=path) from None
-    return bool(held.strip()) and held != text
+    if held.strip() and held != text.encode():
+        raise InputError(
+            "there is a file already; name another one, or replace it with --overwrite", path=path
+        )

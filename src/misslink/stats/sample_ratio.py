@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 __all__ = ["BROKEN_BELOW", "SampleRatio", "Stratum", "sample_ratio", "sequential_ratio"]
 
 BROKEN_BELOW = 0.001
-_WEIGHT = 100.0  # units' worth of trust in the plan, of the alternative that is mixed over
+# The alternatives that are mixed over: by how much one variant's odds are off, in logarithms. The
+# middles of 200 equal parts of a normal distribution that a share near a half would have after
+# 100 units. None of them is the plan itself.
+_TILTS = tuple(NormalDist(0.0, 0.2).inv_cdf((part + 0.5) / 200) for part in range(200))
+_ROWS = 10_000  # strata that are reckoned with at once
 _TWO = 2
 
 
@@ -53,7 +58,11 @@ class SampleRatio:
 
     @property
     def is_broken(self) -> bool:
-        """Whether nothing else of the experiment can be trusted."""
+        """Whether nothing else of the experiment can be trusted.
+
+        By the p-value of one look, which sees a fault sooner: of sound experiments that are looked
+        at on each of 90 days about 1 in 80 is called broken (simulated, two equal variants).
+        """
         return self.p is not None and self.p < BROKEN_BELOW
 
 
@@ -103,27 +112,40 @@ def sample_ratio(strata: Sequence[Stratum]) -> SampleRatio:
     return SampleRatio(*_tested(told, names), expected)
 
 
-def sequential_ratio(stratum: Stratum) -> float:
-    """How much likelier the counts are under some other split than under the plan, in logarithms.
+def sequential_ratio(strata: Sequence[Stratum]) -> float:
+    """How much likelier the counts are under some other split than under the plans, in logarithms.
 
-    A mixture over splits around the plan (a Dirichlet distribution worth 100 units): its inverse
-    is an always-valid p-value, and those of several strata multiply.
+    A mixture over one variant's odds being so many times the planned, the same in all strata, so
+    that a ramp that grew evenly, with a plan for nearly every unit, does not hide it: its inverse
+    is an always-valid p-value.
 
     References
     ----------
-    Lindon and Malek (2022), Anytime-valid inference for multinomial count data.
+    Lindon and Malek (2022), Anytime-valid inference for multinomial count data (a mixture over
+    splits around the plan).
     """
-    total = sum(stratum.observed.values())
-    ratio = math.lgamma(_WEIGHT) - math.lgamma(_WEIGHT + total)
-    for name, share in stratum.planned.items():
-        if share > 0:
-            prior, count = _WEIGHT * share, stratum.observed.get(name, 0)
-            ratio += math.lgamma(prior + count) - math.lgamma(prior) - count * math.log(share)
-    return ratio
+    import numpy as np
+
+    names = list(dict.fromkeys(n for one in strata for n, share in one.planned.items() if share))
+    if len(names) < _TWO:
+        return 0.0
+    planned = np.array([[one.planned.get(name, 0.0) for name in names] for one in strata])
+    counts = np.array([[one.observed.get(name, 0) for name in names] for one in strata])
+    totals = counts.sum(axis=1)
+    tilted = range(len(names) if len(names) > _TWO else 1)  # of two, one speaks for the other
+    tilts = np.array(_TILTS)
+    ratios = np.multiply.outer(counts.sum(axis=0)[: len(tilted)], tilts)
+    for start in range(0, len(counts), _ROWS):
+        part = slice(start, start + _ROWS)
+        for place in tilted:
+            evened = np.log1p(np.multiply.outer(planned[part, place], np.expm1(tilts)))
+            ratios[place] -= totals[part] @ evened
+    most = float(ratios.max())
+    return most + math.log(float(np.exp(ratios - most).mean()))
 
 
 def _tested(strata: Sequence[Stratum], names: Sequence[str]) -> tuple[float, float, str]:
-    always = math.exp(-max(0.0, math.fsum(map(sequential_ratio, strata))))
+    always = math.exp(-max(0.0, sequential_ratio(strata)))
     live = [name for name in names if any(one.planned.get(name) for one in strata)]
     if (
         len(live) == _TWO
@@ -143,13 +165,11 @@ def _chi_square(strata: Sequence[Stratum], names: Sequence[str]) -> float:
     import numpy as np
     from scipy.special import chdtrc
 
-    gap = np.zeros(len(names))
-    covariance = np.zeros((len(names), len(names)))
-    for one in strata:
-        total = sum(one.observed.values())
-        shares = np.array([one.planned.get(name, 0.0) for name in names])
-        gap += np.array([one.observed.get(name, 0) for name in names]) - total * shares
-        covariance += total * (np.diag(shares) - np.outer(shares, shares))
+    shares = np.array([[one.planned.get(name, 0.0) for name in names] for one in strata])
+    counts = np.array([[one.observed.get(name, 0) for name in names] for one in strata])
+    totals = counts.sum(axis=1)
+    gap = counts.sum(axis=0) - totals @ shares
+    covariance = np.diag(totals @ shares) - shares.T @ (totals[:, None] * shares)
     statistic = float(gap @ np.linalg.pinv(covariance) @ gap)
     return float(chdtrc(int(np.linalg.matrix_rank(covariance)), statistic))
 

@@ -80,7 +80,8 @@ def sequential(
     -------
     Sequential
         The mixture sequential probability ratio test with a normal mixture over the difference,
-        the variance estimated: an asymptotic confidence sequence.
+        the variance estimated: an asymptotic confidence sequence. Where one side has far fewer
+        units, its variance is taken from below by that of both together.
 
     References
     ----------
@@ -105,8 +106,7 @@ def sequential(
     value = float(variant.mean()) - times * float(control.mean())
     error = 0.0
     if min(len(control), len(variant)) >= FEWEST:
-        spread = _spread(variant, is_share) + times**2 * _spread(control, is_share)
-        error = math.sqrt(spread)
+        error = math.sqrt(_spread(control, variant, times, is_share))
     if not error:
         few = min(len(control), len(variant)) < FEWEST
         reason = f"each variant needs {FEWEST} units first" if few else "all units are alike"
@@ -183,12 +183,28 @@ def units_for(
     return float(math.ceil(high))
 
 
-def _spread(values: NDArray[Any], is_share: bool) -> float:
-    """The variance of the mean."""
+def _spread(control: NDArray[Any], variant: NDArray[Any], times: float, is_share: bool) -> float:
+    """The variance of the difference of the means."""
+    sides = control, variant
+    own = [_variance(values, is_share) for values in sides]
+    counts = [len(values) for values in sides]
+    # Of what is rare, such as an asking again or a huge bill, a small side may have seen nothing
+    # yet, and its own spread is then far too little while its mean is too low. The smaller it is
+    # against the other side, the more of the spread common to both it has at least.
+    small = counts.index(min(counts))
+    pooled = sum((count - 1) * each for count, each in zip(counts, own, strict=True)) / (
+        sum(counts) - len(counts)
+    )
+    uneven = 1 - counts[small] / counts[1 - small]
+    own[small] = max(own[small], (1 - uneven) * own[small] + uneven * pooled)
+    return times**2 * own[0] / counts[0] + own[1] / counts[1]
+
+
+def _variance(values: NDArray[Any], is_share: bool) -> float:
     import numpy as np
 
     given = np.append(values, [0.0, 1.0]) if is_share else values
-    return float(given.var(ddof=1)) / len(values)
+    return float(given.var(ddof=1))
 
 
 def _scale(alpha: float, tuned_for: float) -> float:

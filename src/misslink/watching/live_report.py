@@ -26,7 +26,6 @@ from misslink.watching.live_report_metrics import (
     GUARDS,
     Guardrail,
     LiveMetric,
-    Measured,
     guardrail,
     measure,
     metrics_of,
@@ -35,6 +34,7 @@ from misslink.watching.live_report_offline import disagreements, offline_of, rea
 from misslink.watching.live_report_past import PastFile
 from misslink.watching.live_report_units import Sorted, sort_out
 from misslink.watching.live_report_verdict import beside_words, noted, ratio_words, verdict
+from misslink.watching.live_report_weights import overlap_weights, split_changed
 
 __all__ = ["live_report"]
 
@@ -127,7 +127,7 @@ def live_report(
             primary=lead,
             is_broken=ratio.is_broken,
             ratio_words=words,
-            beside=beside_words(lists, shadows),
+            beside=beside_words(lists, shadows, alpha),
         ),
         "sample_ratio": _ratio(ratio, words, found),
         "variants": [_variant(name, live, found, runs, 1 - alpha) for name in names],
@@ -178,20 +178,23 @@ def _comparisons(
     seen = {unit.variant for unit in found.units}
     if setting.control not in seen:
         return []
-    measured = [measure(metric, found.units) for metric in metrics]
-    watched: list[tuple[Measured, Guardrail | None]] = [
-        (measure(metric, found.units), guard) for metric, guard in guards
-    ]
     rows = []
+    tests = len(metrics) * sum(v.name != setting.control and v.name in seen for v in live.variants)
+    is_weighted = split_changed(live, found.units)
     for variant in live.variants:
         name = variant.name
         if name == setting.control or name not in seen:
             continue
+        weights = overlap_weights(live, found.units, setting.control, name) if is_weighted else None
+        measured = [measure(metric, found.units, weights) for metric in metrics]
+        watched = [(measure(metric, found.units, weights), guard) for metric, guard in guards]
         rows.append(
             {
                 "variant": name,
+                "weighted": is_weighted,
                 "metrics": {
-                    one.metric.name: compared(one, found.units, name, setting) for one in measured
+                    one.metric.name: compared(one, found.units, name, setting, tests=tests)
+                    for one in measured
                 },
                 "guardrails": [
                     guarded(one, found.units, name, setting, guard)
@@ -274,15 +277,15 @@ def _notes(live: Live, found: Sorted) -> list[str]:
     moved = found.odd.get("units_in_several_variants", 0)
     if moved > _MANY_MOVED * len(found.units):
         why = (
-            "a ramp moves units, which makes early and late ones unlike"
+            "a ramp moves units out of control"
             if any(plan.ramp for plan in live.plans)
             else "ids that change or a split that was changed are the usual causes"
         )
         notes.append(f"More than 1 % of units were in several variants: {why}.")
-    if len({tuple(sorted(plan.split.items())) for plan in live.plans}) > 1:
+    if split_changed(live, found.units):
         notes.append(
-            "The split was changed on the way: the sample ratio knows, but figures of variants mix "
-            "periods in different shares, so that a trend over time can look like a difference."
+            "The split or the ramp changed on the way: requests are weighted so that the figures "
+            "of both variants speak of the same times."
         )
     if len({plan.salt_check for plan in live.plans}) > 1:
         notes.append(

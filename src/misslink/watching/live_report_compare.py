@@ -65,9 +65,19 @@ class Setting:
 
 
 def compared(
-    measured: Measured, units: Sequence[Unit], variant: str, setting: Setting
+    measured: Measured, units: Sequence[Unit], variant: str, setting: Setting, *, tests: int = 1
 ) -> dict[str, Any]:
     """Hold one metric of a variant against control's.
+
+    Parameters
+    ----------
+    measured : Measured
+    units : sequence of Unit
+    variant : str
+    setting : Setting
+    tests : int
+        How many differences Holm's correction is over, from 1: what a difference takes to be seen
+        is reckoned with the strictest level of them.
 
     Returns
     -------
@@ -100,7 +110,7 @@ def compared(
             "unadjusted": raw.difference.model_dump(),
         },
         "cuped": None if adjusted is None else adjusted[0],
-        "needed": _needed(sides, (control, treated), units, setting),
+        "needed": _needed(sides, (control, treated), units, setting, tests),
     }
 
 
@@ -227,6 +237,7 @@ def _needed(
     plain: tuple[NDArray[Any], NDArray[Any]],
     units: Sequence[Unit],
     setting: Setting,
+    tests: int,
 ) -> dict[str, Any] | None:
     """How many more units a difference worth finding takes, at the present rate and split."""
     control, treated = sides
@@ -238,7 +249,7 @@ def _needed(
     total = None
     if spread and effect:
         total = units_for(
-            effect, math.sqrt(spread), now, alpha=setting.alpha, tuned_for=setting.tuned_for
+            effect, math.sqrt(spread), now, alpha=setting.alpha / tests, tuned_for=setting.tuned_for
         )
     if total is None:
         return None

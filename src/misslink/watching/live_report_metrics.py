@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["GUARDS", "Guardrail", "LiveMetric", "Measured", "guardrail", "measure", "metrics_of"]
 
 _FAILED = ("fell_back", "failed")
+# When, what it adds to numerator and denominator, and the request it is about, where one is known.
+Event = tuple[float, float, float, str | None]
 _PER_REQUEST = {"reformulation": "reformulations", "click": "clicks", "use": "uses"}
 
 
@@ -183,14 +186,25 @@ def metrics_of(units: Sequence[Unit], lower_is_better: Sequence[str] = ()) -> li
     ]
 
 
-def measure(metric: LiveMetric, units: Sequence[Unit]) -> Measured:
-    """Measure one metric of all units, and of their pre-period."""
+def measure(
+    metric: LiveMetric, units: Sequence[Unit], weights: Mapping[str, float] | None = None
+) -> Measured:
+    """Measure one metric of all units, and of their pre-period.
+
+    Parameters
+    ----------
+    metric : LiveMetric
+    units : sequence of Unit
+    weights : mapping of str to float, or None
+        Of the requests; what is about a unit has the weight of its latest request by then, and a
+        unit without weights none. None: all count alike.
+    """
     import numpy as np
 
     rows = [
         (place, *event)
         for place, unit in enumerate(units)
-        for event in _events(metric, unit.requests, unit.feedback)
+        for event in _weighted(metric, unit, weights)
     ]
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     return Measured(
@@ -203,6 +217,23 @@ def measure(metric: LiveMetric, units: Sequence[Unit]) -> Measured:
     )
 
 
+def _weighted(
+    metric: LiveMetric, unit: Unit, weights: Mapping[str, float] | None
+) -> Iterator[tuple[float, float, float]]:
+    """When, and what it adds to numerator and denominator."""
+    for at, above, below, about in _events(metric, unit.requests, unit.feedback):
+        weight = 1.0
+        if weights is not None:
+            weight = weights.get(_latest(unit, at) if about is None else about, 0.0)
+        yield at, above * weight, below * weight
+
+
+def _latest(unit: Unit, at: float) -> str:
+    """The last request by then; the first where there is none."""
+    place = bisect.bisect_right(unit.requests, at, key=lambda one: one.at)
+    return unit.requests[max(place - 1, 0)].id
+
+
 def _before(metric: LiveMetric, unit: Unit) -> float | None:
     events = list(_events(metric, unit.before_requests, unit.before_feedback))
     below = math.fsum(event[2] for event in events)
@@ -211,30 +242,29 @@ def _before(metric: LiveMetric, unit: Unit) -> float | None:
 
 def _events(
     metric: LiveMetric, requests: Sequence[Exposure], feedback: Sequence[Feedback]
-) -> Iterator[tuple[float, float, float]]:
-    """When, and what it adds to numerator and denominator."""
+) -> Iterator[Event]:
     if metric in GUARDS:
         yield from _guarded(metric.name, requests, feedback)
         return
     is_per_request = metric.unit == "rate"
     if is_per_request:
-        yield from ((one.at, 0.0, 1.0) for one in requests)
+        yield from ((one.at, 0.0, 1.0, one.id) for one in requests)
     for one in feedback:
         if one.kind == metric.kind:
             value = float(one.value != 0) if one.kind in _PER_REQUEST else one.value
-            yield one.at, value, 0.0 if is_per_request else 1.0
+            yield one.at, value, 0.0 if is_per_request else 1.0, one.exposure
 
 
 def _guarded(
     name: str, requests: Sequence[Exposure], feedback: Sequence[Feedback]
-) -> Iterator[tuple[float, float, float]]:
+) -> Iterator[Event]:
     stayed = [one for one in requests if one.outcome != "left"]  # nobody knows what became of them
     if name == "errors":
-        yield from ((one.at, float(one.outcome in _FAILED), 1.0) for one in stayed)
+        yield from ((one.at, float(one.outcome in _FAILED), 1.0, one.id) for one in stayed)
         return
     told = {one.exposure: one.value for one in feedback if one.kind == name and one.exposure}
     for one in stayed:
         own = one.latency_s if name == "latency" else one.cost
         value = told.get(one.id, own)  # the app knows better what its user waited for or paid
         if value is not None and 0 <= value < math.inf:
-            yield one.at, value, 1.0
+            yield one.at, value, 1.0, one.id

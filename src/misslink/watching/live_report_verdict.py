@@ -11,7 +11,6 @@ from misslink.stats.written import p_value
 __all__ = ["amount", "beside_words", "difference_words", "noted", "ratio_words", "verdict"]
 
 _DAY = 1.0
-_SIZE = 0.05
 _WHOLE = 10  # points of a share from which decimals do not count
 _ODD = {
     "units_in_several_variants": "units were seen in several variants; each counts where it "
@@ -117,8 +116,20 @@ def verdict(
         if decision == "keep" and len(chosen) < len(decided):
             continue  # another variant may still be better
         if chosen:
-            return chosen[0]
+            return chosen[0] if decision != "ship" else _best(chosen, comparisons, primary)
     return next(one for one in decided if one["decision"] == "go_on")
+
+
+def _best(
+    shipped: Sequence[dict[str, Any]], comparisons: Sequence[Mapping[str, Any]], primary: str | None
+) -> dict[str, Any]:
+    """Of several that are better than control, that with the greatest difference."""
+    gains = {
+        one["variant"]: abs(one["metrics"][primary]["always_valid"]["difference"]["value"])
+        for one in comparisons
+        if one["metrics"].get(primary, {}).get("winner") == "variant"
+    }
+    return max(shipped, key=lambda one: gains[one["variant"]])
 
 
 def _decided(one: Mapping[str, Any], control: str, primary: str | None) -> dict[str, Any]:
@@ -212,11 +223,11 @@ def ratio_words(ratio: SampleRatio, strata: Sequence[Stratum]) -> str:
 
 
 def beside_words(
-    lists: Mapping[str, Any] | None, shadows: Sequence[Mapping[str, Any]]
+    lists: Mapping[str, Any] | None, shadows: Sequence[Mapping[str, Any]], alpha: float
 ) -> str | None:
     """What interleaved lists and shadows say, where nothing was split."""
     if lists is not None:
-        return _preferred(lists)
+        return _preferred(lists, alpha)
     if not shadows:
         return None
     words = []
@@ -227,13 +238,14 @@ def beside_words(
     return "; ".join(words) + ". Nobody saw a shadow's answers, so no user metric is claimed."
 
 
-def _preferred(lists: Mapping[str, Any]) -> str:
+def _preferred(lists: Mapping[str, Any], alpha: float) -> str:
     found = lists["units"]
     first, second = lists["variants"]
     wins = f"{first} {found['wins'][first]:,}, {second} {found['wins'][second]:,} units"
     if found["p"] is None:
         return "Nobody has preferred either of the interleaved retrievers yet."
-    if found["p"] >= _SIZE:
-        return f"Readers preferred neither retriever beyond chance: {wins}, {p_value(found['p'])}."
+    tested = f"always-valid {p_value(found['p_sequential'])}"
+    if found["p_sequential"] > alpha:
+        return f"Readers have preferred neither retriever beyond chance: {wins}, {tested}."
     better = max(lists["variants"], key=lambda name: found["wins"][name])
-    return f"Readers preferred {better}: {wins}, {p_value(found['p'])} (sign test)."
+    return f"Readers preferred {better}: {wins}, {tested}."

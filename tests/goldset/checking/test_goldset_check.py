@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from misslink.files.goldset import read_goldset
 from misslink.goldset.checking import Demand, Grounds, Texts, check
 from misslink.goldset.logs import Log, Request
-from misslink.types import Passage
+from misslink.retrieval.matching import Need, satisfies, split_over
+from misslink.types import Case, Passage
 
 FEWER = settings(max_examples=30)
-LETTERS = "ab c.1"
+LETTERS = "ab c.1\u6e2f\u53e3"
 
 
 def grounds_for(cases, **more):
@@ -163,19 +164,15 @@ def test_split_evidence_is_told_as_split_not_as_missing():
     ],
 )  # fmt: skip
 def test_evidence_is_found_as_retrieval_finds_it(text, evidence):
-    from misslink.retrieval.matching import Need, satisfies
-
     passage = Passage(id="p", text=text, rank=1)
     assert satisfies(Need("e", 1, evidence), passage) is Texts([passage]).holds(evidence) is True
 
 
 @FEWER
 @given(
-    st.lists(st.text("ab c.1", max_size=12), max_size=6), st.text("ab c.1", min_size=1, max_size=6)
+    st.lists(st.text(LETTERS, max_size=12), max_size=6), st.text(LETTERS, min_size=1, max_size=6)
 )
 def test_holders_are_those_that_satisfy_the_need(texts, wanted):
-    from misslink.retrieval.matching import Need, satisfies
-
     passages = [Passage(id=f"p{at}", text=text, rank=at + 1) for at, text in enumerate(texts)]
     need = Need("e", 1, wanted)
     found = list(Texts(passages).holders(wanted))
@@ -206,3 +203,72 @@ def test_an_edited_passage_is_told_of_what_is_labelled_by_id_alone():
 
 def test_nothing_is_checked_that_there_are_no_grounds_for():
     assert check(gold_of([a_case(1, relevant={"nowhere": 1})])) == ()
+
+
+def test_many_questions_that_are_all_alike_are_told_once_each():
+    cases = [Case(id=f"{at:04}", question=f"what is a price of item {'x' * 90}{chr(97 + at % 26)}"
+                  f"{chr(97 + at // 26)}?") for at in range(600)]  # fmt: skip
+    found = check(gold_of(cases))
+    assert {one.check for one in found} == {"duplicates"}
+    assert len(found) == len(cases) - 1
+    assert sorted(one.cases[1] for one in found) == [case.id for case in cases[1:]]
+
+
+def test_each_near_duplicate_is_told_with_the_nearest_before_it():
+    texts = ["how are the boats in the harbour moored at night", "where is tea sold"]
+    texts.append("how are the boats in the harbour moored by night")
+    texts.append("how are the boats in the harbour moored by nights")
+    cases = [Case(id=str(at), question=text) for at, text in enumerate(texts)]
+    assert [one.cases for one in check(gold_of(cases))] == [("0", "2"), ("2", "3")]
+
+
+def test_an_id_with_another_number_is_not_what_was_meant():
+    texts = Texts([Passage(id=name, text="", rank=1) for name in ("guide#1", "harbour#1")])
+    other, slip = (
+        Case(id=name, question=f"{name}?", relevant={name: 1}) for name in ("guide#2", "harbor#1")
+    )
+    known = Case(id="known", question="what?", relevant={"guide#1": 1})
+    found = {
+        one.cases: one.way_out
+        for one in check(gold_of([other, slip, known]), Grounds(corpus=texts))
+    }
+    assert "did you mean" not in found["guide#2",]
+    assert "did you mean 'harbour#1'" in found["harbor#1",]
+
+
+@settings(deadline=None)
+@given(
+    st.text("ab \u6e2f\u53e3", min_size=60, max_size=90).map(lambda text: f"{text} end"),
+    st.integers(1, 89),
+    st.lists(st.text("ab \u6e2f", max_size=40), max_size=4),
+)
+def test_a_split_is_found_as_retrieval_finds_it(text, cut, others):
+    passages = [
+        Passage(id=str(at), text=one, rank=at + 1)
+        for at, one in enumerate([*others, text[:cut], text[cut:]])
+    ]
+    wanted = text[10:]
+    assert Texts(passages).split(wanted) == split_over(Need("evidence", 1, wanted), passages)
+
+
+def test_text_without_blanks_is_matched_again_among_many_passages():
+    signs = [chr(0x4E00 + at) for at in range(400)]
+    passages = [
+        Passage(id=str(at), text="".join(signs[at : at + 30]), rank=at + 1) for at in range(300)
+    ]
+    near = Texts(passages).nearest("".join(signs[207:230]) + signs[399] + "".join(signs[231:236]))
+    assert near is not None
+    assert near.passage.id in {"206", "207"}
+    assert near.score > 0.9
+
+
+def test_no_spelling_is_guessed_where_a_whole_corpus_has_other_ids():
+    texts = Texts([Passage(id=name, text="", rank=1) for name in ("harbour", "there")])
+    cases = [Case(id=f"{at:03}", question=f"q{at}?", relevant={"harbor": 1}) for at in range(101)]
+    known = Case(id="known", question="what?", relevant={"there": 1})
+
+    def guesses(some):
+        found = check(gold_of([*some, known]), Grounds(corpus=texts))
+        return sum("did you mean" in one.way_out for one in found)
+
+    assert (guesses(cases[:100]), guesses(cases)) == (100, 0)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import own_stdout, print_json
-from misslink.cli.writing import check_place
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,23 +136,17 @@ def _check_together(
 def _check_places(
     markdown: Path | None, fix: Path | None, read: Sequence[Path], *, overwrite: bool
 ) -> None:
-    inputs = {path.resolve() for path in read}
-    outputs = [(markdown, "--markdown"), (fix, "--fix")]
-    if fix is not None:
-        outputs.append((_kept_beside(fix), "--fix"))
-    for path, option in outputs:
-        if path is None:
-            continue
-        check_place(path, option)
-        if path.resolve() in inputs:
-            raise InputError(f"this is read; name another file with {option}", path=path)
-        if option == "--fix" and path.exists() and not overwrite:
+    check_places({"--markdown": markdown, "--fix": fix}, read)
+    if fix is None:
+        return
+    beside = _kept_beside(fix)
+    check_places({"--markdown": markdown, "--fix": beside}, read)
+    for path in (fix, beside):
+        if path.exists() and not overwrite:
             raise InputError(
                 "this file is there already; name another with --fix, or add --overwrite",
                 path=path,
             )
-    if markdown is not None and fix is not None and markdown.resolve() == fix.resolve():
-        raise InputError("--markdown and --fix name the same file; give each its own", path=fix)
 
 
 def _kept_beside(fix: Path) -> Path:

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 __all__ = ["document_of"]
 
-# What each check needs, and the option that gives it.
+# What each check needs, any one of it, and the options that give it.
 _NEEDS = {
-    "unreachable": ("corpus", "--corpus"),
-    "evidence": ("corpus", "--corpus"),
-    "stale": ("corpus", "--corpus"),
-    "changed": ("before", "--before"),
-    "balance": ("log", "--logs"),
-    "unjudged": ("run", "--run"),
-    "power": ("demands", "--criteria"),
+    "unreachable": (("corpus",), "--corpus"),
+    "evidence": (("corpus",), "--corpus"),
+    "stale": (("before", "baseline"), "--before or --baseline"),
+    "changed": (("before",), "--before"),
+    "balance": (("log",), "--logs"),
+    "unjudged": (("run",), "--run"),
+    "power": (("demands",), "--criteria"),
 }
 _CHECKS = ("duplicates", "leakage", *_NEEDS)
 
@@ -34,7 +34,7 @@ def document_of(
     not_checked = {
         name: f"no {option} was given"
         for name, (needed, option) in _NEEDS.items()
-        if not (getattr(grounds, needed) or (name == "power" and left_out))
+        if not (any(getattr(grounds, one) for one in needed) or (name == "power" and left_out))
     }
     return {
         "goldset": gold.name,

@@ -104,8 +104,13 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "?")) else ".")
 
 
+def _also(model: str) -> str:
+    return "" if model == "words" else f" and by {model}"
+
+
 def _rest(document: Mapping[str, Any]) -> Iterator[str]:
-    """What was not checked, what was mended, and by what questions were compared."""
+    """By what questions were compared, what was not checked, and what was mended."""
+    yield f"Questions were compared by words{_also(document['by'])}."
     by_option: dict[str, list[str]] = {}
     for name, why in document["not_checked"].items():
         by_option.setdefault(why, []).append(name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import print_json, say
 
@@ -16,6 +17,7 @@ __all__ = ["diff"]
 
 _SHOWN = 20
 _WIDE = 60  # characters of a value that are printed
+_KEPT = 15  # characters before the first that differs
 
 
 def diff(
@@ -32,6 +34,7 @@ def diff(
     from misslink.files.whole import put
     from misslink.goldset.differing import differences
 
+    check_places({"--markdown": markdown}, [before, after])
     old, new = read_goldset(before), read_goldset(after)
     found = differences(old.cases, new.cases)
     document = {
@@ -70,8 +73,9 @@ def _print(document: Mapping[str, Any]) -> None:
         _and_more(console, len(document[name]) - _SHOWN, name)
     for one in document["changed"][:_SHOWN]:
         say(console, f"  {one['id']}: {one['field']}")
-        say(console, f"    - {_brief(one['before'])}")
-        say(console, f"    + {_brief(one['after'])}")
+        was, now = _brief(one["before"], one["after"])
+        say(console, f"    - {was}")
+        say(console, f"    + {now}")
     _and_more(console, len(document["changed"]) - _SHOWN, "changed fields")
 
 
@@ -90,9 +94,26 @@ def _summary(document: Mapping[str, Any]) -> str:
     )
 
 
-def _brief(value: Any) -> str:
-    written = "(nothing)" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
-    return written if len(written) <= _WIDE else f"{written[: _WIDE - 3]}..."
+def _brief(was: Any, now: Any) -> tuple[str, str]:
+    """Where two values differ: of tables the entries that do, of long texts not how they begin."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        same = {name for name in was.keys() & now.keys() if was[name] == now[name]}
+        was, now = ({n: v for n, v in one.items() if n not in same} for one in (was, now))
+    both = [
+        "(nothing)" if one in (None, {}, []) else json.dumps(one, ensure_ascii=False)
+        for one in (was, now)
+    ]
+    if max(map(len, both)) > _WIDE:
+        begin = _alike(*both) - _KEPT
+        both = [f"...{one[begin:]}" if begin > 0 else one for one in both]
+    first, second = (one if len(one) <= _WIDE else f"{one[: _WIDE - 3]}..." for one in both)
+    return first, second
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _markdown(document: Mapping[str, Any]) -> str:
@@ -102,7 +123,7 @@ def _markdown(document: Mapping[str, Any]) -> str:
     cases = [[name, code(case_id)] for name in ("added", "removed") for case_id in document[name]]
     lines.append(table(["", "case"], cases))
     fields = [
-        [code(one["id"]), one["field"], inline(_brief(one["before"])), inline(_brief(one["after"]))]
+        [code(one["id"]), one["field"], *map(inline, _brief(one["before"], one["after"]))]
         for one in document["changed"]
     ]
     lines.append(table(["case", "field", "before", "after"], fields))

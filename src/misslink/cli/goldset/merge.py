@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import typer
 
+from misslink.cli.goldset.places import check_places
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import print_json, say
+from misslink.errors import InputError
 
 __all__ = ["merge"]
 
@@ -31,13 +33,13 @@ def merge(
     as_json: bool = AS_JSON,
 ) -> None:
     """Merge gold sets by the ids of their cases."""
-    from misslink.errors import InputError
     from misslink.files.goldset import read_goldset
     from misslink.goldset.merging import merged
     from misslink.goldset.writing import write_goldset
 
     if len(goldsets) < _FEWEST:
         raise InputError("one gold set alone cannot be merged; name two or more")
+    check_places({"--out": out}, goldsets)
     found = merged([read_goldset(path) for path in goldsets], prefer)
     write_goldset(found.cases, out, overwrite=overwrite)
     document = {

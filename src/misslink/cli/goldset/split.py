@@ -11,6 +11,7 @@ import typer
 
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import cell, print_json, say
+from misslink.errors import InputError
 
 __all__ = ["split"]
 
@@ -38,11 +39,16 @@ def split(
     """
     from misslink.files.goldset import read_goldset
     from misslink.goldset import splitting
-    from misslink.goldset.writing import write_goldset
+    from misslink.goldset.writing import as_lines, check_free, write_goldset
 
     gold = read_goldset(goldset)
     found = splitting.split(gold.cases, splitting.parse_parts(parts), by=by, seed=seed)
     paths = {part.name: out / f"{part.name}.jsonl" for part in found.parts}
+    for part in found.parts:  # all of them, before the first is written
+        if paths[part.name].resolve() == goldset.resolve():
+            raise InputError("this is read; name another folder with --out", path=goldset)
+        if not overwrite:
+            check_free(as_lines(part.cases), paths[part.name])
     for part in found.parts:
         write_goldset(part.cases, paths[part.name], overwrite=overwrite)
     document = _document(found, paths, len(gold.cases), {"by": by, "seed": seed})
@@ -76,6 +82,12 @@ def _document(
         notes.append(
             f"{found.without_source} cases name no passage, evidence or source, so nothing keeps "
             "them together"
+        )
+    if found.by_evidence_alone:
+        notes.append(
+            f"{found.by_evidence_alone} cases name evidence and no document, so only those with "
+            "the same evidence text stay together; tag them with their source to keep documents "
+            "whole"
         )
     return {"cases": cases, **terms, "groups": found.groups, "parts": parts, "notes": notes}
 

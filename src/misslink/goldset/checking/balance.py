@@ -187,7 +187,8 @@ def _told(one: Comparison, apart: float, p: float) -> Finding:
         "balance",
         "warning",
         f"{one.axis} is out of balance with the log: {apart:.0%} of the cases would have to be "
-        f"others (p = {max(p, 1e-4):.2g}): {shown}; the log's are by {one.how}",
+        f"others (p = {p:.2g}, as if every request were independent of the others): {shown}; the "
+        f"log's are by {one.how}",
         f"add cases of {', '.join(map(repr, few))}, or weigh slices when you report one number",
         (),
         {
@@ -195,6 +196,7 @@ def _told(one: Comparison, apart: float, p: float) -> Finding:
             "by": one.how,
             "total_variation": apart,
             "p": p,
+            "assumed": "requests are independent of each other",
             "n": {"gold": sum(one.gold.values()), "log": sum(one.log.values())},
             "unassigned": one.unassigned,
             "values": rows,

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from misslink.files.goldset import GoldSet
+from misslink.goldset.alike import ground, in_order
 from misslink.goldset.checking.finding import Finding
 from misslink.goldset.checking.grounds import Grounds
-from misslink.judging.nearly import facts
 from misslink.text import fold
 from misslink.types import Case
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["duplicates"]
 
-_AT_ONCE = 500  # questions that are compared with all others at a time
+_AT_ONCE = 500  # questions that are compared with those before them at a time
+_EQUAL = 5  # decimals of a cosine; the rest depends on how many are worked out at a time
 _END = " .,;:!?\u2026\uff1f\u3002"
-_WORD = re.compile(r"\w+(?:['.-]\w+)*")
 
 
 def duplicates(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
-    """Find pairs of cases that ask the same.
+    """Find cases that ask the same.
 
     Exact: folded, the words are the same, and so is the time of asking. Near: at least 90 % alike
     (rapidfuzz's token sort ratio), or of a cosine of 0.95 where there is an embedding, the lines
     that `misslink goldset generate` draws; numbers, signs, negations and names are then the same.
+    Each case is told with the nearest of those before it by id, so that there are never more
+    findings than cases.
     """
     cases = sorted(gold.cases, key=lambda case: case.id)
     together: dict[tuple[str, str], list[Case]] = defaultdict(list)
@@ -73,40 +78,39 @@ def _near(one: Case, other: Case, share: float, by: str) -> Finding:
 
 
 def _pairs(cases: Sequence[Case], grounds: Grounds) -> Iterator[tuple[Case, Case, float, str]]:
-    """The pairs that are near-duplicates, each once."""
+    """Each case that is a near-duplicate of one before it, with the nearest of those."""
+    comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        comparable[(str(case.asked_at), *ground(case.question))].append(case)
+    for group in comparable.values():
+        for low in range(1, len(group), _AT_ONCE):
+            yield from _block(group, low, min(low + _AT_ONCE, len(group)), grounds)
+
+
+def _block(
+    group: Sequence[Case], low: int, high: int, grounds: Grounds
+) -> Iterator[tuple[Case, Case, float, str]]:
+    """The near-duplicates from `low` to `high` of what could be the same."""
     import numpy as np
     from rapidfuzz import fuzz, process
 
-    words = [" ".join(sorted(_WORD.findall(fold(case.question)))) for case in cases]
-    table = None
-    if grounds.vectors is not None and cases:
-        table = np.stack([grounds.vectors.of[case.question] for case in cases])
+    known = group[: high - 1]
+    later = np.arange(len(known)) >= np.arange(low, high)[:, None]
+    words = [in_order(case.question) for case in group[:high]]
     least = grounds.lines.near_duplicate
-    for low in range(0, len(cases), _AT_ONCE):
-        block = slice(low, low + _AT_ONCE)
-        alike = process.cdist(words[block], words, scorer=fuzz.ratio, score_cutoff=least)
-        near = alike >= least
-        cosines = None if table is None else table[block] @ table.T
-        if cosines is not None:
-            near = near | (cosines >= grounds.lines.near_meaning)
-        for row, column in np.argwhere(near).tolist():
-            first, second = cases[low + row], cases[column]
-            if low + row >= column or not _may_be_same(first, second):
-                continue
-            if alike[row, column] >= least:
-                yield first, second, float(alike[row, column]) / 100, "by their words"
-            elif cosines is not None:
-                yield first, second, min(1.0, float(cosines[row, column])), "by their meaning"
-
-
-def _may_be_same(one: Case, other: Case) -> bool:
-    """With other numbers, names, a negation or another time of asking they are not."""
-    if one.asked_at != other.asked_at or facts(fold(one.question)) != facts(fold(other.question)):
-        return False
-    return _names(one.question) == _names(other.question)
-
-
-def _names(question: str) -> frozenset[str]:
-    """The words of a question, folded, that have a capital and do not begin it."""
-    words: list[str] = _WORD.findall(question)[1:]
-    return frozenset(fold(word) for word in words if word[0].isupper())
+    alike = process.cdist(words[low:], words[:-1], scorer=fuzz.ratio, score_cutoff=least)
+    scores: list[tuple[NDArray[Any], float, str]] = [
+        (np.where(later, 0, alike) / 100, least / 100, "by their words")
+    ]
+    if grounds.vectors is not None:
+        table = np.stack([grounds.vectors.of[case.question] for case in group[:high]])
+        cosines = np.round(table[low:] @ table[:-1].T, _EQUAL)
+        scores.append(
+            (np.where(later, -1, cosines), grounds.lines.near_meaning, "by their meaning")
+        )
+    for row in range(high - low):
+        for near, line, by in scores:
+            at = int(near[row].argmax())
+            if near[row, at] >= line:
+                yield group[at], group[low + row], min(1.0, float(near[row, at])), by
+                break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from misslink.files.goldset import GoldSet
@@ -16,7 +17,10 @@ __all__ = ["changed", "unreachable"]
 
 _LIKE = 60  # per cent of characters that an id has in common with one that may have been meant
 _SHOWN = 3  # ids in a message
+_MISSPELT = 100  # cases; where more have lost an id, none of it is a slip of the pen
 _UNLIKE = 0.5
+_NEAR = 20  # ids that are looked at for one with the same numbers
+_NUMBER = re.compile(r"\d+")
 
 
 def unreachable(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
@@ -45,7 +49,9 @@ def unreachable(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
                 tuple(sorted(case.id for case in named)),
             )
         ]
-    return [found for case in named for found in _of_case(case, corpus, grounds)]
+    lost = sum(any(name not in corpus.by_id for name in _ids(case)) for case in named)
+    hints = lost <= _MISSPELT
+    return [found for case in named for found in _of_case(case, corpus, grounds, hints)]
 
 
 def changed(gold: GoldSet, grounds: Grounds) -> Sequence[Finding]:
@@ -61,13 +67,13 @@ def _ids(case: Case) -> list[str]:
     return list(dict.fromkeys([*case.relevant, *alternatives]))
 
 
-def _of_case(case: Case, corpus: Texts, grounds: Grounds) -> Iterator[Finding]:
+def _of_case(case: Case, corpus: Texts, grounds: Grounds, hints: bool) -> Iterator[Finding]:
     lost = [name for name in _ids(case) if name not in corpus.by_id]
     alternatives = {name for names in case.relevant_any for name in names}
     idle = [name for name in lost if case.relevant.get(name) == 0 and name not in alternatives]
     needed = [name for name in lost if name not in idle]
     if needed:
-        yield _lost(case, needed, _severity(case, corpus), corpus, grounds)
+        yield _lost(case, needed, corpus, grounds, hints)
     if idle:
         yield Finding(
             "unreachable",
@@ -86,9 +92,7 @@ def _severity(case: Case, corpus: Texts) -> Severity:
     return "warning" if any(whole) else "error"
 
 
-def _lost(
-    case: Case, ids: Sequence[str], severity: Severity, corpus: Texts, grounds: Grounds
-) -> Finding:
+def _lost(case: Case, ids: Sequence[str], corpus: Texts, grounds: Grounds, hints: bool) -> Finding:
     proposals = [p for name in ids if (p := _proposed(case, name, corpus, grounds.before))]
     message = f"the corpus does not have {_listed(ids)}"
     stale = grounds.before is not None and all(name in grounds.before.by_id for name in ids)
@@ -100,10 +104,10 @@ def _lost(
         way_out += f" only if it answers the question: {first.meaning}" if first.meaning else ""
         way_out += f", and see {len(proposals) - 1} more with --json" if proposals[1:] else ""
     else:
-        way_out = _nearest_id(ids, corpus) or "label the case anew on this corpus"
+        way_out = (hints and _nearest_id(ids, corpus)) or "label the case anew on this corpus"
     return Finding(
         "stale" if stale else "unreachable",
-        severity,
+        _severity(case, corpus),
         message,
         way_out,
         (case.id,),
@@ -126,12 +130,16 @@ def _proposed(case: Case, name: str, corpus: Texts, before: Texts | None) -> Pro
 
 
 def _nearest_id(ids: Sequence[str], corpus: Texts) -> str:
+    """The id that may have been meant; with other numbers it names another passage."""
     from rapidfuzz import fuzz, process
 
     for name in ids:
-        found = process.extractOne(name, corpus.by_id.keys(), scorer=fuzz.ratio, score_cutoff=_LIKE)
-        if found is not None:
-            return f"for '{name}' did you mean '{found[0]}'?"
+        near = process.extract(
+            name, corpus.by_id.keys(), scorer=fuzz.ratio, score_cutoff=_LIKE, limit=_NEAR
+        )
+        for found, _, _ in near:
+            if _NUMBER.findall(found) == _NUMBER.findall(name):
+                return f"for '{name}' did you mean '{found}'?"
     return ""
 
 

@@ -49,7 +49,7 @@ def _told(
     if run >= grounds.lines.longest_run:
         parts.append(f"takes {run} words in a row from its passage ('{words}')")
     if share is not None and share >= grounds.lines.shared_words:
-        parts.append(f"has {share:.0%} of its own words from it")
+        parts.append(f"has {share:.0%} of its own words from {'there' if parts else 'its passage'}")
     limits = {"run": grounds.lines.longest_run, "share": grounds.lines.shared_words}
     return Finding(
         "leakage",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +17,10 @@ __all__ = ["Nearest", "Texts"]
 
 _WORD = re.compile(r"\w+")
 _PART = 10  # folded characters; `split_over` asks a quarter of 40 or more of each half
+_PAIR = 2  # characters that stand for a word in scripts without blanks
 _COMPARED = 15  # passages with the most, and the rarest, words in common are compared by character
 _REFINED = 5  # of these, the best are looked into word by word
+_BEHIND = 20.0  # points under the best window no ends, however moved, make up for
 _COMMON = 0.2  # a word of more than this share of the passages (and of 1,000) leads nowhere
 _FEW = 1_000
 _WHOLE = 100.0  # rapidfuzz's scores go up to it
@@ -62,11 +64,15 @@ class Texts:
     def split(self, evidence: str) -> tuple[Passage, Passage] | None:
         """The two passages that carry it together, where a chunk boundary cuts it."""
         wanted = fold(evidence)
-        some = [
-            self.passages[at]
-            for at, text in enumerate(self._folded)
-            if wanted[:_PART] in text[-len(wanted) :] or text[:_PART] in wanted
-        ]
+        begins, ends = self._edges
+        # The first passage ends within what is looked for, and the second begins within it.
+        parts = {wanted[at : at + _PART] for at in range(len(wanted) - _PART + 1)}
+        first, second = (
+            {at for part in parts for at in edge.get(part, ())} for edge in (ends, begins)
+        )
+        if not first or not second:
+            return None
+        some = [self.passages[at] for at in sorted(first | second)]
         return split_over(Need("evidence", 1, evidence), some)
 
     def nearest(self, text: str, *, whole: bool = False) -> Nearest | None:
@@ -86,6 +92,7 @@ class Texts:
         if not whole:
             windows = {at: fuzz.partial_ratio(wanted, self._folded[at]) for at in likely}
             likely = sorted(likely, key=lambda at: -windows[at])[:_REFINED]
+            likely = [at for at in likely if windows[at] > windows[likely[0]] - _BEHIND]
         for at in likely:
             passage = self.passages[at]
             stretches = [passage.text] if whole else self._stretches(wanted, at)
@@ -121,32 +128,64 @@ class Texts:
         return [*wide, *(text[a:b] for a, b in spans), text[start:end].strip()]
 
     @cached_property
-    def _index(self) -> Mapping[str, list[int]]:
-        found: dict[str, list[int]] = {}
+    def _index(self) -> Mapping[str, array[int]]:
+        """The places of the passages that have a term, ascending."""
+        found: dict[str, array[int]] = {}
         for at, text in enumerate(self._folded):
-            for word in set(_WORD.findall(text)):
-                found.setdefault(word, []).append(at)
+            for term in set(_terms(text)):
+                found.setdefault(term, array("l")).append(at)
         return found
 
+    @cached_property
+    def _edges(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
+        """The places of the passages that begin, and that end, with so many characters."""
+        begins: dict[str, list[int]] = {}
+        ends: dict[str, list[int]] = {}
+        for at, text in enumerate(self._folded):
+            begins.setdefault(text[:_PART], []).append(at)
+            ends.setdefault(text[-_PART:], []).append(at)
+        return begins, ends
+
     def _candidates(self, wanted: str) -> Sequence[int]:
-        """Where a text can be: what has it has its words, but the first and last, as they are.
+        """Where a text can be: what has it has its terms, but the first and last word, as they are.
 
         Those two may go on in the passage, in scripts that set no blanks between words.
         """
-        inner = _WORD.findall(wanted)[1:-1]
+        inner = _terms(wanted, whole=False)
         if not inner:
             return range(len(self.passages))
-        return min((self._index.get(word, []) for word in inner), key=len)
+        return min((self._index.get(term, array("l")) for term in inner), key=len)
 
     def _likely(self, wanted: str) -> list[int]:
-        """Passages that share the most words, the rare counting more."""
-        if UNSPACED.search(wanted):
-            return list(range(len(self.passages)))
+        """Passages that share the most terms, the rare counting more."""
+        import numpy as np
+
         most = max(_FEW, _COMMON * len(self.passages))
-        weights: defaultdict[int, float] = defaultdict(float)
-        for word in dict.fromkeys(_WORD.findall(wanted)):
-            held = self._index.get(word, [])
-            if len(held) <= most:
-                for at in held:
-                    weights[at] += 1 / len(held)
-        return sorted(weights, key=lambda at: (-weights[at], at))[:_COMPARED]
+        weights = np.zeros(len(self.passages))
+        for term in dict.fromkeys(_terms(wanted)):
+            held = self._index.get(term)
+            if held is not None and len(held) <= most:
+                weights[np.frombuffer(held, dtype=held.typecode)] += 1 / len(held)
+        some = np.flatnonzero(weights)
+        if len(some) > _COMPARED:
+            least = np.partition(weights[some], -_COMPARED)[-_COMPARED]
+            some = some[weights[some] >= least]
+        best: list[int] = some[np.argsort(-weights[some], kind="stable")][:_COMPARED].tolist()
+        return best
+
+
+def _terms(folded: str, *, whole: bool = True) -> list[str]:
+    """The words of a text; in scripts that set no blanks, each two characters that are neighbours.
+
+    Not `whole`: without a first or last word that may go on where the text is cut out.
+    """
+    words: list[str] = _WORD.findall(folded)
+    if folded.isascii() or not UNSPACED.search(folded):
+        return words if whole else words[1:-1]
+    found = []
+    for at, word in enumerate(words):
+        if len(word) >= _PAIR and UNSPACED.search(word):
+            found += [word[i : i + _PAIR] for i in range(len(word) - 1)]
+        elif whole or 0 < at < len(words) - 1:
+            found.append(word)
+    return found
