@@ -6,7 +6,7 @@
 Whole canary sets are simulated with a fixed seed: five measures a run, of which health is drawn
 question by question from chances of its own, learnt with `learn_baseline`, watched within the
 limits of `limits_for`. The charts themselves are computed here for thousands of histories at once,
-and held against `misslink.watching.alarms.look`, history by history, before anything is counted.
+and held against `misslink.watching.canaries.alarms.look`, one by one, before anything is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from misslink.stats.control_charts import Limits
 from misslink.stats.control_limits import limits_for
 from misslink.stats.in_control import Baseline, learn_baseline
 from misslink.types import Estimate
-from misslink.watching.alarms import USUAL, Measure, Reading, look
+from misslink.watching.canaries.alarms import USUAL, Measure, Reading, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -225,7 +225,7 @@ def main(arguments: list[str]) -> None:
     """Verify, print, and write where that is asked for."""
     for learn, noise in itertools.product(LEARN, NOISE.values()):
         verify(noise, 30, learn)
-    print("the same first alarms as misslink.watching.alarms.look", file=sys.stderr)
+    print("the same first alarms as misslink.watching.canaries.alarms.look", file=sys.stderr)
     lines = []
     for line in table():
         print(line, flush=True)

@@ -18,10 +18,10 @@ from misslink.deciding.compare import compare
 from misslink.deciding.pairing import Named
 from misslink.files import holds_run
 from misslink.types import Case, Run
-from misslink.watching.assignment import Experiment
-from misslink.watching.live_report import live_report
-from misslink.watching.live_writer import LiveLog
-from misslink.watching.router import Router
+from misslink.watching.live.assignment import Experiment
+from misslink.watching.live.router import Router
+from misslink.watching.live.writer import LiveLog
+from misslink.watching.live_report.document import live_report
 
 CONTROL = NAMES[0]
 RANK = [f"recall@{PASSAGES}", f"ndcg@{PASSAGES}", "mrr"]

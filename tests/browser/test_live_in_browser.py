@@ -9,7 +9,7 @@ import pytest
 from watch import listening
 
 from misslink.report.live import build, render
-from misslink.watching.live_report import live_report
+from misslink.watching.live_report.document import live_report
 
 sys.path.append(str(Path(__file__).parents[1] / "watching"))
 

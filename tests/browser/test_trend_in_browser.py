@@ -9,8 +9,8 @@ import pytest
 from watch import listening
 
 from misslink.report.trend import build, render
-from misslink.watching.alarms import look
-from misslink.watching.history import History
+from misslink.watching.canaries.alarms import look
+from misslink.watching.canaries.history import History
 
 sys.path.append(str(Path(__file__).parents[1] / "watching"))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.watching.repeating import only_one
+from misslink.watching.canaries.repeating import only_one
 
 APP = """
 import json, re
@@ -233,7 +233,7 @@ def test_a_series_or_history_that_is_not_there_is_told(misslink, run):
 
 def test_a_run_that_a_held_history_cannot_take_is_entered_by_the_next(misslink, run, monkeypatch):
     run()
-    monkeypatch.setattr("misslink.watching.history_file._WAIT_S", 0.05)
+    monkeypatch.setattr("misslink.watching.canaries.history_file._WAIT_S", 0.05)
     holder = sqlite3.connect(".misslink/canary.sqlite", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     code, out, err = misslink(*RUN, "--json")

@@ -126,7 +126,7 @@ def test_the_table_is_what_the_runs_and_the_log_say(example, ran):
 
 
 def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, cases):
-    from misslink.watching.live_log import experiments_in, read_live
+    from misslink.watching.live.log import experiments_in, read_live
 
     out, _ = ran
     log = out / "simulated.sqlite"
@@ -144,7 +144,7 @@ def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, case
 
 
 def test_a_shadow_ran_beside_each_request_and_was_seen_by_nobody(example, ran):
-    from misslink.watching.live_log import read_live
+    from misslink.watching.live.log import read_live
 
     out, _ = ran
     live = read_live(out / "simulated.sqlite", example.stages.SHADOW)

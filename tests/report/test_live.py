@@ -13,8 +13,8 @@ from misslink.report.live_chart import live_chart
 from misslink.report.live_markdown import markdown
 from misslink.report.live_rows import disagreement_words, metric_rows
 from misslink.watching import Experiment
-from misslink.watching.live_report import live_report
-from misslink.watching.live_writer import entry_of
+from misslink.watching.live.writer import entry_of
+from misslink.watching.live_report.document import live_report
 
 sys.path.append(str(Path(__file__).parents[1] / "watching"))
 from live_logs import SALT, rows, simulated

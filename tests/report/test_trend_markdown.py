@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from misslink.report.trend_markdown import history_markdown, run_markdown
-from misslink.watching.history import History
+from misslink.watching.canaries.history import History
 
 sys.path.append(str(Path(__file__).parents[1] / "watching"))
 from canary_runs import finished, hung, result

@@ -10,8 +10,8 @@ import pytest
 
 from misslink.report.trend import build, render
 from misslink.report.trend_chart import trend_chart
-from misslink.watching.alarms import look
-from misslink.watching.history import History
+from misslink.watching.canaries.alarms import look
+from misslink.watching.canaries.history import History
 
 sys.path.append(str(Path(__file__).parents[1] / "watching"))
 from canary_runs import SETTINGS, finished, hung, result

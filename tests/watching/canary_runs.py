@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from misslink.watching.fingerprint import Fingerprint
-from misslink.watching.finished import Finished
-from misslink.watching.results import Result
+from misslink.watching.canaries.fingerprint import Fingerprint
+from misslink.watching.canaries.finished import Finished
+from misslink.watching.canaries.results import Result
 
 HOUR = 3600.0
 SETTINGS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from misslink.watching import Experiment, LiveLog
-from misslink.watching.assignment import unit_hash
-from misslink.watching.live_writer import entry_of
+from misslink.watching.live.assignment import unit_hash
+from misslink.watching.live.writer import entry_of
 
 DAY = 86_400.0
 SALT = "s"

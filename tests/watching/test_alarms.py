@@ -4,7 +4,7 @@ import random
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.alarms import Measure, Reading, look
+from misslink.watching.canaries.alarms import Measure, Reading, look
 
 HEALTH = (Measure("health", least=0.5),)
 

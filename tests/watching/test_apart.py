@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from misslink.watching.apart import Apart, HungError
+from misslink.watching.canaries.apart import Apart, HungError
 
 NAME = contextvars.ContextVar("NAME", default="nobody")
 LONG = 30.0
@@ -80,7 +80,7 @@ def test_more_hanging_calls_than_a_pool_has_threads_keep_nobody_waiting(released
 
 
 def test_a_blocked_event_loop_is_told_and_replaced(released, monkeypatch):
-    monkeypatch.setattr("misslink.watching.apart._RESPONSIVE_S", SHORT)
+    monkeypatch.setattr("misslink.watching.canaries.apart._RESPONSIVE_S", SHORT)
 
     async def main(apart):
         async def block():

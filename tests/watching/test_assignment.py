@@ -15,7 +15,7 @@ from scipy import stats
 
 from misslink.errors import InputError
 from misslink.watching import Experiment, Ramp
-from misslink.watching.assignment import keyed_hash, unit_hash
+from misslink.watching.live.assignment import keyed_hash, unit_hash
 
 UNITS = [f"user-{number}" for number in range(4000)]
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

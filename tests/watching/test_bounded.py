@@ -10,7 +10,7 @@ from contextvars import ContextVar, copy_context
 
 import pytest
 
-from misslink.watching.bounded import Bounded, HangsError, TookTooLongError
+from misslink.watching.live.bounded import Bounded, HangsError, TookTooLongError
 
 SEEN = ContextVar("seen", default="nothing")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.canaries import canary_set, read_canaries
+from misslink.watching.canaries.canary_set import canary_set, read_canaries
 
 PLAIN = {"id": "a", "question": "Who?", "relevant": ["p1"]}
 

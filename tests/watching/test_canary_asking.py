@@ -12,10 +12,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from misslink.judging.opening import open_judge
-from misslink.watching.asking import ask_canaries
-from misslink.watching.canaries import canary_set
-from misslink.watching.canary_request import Request
-from misslink.watching.results import figures
+from misslink.watching.canaries.asking import ask_canaries
+from misslink.watching.canaries.canary_set import canary_set
+from misslink.watching.canaries.request import Request
+from misslink.watching.canaries.results import figures
 
 SKY = {"sky": "By day the sky is blue.", "grass": "Grass is green.", "snow": "Snow is white."}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from misslink.watching.copying import containers_copied
+from misslink.watching.live.copying import containers_copied
 
 
 def test_containers_are_copied_at_every_depth_and_what_they_hold_is_shared():

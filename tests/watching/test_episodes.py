@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.watching.alarms import Measure, Reading, look
+from misslink.watching.canaries.alarms import Measure, Reading, look
 
 HEALTH = (Measure("health"),)
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from misslink.watching.fate import Fate
+from misslink.watching.live.fate import Fate
 
 
 def test_what_is_done_first_is_not_left():

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.types import Passage
-from misslink.watching.fingerprint import Changed, Fingerprint, changes, fingerprint_of
+from misslink.watching.canaries.fingerprint import Changed, Fingerprint, changes, fingerprint_of
 
 
 def passages(**texts):

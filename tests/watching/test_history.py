@@ -14,9 +14,9 @@ import pytest
 from canary_runs import finished, hung, result
 
 from misslink.errors import InputError
-from misslink.watching.finished import keep_beside
-from misslink.watching.history import History
-from misslink.watching.history_file import VERSION, HeldError
+from misslink.watching.canaries.finished import keep_beside
+from misslink.watching.canaries.history import History
+from misslink.watching.canaries.history_file import VERSION, HeldError
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from canary_runs import finished
-from misslink.watching import history
+from misslink.watching.canaries import history
 whole = history.run_document
 def die(*given):
     os.kill(os.getpid(), signal.SIGKILL)

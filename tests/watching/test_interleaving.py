@@ -14,7 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from misslink.errors import InputError
 from misslink.watching import Experiment, Interleaved, read_live
-from misslink.watching.team_draft import preferences
+from misslink.watching.live.team_draft import preferences
 
 
 class Fixed(BaseRetriever):

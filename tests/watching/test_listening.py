@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from misslink.text import content_id
-from misslink.watching.listening import Tally, question_of
+from misslink.watching.live.listening import Tally, question_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.feedback import checked
+from misslink.watching.live.feedback import checked
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.watching import Experiment, LiveLog, Router, read_live
-from misslink.watching.live_log import experiments_in
-from misslink.watching.live_writer import entry_of
+from misslink.watching.live.log import experiments_in
+from misslink.watching.live.writer import entry_of
 
 
 def log_with(path, *names):

@@ -11,9 +11,9 @@ from live_logs import DAY, SALT, rows, simulated
 
 from misslink.errors import InputError
 from misslink.watching import Experiment
-from misslink.watching.assignment import SALT_ENV
-from misslink.watching.live_report import live_report
-from misslink.watching.live_writer import entry_of
+from misslink.watching.live.assignment import SALT_ENV
+from misslink.watching.live.writer import entry_of
+from misslink.watching.live_report.document import live_report
 
 AB = Experiment("x", {"A": 1, "B": 1}, control="A")
 ENTRY = entry_of(AB, SALT)

@@ -13,8 +13,9 @@ import threading
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching import Experiment, LiveLog, live_format, read_live
-from misslink.watching.live_writer import entry_of
+from misslink.watching import Experiment, LiveLog, read_live
+from misslink.watching.live import format as live_format
+from misslink.watching.live.writer import entry_of
 
 ENTRY = entry_of(Experiment("writing", {"A": 1, "B": 1}), "salt")
 
@@ -75,7 +76,7 @@ def test_two_processes_write_one_log(path):
     code = (
         "import sys\n"
         "from misslink.watching import Experiment, LiveLog\n"
-        "from misslink.watching.live_writer import entry_of\n"
+        "from misslink.watching.live.writer import entry_of\n"
         "log, entry = LiveLog(sys.argv[1], every_s=0.001), "
         "entry_of(Experiment('writing', {'A': 1, 'B': 1}), 'salt')\n"
         "for i in range(200):\n"
@@ -94,7 +95,7 @@ def test_a_killed_process_loses_nothing_that_was_flushed(path):
     code = (
         "import os, signal, sys\n"
         "from misslink.watching import Experiment, LiveLog\n"
-        "from misslink.watching.live_writer import entry_of\n"
+        "from misslink.watching.live.writer import entry_of\n"
         "log, entry = LiveLog(sys.argv[1], every_s=60), "
         "entry_of(Experiment('writing', {'A': 1, 'B': 1}), 'salt')\n"
         "row = dict(mode='assigned', outcome='ok', open_share=1.0, at=1.0)\n"
@@ -133,8 +134,8 @@ def test_a_deleted_file_is_begun_anew(path, caplog):
 
 
 def test_a_locked_file_is_waited_for_and_told_once(path, caplog, monkeypatch):
-    monkeypatch.setattr("misslink.watching.live_file._BUSY_S", 0.01)
-    monkeypatch.setattr("misslink.watching.live_writer._AGAIN_S", 0.01)
+    monkeypatch.setattr("misslink.watching.live.file._BUSY_S", 0.01)
+    monkeypatch.setattr("misslink.watching.live.writer._AGAIN_S", 0.01)
     log = LiveLog(path, every_s=0.001)
     held = sqlite3.connect(path, isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
@@ -152,7 +153,7 @@ def test_a_locked_file_is_waited_for_and_told_once(path, caplog, monkeypatch):
 
 
 def test_a_file_that_becomes_read_only_keeps_rows_waiting(path, monkeypatch):
-    monkeypatch.setattr("misslink.watching.live_writer._AGAIN_S", 0.01)
+    monkeypatch.setattr("misslink.watching.live.writer._AGAIN_S", 0.01)
     log = LiveLog(path, every_s=0.001)
     write(log, ["a"])
     assert log.close()
@@ -173,8 +174,8 @@ def test_a_file_that_becomes_read_only_keeps_rows_waiting(path, monkeypatch):
 
 
 def test_what_does_not_fit_in_memory_is_given_up_and_counted_in_the_file(path, monkeypatch):
-    monkeypatch.setattr("misslink.watching.live_file._BUSY_S", 0.01)
-    monkeypatch.setattr("misslink.watching.live_writer._AGAIN_S", 0.01)
+    monkeypatch.setattr("misslink.watching.live.file._BUSY_S", 0.01)
+    monkeypatch.setattr("misslink.watching.live.writer._AGAIN_S", 0.01)
     log = LiveLog(path, every_s=0.001, most_waiting=3)
     held = sqlite3.connect(path, isolation_level=None)
     held.execute("BEGIN IMMEDIATE")

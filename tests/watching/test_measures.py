@@ -1,6 +1,6 @@
 import pytest
 
-from misslink.watching.measures import Measure, Reading
+from misslink.watching.canaries.measures import Measure, Reading
 
 
 def reading(n=30, **values):

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from misslink.watching.bounded import Bounded, HangsError, TookTooLongError
-from misslink.watching.own_threads import OwnThreads, takes_own
+from misslink.watching.live.bounded import Bounded, HangsError, TookTooLongError
+from misslink.watching.live.own_threads import OwnThreads, takes_own
 
 
 class Hanging:
@@ -51,7 +51,7 @@ def test_a_thread_is_used_again_and_another_is_made_only_where_none_is_free(hang
 
 
 def test_a_thread_without_work_ends_and_the_next_work_gets_another(monkeypatch):
-    monkeypatch.setattr("misslink.watching.own_threads._IDLE_S", 0.001)
+    monkeypatch.setattr("misslink.watching.live.own_threads._IDLE_S", 0.001)
     threads = OwnThreads(1)
     for _ in range(3):
         thread = threads.submit(threading.current_thread).result(30)

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from misslink.watching.posting import NotPostedError, address, origin, post
+from misslink.watching.canaries.posting import NotPostedError, address, origin, post
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.reformulation import Reformulations
+from misslink.watching.live.reformulation import Reformulations
 
 QUESTION = "How do I reset my password?"
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.repeating import only_one, repeat, seconds_of
+from misslink.watching.canaries.repeating import only_one, repeat, seconds_of
 
 
 class Clock:
@@ -80,7 +80,7 @@ def test_what_is_no_interval_is_refused(interval):
 HOLD = """
 import sys
 from pathlib import Path
-from misslink.watching.repeating import only_one
+from misslink.watching.canaries.repeating import only_one
 with only_one(Path(sys.argv[1]), "main"):
     print("held", flush=True)
     sys.stdin.read()

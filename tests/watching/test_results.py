@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from canary_runs import hung, result
 
-from misslink.watching.results import degraded, figures
+from misslink.watching.canaries.results import degraded, figures
 
 
 def test_health_is_a_share_of_what_was_measured_with_its_interval():

@@ -17,7 +17,7 @@ from live_apps import ALL_B, EVEN, Hangs, Two, chain, every_way, of, raises
 
 from misslink.errors import InputError
 from misslink.watching import Experiment, LiveLog, Router, read_live
-from misslink.watching.assignment import unit_hash
+from misslink.watching.live.assignment import unit_hash
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from misslink.errors import InputError
-from misslink.watching.shadows import Shadows
+from misslink.watching.live.shadows import Shadows
 
 SEEN = ContextVar("seen", default="nothing")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessageChunk
 
-from misslink.watching.streaming import NoAnswerError, Opening, added_up
+from misslink.watching.live.streaming import NoAnswerError, Opening, added_up
 
 
 def accepted(_):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from misslink.watching.team_draft import team_draft
+from misslink.watching.live.team_draft import team_draft
 
 RANKINGS = st.lists(st.sampled_from("abcdefghij"), max_size=8)
 

@@ -11,9 +11,9 @@ import pytest
 from canary_runs import finished
 
 from misslink.errors import InputError
-from misslink.watching.history import History
-from misslink.watching.telling import tell, webhook
-from misslink.watching.webhook import deliver, signature
+from misslink.watching.canaries.history import History
+from misslink.watching.canaries.telling import tell, webhook
+from misslink.watching.canaries.webhook import deliver, signature
 
 ONCE = functools.partial(deliver, tries=1, timeout_s=5.0)
 

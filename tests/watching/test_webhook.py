@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.watching.webhook import Clock, deliver, signature
+from misslink.watching.canaries.webhook import Clock, deliver, signature
 
 NEWS = {"name": "main", "run": 41, "text": "h\u00e9alth \ud83d fell"}
 DOCS = Path(__file__).parents[2] / "docs" / "canary.md"

@@ -11,7 +11,7 @@ from misslink.errors import InputError, known_names
 
 if TYPE_CHECKING:
     from misslink.report.trend import TrendPage
-    from misslink.watching.history import History
+    from misslink.watching.canaries.history import History
 
 __all__ = ["show_history", "write_page"]
 
@@ -35,7 +35,7 @@ def show_history(
     from misslink.cli.canary_table import print_history
     from misslink.files.whole import put
     from misslink.report.trend_markdown import history_markdown
-    from misslink.watching.history import History
+    from misslink.watching.canaries.history import History
 
     check_places(markdown, html, as_json=as_json)
     if {one.resolve() for one in (markdown, html) if one} & {path.resolve()}:
@@ -64,7 +64,7 @@ def write_page(history: History, name: str, last: int | None, place: Path) -> No
 
 def _page(history: History, name: str, last: int | None) -> TrendPage:
     from misslink.report.trend import build
-    from misslink.watching.alarms import look
+    from misslink.watching.canaries.alarms import look
 
     runs = history.runs(name, last)
     readings = history.comparable(name)
@@ -74,8 +74,8 @@ def _page(history: History, name: str, last: int | None) -> TrendPage:
 
 def _document(history: History, path: Path, name: str, last: int) -> dict[str, Any]:
     from misslink.manifest import shown_path
-    from misslink.watching.alarms import look
-    from misslink.watching.canary_document import alarm_plain
+    from misslink.watching.canaries.alarms import look
+    from misslink.watching.canaries.document import alarm_plain
 
     runs = history.runs(name, last)
     if not runs:

@@ -16,10 +16,10 @@ from misslink.errors import InputError, MisslinkError, known_names
 
 if TYPE_CHECKING:
     from misslink.judging.terms import Terms
-    from misslink.watching.canaries import CanarySet
-    from misslink.watching.canary_request import Request, Seen
-    from misslink.watching.finished import Finished
-    from misslink.watching.telling import Webhook
+    from misslink.watching.canaries.canary_set import CanarySet
+    from misslink.watching.canaries.finished import Finished
+    from misslink.watching.canaries.request import Request, Seen
+    from misslink.watching.canaries.telling import Webhook
 
 __all__ = ["Wanted", "run_and_print"]
 
@@ -65,8 +65,8 @@ def run_and_print(wanted: Wanted, *, as_json: bool) -> None:
     JudgeUnreachableError
         Before the app was asked anything.
     """
-    from misslink.watching.canaries import read_canaries
-    from misslink.watching.telling import webhook
+    from misslink.watching.canaries.canary_set import read_canaries
+    from misslink.watching.canaries.telling import webhook
 
     _check(wanted, as_json=as_json)
     to = webhook(wanted.webhook, wanted.webhook_secret_env)
@@ -103,8 +103,8 @@ def _check(wanted: Wanted, *, as_json: bool) -> None:
 
 def _check_history(path: Path) -> None:
     """Find out before the app is asked whether the history could take a run."""
-    from misslink.watching.history import History
-    from misslink.watching.history_file import HeldError
+    from misslink.watching.canaries.history import History
+    from misslink.watching.canaries.history_file import HeldError
 
     try:
         with History(path):
@@ -124,7 +124,7 @@ def _seen(wanted: Wanted, canaries: CanarySet, *, tell: bool) -> tuple[Seen, Fin
     from misslink.manifest import code_hash
     from misslink.pipeline.measuring import named_embedder
     from misslink.prompting import Prompts
-    from misslink.watching.canary_request import Request
+    from misslink.watching.canaries.request import Request
 
     judge = open_judge(
         wanted.judge,
@@ -164,7 +164,7 @@ def _seen(wanted: Wanted, canaries: CanarySet, *, tell: bool) -> tuple[Seen, Fin
 
 
 async def _asked(request: Request, tick: Any) -> Seen:
-    from misslink.watching.asking import ask_canaries
+    from misslink.watching.canaries.asking import ask_canaries
 
     try:
         if request.judge:
@@ -177,7 +177,7 @@ async def _asked(request: Request, tick: Any) -> Seen:
 
 def _finished(wanted: Wanted, request: Request, seen: Seen, code: str, *, tell: bool) -> Finished:
     from misslink.manifest import content_hash, shown_path
-    from misslink.watching.finished import Finished
+    from misslink.watching.canaries.finished import Finished
 
     judge = request.judge
     judged = [judge.name, dict(judge.identity)] if judge else None
@@ -209,11 +209,11 @@ def _kept_and_told(
 ) -> int:
     """Keep the run, tell its webhook, write and print; return the exit code."""
     from misslink.cli.canary_table import print_run
-    from misslink.watching.finished import keep_beside
-    from misslink.watching.history import History
-    from misslink.watching.history_file import HeldError
-    from misslink.watching.results import plain_result
-    from misslink.watching.telling import tell
+    from misslink.watching.canaries.finished import keep_beside
+    from misslink.watching.canaries.history import History
+    from misslink.watching.canaries.history_file import HeldError
+    from misslink.watching.canaries.results import plain_result
+    from misslink.watching.canaries.telling import tell
 
     try:
         with History(wanted.history) as history:

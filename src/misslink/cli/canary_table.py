@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.cli.output import cell, say, shown
 
 if TYPE_CHECKING:
-    from misslink.watching.results import Result
+    from misslink.watching.canaries.results import Result
 
 __all__ = ["print_history", "print_run"]
 

@@ -45,7 +45,7 @@ def watch(
     """
     import time
 
-    from misslink.watching.repeating import only_one, repeat, seconds_of
+    from misslink.watching.canaries.repeating import only_one, repeat, seconds_of
 
     arguments = [*context.args, "--name", name, "--history", str(history)]
     seconds = seconds_of(every)

@@ -32,7 +32,7 @@ def show_report(
     ----------
     log : Path
     options : mapping
-        As `misslink.watching.live_report.live_report` takes them.
+        As `misslink.watching.live_report.document.live_report` takes them.
     html, markdown : Path or None
     as_json : bool
 
@@ -45,7 +45,7 @@ def show_report(
     from misslink.manifest import shown_path
     from misslink.report.live import build, render
     from misslink.report.live_markdown import markdown as as_markdown
-    from misslink.watching.live_report import live_report
+    from misslink.watching.live_report.document import live_report
 
     check_places(markdown, html, as_json=as_json)
     if {one.resolve() for one in (markdown, html) if one} & {log.resolve()}:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from misslink.watching.live_report_verdict import amount
+from misslink.watching.live_report.verdict import amount
 
 __all__ = ["LiveChart", "live_chart"]
 
@@ -30,7 +30,7 @@ class LiveChart:
 
 
 def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> LiveChart | None:
-    """Draw what `misslink.watching.live_report_compare.over_time` gives.
+    """Draw what `misslink.watching.live_report.compare.over_time` gives.
 
     Returns
     -------

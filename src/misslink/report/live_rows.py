@@ -7,7 +7,7 @@ from typing import Any
 
 from misslink.report.wording import MISSING, p_value, percent, shown
 from misslink.types import Estimate
-from misslink.watching.live_report_verdict import amount, difference_words
+from misslink.watching.live_report.verdict import amount, difference_words
 
 __all__ = [
     "GUARD_HEADS",

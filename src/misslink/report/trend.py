@@ -11,7 +11,7 @@ from misslink.report.trend_chart import TrendChart, trend_chart
 from misslink.report.trend_markdown import duration
 from misslink.report.wording import Shown, decimal, percent, plural, shown, shown_decimal
 from misslink.types import Estimate
-from misslink.watching.alarms import USUAL, Alarm, Reading, Watched
+from misslink.watching.canaries.alarms import USUAL, Alarm, Reading, Watched
 
 __all__ = ["AlarmRow", "Panel", "RunRow", "TrendPage", "build", "render"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misslink.stats.control_charts import Chart, Point
-from misslink.watching.alarms import Alarm, Reading
+from misslink.watching.canaries.alarms import Alarm, Reading
 
 __all__ = ["Mark", "Spot", "Tick", "TrendChart", "trend_chart"]
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from misslink.watching.assignment import Experiment, Ramp
-    from misslink.watching.interleaving import Interleaved
-    from misslink.watching.live_log import read_live
-    from misslink.watching.live_writer import LiveLog
-    from misslink.watching.router import Router
+    from misslink.watching.live.assignment import Experiment, Ramp
+    from misslink.watching.live.interleaving import Interleaved
+    from misslink.watching.live.log import read_live
+    from misslink.watching.live.router import Router
+    from misslink.watching.live.writer import LiveLog
 
 __all__ = ["Experiment", "Interleaved", "LiveLog", "Ramp", "Router", "read_live"]
 
 _HOME = {
-    "Experiment": "assignment",
-    "Interleaved": "interleaving",
-    "LiveLog": "live_writer",
-    "Ramp": "assignment",
-    "Router": "router",
-    "read_live": "live_log",
+    "Experiment": "live.assignment",
+    "Interleaved": "live.interleaving",
+    "LiveLog": "live.writer",
+    "Ramp": "live.assignment",
+    "Router": "live.router",
+    "read_live": "live.log",
 }
 
 

@@ -1,0 +1,1 @@
+"""Live traffic between variants: routing, shadowing, interleaving, and the log of it."""

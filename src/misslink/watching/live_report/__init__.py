@@ -1,0 +1,1 @@
+"""What a live log says of its variants."""
