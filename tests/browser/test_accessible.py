@@ -9,6 +9,8 @@ from misslink.report import places
 
 SEVERE = {"serious", "critical"}
 
+_OTHER_PAGES = ((1200, "dark"), (390, "light"), (390, "dark"))  # axe takes seconds for each
+
 
 @pytest.fixture(scope="module")
 def axe():
@@ -38,8 +40,13 @@ def _severe(axe, page):
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1200, "light"),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in _OTHER_PAGES),
+    ],
+)
 def test_axe_finds_no_serious_fault_with_everything_open(browser, report, axe, scheme, width):
     page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
     _whole(page, report)

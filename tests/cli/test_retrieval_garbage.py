@@ -98,7 +98,7 @@ GARBAGE = st.one_of(st.binary(max_size=60), SCRAPS, torn(), torn())
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

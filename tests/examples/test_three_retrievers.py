@@ -158,6 +158,7 @@ def test_a_shadow_ran_beside_each_request_and_was_seen_by_nobody(example, ran):
     assert not live.feedback
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_table_in_the_folder_of_the_last_one(
     example, apps, ran, monkeypatch
 ):

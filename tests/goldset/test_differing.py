@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goldset_cases import cases
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.goldset.differing import differences, says_the_same
@@ -14,6 +14,7 @@ def case(case_id="a", **said):
     return Case(id=case_id, question="Why?", **said)
 
 
+@settings(max_examples=30)  # sets are slow to make
 @given(cases(), st.randoms())
 def test_a_gold_set_in_another_order_is_no_other_one(before, chance):
     after = [
@@ -32,6 +33,7 @@ def test_a_gold_set_in_another_order_is_no_other_one(before, chance):
     assert found.same == len(before)
 
 
+@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases())
 def test_what_one_way_adds_the_other_way_removes(one, other):
     there, back = differences(one, other), differences(other, one)
@@ -43,6 +45,7 @@ def test_what_one_way_adds_the_other_way_removes(one, other):
     assert there.same == len(kept) - len({c.case_id for c in there.changed})
 
 
+@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases())
 def test_the_changes_applied_to_the_first_make_the_second(before, after):
     found = differences(before, after)

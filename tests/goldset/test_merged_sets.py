@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from goldset_cases import cases, gold
-from hypothesis import given
+from hypothesis import given, settings
 
 from misslink.errors import InputError
 from misslink.goldset.differing import differences
@@ -16,6 +16,7 @@ def case(case_id="a", question="Why?", **said):
     return Case(id=case_id, question=question, **said)
 
 
+@settings(max_examples=30)  # sets are slow to make
 @given(cases())
 def test_a_set_merged_with_itself_is_itself(one):
     found = merged([gold(one), gold(one)])
@@ -23,6 +24,7 @@ def test_a_set_merged_with_itself_is_itself(one):
     assert (found.repeated, found.settled) == (len(one), ())
 
 
+@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases(), cases())
 def test_it_does_not_matter_which_two_are_merged_first(one, two, three):
     for prefer in ("first", "last"):

@@ -42,7 +42,7 @@ def shadowed(live: Live, k: int, *, alpha: float = 0.05) -> list[dict[str, Any]]
         if one.mode == "shadow" and one.variant is not None:
             found[one.variant].append(one)
     rows = []
-    for variant, shadows in found.items():
+    for variant, shadows in sorted(found.items()):
         ran = [one for one in shadows if one.outcome != "dropped"]
         pairs = [(asked[one.of], one) for one in ran if one.of in asked]
         both = [pair for pair in pairs if pair[0].outcome != "left"]
