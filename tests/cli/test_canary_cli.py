@@ -276,7 +276,10 @@ def test_an_app_that_hangs_in_a_pool_of_its_own_does_not_keep_the_program():
 
 @pytest.mark.slow
 def test_watch_runs_again_prints_a_line_each_and_ends_with_an_interrupt():
-    command = [*PROGRAM, "canary", "watch", *RUN[2:], "--every", "1s", "--json"]
+    # Tests that a shell runs in the background ignore Ctrl-C, and what they start would, too.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program = [*PROGRAM[:-1], listening + PROGRAM[-1]]
+    command = [*program, "canary", "watch", *RUN[2:], "--every", "1s", "--json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
