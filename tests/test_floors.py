@@ -20,7 +20,8 @@ FLOORS = [
     {"generation", "answer", "goldset"},
     {"linking", "calibration", "engines", "summary", "repetition"},
     {"pipeline"},
-    {"deciding", "watching"},
+    {"deciding"},
+    {"watching"},
     {"report", "annotating"},
     {"cli", "pytest_plugin"},
 ]

@@ -9,7 +9,11 @@ import random
 import pytest
 from live_logs import DAY, SALT, rows, simulated
 
+import misslink
+from misslink.deciding.compare import compare
+from misslink.deciding.pairing import Named
 from misslink.errors import InputError
+from misslink.files.reading import read_whole
 from misslink.watching import Experiment
 from misslink.watching.live.assignment import SALT_ENV
 from misslink.watching.live.writer import entry_of
@@ -118,6 +122,40 @@ def test_offline_and_live_that_disagree_are_told(path, tmp_path):
     assert found["variants"][0]["offline"]["judge"] == "openai:some"
     agreed = live_report(path, offline=[f"A={b}", f"B={a}"])
     assert agreed["comparisons"][0]["disagreements"] == []
+
+
+def offline_run(folder, found, questions="Why {}?"):
+    """A run over twelve questions, of which the passages of `found` were retrieved."""
+    gold = [
+        {"id": f"c{n}", "question": questions.format(n), "relevant": [f"p{n}"]} for n in range(12)
+    ]
+    traces = [
+        {"case_id": f"c{n}", "retrieved": [{"id": f"p{n}" if n in found else "x", "text": "t"}]}
+        for n in range(12)
+    ]
+    misslink.evaluate(traces=traces, goldset=gold, judge="none", k=1, out=folder)
+    return folder
+
+
+def test_runs_over_the_same_questions_are_compared_case_by_case(path, tmp_path):
+    simulated(path, 300, (0.4, 0.7))
+    a = offline_run(tmp_path / "a", range(6))
+    b = offline_run(tmp_path / "b", range(5, 12))
+    other = offline_run(tmp_path / "other", range(5, 12), questions="How {}?")
+
+    def difference(run):
+        found = live_report(path, offline=[f"A={a}", f"B={run}"])
+        return found["comparisons"][0]["offline"]["recall@1"]["difference"]
+
+    expected = compare([Named(one.name, read_whole(one)) for one in (a, b)], metrics=["recall@1"])
+    told = expected["metrics"]["recall@1"]["difference"]
+    assert difference(b) == {
+        **difference(b),
+        **{key: told[key] for key in ("value", "low", "high")},
+    }
+    assert difference(b)["n"] == 12
+    assert difference(other)["method"] == "square and add"
+    assert difference(other)["value"] == pytest.approx(difference(b)["value"])
 
 
 def test_the_unit_is_the_user_and_not_the_request(path):

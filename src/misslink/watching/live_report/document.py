@@ -30,7 +30,7 @@ from misslink.watching.live_report.metrics import (
     measure,
     metrics_of,
 )
-from misslink.watching.live_report.offline import disagreements, offline_of, read_offline
+from misslink.watching.live_report.offline import Offline, disagreements, offline_of, read_offline
 from misslink.watching.live_report.past import PastFile
 from misslink.watching.live_report.units import Sorted, sort_out
 from misslink.watching.live_report.verdict import beside_words, noted, ratio_words, verdict
@@ -212,7 +212,7 @@ def _variant(
     name: str,
     live: Live,
     found: Sorted,
-    runs: Mapping[str, Mapping[str, Any]],
+    runs: Mapping[str, Offline],
     level: float,
 ) -> dict[str, Any]:
     plan = next(variant for variant in live.variants if variant.name == name)
@@ -231,7 +231,7 @@ def _variant(
         "failed": sum(one.outcome == "failed" for one in requests),
         "left": sum(one.outcome == "left" for one in requests),
         "with_feedback": proportion(answered, len(requests), level=level).model_dump(),
-        "offline": runs.get(name),
+        "offline": dict(runs[name].about) if name in runs else None,
     }
 
 

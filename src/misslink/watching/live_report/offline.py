@@ -5,19 +5,42 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from misslink.deciding.values import value_of
 from misslink.errors import InputError, known_names
+from misslink.files.reading import read_whole
+from misslink.stats import paired_difference
 from misslink.types import Estimate
 
-__all__ = ["disagreements", "offline_of", "read_offline"]
+__all__ = ["Offline", "disagreements", "offline_of", "read_offline"]
 
 _LEVELS = ("retrieval", "generation", "answer")
 _SHOWN = ("recall@", "faithful", "correctness")  # of each level what is held against live
 
 
-def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Offline:
+    """A variant's run.
+
+    Parameters
+    ----------
+    about : mapping
+        Its name, judge and metrics, as the report shows them.
+    questions : mapping of str to str
+        Case id to question; empty where only a summary is at hand.
+    values : mapping of str to mapping of str to float or None
+        Metric to case id to a value in [0, 1].
+    """
+
+    about: Mapping[str, Any]
+    questions: Mapping[str, str]
+    values: Mapping[str, Mapping[str, float | None]]
+
+
+def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, Offline]:
     """Read run folders as the command line names them.
 
     Parameters
@@ -29,8 +52,8 @@ def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, dic
 
     Returns
     -------
-    dict
-        Variant -> its run's name, judge and metrics (``recall@k``, ``faithful``, ``correctness``).
+    dict of str to Offline
+        Of each variant; its metrics are ``recall@k``, ``faithful`` and ``correctness``.
 
     Raises
     ------
@@ -38,7 +61,7 @@ def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, dic
         One is written otherwise, names no variant or the same twice, or its folder holds no
         readable summary.json.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Offline] = {}
     for text in given:
         name, sign, folder = text.partition("=")
         if not sign or not name or not folder:
@@ -55,25 +78,39 @@ def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, dic
 
 
 def offline_of(
-    runs: Mapping[str, Mapping[str, Any]], control: str, variant: str
+    runs: Mapping[str, Offline], control: str, variant: str
 ) -> dict[str, dict[str, Any]]:
     """Hold a variant's run against control's: metric -> both estimates and the difference.
 
-    The interval combines both (Newcombe's square-and-add, for independent runs); over the same
-    cases ``misslink compare`` is sharper.
+    Where both runs answered the same questions the difference is paired, case by case, as that of
+    ``misslink compare``; else its interval combines both (Newcombe's square-and-add, for
+    independent runs), which is wider.
     """
     if control not in runs or variant not in runs:
         return {}
-    first, second = runs[control]["metrics"], runs[variant]["metrics"]
+    one, two = runs[control], runs[variant]
+    first, second = one.about["metrics"], two.about["metrics"]
     return {
         name: {
             "control": first[name],
             "variant": second[name],
-            "difference": _difference(first[name], second[name]).model_dump(),
+            "difference": (
+                _paired(one, two, name) or _difference(first[name], second[name])
+            ).model_dump(),
         }
         for name in first
         if name in second
     }
+
+
+def _paired(one: Offline, two: Offline, name: str) -> Estimate | None:
+    """The difference over the same questions; None where the runs have others, or none at hand."""
+    if not one.questions or one.questions != two.questions:
+        return None
+    if name not in one.values or name not in two.values:
+        return None
+    sides = ([run.values[name].get(case) for case in one.questions] for run in (one, two))
+    return paired_difference(*sides).difference
 
 
 def disagreements(
@@ -150,7 +187,7 @@ def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate
     )
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def _read(folder: Path) -> Offline:
     from misslink.manifest import shown_path
 
     path = folder / "summary.json"
@@ -173,4 +210,13 @@ def _read(folder: Path) -> dict[str, Any]:
         raise InputError(
             "this is no summary of a run; name a folder that misslink evaluate wrote", path=path
         ) from None
-    return {"run": shown_path(folder), "judge": str(judge), "metrics": metrics}
+    about = {"run": shown_path(folder), "judge": str(judge), "metrics": metrics}
+    if not (folder / "manifest.json").is_file():  # a summary that was kept alone
+        return Offline(about, {}, {})
+    run = read_whole(folder)
+    of_case = {name: value_of(run, name).of_case for name in metrics}
+    return Offline(
+        about,
+        {case.id: case.question for case in run.cases},
+        {name: values for name, values in of_case.items() if values is not None},
+    )
