@@ -8,7 +8,7 @@ import pytest
 from labelled_runs import HOSTILE, label_all, put, run_of
 
 from misslink.annotating import Desk
-from misslink.annotating.desk import NothingToUndoError
+from misslink.annotating.sheets import NothingToUndoError
 from misslink.errors import InputError
 from misslink.files.labels import read_labels
 

@@ -16,8 +16,8 @@ sys.path.append(str(Path(__file__).parents[1] / "goldset" / "pooling"))
 from made_pools import HOSTILE, grade_all, put_pool, truth
 
 from misslink.annotating import PoolDesk
-from misslink.annotating.desk import NothingToUndoError
 from misslink.annotating.grades import export_grades
+from misslink.annotating.sheets import NothingToUndoError
 from misslink.errors import InputError
 from misslink.files.label_journal import read_journal
 from misslink.goldset.pooling.prelabels import Prelabel, ask_grade, write_prelabels

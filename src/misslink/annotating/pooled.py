@@ -7,16 +7,15 @@ no weight and no judge's grade, and its order is a random one.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from misslink.annotating.desk import NothingToUndoError
 from misslink.annotating.grades import exported_grades
-from misslink.annotating.keeping import Keeper, SameRun, checked_name
+from misslink.annotating.keeping import SameRun
 from misslink.annotating.sheet import Sheet
+from misslink.annotating.sheets import Sheets, now
 from misslink.annotating.tasks import Task, in_letters
 from misslink.errors import InputError
 from misslink.files.label_folder import journals
@@ -76,8 +75,9 @@ class PoolDesk:
             said = self._disputed()
         wanted = [item for item in pool.items if not adjudicate or item.item in said]
         self.tasks = [_task(item, said.get(item.item, ())) for item in wanted]
-        self._at = {task.case.id: at for at, task in enumerate(self.tasks)}
-        self._sheets: dict[str, Sheet] = {}
+        self._sheets = Sheets(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
+        self.open = self._sheets.open
+        self.counts = self._sheets.counts
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -85,32 +85,13 @@ class PoolDesk:
 
     def __exit__(self, *_: object) -> None:
         """Give all files free."""
-        for sheet in self._sheets.values():
-            sheet.keeper.close()
-
-    def open(self, annotator: str) -> Sheet:
-        """Open one person's file, which no other process may then write.
-
-        Raises
-        ------
-        InputError
-            The name cannot be one, or the file cannot be written.
-        """
-        name = ADJUDICATED if self.adjudicate else checked_name(annotator)
-        if name not in self._sheets:
-            self._sheets[name] = Sheet(Keeper(self.folder, name), self.tasks, self._hash)
-        return self._sheets[name]
+        self._sheets.close()
 
     def session(self, annotator: str) -> dict[str, Any]:
         """What is asked of whom, and how far one person is; nobody's progress without a name."""
-        sheet = self.open(annotator) if annotator or self.adjudicate else None
-        known = [name for name, path in journals(self.folder).items() if path.stat().st_size]
         return {
             "run": str(self.path),
             "kind": "pool",
-            "annotator": sheet.keeper.annotator if sheet else "",
-            "mode": "adjudicate" if self.adjudicate else "label",
-            "annotators": [name for name in known if name != ADJUDICATED],
             "metrics": [
                 {
                     "name": METRIC,
@@ -122,10 +103,7 @@ class PoolDesk:
                     ],
                 }
             ],
-            "total": len(self.tasks),
-            "done": sheet.done if sheet else 0,
-            "open": sheet.open if sheet else 0 if self.tasks else None,
-            "notes": [*self.notes, *(sheet.keeper.notes if sheet else ())],
+            **self._sheets.session(annotator, self.notes),
         }
 
     def item(self, annotator: str, at: int) -> dict[str, Any]:
@@ -163,7 +141,7 @@ class PoolDesk:
         UnsavedError
             It could not be put on disk.
         """
-        sheet, task = self.open(annotator), self._task(at)
+        sheet, task = self.open(annotator), self._sheets.task(at)
         if metric != METRIC:
             raise InputError(f"a passage is asked about {METRIC} alone")
         if claim is not None:
@@ -183,11 +161,11 @@ class PoolDesk:
                     label=None if label is None else float(label > 0),
                     comment=said,
                     of=task.case.id,
-                    at=_now(),
+                    at=now(),
                     grade=label,
                 )
             )
-        return self._item(sheet, at) | self._progress(sheet)
+        return self._item(sheet, at) | self._sheets.progress(sheet)
 
     def undo(self, annotator: str) -> dict[str, Any]:
         """Take this person's last grade back, also one of an earlier session.
@@ -197,15 +175,7 @@ class PoolDesk:
         NothingToUndoError
             There is none.
         """
-        sheet = self.open(annotator)
-        self._same.check()
-        last = sheet.last()
-        if last is None:
-            raise NothingToUndoError("there is no label of yours to take back")
-        who = sheet.keeper.annotator
-        sheet.keep(Entry("undone", *(last.case_id, last.metric, who, last.claim), at=_now()))
-        undone = {"case_id": last.case_id, **_written(last)}
-        return {"at": self._at[last.case_id], "undone": undone} | self._progress(sheet)
+        return self._sheets.take_back(annotator, self._same.check, _written)
 
     def reveal(self, annotator: str, at: int) -> dict[str, Any]:  # noqa: ARG002 (as a run's desk)
         """Refuse: what a judge says of a pool is shown to nobody who labels it."""
@@ -215,16 +185,8 @@ class PoolDesk:
         """Everybody's grades as text, in the form 'csv' or 'jsonl'."""
         return exported_grades(self.folder, self._items, form)
 
-    def counts(self) -> dict[str, int]:
-        """How many grades each annotator has given."""
-        found = {}
-        for name, path in journals(self.folder).items():
-            labels = standing(read_journal(path).entries).values()
-            found[name] = sum(entry.label is not None for entry in labels)
-        return {name: n for name, n in found.items() if n}
-
     def _item(self, sheet: Sheet, at: int) -> dict[str, Any]:
-        task = self._task(at)
+        task = self._sheets.task(at)
         return {
             "at": at,
             "case_id": task.case.id,
@@ -241,17 +203,9 @@ class PoolDesk:
             "said": list(task.said) if self.adjudicate else None,
         }
 
-    def _progress(self, sheet: Sheet) -> dict[str, int]:
-        return {"done": sheet.done, "total": len(self.tasks)}
-
     def _hash(self, item: Item) -> str | None:
         """An item's id is a hash of what it shows."""
         return item[0] if item[0] in self._items else None
-
-    def _task(self, at: int) -> Task:
-        if not 0 <= at < len(self.tasks):
-            raise InputError(f"there is no case at {at}; there are {len(self.tasks)}, from 0 on")
-        return self.tasks[at]
 
     def _disputed(self) -> dict[str, tuple[dict[str, Any], ...]]:
         """What people said of each item on which they disagree, by letters in place of names."""
@@ -285,7 +239,3 @@ def _task(item: PoolItem, said: tuple[dict[str, Any], ...]) -> Task:
 def _written(entry: Entry) -> dict[str, Any]:
     """A grade as it is told to the page."""
     return {"metric": METRIC, "claim": None, "label": entry.grade, "comment": entry.comment}
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

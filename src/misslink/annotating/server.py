@@ -22,10 +22,11 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from misslink.annotating.desk import Desk, NothingToUndoError
+from misslink.annotating.desk import Desk
 from misslink.annotating.guard import Guard
 from misslink.annotating.keeping import UnsavedError
 from misslink.annotating.pooled import PoolDesk
+from misslink.annotating.sheets import NothingToUndoError
 from misslink.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
