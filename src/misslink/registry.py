@@ -1,4 +1,4 @@
-"""Where metrics, judges and exporters are found by name.
+"""Where metrics, judges, engines and exporters are found by name.
 
 A new one is one new file with one ``@register`` line: in the package, where its room is imported
 the first time somebody asks, or in anybody else's package, found by its entry point.
@@ -14,7 +14,15 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, known_names
 
-__all__ = ["Registry", "exporters", "importers", "judged_metrics", "judges", "rank_metrics"]
+__all__ = [
+    "Registry",
+    "engines",
+    "exporters",
+    "importers",
+    "judged_metrics",
+    "judges",
+    "rank_metrics",
+]
 
 T = TypeVar("T")
 
@@ -107,5 +115,6 @@ judged_metrics = Registry(
 judges = Registry(
     "judge", ("misslink.judging",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
 )
+engines = Registry("engine", ("misslink.engines",), "misslink.engines")
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
 importers = Registry("importer", ("misslink.files.public",), "misslink.importers")

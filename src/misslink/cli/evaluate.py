@@ -80,6 +80,25 @@ def evaluate(
         100, "--depth", min=1, help="How deep the retriever is asked for what it missed."
     ),
     concurrency: int = typer.Option(8, "--concurrency", min=1, help="Cases under way at once."),
+    engine: str = typer.Option(
+        "local",
+        "--engine",
+        help="Who carries the work: local (this process), ray (a cluster), or batch (the judge's "
+        "provider, at a lower price and later).",
+    ),
+    ray_address: str | None = typer.Option(
+        None,
+        "--ray-address",
+        help="Of --engine ray: auto, or HOST:PORT.",
+        show_default="a cluster of this machine alone",
+    ),
+    workers: int | None = typer.Option(
+        None,
+        "--workers",
+        min=1,
+        help="Of --engine ray: how many.",
+        show_default="one for each of its processors",
+    ),
     ledger: Path | None = LEDGER,
     id_key: str | None = typer.Option(
         None, "--id-key", help="Metadata key that holds a passage's id."
@@ -184,6 +203,9 @@ def evaluate(
         seed=seed,
         overwrite=overwrite,
         only=tuple(case or ()),
+        engine=engine,
+        ray_address=ray_address,
+        workers=workers,
         command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),
     )
 

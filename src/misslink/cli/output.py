@@ -34,6 +34,7 @@ __all__ = [
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
     "app": "asking the app",
+    "level 1": "scoring ranks",
     "judge": "asking the judge",
     "link": "linking",
     "replaying": "replaying the app",

@@ -1,17 +1,76 @@
-"""The local engine: one event loop, so many cases at once."""
+"""The local engine: one event loop in this process, so many cases at once."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
 from typing import TypeVar, cast
 
-__all__ = ["each", "seldom_collecting"]
+from misslink.capture import Watcher
+from misslink.engines.observing import observe
+from misslink.engines.protocol import Observed, Stage
+from misslink.errors import InputError
+from misslink.judging.protocol import Judge
+from misslink.judging.reaching import Asked, within_limits
+from misslink.registry import engines
+from misslink.types import Case, Trace
+
+__all__ = ["Local", "each", "open_local", "seldom_collecting"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@engines.register("local")
+def open_local(address: str | None = None, workers: int | None = None) -> Local:
+    """Open the engine that works in this process.
+
+    Raises
+    ------
+    InputError
+        It is given an address or a number of workers, of which it knows nothing.
+    """
+    if address is not None or workers is not None:
+        option = "--ray-address" if address is not None else "--workers"
+        raise InputError(f"{option} goes with --engine ray; the engine 'local' is one process")
+    return Local()
+
+
+class Local:
+    """Everything in this process: apps and judges are waited for in one event loop."""
+
+    name = "local"
+
+    def at_once(self, stage: Stage, concurrency: int) -> int:  # noqa: ARG002 (the same for all)
+        """As many as were asked for."""
+        return concurrency
+
+    def reach(self, asked: Asked) -> Judge:
+        """The judge itself, within its limits."""
+        return within_limits(asked)
+
+    def observe(self, watcher: Watcher, what: Observed) -> Callable[[Case], Awaitable[Trace]]:
+        """Watch the app where it is."""
+        return lambda case: observe(watcher, case, what.k)
+
+    async def blocks(
+        self,
+        stage: Stage,  # noqa: ARG002 (nobody watches it here)
+        work: Callable[[Item], Result],
+        blocks: Sequence[Item],
+        done: Callable[[int, int], None],
+    ) -> list[Result]:
+        """One block after the other."""
+        results = []
+        for block in blocks:
+            results.append(work(block))
+            done(len(results), len(blocks))
+        return results
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 async def each(

@@ -12,20 +12,19 @@ from typing import Any
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judging.models.own import is_own, load_judge
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, innermost
+from misslink.judging.reaching import Asked, within_limits
 from misslink.judging.terms import Price, Terms
-from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.cascade import Cascade, band_of, split
 from misslink.judging.wrappers.ledger import Ledger
 from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
 from misslink.judging.wrappers.parts import InParts
 from misslink.judging.wrappers.repair import Repair
-from misslink.judging.wrappers.throttle import Throttle
 from misslink.manifest import shown_path
 from misslink.prompting import Prompts
 from misslink.registry import judges
 from misslink.types import Estimate
 
-__all__ = ["Opened", "open_judge", "ready_judge"]
+__all__ = ["Opened", "bare_judge", "open_judge", "ready_judge"]
 
 _LACKING = "name", "identity", "ask", "close"
 _OPTIONS = "base_url", "api_key", "temperature"
@@ -141,6 +140,7 @@ def open_judge(
     ledger: Path | None,
     concurrency: int,
     terms: Terms | None = None,
+    reach: Callable[[Asked], Judge] = within_limits,
 ) -> Opened | None:
     """Open a judge, with its budget, throttle and ledger around it.
 
@@ -155,6 +155,8 @@ def open_judge(
     concurrency : int
         How many questions it is asked at a time, at least 1.
     terms : Terms or None
+    reach : callable
+        Makes what the ledger asks where it holds no reply; an engine has one of its own.
 
     Returns
     -------
@@ -171,11 +173,11 @@ def open_judge(
     prompts = Prompts.of(terms.prompts)
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
     if name != "cascade":
-        around, kept = _wrapped(judge, ledger, concurrency, terms, prompts)
+        around, kept = _wrapped(judge, ledger, concurrency, terms, prompts, reach)
         return Opened(around, kept, terms)
     cheap_spec, dear_spec = split(argument)
-    cheap = _bare(cheap_spec, Terms())
-    around, kept = _wrapped(dear_spec, ledger, concurrency, terms, prompts)
+    cheap = bare_judge(cheap_spec, Terms())
+    around, kept = _wrapped(dear_spec, ledger, concurrency, terms, prompts, reach)
     cascade = Cascade(cheap, around, band=band_of(cheap.name), audit=terms.audit)
     return Opened(cascade, kept, terms)
 
@@ -209,26 +211,28 @@ async def ready_judge(
 
 
 def _wrapped(
-    judge: str | Judge, ledger: Path | None, concurrency: int, terms: Terms, prompts: Prompts
+    judge: str | Judge,
+    ledger: Path | None,
+    concurrency: int,
+    terms: Terms,
+    prompts: Prompts,
+    reach: Callable[[Asked], Judge],
 ) -> tuple[Judge, Ledger]:
     """One judge with everything around it, and the ledger among that."""
-    bare = _bare(judge, terms)
-    budget = Budget(bare, max_calls=terms.max_calls, max_cost=terms.max_cost, price=terms.price)
-    throttle = Throttle(
-        budget,
-        concurrency,
-        timeout=terms.timeout,
-        retries=terms.retries,
-        rpm=terms.rpm,
-        tpm=terms.tpm,
-        deadline=terms.deadline,
-    )
-    kept = Ledger(throttle, ledger)
+    spec = judge if isinstance(judge, str) else None
+    asked = reach(Asked(bare_judge(judge, terms), spec, terms, concurrency, ledger))
+    kept = Ledger(asked, ledger)
     return InParts(Repair(kept), prompts, terms.context_length), kept
 
 
-def _bare(judge: str | Judge, terms: Terms) -> Judge:
-    """The judge itself, checked to be one."""
+def bare_judge(judge: str | Judge, terms: Terms) -> Judge:
+    """Return the judge itself, checked to be one, with nothing around it.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, or it lacks something.
+    """
     bare = _named(judge, terms) if isinstance(judge, str) else judge
     lacking = [part for part in _LACKING if not hasattr(bare, part)]
     if lacking:

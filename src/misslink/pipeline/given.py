@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from misslink.embedding import Embedder
+from misslink.engines.protocol import Engine
 from misslink.files import GoldSet, Staging
 from misslink.files.labels import Labels
 from misslink.judging.metric import JudgedMetric, Subject
@@ -26,6 +27,7 @@ class Given:
     options: Options
     gold: GoldSet
     app: Any
+    engine: Engine
     brought: Mapping[str, Trace] | None
     judge: Opened | None
     calibration: Calibration | None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from misslink.calibration.kept import corrected
 from misslink.engines.local import seldom_collecting
+from misslink.engines.protocol import Engine
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
 from misslink.linking import summarise
@@ -23,7 +24,6 @@ from misslink.pipeline.carrying import carried
 from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
-from misslink.retrieval import score
 from misslink.summary import coverage, levels, lower_is_better, mean_scores, slices
 from misslink.types import Case, Run, Trace
 
@@ -73,6 +73,9 @@ async def evaluate_async(
     seed: int = 0,
     overwrite: bool = False,
     only: Sequence[str] = (),
+    engine: str | Engine = "local",
+    ray_address: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Run:
@@ -123,6 +126,14 @@ async def evaluate_async(
         Replace a run of other inputs in `out`.
     only : sequence of str
         Ids of the cases to evaluate, in the gold set's order. Empty: all of them.
+    engine : str or Engine
+        Who carries the work: ``local`` (this process), ``ray`` (a cluster: the app and the judge's
+        calls on its workers) or ``batch`` (the judge's questions through its provider's batch
+        service, at a lower price and later). The results are the same.
+    ray_address : str or None
+        Of the engine 'ray': ``auto`` or ``HOST:PORT``. None: a cluster of this machine alone.
+    workers : int or None
+        Of the engine 'ray': how many. None: one for each of the cluster's processors.
     progress : callable or None
         Called with the stage, how many cases are done, and how many there are.
     command : str or None
@@ -159,6 +170,9 @@ async def evaluate_async(
         seed=seed,
         overwrite=overwrite,
         only=only,
+        engine=engine,
+        ray_address=ray_address,
+        workers=workers,
     )
     tick = progress or (lambda *_: None)
     with seldom_collecting():
@@ -174,7 +188,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
         seen = caught.traces
         cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
         known = f"judged@{k}"  # about the judgements, not the app: not to be compared or gated
-        scores = score(line.gold.cases, list(seen.values()), ["mrr", *cutoffs, known])
+        scores = await stages.rank_scores(line, seen, ["mrr", *cutoffs, known], tick)
         shares_judged = scores.pop(known)
         async with surroundings(options, line.embedder, caught.watcher) as around:
             # Before anything is paid for, so that an embedding that fails costs nothing.
@@ -194,6 +208,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             "judge_note": line.judge.note if line.judge else None,
             "judging": line.judge.about() if line.judge else None,
             "calibration": held.calibration and held.calibration.document(),
+            "engine": line.engine.name,
             "calibrated_by": source_of(held),
             "labels": line.labels and shown_path(line.labels.name),
             "work": line.work,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from misslink.engines.protocol import Engine
 from misslink.errors import InputError
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
@@ -49,6 +50,9 @@ class Options:
     seed: int = 0
     overwrite: bool = False
     only: Sequence[str] = ()
+    engine: str | Engine = "local"
+    ray_address: str | None = None
+    workers: int | None = None
 
     def __post_init__(self) -> None:
         if (self.app is None) == (self.traces is None):
@@ -65,6 +69,8 @@ class Options:
         counts = (self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
+        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
+            raise InputError(f"--workers is {self.workers}; it must be 1 or more")
 
     @property
     def spec(self) -> str | None:

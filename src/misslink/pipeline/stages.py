@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 
 from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
 from misslink.engines.local import each
+from misslink.engines.observing import observe
+from misslink.engines.protocol import Engine, Observed
 from misslink.errors import AppUnreachableError
 from misslink.files import Staging, match_traces, read_goldset, read_traces
 from misslink.judging.asking import judge_case
@@ -25,13 +27,14 @@ from misslink.pipeline.given import Given
 from misslink.pipeline.measuring import named_embedder
 from misslink.pipeline.options import Options, Progress
 from misslink.prompting import Prompts
-from misslink.registry import judged_metrics
-from misslink.retrieval import still_wanted
+from misslink.registry import engines, judged_metrics
+from misslink.retrieval import score
 from misslink.types import Case, Link, Trace, Verdict
 
-__all__ = ["Caught", "capture", "given", "judge", "link"]
+__all__ = ["Caught", "capture", "given", "judge", "link", "rank_scores"]
 
 _log = logging.getLogger(__name__)
+_BLOCK = 2_000  # cases that are scored together
 _DIGITS = 16  # of a hash: enough to tell two apart, and to read
 
 
@@ -64,11 +67,14 @@ async def given(options: Options) -> AsyncIterator[Given]:
     calibration = Calibration.of(told, options.calibration or "") if told is not None else None
     app = load_app(options.spec) if options.spec else options.app
     async with AsyncExitStack() as held:
+        engine = _engine(options)
+        held.push_async_callback(engine.close)
         judge = open_judge(
             options.judge,
             ledger=Path(options.ledger) if options.ledger else None,
-            concurrency=options.concurrency,
+            concurrency=engine.at_once("judge", options.concurrency),
             terms=options.terms,
+            reach=engine.reach,
         )
         if judge:
             held.push_async_callback(judge.close)
@@ -120,6 +126,7 @@ async def given(options: Options) -> AsyncIterator[Given]:
             options=options,
             gold=gold,
             app=app,
+            engine=engine,
             brought=brought,
             judge=judge,
             calibration=calibration,
@@ -148,6 +155,22 @@ async def capture(line: Given, tick: Progress) -> Caught:
     return Caught(traces, watcher)
 
 
+async def rank_scores(
+    line: Given, traces: Mapping[str, Trace], metrics: Sequence[str], tick: Progress
+) -> dict[str, dict[str, float | None]]:
+    """Score every case by every rank metric, in blocks; as `misslink.retrieval.score`."""
+    cases = line.gold.cases
+    parts = [cases[at : at + _BLOCK] for at in range(0, len(cases), _BLOCK)]
+    blocks = [(part, [traces[case.id] for case in part], tuple(metrics)) for part in parts]
+    found = await line.engine.blocks(
+        "level 1", _score, blocks, lambda done, total: tick("level 1", done, total)
+    )
+    return {
+        name: {case_id: value for block in found for case_id, value in block[name].items()}
+        for name in found[0]
+    }
+
+
 async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> list[Verdict]:
     """Ask the judge everything that the metrics want to know of every case."""
     asked = line.judge
@@ -160,7 +183,7 @@ async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> lis
     found = await each(
         line.subjects(traces),
         ask,
-        line.options.concurrency,
+        line.engine.at_once("judge", line.options.concurrency),
         lambda done, total: tick("judge", done, total),
         total=len(line.gold.cases),
     )
@@ -195,7 +218,7 @@ async def link(
     return await each(
         line.gold.cases,
         link_one,
-        line.options.concurrency,
+        line.engine.at_once("link", line.options.concurrency),
         lambda done, total: tick("link", done, total),
     )
 
@@ -211,27 +234,32 @@ async def _watched(line: Given, watcher: Watcher, tick: Progress) -> dict[str, T
         )
     ids_checked = bool(kept)  # none is kept before
 
-    async def watch(case: Case) -> Trace:
+    async def kept_or(case: Case, observed: Callable[[Case], Awaitable[Trace]]) -> Trace:
         nonlocal ids_checked
         if case.id in kept:
             return kept[case.id]
-        trace = await watcher.watch(case)
+        trace = await observed(case)
         if not ids_checked:
             ids_checked = await check_ids(watcher, gold, trace)
-        wanted = still_wanted(case, trace, options.k)
-        if wanted:
-            trace = await watcher.deepen(case, trace, wanted)
         if staging and ids_checked and trace.error is None:
             staging.keep(trace)
         return trace
 
-    # The first case alone: it shows the app's store, and a wrong id is told before the rest runs.
+    # The first case alone and here: it shows the app's store, and a wrong id is told before the
+    # rest runs, wherever that is.
+    what = Observed(
+        line.app, options.spec, options.k, options.depth, options.id_key, options.input_key
+    )
+    elsewhere = line.engine.observe(watcher, what)
     first, *rest = gold.cases
-    trace = await watch(first)
+    trace = await kept_or(first, lambda case: observe(watcher, case, options.k))
     total = len(gold.cases)
     tick("app", 1, total)
     others = await each(
-        rest, watch, options.concurrency, lambda done, _: tick("app", done + 1, total)
+        rest,
+        lambda case: kept_or(case, elsewhere),
+        line.engine.at_once("app", options.concurrency),
+        lambda done, _: tick("app", done + 1, total),
     )
     traces = [trace, *others]
     if all(trace.error and trace.answer is None for trace in traces):
@@ -240,6 +268,20 @@ async def _watched(line: Given, watcher: Watcher, tick: Progress) -> dict[str, T
         )
     warn_of_gaps(traces, gold)
     return {trace.case_id: trace for trace in traces}
+
+
+def _engine(options: Options) -> Engine:
+    """The engine that was named, or the one that was given."""
+    if not isinstance(options.engine, str):
+        return options.engine
+    opened: Engine = engines.get(options.engine)(options.ray_address, options.workers)
+    return opened
+
+
+def _score(
+    block: tuple[Sequence[Case], Sequence[Trace], Sequence[str]],
+) -> dict[str, dict[str, float | None]]:
+    return score(*block)
 
 
 def _settings(options: Options, judge: Opened | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from misslink.judging.wrappers.replies import Replies
 from misslink.text import valid_text
 from misslink.types import Usage
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "identity_text", "reply_key"]
 
 _TOKENS = 2**53  # more than any server can mean, and more than every JSON reader takes
 
@@ -65,7 +65,7 @@ class Ledger:
         self.from_ledger = 0
         self._prompt_tokens: int | None = None
         self._completion_tokens: int | None = None
-        self._identity = json.dumps(dict(judge.identity), sort_keys=True, ensure_ascii=False)
+        self._identity = identity_text(judge)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._broken: InputError | None = None
         self._replies = Replies(path)
@@ -190,8 +190,25 @@ class Ledger:
             task.exception()  # looked at here, so that asyncio does not report it as forgotten
 
     def _key(self, ask: Ask) -> str:
-        content = f"{ask.key}:{ask.repeat}:{self._identity}"
-        return hashlib.sha256(content.encode()).hexdigest()
+        return reply_key(ask, self._identity)
+
+
+def identity_text(judge: Judge) -> str:
+    """Return what a judge's replies depend on beside the question, as JSON."""
+    return json.dumps(dict(judge.identity), sort_keys=True, ensure_ascii=False)
+
+
+def reply_key(ask: Ask, identity: str) -> str:
+    """Return under which key the reply to `ask` is kept.
+
+    Parameters
+    ----------
+    ask : Ask
+    identity : str
+        The judge's, as `identity_text` gives it.
+    """
+    content = f"{ask.key}:{ask.repeat}:{identity}"
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _storable(reply: Reply) -> Reply:

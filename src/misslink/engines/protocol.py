@@ -1,0 +1,105 @@
+"""What every engine does: it carries the work of the stages, whose results it must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from misslink.capture import Watcher
+from misslink.judging.protocol import Judge
+from misslink.judging.reaching import Asked
+from misslink.types import Case, Trace
+
+__all__ = ["Engine", "Observed", "Stage"]
+
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+Stage = str  # 'capture', 'level 1', 'judge', 'link', as people read it
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The app under test, and how it is watched.
+
+    Parameters
+    ----------
+    app : object
+    spec : str or None
+        Where it is imported from. None: it was given as an object, which stays in its process.
+    k, depth : int
+    id_key, input_key : str or None
+        As of an evaluation.
+    """
+
+    app: Any
+    spec: str | None
+    k: int
+    depth: int
+    id_key: str | None = None
+    input_key: str | None = None
+
+
+class Engine(Protocol):
+    """Carries the work of a line's stages: in this process, on a cluster, by a batch service.
+
+    The line, its ledger, its limits and its results are the same with every engine, case for
+    case; only where and when the work is done differs. An engine is one file in
+    ``misslink.engines``, or in anybody's package by the entry point ``misslink.engines``:
+    a callable ``(address: str | None, workers: int | None) -> Engine`` with a ``@register`` line.
+
+    Attributes
+    ----------
+    name : str
+        What it is called by ``--engine``.
+    """
+
+    name: str
+
+    def at_once(self, stage: Stage, concurrency: int) -> int:
+        """How many items of a stage are under way at once, where `concurrency` was asked for."""
+        ...
+
+    def reach(self, asked: Asked) -> Judge:
+        """Return what the ledger asks where it does not hold a reply: the judge, and its limits."""
+        ...
+
+    def observe(self, watcher: Watcher, what: Observed) -> Callable[[Case], Awaitable[Trace]]:
+        """Return what runs the app for a case, and asks its retriever deeper for what it missed.
+
+        Parameters
+        ----------
+        watcher : Watcher
+            Of the app in this process.
+        what : Observed
+
+        Raises
+        ------
+        InputError
+            The app cannot be taken to where the engine works.
+        """
+        ...
+
+    async def blocks(
+        self,
+        stage: Stage,
+        work: Callable[[Block], Result],
+        blocks: Sequence[Block],
+        done: Callable[[int, int], None],
+    ) -> list[Result]:
+        """Return what a function makes of each block, in their order.
+
+        Parameters
+        ----------
+        stage : str
+        work : callable
+            A function of a module, so that it can be found elsewhere too.
+        blocks : sequence
+        done : callable
+            Called with how many blocks are done, and how many there are.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything it holds."""
+        ...
