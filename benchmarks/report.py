@@ -1,11 +1,12 @@
 """How large the report's page is, how fast it is written, opened, searched and scrolled.
 
-    python benchmarks/report.py [--cases 1000 10000] [--times 5] [--folder DIR] [--write]
+    python benchmarks/report.py [--cases 1000 10000 100000] [--times 5] [--folder DIR] [--write]
 
 Made-up runs (`made_up_run.py`: passages of about 1,000 characters of a corpus of 4,000, five a
 case; answers of five sentences, each a claim with its quote where a passage holds it; verdicts of
 eight metrics with the judge's raw reply; links with what was missed; a map of 4,000 points), read
-from a run folder. Python's part in a process of its own for its peak memory; the page in headless
+from a run folder. A page of more than 10,000 cases tells the worst 5,000, and a table of all lies
+beside it. Python's part in a process of its own for its peak memory; the page in headless
 Chromium from file://, anew for each of the repetitions, medians over them. A filter's time runs
 from the key to the frame after the count of cases has changed. Scrolled is from the first row to
 the last in 240 steps, one each frame; a frame takes 16.7 ms at best.
@@ -34,8 +35,9 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
-LIMITS = {1_000: 12, 10_000: 60}  # MB, of issue 5
-OPENED = (1, 500, 7, 999, 300)  # cases, by number, that a reader opens one after the other
+# MB, of issue 5; a larger run's page may weigh as much as one that still holds all its cases.
+LIMITS = {1_000: 12, 10_000: 60, 100_000: 60}
+OPENED = (0, 499, 6, 998, 299)  # places in the list, whose cases a reader opens one after another
 FIRST_PAINT_MS = 1_500
 SMOOTH_MS = 50  # of the slowest frame in twenty: three frames of a screen
 MB = 1e6
@@ -68,6 +70,8 @@ _OPENED = """(number) => new Promise((done) => {
   location.hash = `#case=${number}`;
   requestAnimationFrame(look);
 })"""
+_NUMBERS = """() =>
+  JSON.parse(document.getElementById("case-list").textContent).rows.map((row) => row.number)"""
 _SCROLLED = """(looking) => new Promise((done) => {
   const rows = document.getElementById("rows"), gaps = [];
   const step = (rows.scrollHeight - rows.clientHeight) / 240;
@@ -96,23 +100,35 @@ _SCROLLED = """(looking) => new Promise((done) => {
 })"""
 
 
-def written(folder: Path) -> dict[str, float]:
-    """Write the page of a run folder: CPU seconds, peak memory and size."""
+def written(folder: Path) -> dict[str, float | None]:
+    """Write the page of a run folder, and its table: CPU seconds, peak memory and sizes."""
     from misslink.engines.local import seldom_collecting
     from misslink.files import read_run
-    from misslink.report.html import render
+    from misslink.report import parquet
+    from misslink.report.html import render, table_beside
     from misslink.report.page import build
+    from misslink.report.worst import how_many
 
+    start = time.process_time()
     run = read_run(folder)
-    before = _peak_mb()
+    read = time.process_time() - start
+    before, table = _peak_mb(), table_beside(folder / "report.html")
+    large = how_many(len(run.cases)) < len(run.cases)
     with seldom_collecting():  # as html.write does
         start = time.process_time()
-        page = build(run)
+        if large:
+            parquet.write(run, table)
+        tabled = time.process_time() - start
+        start = time.process_time()
+        page = build(run, table=table.name if large else "")
         built = time.process_time()
         html = render(page).encode()
         rendered = time.process_time()
     (folder / "report.html").write_bytes(html)
     return {
+        "read": read,
+        "table": tabled if large else None,
+        "table_size": table.stat().st_size / MB if large else None,
         "build": built - start,
         "render": rendered - built,
         "before": before,
@@ -125,8 +141,8 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def looked_at(page_file: Path, times: int, cases: int) -> dict[str, Any]:
-    """Open a page of so many cases so many times and use it: medians in ms, of memory in MB."""
+def looked_at(page_file: Path, times: int) -> dict[str, Any]:
+    """Open a page so many times and use it: medians in ms, of memory in MB."""
     from playwright.sync_api import sync_playwright
 
     found: list[dict[str, float]] = []
@@ -135,7 +151,7 @@ def looked_at(page_file: Path, times: int, cases: int) -> dict[str, Any]:
         for _ in range(times):
             page = chromium.new_page(viewport={"width": 1200, "height": 900})
             page.goto(page_file.as_uri(), wait_until="load")
-            found.append(_used(page, cases))
+            found.append(_used(page))
             page.close()
         version = chromium.version
         chromium.close()
@@ -143,7 +159,7 @@ def looked_at(page_file: Path, times: int, cases: int) -> dict[str, Any]:
     return medians | {"version": version, "longest": max(one["longest"] for one in found)}
 
 
-def _used(page: Any, cases: int) -> dict[str, float]:
+def _used(page: Any) -> dict[str, float]:
     """One reader's few minutes with a page."""
     times = page.evaluate(_PAINT)
     rare = "bafigo"  # letters of a few of the made-up words
@@ -153,7 +169,8 @@ def _used(page: Any, cases: int) -> dict[str, float]:
     page.evaluate(_CHANGED, ["by-q", ""])
     cause = page.evaluate(_CHANGED, ["by-cause", "distracted"])
     page.evaluate(_CHANGED, ["by-cause", ""])
-    opened = [page.evaluate(_OPENED, number) for number in OPENED if number <= cases]
+    numbers = page.evaluate(_NUMBERS)
+    opened = [page.evaluate(_OPENED, numbers[at]) for at in OPENED if at < len(numbers)]
     rolled, held = page.evaluate(_SCROLLED, arg=False), page.evaluate(_SCROLLED, arg=True)
     assert rolled["end"], "the list was not scrolled to its end"
     gaps = sorted(rolled["gaps"])
@@ -193,12 +210,17 @@ def made(cases: int, folder: Path) -> Path:
 
 
 def measured(cases: int, folder: Path, times: int) -> dict[str, Any]:
-    """All numbers of one run, Python's part in a process of its own."""
-    run = made(cases, folder)
-    command = [sys.executable, __file__, "--only", str(run)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
-    numbers: dict[str, Any] = json.loads(said.stdout)
-    return numbers | looked_at(run / "report.html", times, cases)
+    """All numbers of one run, Python's parts each in a process of its own."""
+    run = Path(_told("--make", str(cases), "--folder", str(folder)))
+    numbers: dict[str, Any] = _told("--only", str(run))
+    return numbers | looked_at(run / "report.html", times)
+
+
+def _told(*options: str) -> Any:
+    """What this script prints as JSON with these options."""
+    command = [sys.executable, __file__, *options]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    return json.loads(said.stdout)
 
 
 def main() -> None:
@@ -209,7 +231,11 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="keep the runs and their pages here")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--make", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.make:
+        print(json.dumps(str(made(options.make, options.folder))))
+        return
     if options.only:
         print(json.dumps(written(options.only)))
         return
@@ -223,6 +249,9 @@ def main() -> None:
 
 
 _ROWS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "run folder read, CPU s": lambda row: f"{row['read']:.1f}",
+    "table of all cases written, CPU s": lambda row: _or_none(row["table"], ".1f"),
+    "table of all cases, MB": lambda row: _or_none(row["table_size"], ".1f"),
     "built, CPU s": lambda row: f"{row['build']:.2f}",
     "rendered, CPU s": lambda row: f"{row['render']:.2f}",
     "peak memory, MB (before, with the run read)": (
@@ -272,6 +301,10 @@ def report(rows: dict[int, dict[str, Any]], times: int) -> str:
                 f"{SMOOTH_MS} ms, none without rows) {smooth}."
             )
     return "\n".join(lines) + "\n"
+
+
+def _or_none(value: float | None, form: str) -> str:
+    return "none" if value is None else format(value, form)
 
 
 def _verdict(reached: bool) -> str:

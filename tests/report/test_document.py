@@ -16,6 +16,7 @@ CASE_KEYS = {
     *("number", "id", "question", "category", "tags", "tier"),
     *("retrieval", "answer", "correct", "cause", "contributing", "reason", "basis"),
     *("answer_text", "error", "latency_s", "metrics", "verdicts", "people", "missed", "claims"),
+    "retrieved",
 }
 
 

@@ -9,12 +9,13 @@ from example_run import HOSTILE, example_run
 from proven_run import proven_run
 
 from misslink.report import explorer
-from misslink.report.explorer import blocks, case_list
+from misslink.report.case_list import case_list
+from misslink.report.explorer import blocks
 from misslink.types import Case, Claim, Passage, Run, Trace, Verdict
 
 
-def _read(run, k=5):
-    return {block.id: json.loads(block.text) for block in blocks(case_list(run, k))}
+def _read(run):
+    return {block.id: json.loads(block.text) for block in blocks(case_list(run))}
 
 
 def _run(*traces, verdicts=()):
@@ -55,7 +56,7 @@ def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
 def test_a_passage_s_text_is_held_once_however_many_cases_show_it():
     shared = Passage(id="p", text="one text for all", rank=1)
     run = _run(*(Trace(case_id=f"c{n}", retrieved=(shared,)) for n in range(50)))
-    texts = [block.text for block in blocks(case_list(run, 5))]
+    texts = [block.text for block in blocks(case_list(run))]
 
     assert "".join(texts).count("one text for all") == 1
     assert {body["retrieved"][0]["text"] for body in _read(run)["case-bodies-0"]} == {0}
@@ -80,7 +81,7 @@ def test_marks_count_in_the_units_of_javascript():
 
 @pytest.mark.parametrize("run", [example_run(), proven_run()])
 def test_no_block_ends_its_element_or_holds_what_no_file_can(run):
-    for block in blocks(case_list(run, 5)):
+    for block in blocks(case_list(run)):
         assert not {"<", "\u2028", "\u2029", "\0"} & set(block.text)
 
 
@@ -159,6 +160,36 @@ def test_a_claim_has_a_text_of_its_own_only_where_its_answer_says_it_otherwise()
 
 
 def test_a_body_stands_after_all_that_it_refers_to():
-    ids = [block.id for block in blocks(case_list(example_run(), 5))]
+    ids = [block.id for block in blocks(case_list(example_run()))]
 
     assert ids == ["case-list", "case-parts", "case-texts-0", "case-bodies-0"]
+
+
+def test_of_a_large_run_the_worst_are_here_with_the_counts_of_all():
+    found = {
+        block.id: json.loads(block.text)
+        for block in blocks(case_list(example_run(), most=4, table="a b&c.parquet"))
+    }
+    listed = found["case-list"]
+
+    assert [row["number"] for row in listed["rows"]] == [14, 4, 3, 5]
+    assert (listed["total"], listed["table"]) == (14, "a%20b%26c.parquet")
+    assert ["fine", 3] in listed["all"]["cause"]
+    assert sum(count for _, count in listed["all"]["cause"]) == 14
+    # Bodies in the order of their numbers: 3, 4, 5, 14.
+    assert found["case-bodies-0"][3]["answer"].startswith("The with statement swallows")
+    assert len(found["case-bodies-0"]) == 4
+    assert "total" not in _read(example_run())["case-list"]
+
+
+def test_of_a_tag_of_many_values_those_that_are_here_are_counted_in_any_case(monkeypatch):
+    monkeypatch.setattr(explorer, "_VALUES", 1)
+    cases = [Case(id=f"c{n}", question="?", tags={"of": str(n // 3)}) for n in range(9)]
+    cases += [Case(id="last", question="?", tags={"of": "rare"})]
+    run = Run(manifest={}, cases=cases, traces=(), verdicts=(), links=(), summary={})
+    verdict = Verdict(case_id="last", metric="faithfulness", status="scored", value=0, judge="j")
+    run = run.model_copy(update={"verdicts": (verdict,)})
+    found = {block.id: json.loads(block.text) for block in blocks(case_list(run, most=1))}
+
+    assert [row["id"] for row in found["case-list"]["rows"]] == ["last"]
+    assert found["case-list"]["all"]["tag"] == [["of:0", 3], ["of:rare", 1]]

@@ -15,13 +15,16 @@ from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl
 
+import pyarrow.parquet as pq
 import pytest
 from example_run import HOSTILE, example_run
 from gold_page import assert_accepted
 from proven_run import LONG_WORD, proven_run
 
 from misslink.errors import InputError
-from misslink.report.html import render, write
+from misslink.files.runfolder import OURS
+from misslink.report import worst
+from misslink.report.html import CASES, render, write
 from misslink.report.page import build
 from misslink.report.places import FILTERS
 from misslink.types import Case, Run
@@ -217,3 +220,65 @@ def test_looking_the_exporter_up_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """A run counts as large from the eleventh case on, and its page tells five."""
+    monkeypatch.setattr(worst, "MOST_WHOLE", 10)
+    monkeypatch.setattr(worst, "WORST", 5)
+
+
+def test_a_large_run_s_page_tells_the_worst_and_leads_to_all_beside_it(tmp_path, large):
+    path = write(proven_run(), tmp_path / "mine #1.html")
+    read = _Reader(path.read_text(encoding="utf-8"))
+
+    assert len(read.data["case-list"]["rows"]) == 5
+    assert "The worst 5 of 14 cases are here in full." in "".join(read.text)
+    assert ("a", "href", "mine%20%231.parquet") in read.attributes
+    assert {one.name for one in tmp_path.iterdir()} == {path.name, "mine #1.parquet"}
+    assert pq.read_table(tmp_path / "mine #1.parquet").num_rows == 14
+
+
+def test_all_else_on_it_is_of_all_cases(tmp_path, large):
+    def scrubbed(run, **parts):
+        html = render(build(run, **parts))
+        section = (
+            r'(?s)<section aria-labelledby="cases">.*?</section>|<script.*?</script>|sha256-[^\']+'
+        )
+        return re.sub(section, "", html)
+
+    assert scrubbed(proven_run()) == scrubbed(proven_run(), cases=14)
+
+
+def test_in_a_run_folder_the_table_is_called_as_the_run_s_own(tmp_path, large):
+    write(proven_run(), tmp_path / "report.html")
+    assert {one.name for one in tmp_path.iterdir()} == {"report.html", CASES}
+    assert CASES in OURS
+
+
+def test_a_small_run_has_no_table_beside_its_page(tmp_path):
+    write(proven_run(), tmp_path / "report.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_table_of_somebody_else_stops_the_page_before_anything_is_written(tmp_path, large):
+    mine = tmp_path / "mine.parquet"
+    mine.write_text("not of misslink")
+    with pytest.raises(InputError, match="misslink did not write it"):
+        write(proven_run(), tmp_path / "mine.html")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
+        ("mine.parquet", "not of misslink")
+    ]
+
+
+def test_a_page_that_is_called_as_a_table_is_not_lost(tmp_path, large):
+    path = write(proven_run(), tmp_path / "odd.parquet")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert pq.read_table(tmp_path / "odd.parquet.parquet").num_rows == 14
+
+
+def test_a_large_run_s_page_without_a_file_says_how_to_write_one(large):
+    read = _Reader(render(build(proven_run())))
+    assert "misslink report RUN --format parquet" in "".join(read.text)
+    assert not [name for _, name, _ in read.attributes if name == "download"]

@@ -12,7 +12,7 @@ from example_run import HOSTILE, example_run
 from proven_run import proven_run
 
 from misslink.report.document import case_records
-from misslink.report.table import cell, columns, flat, write
+from misslink.report.table import cell, columns, rows, write
 from misslink.types import Case, Run
 
 FORMULAS = (
@@ -134,11 +134,10 @@ def test_texts_of_any_kind_are_read_back_as_they_were(tmp_path):
 
 def test_an_outcome_and_a_metric_of_one_name_are_two_columns():
     """`correct` is both the outcome of a case and a number of a judged metric."""
-    rows = [flat(record) for record in case_records(example_run())]
-    names = columns(rows)
+    names = columns(example_run())
     assert len(names) == len(set(names))
     assert {"correct", "metrics.correct"} <= set(names)
-    assert set(names) == {name for row in rows for name in row}
+    assert set(names) == {name for row in rows(example_run()) for name in row}
 
 
 def test_a_run_without_cases_has_a_header(tmp_path):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.cases import worst_first
 from misslink.report.crosses import ROWS
 from misslink.report.documents import count_in, estimate_in, mapping_in
 from misslink.report.glossary import CAUSES, FAILURES
 from misslink.report.overview import no_judge
 from misslink.report.places import case, view
 from misslink.report.wording import Shown, plural, shown
+from misslink.report.worst import worst_first
 from misslink.types import Estimate, Run
 
 __all__ = ["CauseRow", "Headline", "causes", "headline"]

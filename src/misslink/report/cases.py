@@ -12,9 +12,10 @@ from misslink.report.places import CORRECT
 from misslink.report.replayed import case_replays
 from misslink.report.spans import Piece, Span, pieces
 from misslink.report.wording import decimal, percent
+from misslink.report.worst import worst, worst_first
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
-__all__ = ["CaseEntry", "case_entries", "worst_first"]
+__all__ = ["CaseEntry", "case_entries"]
 
 
 @dataclass(frozen=True)
@@ -91,43 +92,32 @@ class CaseEntry:
     raws: tuple[tuple[str, str], ...]
 
 
-def case_entries(run: Run, k: int) -> tuple[CaseEntry, ...]:
-    """Every case of `run` at its cutoff `k`, in the order of `worst_first`."""
-    traces = {trace.case_id: trace for trace in run.traces}
-    links = {link.case_id: link for link in run.links}
+def case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
+    """The cases of `run` at its cutoff `k`, in the order of `misslink.report.worst`.
+
+    Parameters
+    ----------
+    run : Run
+    k : int
+    most : int or None
+        Only so many of them, 0 or more, the worst; None: all. Nothing is built of the others.
+    """
+    numbers = worst_first(run) if most is None else worst(run, most)
+    wanted = {run.cases[number - 1].id for number in numbers}
+    traces = {trace.case_id: trace for trace in run.traces if trace.case_id in wanted}
+    links = {link.case_id: link for link in run.links if link.case_id in wanted}
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in run.verdicts:
-        verdicts.setdefault(verdict.case_id, []).append(verdict)
+        if verdict.case_id in wanted:
+            verdicts.setdefault(verdict.case_id, []).append(verdict)
     replays, labels = case_replays(run), labelled(run)
     found = []
-    for number in worst_first(run):
+    for number in numbers:
         case = run.cases[number - 1]
         link, said = links.get(case.id), verdicts.get(case.id, [])
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
         found.append(_entry(number, case, traces.get(case.id), link, said, again, people, k))
     return tuple(found)
-
-
-def worst_first(run: Run) -> tuple[int, ...]:
-    """The numbers of all cases of `run`, their places in the gold set from 1, the worst first.
-
-    Worst is by cause, in the order of types.Cause; then by the lower faithfulness; then by place
-    in the gold set. A case that no link speaks of comes after all that one does.
-    """
-    causes = {link.case_id: link.cause for link in run.links}
-    severity = {cause: place for place, cause in enumerate(CAUSES)}
-    faithful = {
-        one.case_id: one.value
-        for one in run.verdicts
-        if one.metric == "faithfulness" and one.value is not None
-    }
-
-    def badness(number: int) -> tuple[int, float]:
-        one = run.cases[number - 1].id
-        # Without a value after all that have one.
-        return severity.get(causes.get(one, ""), len(severity)), faithful.get(one, 2.0)
-
-    return tuple(sorted(range(1, len(run.cases) + 1), key=badness))
 
 
 def _entry(

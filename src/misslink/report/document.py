@@ -31,7 +31,7 @@ Keys of the document, all of them always there:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ from misslink.report.next import next_steps
 from misslink.report.places import case_numbers
 from misslink.types import Case, Link, Run, Trace, Verdict
 
-__all__ = ["case_records", "document", "write"]
+__all__ = ["case_records", "document", "each_record", "measured_ranks", "write"]
 
 _FORMAT = 1
 _FAITHFULNESS = "faithfulness"
@@ -76,7 +76,7 @@ def document(run: Run) -> dict[str, Any]:
     """
     from misslink.calibration.kept import documents  # brings numpy
 
-    _, unmeasured = _rank_metrics(run)
+    _, unmeasured = measured_ranks(run)
     return {
         "format": _FORMAT,
         "run": text_in(run.summary, "run") or None,
@@ -113,16 +113,22 @@ def case_records(run: Run) -> list[dict[str, Any]]:
         ``stands``: whether judge and people 'agree' or 'disagree', or people are 'tied'; see
         `misslink.report.labelled`), ``missed`` (``passage_id``, ``grade``, ``true_rank``,
         ``subtype``, ``also``, ``reason``, ``depth``, ``distance``), ``claims`` (how many the judge
-        called supported, contradicted and unsupported; None where faithfulness was not scored).
+        called supported, contradicted and unsupported; None where faithfulness was not scored),
+        ``retrieved`` (the passages' ids in their order; None where there is no trace).
 
     Raises
     ------
     InputError
         Two cases or two traces have the same id.
     """
+    return list(each_record(run))
+
+
+def each_record(run: Run) -> Iterator[dict[str, Any]]:
+    """Make the records of `case_records` one after the other, for runs whose records are many."""
     from misslink.retrieval import score  # brings numpy
 
-    ranks, _ = _rank_metrics(run)
+    ranks, _ = measured_ranks(run)
     scores = score(run.cases, run.traces, ranks)
     traces = {trace.case_id: trace for trace in run.traces}
     links = {link.case_id: link for link in run.links}
@@ -131,8 +137,8 @@ def case_records(run: Run) -> list[dict[str, Any]]:
         verdicts.setdefault(verdict.case_id, {}).setdefault(verdict.metric, verdict)
     judged = tuple(dict.fromkeys(verdict.metric for verdict in run.verdicts))
     labels = labelled(run)
-    return [
-        {
+    for number, case in enumerate(run.cases, 1):
+        yield {
             **_asked(number, case),
             **_linked(links.get(case.id)),
             **_done(traces.get(case.id)),
@@ -142,9 +148,8 @@ def case_records(run: Run) -> list[dict[str, Any]]:
             "people": {name: _people(one) for name, one in labels.get(case.id, {}).items()},
             "missed": _missed(links.get(case.id)),
             "claims": _claims(verdicts.get(case.id, {}).get(_FAITHFULNESS)),
+            "retrieved": _retrieved(traces.get(case.id)),
         }
-        for number, case in enumerate(run.cases, 1)
-    ]
 
 
 def _asked(number: int, case: Case) -> dict[str, Any]:
@@ -176,6 +181,10 @@ def _done(trace: Trace | None) -> dict[str, Any]:
         "error": trace.error if trace else None,
         "latency_s": trace.latency_s if trace else None,
     }
+
+
+def _retrieved(trace: Trace | None) -> list[str] | None:
+    return None if trace is None else [passage.id for passage in trace.retrieved]
 
 
 def _numbers(metrics: Sequence[str], said: Mapping[str, Verdict]) -> dict[str, float | None]:
@@ -239,8 +248,8 @@ def _causes(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _rank_metrics(run: Run) -> tuple[list[str], dict[str, str]]:
-    """The rank metrics of the run's summary, at its k, and why others cannot be computed."""
+def measured_ranks(run: Run) -> tuple[list[str], dict[str, str]]:
+    """Return the rank metrics of the run's summary, at its k, and why others cannot be computed."""
     from misslink.retrieval import parse
 
     names, unmeasured = [], {}

@@ -1,9 +1,10 @@
 """The cases as data for the page's script: compact JSON in blocks that no browser executes.
 
-The list of all cases stands in one block, what a case holds in chunks that are parsed when the
-first case of theirs is opened. What many cases say alike (texts of passages, rows of verdicts,
-words beside a passage) is held once, and a case holds its place in a table; a claim that its
-answer says word for word has no text of its own. ``search.js`` puts all of it back.
+The list of the cases stands in one block, what a case holds in chunks that are parsed when the
+first case of theirs is opened. Of a run of many cases the worst are here, with the counts of all by
+which the filters say how many are elsewhere. What many cases say alike (texts of passages, rows of
+verdicts, words beside a passage) is held once, and a case holds its place in a table; a claim that
+its answer says word for word has no text of its own. ``search.js`` puts all of it back.
 """
 
 from __future__ import annotations
@@ -16,32 +17,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from misslink.report.cases import CaseEntry, case_entries
+from misslink.report.case_list import CaseList
+from misslink.report.cases import CaseEntry
 from misslink.report.claims import ClaimRow, PassageRow
-from misslink.report.command import Command, one_case, quoted
-from misslink.report.documents import list_in, text_in
+from misslink.report.command import quoted
 from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, PEOPLE, RETRIEVALS, SUBTYPES
 from misslink.report.spans import Piece
-from misslink.types import Run
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Block", "CaseList", "blocks", "case_list"]
+__all__ = ["Block", "blocks"]
 
 _BODIES = 200  # cases in one block, and texts in one block: a few hundred kB to parse at a time
 _TEXTS = 400
+_VALUES = 300  # of one filter that no case here has; as many as filters.js offers
 _RAW = 6_000_000  # characters of raw replies in one page; the run folder holds them all
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
-
-
-@dataclass(frozen=True)
-class CaseList:
-    """All cases, the worst first, and what the list needs to know beside them."""
-
-    entries: tuple[CaseEntry, ...]
-    lower_is_better: tuple[str, ...]
-    command: Command
 
 
 @dataclass(frozen=True)
@@ -50,16 +42,6 @@ class Block:
 
     id: str
     text: Markup
-
-
-def case_list(run: Run, k: int) -> CaseList:
-    """Collect the cases of `run` at its cutoff `k`; a run without cases has none."""
-    lower = list_in(run.summary.get("lower_is_better"))
-    return CaseList(
-        entries=case_entries(run, k),
-        lower_is_better=tuple(name for name in lower if isinstance(name, str)),
-        command=one_case(run.manifest, text_in(run.summary, "run")),
-    )
 
 
 def blocks(cases: CaseList) -> Iterator[Block]:
@@ -134,7 +116,33 @@ def _listed(cases: CaseList) -> dict[str, Any]:
         "metrics": list(metrics),
         "lower": [name for name in metrics if name in cases.lower_is_better],
         "command": cases.command,
+        **(_elsewhere(cases) if cases.partial else {}),
         "rows": [_row(entry, metrics) for entry in entries],
+    }
+
+
+def _elsewhere(cases: CaseList) -> dict[str, Any]:
+    """Of how many cases these are the worst, where all are, and how many each filter has of all.
+
+    Values in pairs, for a category may be called as any part of an object is; of a tag with as many
+    values as cases the most frequent.
+    """
+    here = {
+        "category": {entry.category for entry in cases.entries},
+        "tier": {entry.tier for entry in cases.entries},
+        "tag": {tag for entry in cases.entries for tag in entry.tags},
+    }
+    return {
+        "total": cases.total,
+        "table": cases.table,
+        "all": {
+            key: [
+                (value, count)
+                for place, (value, count) in enumerate(counts.items())
+                if place < _VALUES or value in here.get(key, ())
+            ]
+            for key, counts in cases.counts.items()
+        },
     }
 
 

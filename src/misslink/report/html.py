@@ -8,17 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from misslink.engines.local import seldom_collecting
+from misslink.engines.collecting import seldom_collecting
 from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.explorer import blocks
 from misslink.report.page import Page, build
+from misslink.report.worst import how_many
 from misslink.types import Run
 
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["asset", "fill", "render", "write"]
+__all__ = ["CASES", "asset", "fill", "render", "table_beside", "write", "write_page"]
+
+CASES = "cases.parquet"  # the table of all cases in a run folder
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 _STYLES = ("report.css", "explorer.css")
@@ -26,6 +29,7 @@ _SCRIPTS = (
     "report.js",
     "address.js",
     "search.js",
+    "elsewhere.js",
     "case.js",
     "pane.js",
     "list.js",
@@ -37,6 +41,9 @@ _SCRIPTS = (
 @exporters.register("html")
 def write(run: Run, path: Path) -> Path:
     """Write the report of `run` as one HTML file, whole or not at all.
+
+    Beside the page of a run of many cases, which tells the worst of them, lies a table of all; see
+    `table_beside` and `misslink.report.worst`.
 
     Parameters
     ----------
@@ -53,10 +60,46 @@ def write(run: Run, path: Path) -> Path:
     Raises
     ------
     InputError
-        The file cannot be written.
+        The page or the table cannot be written, or where the table belongs lies a file of another
+        kind.
+    """
+    table = table_beside(path)
+    if how_many(len(run.cases)) == len(run.cases):
+        return write_page(run, path)
+    from misslink.report import parquet  # brings pyarrow
+
+    parquet.refuse_foreign(table)
+    parquet.write(run, table)  # first, so that no page leads to what is not there
+    return write_page(run, path, table.name)
+
+
+def write_page(run: Run, path: Path, table: str = "") -> Path:
+    """Write the page of `run` alone, whole or not at all, and return the path.
+
+    Parameters
+    ----------
+    run : Run
+    path : Path
+    table : str
+        What the file with all cases is called that lies, or will lie, beside the page.
     """
     with seldom_collecting():  # 10,000 cases are millions of small objects, and none is garbage
-        return put(render(build(run)), path)
+        return put(render(build(run, table=table)), path)
+
+
+def table_beside(page: Path) -> Path:
+    """Where the table of all cases of a page lies, if the page does not hold them all.
+
+    Examples
+    --------
+    >>> table_beside(Path("runs/today/report.html")).name, table_beside(Path("mine.html")).name
+    ('cases.parquet', 'mine.parquet')
+    """
+    if page.name == "report.html":
+        return page.with_name(CASES)
+    if page.suffix.casefold() == ".parquet":  # it is a page all the same, and not to be lost
+        return page.with_name(f"{page.name}.parquet")
+    return page.with_suffix(".parquet")
 
 
 def render(page: Page) -> str:

@@ -7,13 +7,14 @@ are left out. Links lead into ``report.html`` where that stands beside the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from misslink.files.markdown import code, in_line, inline, table
 from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report import places
+from misslink.report.case_list import CaseList
 from misslink.report.cases import CaseEntry
 from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
 from misslink.report.next import Step
@@ -47,7 +48,7 @@ def write(run: Run, path: Path) -> Path:
         The file cannot be written.
     """
     page = _PAGE if (path.parent / _PAGE).is_file() else ""
-    return put(render(build(run), page_at=page), path)
+    return put(render(build(run, cases=_CASES), page_at=page), path)
 
 
 def render(page: Page, *, page_at: str = "") -> str:
@@ -64,7 +65,6 @@ def render(page: Page, *, page_at: str = "") -> str:
     str
         Every text escaped, ending in a line break.
     """
-    ids = {entry.number: entry.id for entry in page.cases.entries}
     parts = [
         f"# {inline(in_short(page.title, _QUESTION))}",
         " · ".join(f"{inline(label)}: **{inline(text)}**" for label, text in page.facts),
@@ -72,12 +72,12 @@ def render(page: Page, *, page_at: str = "") -> str:
         *_headline(page),
         _numbers(page),
         shares_by_people(page),
-        _steps(page, ids, page_at),
+        _steps(page, page_at),
         _causes(page, page_at),
         _whatif(page),
         _misses(page),
         *_slices(page),
-        _worst(page.cases.entries, page_at),
+        _worst(page.cases, page_at),
         of_the_judge(page),
         _again(page, page_at),
     ]
@@ -113,7 +113,8 @@ def _numbers(page: Page) -> str:
     return "".join([table(("Level", "Metric", "Value [95 %]", "What it is"), rows), *warnings])
 
 
-def _steps(page: Page, ids: Mapping[int, str], at: str) -> str:
+def _steps(page: Page, at: str) -> str:
+    ids = page.cases.ids
     lines = [
         f"{place}. **{_with_code(step.action)}** {_with_code(step.why)}{_behind(step, ids, at)}"
         for place, step in enumerate(page.steps, 1)
@@ -121,13 +122,13 @@ def _steps(page: Page, ids: Mapping[int, str], at: str) -> str:
     return "\n".join(["## What to do next", "", *(lines or [inline(page.nothing)])])
 
 
-def _behind(step: Step, ids: Mapping[int, str], page: str) -> str:
+def _behind(step: Step, ids: Sequence[str], page: str) -> str:
     """The cases of a step: as a link where there is a page, else by name."""
     if not step.cases:
         return ""
     if page:
         return f" {_link(plural(len(step.cases), 'case'), page, step.fragment)}"
-    named = [code(in_short(ids[number], _NAME)) for number in step.cases[:_IDS] if number in ids]
+    named = [code(in_short(ids[number - 1], _NAME)) for number in step.cases[:_IDS]]
     left = len(step.cases) - len(named)
     more = f" and {left:,} more" if left else ""
     return f" Cases: {', '.join(named)}{more}."
@@ -203,8 +204,9 @@ def _slices(page: Page) -> Iterator[str]:
         yield f"Left out: {plural(left, 'more tag')}."
 
 
-def _worst(entries: Sequence[CaseEntry], page: str) -> str:
-    failed = [entry for entry in entries if entry.cause not in _UNTOUCHED]
+def _worst(cases: CaseList, page: str) -> str:
+    # The worst stand first, so that no other is among them while there are more of these.
+    failed = [entry for entry in cases.entries if entry.cause not in _UNTOUCHED]
     rows = [
         (
             _link(str(entry.number), page, places.case(entry.number)),
@@ -217,7 +219,7 @@ def _worst(entries: Sequence[CaseEntry], page: str) -> str:
         for entry in failed[:_CASES]
     ]
     header = ("No.", "Case", "Question", "Cause", "Outcome", "Why")
-    left = len(failed) - len(rows)
+    left = cases.failed - len(rows)
     more = f"\nLeft out: {plural(left, 'more case')} to look at.\n" if left else ""
     return _section("The worst cases", f"{table(header, rows, (0,))}{more}" if rows else "")
 

@@ -21,10 +21,10 @@ from misslink.report.association import (
 )
 from misslink.report.audited import Audits, audits
 from misslink.report.badge import Badge, badge
+from misslink.report.case_list import CaseList, case_list
 from misslink.report.crosses import Cross, crosses
 from misslink.report.diagnosis import Checklist, Holes, checklist, holes
 from misslink.report.documents import mapping_in
-from misslink.report.explorer import CaseList, case_list
 from misslink.report.glossary import metric_words, term_words
 from misslink.report.judging import RepeatRow, judging_notes, repeat_rows
 from misslink.report.kcurve import Curve, curve
@@ -38,6 +38,7 @@ from misslink.report.trust import Trust, trusts
 from misslink.report.usage import Used, used
 from misslink.report.whatif import WhatIf, whatif
 from misslink.report.wording import plural
+from misslink.report.worst import cutoff
 from misslink.types import Run
 
 __all__ = ["Page", "build"]
@@ -131,7 +132,7 @@ class Page:
         return tuple(dict((*curve_words, *self.proven.terms, *trust_words)).items())
 
 
-def build(run: Run) -> Page:
+def build(run: Run, *, cases: int | None = None, table: str = "") -> Page:
     """Collect what the report says of `run`.
 
     Parameters
@@ -139,6 +140,11 @@ def build(run: Run) -> Page:
     run : Run
         Any run: without cases, verdicts or links too. Nothing is asked of a model, and nothing
         is read but the run.
+    cases : int or None
+        How many cases are told in full, the worst, 0 or more; all else is said of all of them.
+        None: as `misslink.report.worst` has it.
+    table : str
+        The name of the file with all cases beside the page, "" where there is none.
 
     Returns
     -------
@@ -155,17 +161,17 @@ def build(run: Run) -> Page:
         badge=badge(run),
         headline=headline(run),
         proof=proof(run),
-        numbers=numbers(run, _k(run)),
+        numbers=numbers(run, cutoff(run)),
         flow=flow(run.links),
         steps=next_steps(run),
         nothing=nothing_next(run),
         crosses=crosses(run),
         causes=causes(run),
         proven=_proven(run),
-        curve=curve(run, _k(run)),
+        curve=curve(run, cutoff(run)),
         levels=found,
         slices=groups,
-        cases=case_list(run, _k(run)),
+        cases=case_list(run, most=cases, table=table),
         trusts=trusts(run),
         audits=audits(run),
         used=used(run),
@@ -241,13 +247,6 @@ def _deepest(run: Run) -> str:
     """How deep retrievers were really asked; "" where none was, as for traces from a file."""
     depths = [trace.depth for trace in run.traces if trace.depth is not None]
     return str(max(depths)) if depths else ""
-
-
-def _k(run: Run) -> int:
-    for value in (run.summary.get("k"), run.manifest.get("k")):
-        if isinstance(value, int) and value > 0:
-            return value
-    return 5
 
 
 def _text(mapping: Mapping[str, JsonValue], key: str, missing: str = _UNKNOWN) -> str:

@@ -5,6 +5,8 @@ A column is called by the path of its value in the JSON document, with dots betw
 ``id``, ``tags.language``, ``metrics.recall@5``, ``verdicts.faithfulness.status``. What is None
 there is empty here; several values stand between "; ", those of ``missed`` in the same order.
 
+`misslink.report.parquet` has the same columns under the same names.
+
 Spreadsheets run what begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break as a formula,
 some also behind blanks and signs that nobody sees, and where the comma is a decimal sign they cut
 cells at ``;`` that are not quoted. A text that begins so, and is no number, begins with an
@@ -14,18 +16,18 @@ apostrophe here, each of several in one cell. The JSON document has every text a
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from misslink.files.inert import inert
-from misslink.files.whole import put
+from misslink.files.whole import placed
 from misslink.registry import exporters
-from misslink.report.document import case_records
+from misslink.report.document import each_record, measured_ranks
+from misslink.report.labelled import labelled
 from misslink.types import Run
 
-__all__ = ["cell", "columns", "flat", "write"]
+__all__ = ["cell", "columns", "rows", "write"]
 
 _BETWEEN = "; "
 # In the order in which they stand in the table; those that depend on the run follow.
@@ -34,6 +36,7 @@ _OUTCOMES = (
     *("retrieval", "answer", "correct", "cause", "contributing", "reason", "basis"),
     *("answer_text", "error", "latency_s"),
 )
+_LAST = ("retrieved",)
 _COUNTS = ("claims.supported", "claims.contradicted", "claims.unsupported")
 _MISSED = ("passage_id", "grade", "true_rank", "subtype")
 _VERDICT = ("status", "label", "probability")  # its value is that of the metric
@@ -49,18 +52,31 @@ def write(run: Run, path: Path) -> Path:
     InputError
         The file cannot be written, or two cases or traces have the same id.
     """
-    rows = [flat(record) for record in case_records(run)]
-    names = columns(rows)
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
-    out.writerow(map(cell, names))
-    out.writerows([cell(row.get(name)) for name in names] for row in rows)
+    names = columns(run)
     # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
-    return put(text.getvalue().encode("utf-8", "replace").decode(), path)
+    with (
+        placed(path) as part,
+        part.open("w", encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        out = csv.writer(file, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+        out.writerow(map(cell, names))
+        out.writerows([cell(row.get(name)) for name in names] for row in rows(run))
+    return path
 
 
-def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of `misslink.report.document.case_records` as one row, column to value."""
+def rows(run: Run) -> Iterator[dict[str, Any]]:
+    """Make one row a case, column to value, in the order of the gold set.
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    return map(_flat, each_record(run))
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of `misslink.report.document.case_records` as one row."""
     claims = record["claims"] or {}
     return {
         **{name: record[name] for name in (*_FIRST, *_OUTCOMES)},
@@ -78,25 +94,33 @@ def flat(record: Mapping[str, Any]) -> dict[str, Any]:
         },
         **{name: claims.get(name.rpartition(".")[2]) for name in _COUNTS},
         **{f"missed.{field}": [one[field] for one in record["missed"]] for field in _MISSED},
+        **{name: record[name] for name in _LAST},
     }
 
 
-def columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the columns of all rows, each kind together; without any row those every run has."""
-    found = dict.fromkeys(name for row in rows for name in row)
-    of_run = {
-        kind: [name for name in found if name.startswith(f"{kind}.")]
-        for kind in ("tags", "metrics", "verdicts", "people")
-    }
+def columns(run: Run) -> list[str]:
+    """Return the columns of all rows of `run`, each kind together; every run has the others."""
+    from misslink.summary import numbers_of  # brings numpy
+
+    known = {case.id for case in run.cases}
+    tags = dict.fromkeys(name for case in run.cases for name in case.tags)
+    judged = dict.fromkeys(verdict.metric for verdict in run.verdicts)
+    numbers = dict.fromkeys(
+        [*measured_ranks(run)[0], *(name for metric in judged for name in numbers_of(metric))]
+    )
+    people = dict.fromkeys(
+        metric for case_id, said in labelled(run).items() if case_id in known for metric in said
+    )
     return [
         *_FIRST,
-        *of_run["tags"],
+        *(f"tags.{name}" for name in tags),
         *_OUTCOMES,
-        *of_run["metrics"],
-        *of_run["verdicts"],
-        *of_run["people"],
+        *(f"metrics.{name}" for name in numbers),
+        *(f"verdicts.{metric}.{field}" for metric in judged for field in _VERDICT),
+        *(f"people.{metric}.{field}" for metric in people for field in _PEOPLE),
         *_COUNTS,
         *(f"missed.{field}" for field in _MISSED),
+        *_LAST,
     ]
 
 

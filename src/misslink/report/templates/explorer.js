@@ -11,12 +11,15 @@ const explore = () => {
   let matches = data.rows;
 
   const tellCount = (busy) => {
-    shown.textContent = busy ? "Searching\u2026" : `${matches.length.toLocaleString("en")} of ${data.rows.length.toLocaleString("en")}`;
+    const of = PARTIAL ? "of the worst" : "of";
+    shown.textContent = busy ? "Searching\u2026" : `${grouped(matches.length)} ${of} ${grouped(data.rows.length)}`;
+    if (PARTIAL) at("elsewhere").replaceChildren(...(busy ? [] : elsewhereOf(view, matches.length)));
     rows.setAttribute("aria-busy", String(Boolean(busy)));
   };
 
   const narrow = () => {
-    const narrowed = data.rows.filter((row) => fits(row, view));
+    const ids = new Set(view.ids); // of a large run they are thousands
+    const narrowed = data.rows.filter((row) => fits(row, view) && (!ids.size || ids.has(row.number)));
     const words = wordsOf(view.q);
     const put = (found) => {
       matches = ordered(found ? narrowed.filter((row) => found.has(row.number)) : narrowed, view.sort);
@@ -58,9 +61,9 @@ const explore = () => {
 
   // What an address names and this report does not have leaves the address, and is told in a line.
   let strange = [];
-  const tellStrange = (names) => {
+  const tellStrange = (names, away = 0) => {
     strange = names;
-    at("astray").textContent = inVain(names);
+    at("astray").replaceChildren(...[inVain(names), ...(away ? [" ", ...awayOf(away)] : [])].filter(Boolean));
   };
   const lack = (part) => {
     tellStrange([...strange, `${part} ${view[part]} of case ${view.case}`]);
@@ -116,9 +119,9 @@ const explore = () => {
       view = { ...view, case: 0, claim: 0, passage: 0 };
     } else {
       const [read, unknown] = readView(hash);
-      const [kept, lost] = straighten(read, known);
+      const [kept, lost, away] = straighten(read, known);
       view = kept;
-      tellStrange([...lost, ...unknown]);
+      tellStrange([...lost, ...unknown], away);
       if (strange.length) putAddress(view);
       filters.tell(view);
       narrow();

@@ -34,11 +34,13 @@ const counted = (rows, of) => {
 
 // Options in the glossary's order where it has one, else the most frequent first.
 const optionsOf = (key) => {
-  const counts = counted(data.rows, OFFERED[key]);
-  const known = [...NAMES.get(key)?.keys() ?? []].filter((value) => counts.has(value));
-  const others = [...counts.keys()].filter((value) => !known.includes(value))
-    .sort((a, b) => counts.get(b) - counts.get(a)).slice(0, MOST_OPTIONS);
-  return [...known, ...others].map((value) => [value, `${nameOf(key, value)} (${counts.get(value)})`]);
+  const here = counted(data.rows, OFFERED[key]);
+  const all = PARTIAL ? ALL.get(key) : here;
+  const known = [...NAMES.get(key)?.keys() ?? []].filter((value) => all.has(value));
+  const others = [...all.keys()].filter((value) => !known.includes(value))
+    .sort((a, b) => all.get(b) - all.get(a)).slice(0, MOST_OPTIONS);
+  const count = (value) => (PARTIAL ? `${grouped(here.get(value) ?? 0)} of ${grouped(all.get(value))}` : here.get(value));
+  return [...known, ...others].map((value) => [value, `${nameOf(key, value)} (${count(value)})`]);
 };
 
 const measured = () =>
@@ -47,22 +49,27 @@ const measured = () =>
 // What a choice can be set to; a word of the glossary counts where no case has it.
 const knows = (key, value) =>
   ({ correct: ["yes", "no"], metric: data.metrics, sort: [...SORTS.map(([name]) => name), ...measured()] })[key]
-    ?.includes(value) ?? (NAMES.get(key)?.has(value) || data.rows.some((row) => OFFERED[key](row).includes(value)));
+    ?.includes(value) ?? (NAMES.get(key)?.has(value) || ALL.get(key)?.has(value) || data.rows.some((row) => OFFERED[key](row).includes(value)));
 
-// The view without what this report does not have, and what that was, as the address has it.
+// The view without what this report does not have, what that was, as the address has it, and the
+// number of its case where that is one of the run and not of this page, else 0.
 const straighten = (view, numbers) => {
   const astray = [...CHOICES, "sort"].filter((key) => view[key] && !knows(key, view[key]));
   const tags = view.tags.filter((tag) => !knows("tag", tag));
-  const ids = view.ids.filter((id) => !numbers.has(id));
+  const elsewhere = (number) => PARTIAL && number > 0 && number <= data.total && !numbers.has(number);
+  const ids = view.ids.filter((id) => !numbers.has(id) && !elsewhere(id));
+  const missing = new Set(ids);
+  const away = elsewhere(view.case) ? view.case : 0;
   const without = Object.fromEntries(astray.map((key) => [key, ""]));
   const gone = view.case && !numbers.has(view.case);
   return [
     {
       ...view, ...without, tags: view.tags.filter((tag) => !tags.includes(tag)),
-      ids: view.ids.filter((id) => numbers.has(id)), ...(gone ? { case: 0, claim: 0, passage: 0 } : {}),
+      ids: view.ids.filter((id) => !missing.has(id)), ...(gone ? { case: 0, claim: 0, passage: 0 } : {}),
     },
-    [...(gone ? [`case ${view.case}`] : []), ...ids.map((id) => `case ${id}`),
+    [...(gone && !away ? [`case ${view.case}`] : []), ...ids.map((id) => `case ${id}`),
       ...astray.map((key) => `${key}=${view[key]}`), ...tags.map((tag) => `tag=${tag}`)],
+    away,
   ];
 };
 

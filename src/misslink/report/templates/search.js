@@ -20,9 +20,14 @@ const chunkOf = (id) => {
   return chunks.get(id);
 };
 
+// Bodies stand in the order of their numbers, of which a large run's page has only some.
+const placeOf = new Map(
+  data?.rows.map((row) => row.number).sort((a, b) => a - b).map((number, place) => [number, place]),
+);
+
 const heldOf = (number) => {
-  const place = Math.floor((number - 1) / data.chunk);
-  return chunkOf(`case-bodies-${place}`)?.[(number - 1) % data.chunk];
+  const place = placeOf.get(number);
+  return chunkOf(`case-bodies-${Math.floor(place / data.chunk)}`)?.[place % data.chunk];
 };
 
 // By claim, from where to where the answer is marked as it.
@@ -76,8 +81,7 @@ const fits = (row, view) =>
   (!view.subtype || Boolean(row.subtypes?.includes(view.subtype))) &&
   (!view.metric || Boolean(row.bad?.includes(data.metrics.indexOf(view.metric)))) &&
   (!view.people || Boolean(row.people?.includes(view.people))) &&
-  view.tags.every((tag) => row.tags?.includes(tag)) &&
-  (!view.ids.length || view.ids.includes(row.number));
+  view.tags.every((tag) => row.tags?.includes(tag));
 
 // Without a value last, whichever way; equal ones stay worst first, for sorting is stable.
 const byValue = (rows, value, highestFirst) =>
