@@ -84,7 +84,8 @@ def declines_rightly(gold: Gold, stage: Staging) -> Plant:
 
 
 def not_indexed(gold: Gold, stage: Staging) -> Plant:
-    return Plant(**_absent(gold, stage), **_invents(stage))
+    """Always by evidence: a gold set that names an id which the index lacks is refused at once."""
+    return Plant(**{**_absent(gold, stage), "case": gold.case}, **_invents(stage))
 
 
 def rank_30(gold: Gold, stage: Staging) -> Plant:

@@ -178,3 +178,31 @@ def test_the_vectors_that_a_store_keeps_are_those_its_model_makes(kind, store):
 
 def test_a_retriever_without_vectors_gives_none():
     assert vectors(Hidden()) == {}
+
+
+class Around(BaseRetriever):
+    """Somebody's own retriever: it searches one store or several, and may add what is in none."""
+
+    stores: list
+    added: list = []  # noqa: RUF012 (a field, which pydantic copies)
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        found = [one for store in self.stores for one in store.similarity_search(query, k=2)]
+        return [*found, *self.added]
+
+
+def test_the_store_that_somebodys_own_retriever_searches_is_listed():
+    store = in_memory(CORPUS)
+    app = chain_over(Around(stores=[store]))
+    assert texts(corpus(app)) == CORPUS
+    watcher, _ = watched(app)
+    assert watcher.embeddings() is store.embeddings
+    assert asyncio.run(watcher.known_ids(["basalt", "none"])) == {"basalt"}
+
+
+def test_of_a_retriever_over_several_stores_or_with_passages_from_elsewhere_nothing_is_listed():
+    names = list(CORPUS)
+    several = [in_memory(names[:3]), in_memory(names[3:])]
+    assert corpus(chain_over(Around(stores=several))) is None
+    elsewhere = [Document("From elsewhere.", id="elsewhere")]
+    assert corpus(chain_over(Around(stores=[in_memory(CORPUS)], added=elsewhere))) is None

@@ -15,6 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
 
 from misslink.capture import Watcher
+from misslink.capture.handing import Injection, Search
 from misslink.capture.injection import built, injected, takes_retriever
 from misslink.errors import InputError
 from misslink.types import Case, Passage
@@ -317,3 +318,68 @@ class TestFactories:
             built(build)
         with pytest.raises(InputError, match=r"build_nothing builds is a NoneType, not an app"):
             built(build_nothing)
+
+
+def passages(*names):
+    return tuple(
+        Passage(id=name, text=f"Text of {name}.", rank=at) for at, name in enumerate(names, 1)
+    )
+
+
+SEARCHES = (
+    Search("fish", "Words", passages("a", "b")),
+    Search("fish", "Meaning", passages("c")),
+    Search("rock", "Words", ()),
+)
+
+
+def found(injection, query, name):
+    return "".join(one.id for one in injection.documents(query, name))
+
+
+class TestSeveralSearches:
+    def test_each_is_known_by_its_query_and_whom_it_asks_in_any_order(self):
+        handed = Injection(passages("z"), searches=SEARCHES)
+        assert found(handed, "rock", "Words") == ""
+        assert found(handed, "fish", "Meaning") == "c"
+        assert found(handed, "fish", "Words") == "ab"
+        assert found(handed, "fish", "Words") == "ab", "asked once more it finds the same"
+        assert handed.asked == 4
+
+    def test_else_by_the_query_then_by_whom_it_asks_then_by_its_place(self):
+        handed = Injection(passages("z"), searches=SEARCHES)
+        assert found(handed, "fish", "renamed") == "ab"
+        assert found(handed, "rephrased", "Meaning") == "c"
+        assert found(handed, "rephrased", "renamed") == ""
+        assert found(handed, "one more", "renamed") == "z", "more searches than there were"
+
+    def test_two_equal_searches_are_two(self):
+        handed = Injection(passages("z"), searches=(SEARCHES[0], SEARCHES[0]))
+        queries = ("fish", "other", "third")
+        assert [found(handed, query, "none") for query in queries] == ["ab", "ab", "z"]
+
+    def test_a_real_app_that_searches_twice_gets_both_lists(self, store):
+        retriever = store.as_retriever(search_kwargs={"k": 2})
+
+        def twice(question):
+            kinds = (question, "which stone is grey")
+            kept = [one for kind in kinds for one in retriever.invoke(kind)]
+            kept += store.similarity_search("a tree", k=1)
+            return "|".join(one.id for one in kept)
+
+        async def run(searches):
+            watcher = Watcher(RunnableLambda(twice))
+            with injected(passages("z"), searches=searches):
+                return await watcher.watch(FISH)
+
+        before = asyncio.run(Watcher(RunnableLambda(twice)).watch(FISH))
+        own = [
+            Search(call.query, call.retriever, passages(*call.passages))
+            for call in before.calls
+            if not call.nested
+        ]
+        assert len(own) == 3
+        again = asyncio.run(run(own))
+        assert again.answer == before.answer
+        assert [call.passages for call in again.calls] == [call.passages for call in before.calls]
+        assert asyncio.run(run(())).answer == "z|z|z"

@@ -197,6 +197,30 @@ def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
     assert error["checked"] == error["affected"] == 3
 
 
+@pytest.mark.usefixtures("town", "imports_forgotten")
+def test_the_app_is_loaded_once_though_it_is_searched_asked_and_ranked():
+    """Its file makes the index anew when it is imported, and takes it from who had the first."""
+    anew = 'store = Chroma("town", Lengths())'
+    rebuilding = """
+import chromadb
+client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
+if "rebuilt" in [one.name for one in client.list_collections()]:
+    client.delete_collection("rebuilt")
+with Path("loads").open("a", encoding="utf-8") as loads:
+    loads.write("loaded\\n")
+store = Chroma("rebuilt", Lengths(), client=client)
+"""
+    inventing = APP.replace("found[0].page_content", '"It is run by nine wardens with red hats."')
+    Path("app.py").write_text(inventing.replace(anew, rebuilding), encoding="utf-8")
+    run_options = {"judge": "embedded", "k": 2, "ledger": None, "overwrite": True}
+    misslink.evaluate("app.py:chain", "gold.jsonl", out="run", **run_options)
+    Path("loads").unlink()
+    asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
+    error = document(*asked, "--ledger", "l.sqlite")["forecast_error"]
+    assert error["checked"] == error["affected"] > 0
+    assert Path("loads").read_text(encoding="utf-8") == "loaded\n"
+
+
 @pytest.mark.usefixtures("town")
 def test_zeros_have_no_sign_and_whole_numbers_no_decimal(capsys):
     found = document("--corpus", "corpus.jsonl", "--options", "bm25")

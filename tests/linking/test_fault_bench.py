@@ -52,16 +52,21 @@ def test_the_cause_that_must_contribute_is_named_beside_the_primary_one(told):
 @pytest.mark.parametrize("fault", ["rank_30", "dropped", "split"])
 def test_a_planted_miss_has_its_subtype_and_its_true_rank(told, fault):
     of = [each for each in told if each.fault.name == fault]
+    assert of
     for each in of:
         assert each.fault.subtype in each.subtypes, each.link.missed
     ranks = {missed.true_rank for each in of for missed in each.link.missed}
     assert (min(ranks) >= 30) is (fault != "dropped")
 
 
-def test_a_passage_that_is_not_in_the_index_has_no_rank(told):
+def test_a_passage_that_is_not_in_the_index_is_said_not_to_be_and_has_no_rank(told):
+    """The app's retriever is somebody's own; the store that it searches is listed all the same."""
     missed = [m for each in told if each.fault.name == "not_indexed" for m in each.link.missed]
     assert missed
     assert {(lost.true_rank, lost.depth) for lost in missed} == {(None, 100)}
+    assert {lost.subtype for lost in missed} == {"not_indexed"}
+    others = [m for each in told if each.fault.name != "not_indexed" for m in each.link.missed]
+    assert not any(lost.subtype == "not_indexed" for lost in others)
 
 
 def test_the_bench_sees_a_judge_that_errs(broken):

@@ -127,8 +127,15 @@ def _parameters(retriever: Any) -> list[str]:
 
 
 def corpus_of(call: Call) -> Any:
-    """What can say which passages there are: a vector store, or a retriever with its documents."""
-    return getattr(call.source, "vectorstore", call.source)
+    """What can say which passages there are: a vector store, or a retriever with its documents.
+
+    Of a retriever that somebody wrote around a store, it is the one store that it searched.
+    """
+    source = getattr(call.source, "vectorstore", call.source)
+    is_store = hasattr(type(source), "similarity_search")
+    if is_store or isinstance(_listed(source), list) or len(call.stores) != 1:
+        return source
+    return call.stores[0]
 
 
 def corpora() -> list[Any]:

@@ -1,96 +1,48 @@
 """An app that is handed passages in place of what its retriever would find.
 
 While a replay runs, the methods by which every retriever class is asked are wrapped, and the
-search methods of the vector stores (`misslink.capture.tap`) are answered too. Which passages are
-handed out stands in a context variable, so that cases under way at once do not mix. Only the
-outermost retriever is ever reached: what it is made of is not asked.
+search methods of the vector stores (`misslink.capture.tap`) are answered too, from what
+`misslink.capture.handing` holds for the case. Only the outermost retriever is ever reached: what it
+is made of is not asked.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import wraps
 from typing import Any, get_args
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from misslink.capture.handing import INJECTED, Injection, Search
 from misslink.capture.loading import check_app
+from misslink.capture.tap import listening
 from misslink.capture.wrapping import Wrapping
 from misslink.errors import InputError
 from misslink.importing import place_of
 from misslink.types import Passage
 
-__all__ = ["INJECTED", "InjectedRetriever", "Injection", "built", "injected", "takes_retriever"]
-
-INJECTED: ContextVar[Injection | None] = ContextVar("misslink_injected", default=None)
+__all__ = ["InjectedRetriever", "built", "injected", "takes_retriever"]
 
 # get_relevant_documents went out of LangChain with 1.0; retrievers written before still have it.
 _METHODS = ("invoke", "ainvoke", "get_relevant_documents", "aget_relevant_documents")
 
 
-class Injection:
-    """The passages that an app is handed, and how often it asked for any.
-
-    Parameters
-    ----------
-    passages : sequence of Passage
-        Best first. Empty: the app finds nothing.
-    id_key : str or None
-        The metadata key under which the app's own documents carry their id.
-    """
-
-    def __init__(self, passages: Sequence[Passage], id_key: str | None = None) -> None:
-        self._passages = tuple(passages)
-        self._id_key = id_key
-        self._lock = threading.Lock()
-        self.asked = 0
-
-    def documents(self) -> list[Document]:
-        """Answer a retriever; the documents are new each time, as an app may write into them."""
-        with self._lock:
-            self.asked += 1
-        return [self._document(passage) for passage in self._passages]
-
-    def search(self, method: str) -> list[Any]:
-        """Answer a search method of a vector store, with scores where it gives scores.
-
-        A passage without a score has that of the place before it, or of the next that has one;
-        where none has any, it is as near as can be: a relevance of 1, a distance of 0.
-        """
-        found = self.documents()
-        if "_with_" not in method:
-            return found
-        known = [passage.score for passage in self._passages]
-        nearest = 1.0 if "relevance" in method else 0.0
-        score = next((one for one in known if one is not None), nearest)
-        scores = [score := score if one is None else one for one in known]
-        return list(zip(found, scores, strict=True))
-
-    def _document(self, passage: Passage) -> Document:
-        metadata: dict[str, Any] = copy.deepcopy(dict(passage.metadata))
-        if self._id_key is not None:
-            metadata.setdefault(self._id_key, passage.id)
-        return Document(page_content=passage.text, id=passage.id, metadata=metadata)
-
-
 class InjectedRetriever(BaseRetriever):
-    """Answers the passages that are injected where it is asked, whatever the question."""
+    """Answers the passages that are injected where it is asked."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        del query, run_manager
+        del run_manager
         injection = INJECTED.get()
         if injection is None:
             raise RuntimeError(
                 "the injected retriever was asked where it is not known for which case: a thread "
                 "that the app starts itself needs contextvars.copy_context()"
             )
-        return injection.documents()
+        return injection.documents(str(query), self.get_name())
 
     def __call__(self, query: str) -> list[Document]:
         """As `invoke`, for apps whose own retriever is a function."""
@@ -101,7 +53,9 @@ class InjectedRetriever(BaseRetriever):
 
 
 @contextmanager
-def injected(passages: Sequence[Passage], *, id_key: str | None = None) -> Iterator[Injection]:
+def injected(
+    passages: Sequence[Passage], *, id_key: str | None = None, searches: Sequence[Search] = ()
+) -> Iterator[Injection]:
     """Let every outermost retriever answer `passages`, in this context and what it starts.
 
     Vector stores that the app searches without a retriever answer them too. Callbacks fire as
@@ -113,6 +67,8 @@ def injected(passages: Sequence[Passage], *, id_key: str | None = None) -> Itera
         Best first; their ``score`` belongs to the place in the list.
     id_key : str or None
         The metadata key under which the app's own documents carry their id.
+    searches : sequence of Search
+        What each search of an app that makes several is answered instead.
 
     Yields
     ------
@@ -120,25 +76,13 @@ def injected(passages: Sequence[Passage], *, id_key: str | None = None) -> Itera
         Whose ``asked`` tells whether the app asked at all: threads of its own and clients other
         than LangChain's are not reached.
     """
-    from misslink.capture.tap import listening
-
-    injection = Injection(passages, id_key)
+    injection = Injection(passages, id_key, searches)
     with listening(), _RETRIEVERS.in_place():
         token = INJECTED.set(injection)
         try:
             yield injection
         finally:
             INJECTED.reset(token)
-
-
-@contextmanager
-def stepping_aside() -> Iterator[None]:
-    """Let searches through that are not for passages."""
-    token = INJECTED.set(None)
-    try:
-        yield
-    finally:
-        INJECTED.reset(token)
 
 
 def takes_retriever(app: Any) -> bool:

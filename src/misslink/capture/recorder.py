@@ -16,6 +16,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
+from misslink.capture.handing import asked_of
 from misslink.capture.models import ModelCall, added, outputs, texts, tokens
 from misslink.types import Usage
 
@@ -46,6 +47,8 @@ class Call:
         What came back, best first; empty while nothing has.
     is_leaf : bool
         Whether no other call was made inside of it.
+    stores : list
+        The vector stores that were searched inside of it, each once.
     """
 
     query: str
@@ -58,6 +61,7 @@ class Call:
     documents: list[Any] = field(default_factory=list)
     scores: list[float | None] = field(default_factory=list)
     is_leaf: bool = True
+    stores: list[Any] = field(default_factory=list)
     done: bool = False
     frame: FrameType | None = None
     runner: tuple[int, Any] = (0, None)
@@ -142,12 +146,15 @@ class Recorder(BaseCallbackHandler):
     ) -> Call | None:
         """Note a vector store's search; None where it serves another search."""
         frame = sys._getframe(2)  # noqa: SLF001 - the tap's wrapper, whose caller is the app
-        if self._enclosing(frame) is not None:
+        outer = self._enclosing(frame)
+        if outer is not None:
+            if not any(known is store for known in outer.stores) and not for_examples(frame):
+                outer.stores.append(store)
             return None
-        query = arguments[0] if arguments else keywords.get("query", "")
+        query, name = asked_of(store, method, arguments, keywords)
         call = Call(
-            query=query if isinstance(query, str) else "(a vector)",
-            name=f"{type(store).__name__}.{method}",
+            query=query,
+            name=name,
             source=store,
             method=method,
             arguments=arguments,

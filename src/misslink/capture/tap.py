@@ -17,7 +17,7 @@ from typing import Any
 
 from langchain_core.vectorstores import VectorStore
 
-from misslink.capture.injection import INJECTED, stepping_aside
+from misslink.capture.handing import INJECTED, asked_of, stepping_aside
 from misslink.capture.recorder import CURRENT, for_examples
 from misslink.capture.wrapping import Wrapping
 
@@ -55,7 +55,7 @@ def _wrap_async(original: Callable[..., Any], name: str) -> Callable[..., Any]:
         found: Any = ()
         try:
             if injection is not None:
-                found = injection.search(name)
+                found = injection.search(name, *asked_of(self, name, args, kwargs))
             else:
                 with stepping_aside():
                     found = await original(self, *args, **kwargs)
@@ -79,7 +79,7 @@ def _wrap_sync(original: Callable[..., Any], name: str) -> Callable[..., Any]:
         found: Any = ()
         try:
             if injection is not None:
-                found = injection.search(name)
+                found = injection.search(name, *asked_of(self, name, args, kwargs))
             else:
                 with stepping_aside():
                     found = original(self, *args, **kwargs)

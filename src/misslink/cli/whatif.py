@@ -165,6 +165,7 @@ def whatif(
 
 
 async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress) -> dict[str, Any]:
+    from misslink.capture import load_app
     from misslink.linking import whatif as weighing
     from misslink.manifest import shown_path
 
@@ -181,12 +182,14 @@ async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress)
     weighing.check_names(request.options or ())
     chunking = weighing.Chunking.parse(request.chunk) if request.chunk else None
     reranker = weighing.open_reranker(request.reranker) if request.reranker else None
+    # Once for all: a file that builds its index would build it anew, in place of the first.
+    app = load_app(request.app) if request.app else None
     async with AsyncExitStack() as held:
         rerun, deeper = None, None
-        if request.check and request.app:
-            deeper = ranking_of(run, request, request.app)
-            rerun = await rerunner_of(run, request, request.app, terms, held)
-        given = await sources_of(run, request)
+        if request.check and app is not None:
+            deeper = ranking_of(run, request, app)
+            rerun = await rerunner_of(run, request, app, terms, held)
+        given = await sources_of(run, request, app)
         for opened in (given.embedder, given.other):
             if opened is not None:
                 held.callback(opened.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from misslink.cli.again import judge_as_in_run
 from misslink.errors import AppUnreachableError, InputError
@@ -53,7 +53,7 @@ class Sources:
 
 
 async def rerunner_of(
-    run: Run, request: Request, app: str, terms: Terms, held: AsyncExitStack
+    run: Run, request: Request, app: Any, terms: Terms, held: AsyncExitStack
 ) -> Rerunner:
     """What asks the app again and judges its answer, closed with `held`."""
     from misslink.linking.replay import rerunner
@@ -66,25 +66,26 @@ async def rerunner_of(
     )
     again = rerunner(
         run,
-        app,
+        request.app,
         judge,
         folder=request.folder,
         id_key=request.id_key,
         input_key=request.input_key,
         prompts=Prompts.of(terms.prompts),
         repeats=terms.repeats,
+        loaded=app,
     )
     held.callback(again.close)
     return again
 
 
-async def sources_of(run: Run, request: Request) -> Sources:
+async def sources_of(run: Run, request: Request, app: Any) -> Sources:
     """The corpus as named, else the app's own; the app's own embedding, else the one named."""
     from misslink.embedding import open_embedder
 
     corpus, own = None, None
-    if request.app:
-        corpus, own = await _of_app(run, request, request.app)
+    if app is not None:
+        corpus, own = await _of_app(run, request, app)
     if request.corpus:
         from misslink.files.corpus import read_corpus
 
@@ -94,35 +95,34 @@ async def sources_of(run: Run, request: Request) -> Sources:
 
 
 async def _of_app(
-    run: Run, request: Request, spec: str
+    run: Run, request: Request, app: Any
 ) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
-    from misslink.capture import Watcher, load_app
+    from misslink.capture import Watcher
     from misslink.embedding import open_embedder
 
     id_key, input_key = _keys(run, request)
-    watcher = Watcher(load_app(spec), id_key=id_key, input_key=input_key)
+    watcher = Watcher(app, id_key=id_key, input_key=input_key)
     if run.cases:  # the app shows its store when it is asked
         trace = await watcher.watch(run.cases[0])
         if trace.error and not trace.retrieved:
             raise AppUnreachableError(
-                f"{spec} was asked so that it shows the passages it searches, and failed: "
+                f"{request.app} was asked so that it shows the passages it searches, and failed: "
                 f"{trace.error}"
             )
     corpus = await watcher.corpus(_MOST_PASSAGES)
     if corpus is None and request.corpus is None:
         raise InputError(
-            f"{spec} does not show all the passages it searches (at most {_MOST_PASSAGES} are "
-            "read); give them with --corpus"
+            f"{request.app} does not show all the passages it searches (at most {_MOST_PASSAGES} "
+            "are read); give them with --corpus"
         )
     embeddings = watcher.embeddings()
     return corpus, open_embedder(embeddings) if embeddings is not None else None
 
 
-def ranking_of(run: Run, request: Request, spec: str) -> Deeper:
+def ranking_of(run: Run, request: Request, app: Any) -> Deeper:
     """A function that gives the first passages of the app's own ranking for a case."""
-    from misslink.capture import Watcher, load_app
+    from misslink.capture import Watcher
 
-    app = load_app(spec)
     id_key, input_key = _keys(run, request)
 
     async def ranked(case: Case, width: int) -> tuple[Passage, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
-from misslink.judging.embedded.lexical import stems
+from misslink.linking.words import passage_stems
 from misslink.text import fold
 
 __all__ = ["duplicates", "nearly_same", "repeated"]
@@ -32,7 +32,7 @@ _SEED = 20
 @lru_cache(maxsize=4_096)
 def _runs(text: str) -> frozenset[int]:
     """Hashes of the runs of content words of a text, or of its words where they are fewer."""
-    words = stems(text)
+    words = passage_stems(text)
     if len(words) < _RUN:
         return frozenset({crc32(fold(text).encode("utf-8", "replace"))})
     rows = zip(*(words[at:] for at in range(_RUN)), strict=False)
@@ -58,12 +58,13 @@ def _sketch(text: str) -> tuple[int, int]:
     return len(words), int.from_bytes(bits, "little")
 
 
-def _may_be_alike(one: str, other: str) -> bool:
-    """Whether the words of two texts may have a Jaccard similarity of 0.4; never wrongly False.
+def _may_be_alike(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two texts' words may have a Jaccard similarity of 0.4, by their sketches.
 
-    Each bit that only one of them has set stands for one word or more that the other one lacks.
+    Never wrongly False: each bit that only one of them has set stands for one word or more that
+    the other one lacks.
     """
-    (here, mine), (there, theirs) = _sketch(one), _sketch(other)
+    (here, mine), (there, theirs) = one, other
     both = mine & theirs
     shared = min(here - (mine ^ both).bit_count(), there - (theirs ^ both).bit_count())
     return shared >= _IN_COMMON * (here + there - shared)
@@ -87,7 +88,12 @@ def nearly_same(one: str, other: str) -> bool:
     """
     if not (one.strip() and other.strip()):
         return False
-    if not (_may_be_alike(one, other) and _alike(_words(one), _words(other), _IN_COMMON)):
+    return _may_be_alike(_sketch(one), _sketch(other)) and _are_alike(one, other)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether two texts whose sketches do not tell them apart are near-duplicates."""
+    if not _alike(_words(one), _words(other), _IN_COMMON):
         return False
     return _alike(_runs(one), _runs(other), _ALIKE)
 
@@ -105,10 +111,22 @@ def duplicates(texts: Sequence[str]) -> list[int | None]:
 
     Every pair is compared, so this is for what one case retrieved; None where there is no such.
     """
-    return [
-        next((before for before in range(at) if nearly_same(texts[before], text)), None)
-        for at, text in enumerate(texts)
-    ]
+    # As nearly_same, but each text is looked up once and not once for every other one.
+    known: list[tuple[int, tuple[int, int]]] = []
+    found: list[int | None] = []
+    for at, text in enumerate(texts):
+        if not text.strip():
+            found.append(None)
+            continue
+        mine = _sketch(text)
+        same = (
+            before
+            for before, theirs in known
+            if _may_be_alike(theirs, mine) and _are_alike(texts[before], text)
+        )
+        found.append(next(same, None))
+        known.append((at, mine))
+    return found
 
 
 def repeated(texts: Sequence[str]) -> list[bool]:

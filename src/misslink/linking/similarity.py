@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from misslink.judging.embedded.lexical import stems
+from misslink.linking.words import passage_stems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +153,7 @@ class Words:
 
     def _of(self, passage: str) -> tuple[str, ...]:
         if passage not in self._stems:
-            self._stems[passage] = stems(self._texts[passage])
+            self._stems[passage] = passage_stems(self._texts[passage])
         return self._stems[passage]
 
     def _index(self, pool: Sequence[str]) -> tuple[Any, set[str]]:

@@ -1,4 +1,4 @@
-"""What people's labels and an audit found of a run, taken over by a run that judged the same."""
+"""What later commands found of a run, taken over by a run that replaces it where it still holds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from misslink.calibration.kept import LINKED, documents, together
 from misslink.errors import InputError
 from misslink.files import read_run
 from misslink.files.label_folder import FOLDER
-from misslink.types import Run
+from misslink.linking.replay import JUDGED_BY
+from misslink.types import Link, Run, Trace
 
-__all__ = ["carried"]
+__all__ = ["carried", "carried_links"]
 
 _log = logging.getLogger(__name__)
 _FILES = ("calibration.json", "audit.json")
+_OF_LINKS = ("replay.json", "whatif.json")
+# What an answer took is another thing each time, and nothing rests on it.
+_SPENT = frozenset({"latency_s", "usage", "notes"})
+_LINKED_AS = ("case_id", "retrieval", "answer", "correct", "cause", "contributing")
 _IDENTITY = ("judge_identity.", "prompts.")
 
 
@@ -60,8 +65,103 @@ def carried(run: Run, out: str | Path | None) -> Run:
             again = f"misslink judge audit {quote(str(folder))}"
             lost.append(("the audit of the judge", again))
     if lost:
-        _log.warning("%s", _told(lost))
+        _log.warning("%s", _told(lost, "for these verdicts"))
     return run.model_copy(update={"calibration": kept, "audit": audit})
+
+
+def carried_links(run: Run, out: str | Path | None) -> Run:
+    """Return the linked run with the replay and the what-if of the one that it replaces.
+
+    A replay holds for the same cases, passages, answers, verdicts and causes, of the same app with
+    the same code; the links that it confirmed are then confirmed here too. A what-if holds for the
+    same cases, passages and links, and where it rests on a replay only together with it; whether
+    the corpus that it searched is the same nobody can tell. What does not hold any more is warned
+    of, with why and with the command that makes it anew.
+
+    Parameters
+    ----------
+    run : Run
+        Linked; a replay or a what-if that it brings stays.
+    out : path or None
+        The run folder to write, in which a run may lie.
+    """
+    folder = Path(out) if out is not None else None
+    if folder is None or not any((folder / name).is_file() for name in _OF_LINKS):
+        return run
+    try:
+        before = read_run(folder)
+    except InputError as problem:
+        _log.warning(
+            "The replay and the what-if of the run before are not carried over: %s", problem
+        )
+        return run
+    kept: dict[str, Any] = {}
+    changed = _changed(before, run)
+    otherwise = changed or _replayed_otherwise(before, run)
+    if before.replay is not None and run.replay is None:
+        if otherwise is None:
+            kept["replay"] = before.replay
+            kept["links"] = _confirmed(before, run)
+        else:
+            again = f"{_replay(folder, before.replay)}  (answers that are kept cost nothing)"
+            _log.warning("%s", _told([("the replay", again)], f"any more, as {otherwise},"))
+    if before.whatif is not None and run.whatif is None:
+        on_replay = before.whatif.get("basis") == "replayed"
+        why = changed or (otherwise if on_replay else None)
+        if why is None:
+            kept["whatif"] = before.whatif
+        else:
+            again = _whatif(folder, before)
+            _log.warning("%s", _told([("the what-if", again)], f"any more, as {why},"))
+    return run.model_copy(update=kept)
+
+
+def _changed(before: Run, run: Run) -> str | None:
+    """What is another in a run than in the one before, of all that links rest on; None: nothing."""
+    if before.manifest.get("k") != run.manifest.get("k"):
+        return "k is another one"
+    if before.cases != run.cases:
+        return "the gold set is another one"
+    was, now = ({one.case_id: _done(one) for one in each.traces} for each in (before, run))
+    if other := sum(was.get(name) != done for name, done in now.items()):
+        return f"{other} of {len(now)} cases were retrieved or answered otherwise"
+    held, links = ({one.case_id: _linked(one) for one in each.links} for each in (before, run))
+    if other := sum(held.get(name) != linked for name, linked in links.items()):
+        return f"{other} of {len(links)} cases are linked otherwise"
+    return None
+
+
+def _replayed_otherwise(before: Run, run: Run) -> str | None:
+    """What would make a replay of a run another one although it is linked as the one before."""
+    if before.manifest.get("work") != run.manifest.get("work"):
+        return "the app or its code may be another one"
+    judged = before.manifest.get("judge") == run.manifest.get("judge")
+    if not judged or dict(_identity(before)) != dict(_identity(run)):
+        return "the judge or what it reads is another one"
+    if any(verdicts_hash(before, name) != verdicts_hash(run, name) for name in JUDGED_BY):
+        return "the verdicts are others"
+    return None
+
+
+def _done(trace: Trace) -> Mapping[str, Any]:
+    return trace.model_dump(exclude=set(_SPENT))
+
+
+def _linked(link: Link) -> tuple[Any, ...]:
+    """What a link says of its case, without what was measured beside it."""
+    missed = tuple(
+        (lost.passage_id, lost.grade, lost.true_rank, lost.text, lost.evidence)
+        for lost in link.missed
+    )
+    return (*(getattr(link, name) for name in _LINKED_AS), missed)
+
+
+def _confirmed(before: Run, run: Run) -> tuple[Link, ...]:
+    """The links of the run, those that the replay confirmed being replayed."""
+    basis = {link.case_id: link.basis for link in before.links}
+    return tuple(
+        link.model_copy(update={"basis": basis.get(link.case_id, link.basis)}) for link in run.links
+    )
 
 
 def _holds(document: Mapping[str, Any], before: Run, run: Run, metric: str) -> bool:
@@ -101,11 +201,24 @@ def _calibrate(folder: Path, metric: str, document: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def _told(lost: list[tuple[str, str]]) -> str:
+def _replay(folder: Path, document: Mapping[str, Any]) -> str:
+    """The command that replays the run anew."""
+    app = document.get("app")
+    return f"misslink replay {quote(str(folder))} --app {quote(app) if app else 'APP'}"
+
+
+def _whatif(folder: Path, before: Run) -> str:
+    """The command that asks what-if anew; which corpus it was given the document does not say."""
+    command = f"misslink whatif {quote(str(folder))}"
+    searched = before.whatif is not None and before.whatif.get("corpus") is not None
+    return f"{command} --corpus CORPUS" if searched else command
+
+
+def _told(lost: list[tuple[str, str]], how_far: str) -> str:
     what = " and ".join(name for name, _ in lost)
     how = "  and  ".join(command for _, command in lost)
     it, does = ("them", "do") if len(lost) > 1 else ("it", "does")
     return (
-        f"{what[:1].upper()}{what[1:]} of the run before {does} not hold for these verdicts and "
+        f"{what[:1].upper()}{what[1:]} of the run before {does} not hold {how_far} and "
         f"{'are' if len(lost) > 1 else 'is'} not carried over; make {it} anew with  {how}"
     )

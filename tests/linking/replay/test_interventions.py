@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from misslink.linking.replay.interventions import known_passages, plan
-from misslink.types import Case, Link, Missed, Passage, Trace
+from misslink.types import Case, Link, Missed, Passage, RetrieverCall, Trace
 
 
 def passage(name, rank=1, score=None, text=None):
@@ -42,7 +42,7 @@ class TestMissed:
             Missed(passage_id="h", grade=2, text="Text of h."),
         )
         made = planned(NEEDS, trace("a", "b", "c"), link("retrieval_miss", *missed))
-        assert [p.id for p in made.unchanged] == ["a", "b", "c"]
+        assert [p.id for p in made.unchanged.passages] == ["a", "b", "c"]
         assert orders(made) == {"first": ["h", "g", "a"], "last": ["a", "h", "g"]}
         assert [p.rank for p in made.interventions[0].passages] == [1, 2, 3]
         assert [p.score for p in made.interventions[1].passages] == [0.1, 0.2, 0.3]
@@ -162,3 +162,54 @@ class TestCannotBeReplayed:
         assert planned(NEEDS, seen, link("retrieval_miss")) == (
             "the app gave no answer: OSError: down"
         )
+
+
+class TestSeveralSearches:
+    """An app that searches twice is handed two lists, as it found two."""
+
+    CALLS = (
+        RetrieverCall(query="one", passages=("a", "b"), retriever="R"),
+        RetrieverCall(query="inner", passages=("a",), retriever="R", nested=True),
+        RetrieverCall(query="two", passages=("c", "a", "d"), retriever="R"),
+    )
+
+    def seen(self, **more):
+        return trace("a", "c", "b", "d", calls=self.CALLS, **more)
+
+    def lists(self, made):
+        return [[one.id for one in search.passages] for search in made.searches]
+
+    def test_unchanged_each_finds_what_it_found(self):
+        lost = Missed(passage_id="g", text="Text of g.")
+        made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
+        assert self.lists(made.unchanged) == [["a", "b"], ["c", "a", "d"]]
+        assert [(one.query, one.name) for one in made.unchanged.searches] == [
+            ("one", "R"),
+            ("two", "R"),
+        ]
+        second = made.unchanged.searches[1].passages
+        assert [one.rank for one in second] == [1, 2, 3]
+        assert [one.score for one in second] == [0.2, 0.1, 0.4]
+
+    def test_a_missed_passage_goes_into_the_first_search_or_into_the_last(self):
+        lost = Missed(passage_id="g", text="Text of g.")
+        made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
+        first, last = made.interventions
+        assert self.lists(first) == [["g", "a", "b"], ["c", "a"]]
+        assert self.lists(last) == [["a", "b"], ["c", "a", "g"]]
+
+    def test_gold_is_moved_and_noise_removed_in_each(self):
+        case = Case(id="c", question="Q?", relevant=["d", "b"])
+        made = planned(case, self.seen(), link("ignored_context"), k=4)
+        first, alone = made.interventions
+        assert self.lists(first) == [["b", "d", "a"], ["c", "a"]]
+        assert self.lists(alone) == [["b"], ["d"]]
+        (without,) = planned(case, self.seen(), link("distracted"), k=4).interventions
+        assert self.lists(without) == [["b"], ["d"]]
+
+    def test_one_search_and_none_that_was_seen_are_handed_one_list(self):
+        lost = Missed(passage_id="g", text="Text of g.")
+        for calls in ((), self.CALLS[:2]):
+            seen = trace("a", "b", calls=calls)
+            made = planned(NEEDS, seen, link("retrieval_miss", lost))
+            assert not any(one.searches for one in (made.unchanged, *made.interventions))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from misslink.capture.handing import Search
 from misslink.retrieval import Need, find, relevant_ids
-from misslink.types import Case, Link, Missed, Passage, Trace
+from misslink.types import Case, Link, Missed, Passage, RetrieverCall, Trace
 
 __all__ = ["Intervention", "Plan", "known_passages", "plan"]
+
+_SEVERAL = 2
 
 
 @dataclass(frozen=True)
@@ -17,16 +20,19 @@ class Intervention:
 
     Parameters
     ----------
-    name : {'first', 'last', 'alone', 'without_noise'}
+    name : {'unchanged', 'first', 'last', 'alone', 'without_noise'}
     passages : sequence of Passage
         Best first.
     wanted : set of str
         Ids that have to reach the prompt; otherwise the intervention did not take place.
+    searches : sequence of Search
+        What each search of an app that makes several is handed instead.
     """
 
     name: str
     passages: tuple[Passage, ...]
     wanted: frozenset[str] = frozenset()
+    searches: tuple[Search, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Plan:
     case: Case
     trace: Trace
     link: Link
-    unchanged: tuple[Passage, ...]
+    unchanged: Intervention
     interventions: tuple[Intervention, ...]
     note: str | None = None
 
@@ -66,6 +72,9 @@ def plan(
     other its missed passages, first and last in the list. The list keeps its length, its worst
     passages dropping out. Last means the last place whose passage reached the prompt.
 
+    Where the app made several searches for the question each is handed what it found itself; what
+    is moved or injected first stands first in the first of them, and last in the last.
+
     Parameters
     ----------
     case, trace, link : Case, Trace, Link
@@ -91,12 +100,13 @@ def plan(
     if isinstance(made, str):
         return made
     interventions, note = made
-    own = _placed(retrieved, trace)
-    order = [passage.id for passage in own]
+    own = Intervention("unchanged", _placed(retrieved, trace))
+    order = [passage.id for passage in own.passages]
     changes = tuple(one for one in interventions if [p.id for p in one.passages] != order)
     if not changes or (make is None and changes[0].name != "first"):
         return "the app already had its passages in this order"
-    return Plan(case, trace, link, own, changes, note)
+    unchanged, *handed = (replace(one, searches=_searches(one, trace)) for one in (own, *changes))
+    return Plan(case, trace, link, unchanged, tuple(handed), note)
 
 
 def _missed_added(
@@ -158,9 +168,38 @@ def _without_noise(case: Case, trace: Trace, k: int) -> tuple[list[Intervention]
     return [Intervention("without_noise", _placed(gold, trace))], None
 
 
+def _searches(made: Intervention, trace: Trace) -> tuple[Search, ...]:
+    """What each search is handed; empty where the app made one alone, or none that was seen."""
+    calls = [call for call in trace.calls if not call.nested]
+    if len(calls) < _SEVERAL:
+        return ()
+    moved = made.wanted if made.name in {"first", "last"} else frozenset()
+    target = {"first": calls[0], "last": calls[-1]}.get(made.name)
+    return tuple(_search(call, made, moved, trace, is_target=call is target) for call in calls)
+
+
+def _search(
+    call: RetrieverCall, made: Intervention, moved: frozenset[str], trace: Trace, *, is_target: bool
+) -> Search:
+    """What one search found of what is handed out, with what is moved if that goes there."""
+    handed = {passage.id: passage for passage in made.passages}
+    found = [handed[name] for name in call.passages if name in handed and name not in moved]
+    if is_target:
+        gold = [passage for passage in made.passages if passage.id in moved]
+        before = {passage.id for passage in made.passages[: made.passages.index(gold[0])]}
+        at = sum(passage.id in before for passage in found)
+        found[at:at] = gold
+    own = {passage.id: passage for passage in trace.retrieved}
+    scores = [own[name].score for name in call.passages if name in own]
+    return Search(call.query, call.retriever, _ranked(found, scores))
+
+
 def _placed(passages: Sequence[Passage], trace: Trace) -> tuple[Passage, ...]:
+    return _ranked(passages, [passage.score for passage in trace.retrieved])
+
+
+def _ranked(passages: Sequence[Passage], scores: Sequence[float | None]) -> tuple[Passage, ...]:
     """Rank the passages anew; scores stay with their places, as apps cut off by them."""
-    scores = [passage.score for passage in trace.retrieved]
     return tuple(
         passage.model_copy(
             update={"rank": at, "score": scores[at - 1] if at <= len(scores) else None}

@@ -13,7 +13,7 @@ from misslink.errors import AppUnreachableError, InputError
 from misslink.judging.protocol import Judge
 from misslink.linking.replay.document import Replays, document
 from misslink.linking.replay.drawing import Chosen, draw_cases
-from misslink.linking.replay.interventions import Plan
+from misslink.linking.replay.interventions import Intervention, Plan
 from misslink.linking.replay.outcomes import FAILED, Outcome, outcome_of
 from misslink.linking.replay.records import CONFIRMING, GOOD_MISS, Record
 from misslink.linking.replay.rerun import NOT_ASKED, NotKeptError, Rerunner, rerunner
@@ -202,14 +202,20 @@ async def _replayed(
     """
     case, link = chosen.case, chosen.link
 
-    async def outcome(name: str, passages: Any, wanted: frozenset[str]) -> Outcome:
-        trace, verdicts = await again(case, passages, intervention=name, only_kept=only_kept)
-        return outcome_of(case, trace, verdicts, again.k, wanted, again.calibration)
+    async def outcome(change: Intervention, draw: str = "") -> Outcome:
+        trace, verdicts = await again(
+            case,
+            change.passages,
+            intervention=f"{change.name}{draw}",
+            only_kept=only_kept,
+            searches=change.searches,
+        )
+        return outcome_of(case, trace, verdicts, again.k, change.wanted, again.calibration)
 
     if observed is None:
         verdicts = await again.judged(case, chosen.trace, only_kept=only_kept)
         observed = outcome_of(case, chosen.trace, verdicts, again.k, calibration=again.calibration)
-    unchanged = await outcome("unchanged", chosen.unchanged, frozenset())
+    unchanged = await outcome(chosen.unchanged)
     found = {"observed": observed, "unchanged": unchanged}
     record = Record(case.id, group, link.cause, {}, note=chosen.note, retrieval=link.retrieval)
     expected = group != GOOD_MISS
@@ -223,11 +229,9 @@ async def _replayed(
         # Of a flaky miss the answer with the passage still counts against the one without.
         if (flaky or group == GOOD_MISS) and (change.name != "first" or link.retrieval != "miss"):
             continue
-        found[change.name] = await outcome(change.name, change.passages, change.wanted)
+        found[change.name] = await outcome(change)
         if change.name in CONFIRMING[group] and not flaky:
-            repeats[change.name] = await outcome(
-                f"{change.name}, again", change.passages, change.wanted
-            )
+            repeats[change.name] = await outcome(change, ", again")
     return record.named()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.capture import Watcher, load_app
+from misslink.capture.handing import Search
 from misslink.judging.asking import judge_case
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.protocol import Judge
@@ -17,7 +18,7 @@ from misslink.prompting import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace, Verdict
 
-__all__ = ["CUT_OFF", "NOT_ASKED", "NotKeptError", "Rerunner", "rerunner"]
+__all__ = ["CUT_OFF", "JUDGED_BY", "NOT_ASKED", "NotKeptError", "Rerunner", "rerunner"]
 
 CUT_OFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
 NOT_ASKED = (
@@ -25,7 +26,7 @@ NOT_ASKED = (
     "with another client is replayed as a function that builds it:  def build(retriever)"
 )
 # What `misslink.linking.facts` reads; others would cost calls and change no outcome.
-_METRICS = ("faithfulness", "context_relevance", "abstention", "correctness")
+JUDGED_BY = ("faithfulness", "context_relevance", "abstention", "correctness")
 _FILE = "replays.jsonl"
 
 
@@ -89,7 +90,7 @@ class Rerunner:
         self.generated = 0
         self.reused = 0
         self._watcher = Watcher(built(app), id_key=id_key, input_key=input_key)
-        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in _METRICS]
+        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in JUDGED_BY]
         self._prompts = prompts
         self._repeats = repeats
         self._kept = kept if work is not None else None
@@ -104,6 +105,7 @@ class Rerunner:
         *,
         intervention: str = "",
         only_kept: bool = False,
+        searches: Sequence[Search] = (),
     ) -> tuple[Trace, Mapping[str, Verdict]]:
         """Let the app answer the case from `passages`, and judge the answer.
 
@@ -111,11 +113,13 @@ class Rerunner:
         ----------
         case : Case
         passages : sequence of Passage
-            What every search of the app finds, best first.
+            What the app's search finds, best first, and any other that `searches` lacks.
         intervention : str
             What tells two generations from the same passages apart.
         only_kept : bool
             Whether neither the app nor the judge may be asked.
+        searches : sequence of Search
+            What each search of an app that makes several finds instead.
 
         Returns
         -------
@@ -132,7 +136,8 @@ class Rerunner:
         NotKeptError
             `only_kept`, and something is not.
         """
-        trace = await self._generate(case, passages, intervention, only_kept=only_kept)
+        handed = (passages, tuple(searches))
+        trace = await self._generate(case, handed, intervention, only_kept=only_kept)
         if trace.unmeasured is not None or trace.answer is None:
             return trace, {}
         return trace, await self.judged(case, trace, only_kept=only_kept)
@@ -162,11 +167,19 @@ class Rerunner:
             self._kept.close()
 
     async def _generate(
-        self, case: Case, passages: Sequence[Passage], intervention: str, *, only_kept: bool
+        self,
+        case: Case,
+        handed: tuple[Sequence[Passage], tuple[Search, ...]],
+        intervention: str,
+        *,
+        only_kept: bool,
     ) -> Trace:
         from misslink.capture.injection import injected
 
-        key = content_hash([self._work, case, intervention, list(passages)])
+        passages, searches = handed
+        told = [[one.query, one.name, list(one.passages)] for one in searches]
+        of_searches = [told] if told else []  # as ever where there is one search
+        key = content_hash([self._work, case, intervention, list(passages), *of_searches])
         known = self._kept.get(key) if self._kept else None
         if known is not None:
             self.reused += 1
@@ -177,7 +190,8 @@ class Rerunner:
             spent = "the judge's budget or time is spent, so the app was not asked either"
             return Trace(case_id=case.id, unmeasured=spent)
         self.generated += 1
-        with injected(passages, id_key=self._watcher.id_key) as injection:
+        id_key = self._watcher.id_key
+        with injected(passages, id_key=id_key, searches=searches) as injection:
             trace = await self._watcher.watch(case)
         if trace.error is not None:
             return trace  # not kept: the app may do better next time
@@ -199,6 +213,7 @@ def rerunner(
     input_key: str | None = None,
     prompts: Prompts = BUILT_IN,
     repeats: int = 1,
+    loaded: Any = None,
 ) -> Rerunner:
     """Return a `Rerunner` for the app of a run, on the run's own terms.
 
@@ -217,6 +232,9 @@ def rerunner(
         As of `Rerunner`; the run's own if None.
     prompts, repeats
         As of `Rerunner`.
+    loaded : Runnable, callable or None
+        What `app` names, where it was imported already: a file that builds its index when it is
+        imported would build it once more, and take it from those who hold the first.
 
     Raises
     ------
@@ -227,7 +245,7 @@ def rerunner(
     told = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
     cut_off = told["k"] if isinstance(told["k"], int) else CUT_OFF
     return Rerunner(
-        load_app(spec) if spec else app,
+        loaded if loaded is not None else load_app(spec) if spec else app,
         judge,
         k=k or cut_off,
         id_key=id_key or (None if told["id_key"] is None else str(told["id_key"])),
