@@ -93,10 +93,10 @@ def test_another_encoding_is_named_with_its_line(tmp_path):
         read_goldset(path)
 
 
-def test_a_missing_file_and_a_folder_are_told(tmp_path):
+def test_a_missing_file_and_an_empty_folder_are_told(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_goldset(tmp_path / "none.jsonl")
-    with pytest.raises(InputError, match="this is a folder"):
+    with pytest.raises(InputError, match="this folder holds no file that ends in"):
         read_goldset(tmp_path)
 
 

@@ -88,6 +88,7 @@ def compare(
 def _read(folders: Sequence[Path]) -> list[Named]:
     from misslink.deciding.pairing import Named
     from misslink.files import read_whole
+    from misslink.files.storage import shown
     from misslink.manifest import shown_path
 
     if len(folders) < 2:  # noqa: PLR2004 -- a comparison takes two
@@ -96,10 +97,13 @@ def _read(folders: Sequence[Path]) -> list[Named]:
     for folder in folders:
         if (before := seen.setdefault(folder.resolve(), folder)) is not folder:
             raise InputError(f"this is the same run as {before}; name another one", path=folder)
-    names = [shown_path(folder) for folder in folders]
+    names = [shown_path(shown(folder)) for folder in folders]
     if len(set(names)) < len(names):  # two folders whose ends are the same
-        names = [str(folder) for folder in folders]
-    return [Named(name, read_whole(folder)) for name, folder in zip(names, folders, strict=True)]
+        names = [shown(folder) for folder in folders]
+    return [
+        Named(name, read_whole(folder, anywhere=True))
+        for name, folder in zip(names, folders, strict=True)
+    ]
 
 
 def _cases(given: str | None) -> Wanted:

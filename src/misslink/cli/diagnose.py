@@ -37,7 +37,7 @@ def diagnose(
     """Say why needed passages were missed and what to do, from what the run measured."""
     from misslink.files import read_whole
 
-    read = read_whole(run)
+    read = read_whole(run, anywhere=True)
     found = diagnosis(read, run)
     written = _write_holes(holes, read, found["gold_holes"]) if holes is not None else 0
     if as_json:
@@ -70,6 +70,7 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
         The run was made before misslink measured misses.
     """
     from misslink.errors import InputError
+    from misslink.files.storage import shown
     from misslink.linking.advice import recommendation
     from misslink.manifest import shown_path
     from misslink.report.missed import misses
@@ -89,7 +90,7 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
         groups.setdefault(lost.subtype or _UNEXPLAINED, []).append((link, lost))
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return {
-        "run": shown_path(folder),
+        "run": shown_path(shown(folder)),
         "cases": len(run.cases),
         "misses": len(missed),
         "embedding": measured.get("embedding"),

@@ -61,7 +61,10 @@ def gate(
         _check_place("--junit", junit, (criteria, baseline, None if printed else markdown))
     wanted = read_criteria(criteria)
     decision = decide(
-        read_whole(run), wanted, read_baseline(baseline) if baseline else None, folder=run
+        read_whole(run, anywhere=True),
+        wanted,
+        read_baseline(baseline) if baseline else None,
+        folder=run,
     )
     _write(decision, markdown, junit)
     if as_json:

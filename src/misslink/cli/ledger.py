@@ -1,4 +1,4 @@
-"""misslink ledger: what the judges said, counted, copied out, thinned."""
+"""misslink ledger: what the judges said, counted, copied out, thinned, merged."""
 
 from __future__ import annotations
 
@@ -120,6 +120,36 @@ def prune(
     print(f"removed {count}, left {left}; {sizes}")
     if done["note"]:
         print(f"misslink: {done['note']}", file=sys.stderr)
+
+
+@app.command("merge")
+def merge(
+    sources: list[str] = typer.Argument(
+        ...,
+        metavar="FROM...",
+        help="Ledgers, folders of .sqlite files, patterns, or URLs such as s3://BUCKET/ledgers.",
+        show_default=False,
+    ),
+    ledger: Path | None = LEDGER,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Bring the replies of other ledgers into one; what is kept there stays as it is."""
+    from misslink.judging.wrappers import ledger_merge
+
+    done = ledger_merge.merge(sources, _place(ledger))
+    if as_json:
+        print_json(done)
+        return
+    for source in done["sources"]:
+        said = [f"{_replies(source['replies'])}, {source['added']} added"]
+        if source["already"]:
+            said.append(f"{source['already']} were there already")
+        if source["different"]:
+            said.append(
+                f"{source['different']} left out: there is another reply to the same question"
+            )
+        print(f"{source['from']}: {', '.join(said)}")
+    print(f"{done['ledger']}: {_replies(done['replies'])}")
 
 
 def _place(ledger: Path | None) -> Path:

@@ -13,6 +13,7 @@ from misslink.deciding.numbers import UNKNOWN
 from misslink.errors import InputError
 from misslink.files import read_whole
 from misslink.files.jsonl import read_text
+from misslink.files.storage import url_of
 from misslink.manifest import shown_path
 from misslink.stats import proportion
 from misslink.types import Estimate, Run
@@ -50,8 +51,8 @@ def read_baseline(path: str | Path) -> Baseline:
         It is neither, or cannot be read.
     """
     path = Path(path)
-    if path.is_dir():
-        run = read_whole(path)
+    if path.is_dir() or url_of(path):
+        run = read_whole(path, anywhere=True)
         return Baseline(path, run, run.summary)
     text = read_text(path)
     try:

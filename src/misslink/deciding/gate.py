@@ -39,6 +39,7 @@ from misslink.deciding.values import (
     value_of,
 )
 from misslink.errors import InputError, did_you_mean
+from misslink.files.storage import shown
 from misslink.manifest import shown_path
 from misslink.types import Run
 
@@ -93,10 +94,10 @@ def decide(
         else _one(sides, gate, metrics[gate.name].name)
         for gate in criteria.gates
     )
-    shown = {"run": shown_path(folder)} if folder is not None else {}
+    places = {"run": shown_path(shown(folder))} if folder is not None else {}
     if baseline is not None:
-        shown["baseline"] = shown_path(baseline.path)
-    return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, shown, sides.both)
+        places["baseline"] = shown_path(shown(baseline.path))
+    return Decision(criteria, run, sides.cases_before, outcomes, sides.notes, places, sides.both)
 
 
 def _metric(run: Run, criteria: Criteria, gate: Gate) -> Value:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from misslink.errors import InputError
 from misslink.files.jsonl import write_lines
 from misslink.files.runfolder import holds_run, told, write_json
+from misslink.files.storage import shown, url_of
 from misslink.types import Run
 
 __all__ = ["add_to_run"]
@@ -45,6 +46,11 @@ def add_to_run(
     InputError
         It is no run folder, or it cannot be written.
     """
+    if url_of(folder) is not None:
+        raise InputError(
+            "this run is in a storage, where nothing is added to it; copy it to this disk",
+            path=shown(folder),
+        )
     folder = Path(folder)
     if not holds_run(folder):
         raise InputError("this is no run folder", path=folder)

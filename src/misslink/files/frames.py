@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.content import damaged_parquet
+from misslink.files import parquet
 from misslink.files.tables import (
     AT_ONCE,
     Batch,
@@ -53,33 +53,21 @@ def frame_table(frame: Any, purpose: Purpose) -> Table:
 
 def parquet_table(path: Path, purpose: Purpose) -> Table:
     """A parquet file, of which a batch is held in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as opened:
-            header, rows = opened.schema_arrow.names, opened.metadata.num_rows
-    except (pa.ArrowException, OSError) as problem:
-        raise damaged_parquet(problem, path) from None
+    with parquet.opened_parquet(path, path) as opened:
+        header, rows = opened.schema_arrow.names, opened.metadata.num_rows
     columns = columns_of(header, purpose, str(path))
     if not rows:
         raise InputError("there is no row in it", path=path)
 
-    def read() -> Iterator[Any]:
-        try:
-            with pq.ParquetFile(path) as opened:
-                yield from opened.iter_batches(AT_ONCE, columns=columns.names, use_threads=False)
-        except (pa.ArrowException, OSError) as problem:
-            raise damaged_parquet(problem, path) from None
-
     def batches() -> Iterator[Batch]:
         row = 0
-        for batch in read():
-            query, document = (_in_utf8(batch, name, table, row) for name in columns.names[:2])
-            given = None if columns.number is None else batch.column(columns.number)
-            number = None if given is None else as_numbers(given, table, row, columns)
-            yield query, document, number
-            row += batch.num_rows
+        with parquet.opened_parquet(path, path) as opened:
+            for batch in parquet.batches(opened, path, AT_ONCE, columns.names):
+                query, document = (_in_utf8(batch, name, table, row) for name in columns.names[:2])
+                given = None if columns.number is None else batch.column(columns.number)
+                number = None if given is None else as_numbers(given, table, row, columns)
+                yield query, document, number
+                row += batch.num_rows
 
     table = Table(str(path), columns.kind, batches, lambda _: None)
     return table

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean
-from misslink.files.jsonl import as_items, parse, read_objects
+from misslink.files.jsonl import as_items, parse
+from misslink.files.shards import Item, Places, read_items
+from misslink.files.storage import shown
 from misslink.types import Case
 
 __all__ = ["GoldSet", "read_goldset"]
@@ -24,16 +26,35 @@ class GoldSet:
     name : str
         The file, or 'given in Python'.
     lines : mapping of str to int
-        Case id to line of the file.
+        Case id to line of its file; of parquet to its row.
+    files : mapping of str to str
+        Case id to file, where there are several. Empty: all are of the one that `name` is.
+    in_rows : bool
+        Whether `lines` counts rows of parquet.
     """
 
     cases: tuple[Case, ...]
     name: str
     lines: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    in_rows: bool = False
+
+    def place(self, case_id: str) -> str:
+        """Return where a case stands, such as ``gold.jsonl, line 3`` or ``part-2.parquet, row 3``.
+
+        The name alone where no line is known.
+        """
+        file, number = self.files.get(case_id, self.name), self.lines.get(case_id)
+        if number is None:
+            return file
+        return f"{file}, {'row' if self.in_rows else 'line'} {number}"
 
     def error(self, case_id: str, field: str, problem: str) -> InputError:
         """Return an error that names the file, the line and the field of a case."""
-        return InputError(problem, path=self.name, line=self.lines.get(case_id), field=field)
+        if self.in_rows:
+            return InputError(problem, path=self.place(case_id), field=field)
+        file = self.files.get(case_id, self.name)
+        return InputError(problem, path=file, line=self.lines.get(case_id), field=field)
 
     def only(self, ids: Iterable[str]) -> GoldSet:
         """Return the gold set of these cases alone, in its own order.
@@ -57,38 +78,40 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
 
     Parameters
     ----------
-    source : path, or iterable of Case or mapping
-        A file holds one JSON object a line, or one JSON array.
+    source : path, URL, or iterable of Case or mapping
+        A file holds one JSON object a line, one JSON array, or parquet; several files are named
+        by their folder or a pattern (`misslink.files.shards.shards_of` says which).
 
     Raises
     ------
     InputError
-        A line is not JSON, lacks its question, names an unknown field or repeats an id; or there
-        is no case at all.
+        A line is not JSON, lacks its question, names an unknown field or repeats an id; there
+        is no case at all; or nothing is there.
     """
     if isinstance(source, str | Path):
-        name = str(source)
-        items: Iterable[tuple[int | None, Any]] = read_objects(Path(source))
+        name = shown(source)
+        items: Iterable[Item] = read_items(source, Case)
     else:
         name = "the gold set"
-        items = ((None, item) for item in as_items(source, name))
+        items = (Item(item, name) for item in as_items(source, name))
     cases: dict[str, Case] = {}
-    lines: dict[str, int] = {}
-    for line, item in items:
-        case = item if isinstance(item, Case) else parse(Case, item, name, line)
+    places = Places()
+    for item in items:
+        data = item.data
+        case = data if isinstance(data, Case) else parse(Case, data, item.path, item.line)
         if case.id in cases:
-            first = f" (first on line {lines[case.id]})" if case.id in lines else ""
-            named = isinstance(item, Case) or item.get("id") is not None
+            where = places.first(case.id, item)
+            first = where and f" (first {where})"
+            named = isinstance(data, Case) or data.get("id") is not None
             problem = (
                 f"the id '{case.id}' is used twice{first}; ids name one case each"
                 if named
                 else f"this question stands twice{first}; drop one, or give each an id"
             )
             field = "id" if named else "question"
-            raise InputError(problem, path=name, line=line, field=field)
+            raise InputError(problem, path=item.path, line=item.line, field=field)
         cases[case.id] = case
-        if line is not None:
-            lines[case.id] = line
+        places.add(case.id, item)
     if not cases:
         raise InputError("there is no case in it", path=name)
-    return GoldSet(tuple(cases.values()), name, lines)
+    return GoldSet(tuple(cases.values()), name, places.lines, places.files, places.in_rows)

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
 from misslink.files.jsonl import parse, read_objects, read_text
+from misslink.files.storage import shown, url_of
+from misslink.files.stored_run import fetched
 from misslink.types import FORMAT, Case, Link, Run, Trace, Verdict
 
 __all__ = ["DOCUMENTS", "PARTS", "read_json", "read_run", "read_whole"]
@@ -32,8 +34,14 @@ _WRITTEN_BY = {
 }
 
 
-def read_run(folder: str | Path) -> Run:
+def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
     """Read a run folder.
+
+    Parameters
+    ----------
+    folder : str or Path
+    anywhere : bool
+        Take the URL of one too, as a caller may that adds nothing to the folder.
 
     Raises
     ------
@@ -41,6 +49,15 @@ def read_run(folder: str | Path) -> Run:
         It is no run folder, one of its files is missing or damaged, or it was written by a newer
         misslink than this.
     """
+    url = url_of(folder)
+    if url is not None:
+        if not anywhere:
+            raise InputError(
+                "this run is in a storage; copy it to this disk and name the copy",
+                path=shown(folder),
+            )
+        with fetched(url) as here:
+            return read_run(here)
     folder = Path(folder)
     if not (folder / "manifest.json").is_file():
         raise InputError(
@@ -68,12 +85,14 @@ def read_run(folder: str | Path) -> Run:
         raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
-def read_whole(folder: str | Path) -> Run:
+def read_whole(folder: str | Path, *, anywhere: bool = False) -> Run:
     """Read a run folder of which nothing may be missing, since what is said or done rests on it.
 
     Parameters
     ----------
     folder : str or Path
+    anywhere : bool
+        As of `read_run`.
 
     Raises
     ------
@@ -81,7 +100,7 @@ def read_whole(folder: str | Path) -> Run:
         As of `read_run`; or it holds more or fewer cases, traces, verdicts or links than it says
         it has, as a copy that was cut short does.
     """
-    run = read_run(folder)
+    run = read_run(folder, anywhere=anywhere)
     held = {
         "cases.jsonl": (len(run.cases), run.summary.get("cases")),
         "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),
@@ -99,7 +118,7 @@ def read_whole(folder: str | Path) -> Run:
             raise InputError(
                 f"this run folder is not whole ({name} has {there} entries where there should be "
                 f"{should}); copy it again, or run  misslink evaluate  again",
-                path=folder,
+                path=shown(folder),
             )
     return run
 
@@ -124,7 +143,8 @@ def _refuse_newer(manifest: Mapping[str, Any], folder: Path) -> None:
 def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
     if path.stat().st_size == 0:
         return ()  # a run without a judge has no verdicts
-    return tuple(parse(model, data, path, line) for line, data in read_objects(path))
+    texts: dict[str, str] = {}
+    return tuple(parse(model, data, path, line, texts) for line, data in read_objects(path))
 
 
 def read_json(path: Path) -> dict[str, Any]:

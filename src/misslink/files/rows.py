@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.files.content import decoded, opened
 from misslink.files.delimited import records
-from misslink.files.jsonl import as_items, read_objects, read_text
+from misslink.files.jsonl import NOTHING, as_items, objects_in
 
 __all__ = ["Row", "read_rows"]
 
 Row = tuple[int | None, dict[str, Any]]
+
+_HEAD = 1 << 16  # bytes within which something stands that is no blank
 
 
 def read_rows(source: object, name: str) -> Iterator[Row]:
@@ -49,12 +52,17 @@ def read_rows(source: object, name: str) -> Iterator[Row]:
 
 
 def _of_file(path: Path) -> Iterator[Row]:
-    text = read_text(path)
-    if text.lstrip()[:1] in {"{", "["}:
-        for line, item in read_objects(path):
-            yield line, _given(item.items())
-    else:
-        yield from _of_csv(path, text)
+    with opened(path) as content:
+        head = content.peek(_HEAD)[:_HEAD].decode("utf-8-sig", "replace").lstrip()
+        if head[:1] in {"{", "["}:
+            empty = True
+            for line, item in objects_in(content, path):
+                empty = False
+                yield line, _given(item.items())
+            if empty:
+                raise InputError(NOTHING, path=path)
+        else:
+            yield from _of_csv(path, decoded(content.read(), path))
 
 
 def _of_csv(path: Path, text: str) -> Iterator[Row]:

@@ -16,6 +16,8 @@ from pydantic import ValidationError
 from misslink.errors import InputError
 from misslink.files.jsonl import parse, read_objects, write_lines
 from misslink.files.reading import DOCUMENTS, PARTS, read_json
+from misslink.files.storage import url_of
+from misslink.files.stored_run import StoredRun
 from misslink.types import Run, Trace
 
 __all__ = ["OURS", "Staging", "holds_run", "told", "write_json"]
@@ -23,6 +25,7 @@ __all__ = ["OURS", "Staging", "holds_run", "told", "write_json"]
 OURS = frozenset(
     {
         *("manifest.json", "summary.json", "report.html", "report.md", "report.json", "report.csv"),
+        "cases.parquet",
         *(f"{part}.jsonl" for part in PARTS),
         *(f"{name}.json" for name in DOCUMENTS),
     }
@@ -37,7 +40,8 @@ class Staging:
     Parameters
     ----------
     out : Path
-        The run folder.
+        The run folder. A URL is one of a storage: the run is made in ``.misslink/runs``, and what
+        is published there is copied to it.
     inputs : mapping
         What was evaluated, as `misslink.manifest.by_name` writes it; a folder with a run of the
         same inputs may be replaced.
@@ -66,6 +70,13 @@ class Staging:
         cases: int = 0,
         overwrite: bool = False,
     ) -> None:
+        url, anew = url_of(out), overwrite
+        self._stored = None if url is None else StoredRun(url)
+        if self._stored is not None:
+            if not overwrite:
+                _refuse_stored(self._stored, inputs)
+            self._stored.try_writing()
+            out, overwrite = self._stored.here, True  # what lies here is but a copy
         self.out = out.resolve()  # a link to a folder stays, and what it points to is replaced
         self.folder = self.out.parent / f".{self.out.name}.misslink-partial"
         self._retired = self.out.parent / f".{self.out.name}.misslink-old"
@@ -85,7 +96,7 @@ class Staging:
             try:
                 _try_room(self.folder / "room", cases)
                 self.kept = self._kept_by(work)
-                if not self.kept and not overwrite:
+                if not self.kept and not anew:
                     self.kept = _unfinished(self.out, work)
             except BaseException:
                 self.__exit__()
@@ -125,6 +136,8 @@ class Staging:
             fresh.rename(self.out)
             self._recover()
             shutil.rmtree(self.folder, ignore_errors=True)
+        if self._stored is not None:
+            self._stored.put(self.out, OURS)
         return self.out
 
     def _kept_by(self, work: str) -> dict[str, Trace]:
@@ -176,7 +189,19 @@ def _refuse_other(shown: Path, out: Path, inputs: Mapping[str, str]) -> None:
     names = {entry.name for entry in out.iterdir()}
     if not names:
         return
-    held = _run_inputs(out)
+    _refuse_differing(_run_inputs(out), inputs, shown)
+
+
+def _refuse_stored(place: StoredRun, inputs: Mapping[str, str]) -> None:
+    """Refuse a run of other inputs in a storage; what is no run there is none of ours to judge."""
+    held = place.manifest()
+    if held is not None:
+        _refuse_differing(_inputs_of(held), inputs, place.url)
+
+
+def _refuse_differing(
+    held: Mapping[str, str] | None, inputs: Mapping[str, str], shown: object
+) -> None:
     what = "holds something that is not a run"
     if held is not None:
         different = _differences(held, inputs)
@@ -201,11 +226,15 @@ def _differences(held: Mapping[str, str], inputs: Mapping[str, str]) -> list[str
 def _run_inputs(folder: Path) -> Mapping[str, str] | None:
     """The inputs of the run that a folder holds; None where it holds none."""
     with contextlib.suppress(InputError):  # no manifest, or a broken one: not a run of ours
-        held = read_json(folder / "manifest.json")
-        if "misslink" in held and "inputs" in held:
-            inputs = held["inputs"]
-            return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
+        return _inputs_of(read_json(folder / "manifest.json"))
     return None
+
+
+def _inputs_of(manifest: Mapping[str, Any]) -> Mapping[str, str] | None:
+    if "misslink" not in manifest or "inputs" not in manifest:
+        return None
+    inputs = manifest["inputs"]
+    return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
 
 
 def _unfinished(out: Path, work: str) -> dict[str, Trace]:

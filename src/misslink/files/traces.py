@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.files.goldset import GoldSet
-from misslink.files.jsonl import as_items, parse, read_objects
+from misslink.files.jsonl import as_items, parse
+from misslink.files.shards import Item, Places, read_items
+from misslink.files.storage import shown
 from misslink.text import content_id
 from misslink.types import Trace
 
@@ -31,10 +33,11 @@ def read_traces(
 
     Parameters
     ----------
-    source : path, or iterable of Trace or mapping
-        In a file, one JSON object a line. ``retrieved`` lists passages best first, as objects
-        ``{"id", "text", "score"}`` (``page_content`` is understood as text) or as bare ids; a
-        passage without an id is named by its text.
+    source : path, URL, or iterable of Trace or mapping
+        In a file, one JSON object a line, or parquet; several files are named by their folder or
+        a pattern (`misslink.files.shards.shards_of` says which). ``retrieved`` lists passages
+        best first, as objects ``{"id", "text", "score"}`` (``page_content`` is understood as
+        text) or as bare ids; a passage without an id is named by its text.
     dedupe : {'first'} or None
         Of a passage that is listed twice keep the first; None: it is an error.
 
@@ -52,22 +55,26 @@ def read_traces(
         retrieved.
     """
     if isinstance(source, str | Path):
-        name = str(source)
-        items: Iterable[tuple[int | None, Any]] = read_objects(Path(source))
+        name = shown(source)
+        items: Iterable[Item] = read_items(source, Trace)
     else:
         name = "the traces"
-        items = ((None, item) for item in as_items(source, name))
+        items = (Item(item, name) for item in as_items(source, name))
     traces: dict[str, Trace] = {}
-    for line, item in items:
-        trace = item if isinstance(item, Trace) else _parse(item, name, line, dedupe)
+    places, texts = Places(), dict[str, str]()
+    for item in items:
+        trace = item.data if isinstance(item.data, Trace) else _parse(item, dedupe, texts)
         if trace.case_id in traces:
+            where = places.first(trace.case_id, item)
+            first = where and f" (the first {where})"
             raise InputError(
-                f"the case '{trace.case_id}' has two traces; keep one",
-                path=name,
-                line=line,
+                f"the case '{trace.case_id}' has two traces{first}; keep one",
+                path=item.path,
+                line=item.line,
                 field="case_id",
             )
         traces[trace.case_id] = trace
+        places.add(trace.case_id, item)
     if not traces:
         raise InputError("there is no trace in it", path=name)
     return traces
@@ -103,23 +110,23 @@ def match_traces(traces: Mapping[str, Trace], gold: GoldSet) -> dict[str, Trace]
     return {case_id: trace for case_id, trace in traces.items() if case_id in ids}
 
 
-def _parse(item: Any, name: str, line: int | None, dedupe: str | None) -> Trace:
-    data = dict(item) if isinstance(item, Mapping) else item
+def _parse(item: Item, dedupe: str | None, texts: dict[str, str]) -> Trace:
+    data = dict(item.data) if isinstance(item.data, Mapping) else item.data
     if isinstance(data, dict):
         if isinstance(data.get("retrieved"), list | tuple):
-            passages = [_passage(item) for item in data["retrieved"]]
+            passages = [_passage(passage) for passage in data["retrieved"]]
             data["retrieved"] = _ranked(passages, once=dedupe == "first")
         if isinstance(data.get("prompted"), list | tuple):
-            data["prompted"] = [_id(item) for item in data["prompted"]]
-    trace = parse(Trace, data, name, line)
+            data["prompted"] = [_id(named) for named in data["prompted"]]
+    trace = parse(Trace, data, item.path, item.line, texts)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
         raise ListedTwiceError(
             f"the passage '{twice}' is listed twice for case '{trace.case_id}'; a ranking names a "
             "passage once",
-            path=name,
-            line=line,
+            path=item.path,
+            line=item.line,
             field="retrieved",
         )
     unknown = set(trace.prompted or ()) - set(ids)
@@ -127,8 +134,8 @@ def _parse(item: Any, name: str, line: int | None, dedupe: str | None) -> Trace:
         raise InputError(
             f"'{min(unknown)}' reached the prompt but is not among the retrieved passages; "
             "add it to 'retrieved'",
-            path=name,
-            line=line,
+            path=item.path,
+            line=item.line,
             field="prompted",
         )
     return trace

@@ -95,8 +95,7 @@ def _settle(
                 "evidence": _highest(first.evidence, case.evidence),
             }
         )
-    line = source.lines.get(case.id)
-    where = f"{source.name}{f', line {line}' if line else ''}"
+    where = source.place(case.id)
     way = (
         "grades-max settles grades alone; merge with --prefer first or last, or mend one of them"
         if prefer

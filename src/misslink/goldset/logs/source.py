@@ -12,8 +12,8 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.files.jsonl import read_text
+from misslink.files.parquet import rows
 from misslink.files.rows import Row, read_rows
-from misslink.text import valid_text
 
 __all__ = ["Row", "rows_of"]
 
@@ -75,34 +75,9 @@ def _one_object(text: str) -> dict[str, Any] | None:
 
 
 def _of_parquet(path: Path) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        file = pq.ParquetFile(path)
-        for batch in file.iter_batches(batch_size=4096):
-            for row in batch.to_pylist():
-                number += 1
-                yield (
-                    number,
-                    {str(name): _plain(value) for name, value in row.items() if value is not None},
-                )
-    except (pa.ArrowException, OSError) as problem:
-        first = str(problem).partition("\n")[0]
-        raise InputError(f"this parquet file cannot be read ({first})", path=path) from None
-    if not number:
+    empty = True
+    for row in rows(path, path):
+        empty = False
+        yield row
+    if empty:
         raise InputError("there is no row in it", path=path)
-
-
-def _plain(value: Any) -> Any:
-    """A value of parquet as JSON has it."""
-    if isinstance(value, str):
-        return valid_text(value)
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items() if one is not None}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value

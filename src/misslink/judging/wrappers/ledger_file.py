@@ -26,6 +26,7 @@ __all__ = [
 
 DEFAULT_LEDGER = Path(".misslink/ledger.sqlite")
 
+_ANOTHER = "choose another --ledger"
 _BUSY_S = 30.0
 _CHECKED_BYTES = 2**30  # up to this size a file is looked through on opening: 0.6 s at most
 _MEANINGS = {  # what SQLite says, and what that means to its reader
@@ -67,11 +68,19 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
         return _prepared(":memory:" if path is None else str(path.absolute()), path)
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
+def open_to_read(path: Path, *, name: object = None, instead: str = _ANOTHER) -> sqlite3.Connection:
     """Open a ledger to look into it; what is in it cannot be changed this way.
 
     A run may be writing to it at the same time. One of an older format is read from a copy in
     memory.
+
+    Parameters
+    ----------
+    path : Path
+    name : object
+        What it is called in messages. None: `path`.
+    instead : str
+        What else its user may do, as the end of a message.
 
     Raises
     ------
@@ -80,15 +89,16 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """
     _must_exist(path)
     address = path.absolute().as_uri()
-    with speaking(path):
+    name = path if name is None else name
+    with speaking(name, instead):
         try:
-            file = _checked(f"{address}?mode=rw", path)
+            file = _checked(f"{address}?mode=rw", name, instead)
         except sqlite3.OperationalError as trouble:
             # On a medium that cannot be written SQLite has no place for its lock file; nobody
             # else can be writing there either.
             if "unable to open" not in str(trouble) and "readonly" not in str(trouble):
                 raise
-            file = _checked(f"{address}?immutable=1", path)
+            file = _checked(f"{address}?immutable=1", name, instead)
         if number(file, "user_version") < VERSION:
             memory = _connect(":memory:")
             with contextlib.closing(file):
@@ -112,8 +122,15 @@ def open_to_change(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def speaking(path: Path | None) -> Iterator[None]:
+def speaking(path: object, instead: str = _ANOTHER) -> Iterator[None]:
     """Say in a sentence what SQLite says.
+
+    Parameters
+    ----------
+    path : object
+        What the ledger is called.
+    instead : str
+        What else its user may do.
 
     Raises
     ------
@@ -126,9 +143,9 @@ def speaking(path: Path | None) -> Iterator[None]:
         said = str(trouble)
         meaning = next((text for words, text in _MEANINGS.items() if words in said), None)
         problem = (
-            f"{meaning} or choose another --ledger"
+            f"{meaning} or {instead}"
             if meaning
-            else f"the ledger cannot be used ({said}); choose another --ledger"
+            else f"the ledger cannot be used ({said}); {instead}"
         )
         raise InputError(problem, path=path) from None
 
@@ -169,27 +186,31 @@ def _prepared(where: str, path: Path | None) -> sqlite3.Connection:
     return file
 
 
-def _checked(where: str, path: Path | None, *, may_be_new: bool = False) -> sqlite3.Connection:
+def _checked(
+    where: str, path: object, instead: str = _ANOTHER, *, may_be_new: bool = False
+) -> sqlite3.Connection:
     """Open a database that is a ledger of a format known here."""
     file = _connect(where)
     try:
-        _refuse_what_is_none(file, path, may_be_new=may_be_new)
+        _refuse_what_is_none(file, path, instead, may_be_new=may_be_new)
     except BaseException:
         file.close()
         raise
     return file
 
 
-def _refuse_what_is_none(file: sqlite3.Connection, path: Path | None, *, may_be_new: bool) -> None:
+def _refuse_what_is_none(
+    file: sqlite3.Connection, path: object, instead: str, *, may_be_new: bool
+) -> None:
     tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if number(file, "application_id") != APPLICATION and (tables or not may_be_new):
         what = "another program's database" if tables else "an empty file and no ledger"
-        raise InputError(f"this is {what}; choose another --ledger", path=path)
+        raise InputError(f"this is {what}; {instead}", path=path)
     version = number(file, "user_version")
     if version > VERSION:
         raise InputError(
             f"this ledger was written by a newer misslink (format {version}, this one knows "
-            f"{VERSION}); update misslink or choose another --ledger",
+            f"{VERSION}); update misslink or {instead}",
             path=path,
         )
 

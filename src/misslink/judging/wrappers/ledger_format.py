@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["APPLICATION", "VERSION", "bring_up_to_date", "now", "number", "texts_kept"]
 
-VERSION = 2
+VERSION = 3
 APPLICATION = 0x6D6C6E6B  # "mlnk" in the file's header tells a ledger from any other database
 # Messages repeat each other: the stable part of a prompt is in every question, and the whole of
 # it in every sample. So each text is kept once, and a message names it by its number.
@@ -50,6 +50,28 @@ _TABLES = (
     )
     """,
     "CREATE INDEX IF NOT EXISTS replies_by_judge ON replies (judge)",
+    # What is out at a batch service and not yet fetched. `misslink ledger merge` leaves these two
+    # out: they are promises to this file, and no replies.
+    """
+    CREATE TABLE IF NOT EXISTS batches (
+        id INTEGER PRIMARY KEY,
+        identity TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        token TEXT NOT NULL,
+        file TEXT NOT NULL,
+        service_id TEXT,
+        questions INTEGER NOT NULL,
+        process INTEGER NOT NULL,
+        created TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS batched (
+        key TEXT PRIMARY KEY,
+        batch INTEGER NOT NULL REFERENCES batches
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch)",
     "CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)",
 )
 

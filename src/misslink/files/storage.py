@@ -1,0 +1,303 @@
+"""Files in a storage that fsspec reaches, such as ``s3://`` or ``gs://``; no secret is ever told.
+
+A URL may carry a password, a token or a signature. So what is shown, kept or written of one is
+what `shown` returns, also where a package's own error repeats the URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError, MissingExtraError, MisslinkError, did_you_mean
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["Stored", "at", "shown", "stored", "url_of"]
+
+# A scheme has two letters or more (C:/ is a disk), and may stand before another (zip::s3).
+_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+):(/+)(?=[^/]|\Z)")
+_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(://)[^/@\s'\"]+@")
+_KEPT = re.compile("abfss?|wasbs?", re.IGNORECASE)  # there a container stands before the @
+# To https anything behind ? is a query; elsewhere ? may be of a pattern, unless a = follows it.
+_QUERY = re.compile(r"(https?://[^\s?#'\"]*)[?#][^\s'\"]*|(://[^\s?'\"]*)\?[^\s/?'\"]*=[^\s'\"]*")
+_REFUSED = (401, 403)
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file in a storage; its text is its URL without any secret.
+
+    Parameters
+    ----------
+    filesystem : fsspec.AbstractFileSystem
+    key : str
+        How the storage names it.
+    url : str
+        For people, as `shown` returns it.
+    """
+
+    filesystem: Any = field(repr=False)
+    key: str = field(repr=False)
+    url: str
+
+    def __str__(self) -> str:
+        """The URL without any secret."""
+        return self.url
+
+    @property
+    def name(self) -> str:
+        """What follows the last slash."""
+        return self.url.rstrip("/").rpartition("/")[2]
+
+    def open(self) -> io.BufferedReader:
+        """Open it to be read; whatever the storage says while it is read comes as a sentence.
+
+        Raises
+        ------
+        InputError
+            It is not there, or may not or cannot be read.
+        """
+        with _told(self.url):
+            raw = self.filesystem.open(self.key, "rb")
+        return io.BufferedReader(_Told(raw, self.url), 1 << 20)
+
+    def read(self) -> bytes | None:
+        """What it holds; None where there is none.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be read.
+        """
+        with _told(self.url):
+            try:
+                found: bytes = self.filesystem.cat_file(self.key)
+            except FileNotFoundError:
+                return None
+        return found
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        with _told(self.url):
+            return bool(self.filesystem.isfile(self.key))
+
+    def fetch(self, into: Path) -> Path:
+        """Copy it to this disk.
+
+        Raises
+        ------
+        InputError
+            It is not there, or may not or cannot be read.
+        """
+        with _told(self.url):
+            self.filesystem.get_file(self.key, str(into))
+        return into
+
+    def put(self, path: Path) -> None:
+        """Copy a file of this disk to it; one that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be written.
+        """
+        with _told(self.url, "written"):
+            try:
+                self.filesystem.put_file(str(path), self.key)
+            except FileNotFoundError:  # where folders are things of their own
+                self.filesystem.makedirs(self.key.rpartition("/")[0], exist_ok=True)
+                self.filesystem.put_file(str(path), self.key)
+
+    def remove(self) -> None:
+        """Remove it, where it is there.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be removed.
+        """
+        with _told(self.url, "written"), contextlib.suppress(FileNotFoundError):
+            self.filesystem.rm_file(self.key)
+
+    def beside(self, name: str) -> Stored:
+        """The file of this name in the same folder."""
+        return Stored(
+            self.filesystem,
+            f"{self.key.rpartition('/')[0]}/{name}",
+            f"{self.url.rpartition('/')[0]}/{name}",
+        )
+
+
+def url_of(source: str | Path) -> str | None:
+    """Return the URL that somebody wrote; None where it is a path of this disk.
+
+    A `Path` made of a URL has lost a slash of it, which is put back.
+
+    >>> url_of("s3://bucket/gold"), url_of(Path("s3://bucket/gold")), url_of("gold/part-1.jsonl")
+    ('s3://bucket/gold', 's3://bucket/gold', None)
+    """
+    text = str(source)
+    found = _URL.match(text)
+    if found is None:
+        return None
+    if len(found[2]) > 1:
+        return text
+    slashes = ":///" if found[1].lower() == "file" else "://"
+    whole = f"{found[1]}{slashes}{text[found.end() :]}"
+    return re.sub(r"(::[A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", whole)
+
+
+def shown(source: str | Path) -> str:
+    """Return a path or URL as it may be written down: without password, token and signature.
+
+    >>> shown("https://ada:secret@example.org/gold.jsonl?sig=0123")
+    'https://example.org/gold.jsonl'
+    >>> shown("s3://bucket/part-?.parquet")
+    's3://bucket/part-?.parquet'
+    """
+    return _without_secrets(url_of(source) or str(source))
+
+
+def at(url: str) -> Stored:
+    """Return what stands at a URL, whether it is there or not.
+
+    Raises
+    ------
+    MissingExtraError
+        fsspec is not installed.
+    InputError
+        No such storage is known, or the package that speaks to it is not installed.
+    """
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtraError("fsspec, which reads addresses such as s3://,", "cloud") from None
+    told = shown(url)
+    scheme = url.partition("://")[0].rpartition("::")[2].lower()
+    known = fsspec.available_protocols()
+    if scheme not in known:
+        hint = did_you_mean(scheme, known) or "fsspec knows s3, gs, abfs, https and many more"
+        raise InputError(f"no storage is called '{scheme}'; {hint}", path=told)
+    with _told(told):
+        filesystem, key = fsspec.core.url_to_fs(url)
+        filesystem.invalidate_cache()
+    return Stored(filesystem, key, told.rstrip("/"))
+
+
+def stored(url: str) -> tuple[list[Stored], str]:
+    """Return the files that a URL names, and whether it is a file, a folder or a pattern.
+
+    Raises
+    ------
+    InputError
+        There is nothing of the name, or the storage cannot be read.
+    """
+    place = at(url)
+    filesystem, key = place.filesystem, place.key
+    with _told(place.url):
+        if url.endswith("/"):
+            return _files(filesystem, filesystem.ls(key, detail=True)), "folder"
+        if filesystem.isfile(key):
+            return [place], "file"
+        if any(mark in key for mark in ("*" if url.startswith("http") else "*?[")):
+            found = filesystem.glob(key, detail=True).values()
+            return _files(filesystem, found), "pattern"
+        if filesystem.isdir(key):
+            return _files(filesystem, filesystem.ls(key, detail=True)), "folder"
+        filesystem.open(key, "rb").close()  # which says why, where a server refuses to
+    raise InputError("there is nothing of this name", path=place.url)
+
+
+def _files(filesystem: Any, found: Any) -> list[Stored]:
+    keys = [entry["name"] for entry in found if entry["type"] == "file"]
+    return [
+        Stored(filesystem, key, _without_secrets(filesystem.unstrip_protocol(key))) for key in keys
+    ]
+
+
+def _without_secrets(text: str) -> str:
+    """Remove from every URL in a text who asks for it, and its query."""
+
+    def unnamed(found: re.Match[str]) -> str:
+        return found[0] if _KEPT.fullmatch(found[1]) else found[1] + found[2]
+
+    return _QUERY.sub(lambda found: found[1] or found[2], _NAMED.sub(unnamed, text))
+
+
+@contextlib.contextmanager
+def _told(url: str, done: str = "read") -> Iterator[None]:
+    """Say in a sentence what the package that speaks to a storage raises, whatever that is."""
+    try:
+        yield
+    except MisslinkError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - each package raises what it likes
+        raise InputError(_sentence(problem, done), path=url) from None
+
+
+def _sentence(problem: BaseException, done: str) -> str:
+    cause = problem.__cause__
+    if cause is not None and getattr(cause, "status", _NOT_FOUND) != _NOT_FOUND:
+        return _sentence(cause, done)  # a server's refusal, told as a file that is not found
+    if isinstance(problem, PermissionError) or getattr(problem, "status", None) in _REFUSED:
+        return (
+            f"this may not be {done}: the storage refuses it; check the credentials that its own "
+            "package takes (its variables or its file)"
+        )
+    if isinstance(problem, FileNotFoundError):
+        return "there is nothing of this name"
+    if isinstance(problem, IsADirectoryError):
+        return "this is a folder; name a file in it"
+    said = " ".join(_without_secrets(str(problem)).split())
+    if isinstance(problem, ImportError):
+        return f"this storage needs a package of its own ({said})"
+    told = f"{type(problem).__name__}{f': {said}' if said else ''}"
+    return (
+        f"this storage cannot be {done} ({told}); check the address, the network and the "
+        "credentials"
+    )
+
+
+class _Told(io.RawIOBase):
+    """A file of a storage whose troubles are told as sentences."""
+
+    def __init__(self, raw: Any, url: str) -> None:
+        super().__init__()
+        self._raw = raw
+        self._url = url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        """Whether it is; a server that gives no parts knows no size either."""
+        return bool(self._raw.seekable()) and getattr(self._raw, "size", 0) is not None
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        with _told(self._url), memoryview(buffer) as view:
+            found = self._raw.read(len(view))
+            view[: len(found)] = found
+            return len(found)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _told(self._url):
+            place: int = self._raw.seek(offset, whence)
+            return place
+
+    def tell(self) -> int:
+        with _told(self._url):
+            place: int = self._raw.tell()
+            return place
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
