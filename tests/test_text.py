@@ -13,6 +13,7 @@ from misslink.text import (
     content_words,
     fold,
     fold_with_places,
+    has_content,
     locate,
     sentences,
 )
@@ -93,6 +94,16 @@ def test_a_word_hyphenated_at_the_end_of_a_line_is_joined():
 )
 def test_sentences_and_list_items(text, expected):
     assert cut(text) == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(["the", "Is", "it's", "Caf\u00e9", "7", "...", "", "\u200b", "_"]) | ODD
+    )
+)
+def test_a_text_has_content_exactly_where_it_has_content_words(words):
+    text = " ".join(words)
+    assert has_content(text) == bool(content_words(text))
 
 
 def test_content_words_are_folded_and_without_stopwords():

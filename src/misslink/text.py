@@ -7,6 +7,7 @@ import re
 import unicodedata
 from array import array
 from functools import lru_cache
+from itertools import filterfalse
 
 __all__ = [
     "STOPWORDS",
@@ -14,6 +15,7 @@ __all__ = [
     "content_words",
     "fold",
     "fold_with_places",
+    "has_content",
     "locate",
     "sentences",
     "valid_text",
@@ -57,7 +59,7 @@ within without would you your yours
 STOPWORDS = frozenset(_STOPWORDS.split())
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def fold(text: str) -> str:
     """Lower case, single blanks, plain quote marks and dashes, no accents, no line-end hyphens.
 
@@ -132,15 +134,20 @@ def content_id(text: str) -> str:
     return f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
+def has_content(text: str) -> bool:
+    """Whether any word of `text` carries content; cheaper than all of `content_words`."""
+    return any(word[0] not in STOPWORDS for word in _WORD.finditer(fold(text)))
+
+
 def content_words(text: str) -> tuple[str, ...]:
     """The words of `text` that carry content, folded, in order, repetitions kept."""
     # What stands around the words makes none, and without it a quote meets its sentence here.
     return _content_words(fold(text).strip(_NO_WORD))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def _content_words(folded: str) -> tuple[str, ...]:
-    return tuple([word for word in _WORD.findall(folded) if word not in STOPWORDS])
+    return tuple(filterfalse(STOPWORDS.__contains__, _WORD.findall(folded)))
 
 
 def _folded(text: str) -> list[tuple[str, int]]:

@@ -113,15 +113,15 @@ class Case(Noun):
 
     id: str = Field(min_length=1)
     question: str = Field(min_length=1, validation_alias=AliasChoices("question", "query"))
-    relevant: dict[str, Grade] = {}
+    relevant: dict[str, Grade] = Field(default_factory=dict)
     relevant_any: tuple[tuple[str, ...], ...] = ()
-    evidence: dict[str, Grade] = {}
+    evidence: dict[str, Grade] = Field(default_factory=dict)
     references: tuple[str, ...] = Field(
         default=(), validation_alias=AliasChoices("references", "reference")
     )
     answerable: bool | None = None
     category: str | None = None
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = Field(default_factory=dict)
     tier: str | None = None
     asked_at: dt.datetime | dt.date | None = None
 
@@ -160,7 +160,7 @@ class Passage(Noun):
     text: str = ""
     rank: int = Field(ge=1)
     score: float | None = None
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class RetrieverCall(Noun):
@@ -331,8 +331,8 @@ class Verdict(Noun):
     label: bool | None = None
     probability: Share | None = None
     claims: tuple[Claim, ...] = ()
-    passages: dict[str, Share | None] = {}
-    parts: dict[str, Share | None] = {}
+    passages: dict[str, Share | None] = Field(default_factory=dict)
+    parts: dict[str, Share | None] = Field(default_factory=dict)
     repeats: Repeats | None = None
     reason: str | None = None
     judge: str
@@ -402,7 +402,7 @@ class Missed(Noun):
     score: float | None = None
     evidence: str | None = None
     text: str | None = None
-    measured: dict[str, float] = {}
+    measured: dict[str, float] = Field(default_factory=dict)
     above: tuple[Rival, ...] = ()
 
 
@@ -452,7 +452,7 @@ class Link(Noun):
     cause: Cause
     contributing: tuple[Cause, ...] = ()
     reason: str
-    reasons: dict[Cause, str] = {}
+    reasons: dict[Cause, str] = Field(default_factory=dict)
     missed: tuple[Missed, ...] = ()
     claims: tuple[ClaimLink, ...] = ()
     basis: Literal["observed", "replayed"] = "observed"

@@ -58,14 +58,13 @@ class Correctness:
         alone = len(subject.case.references) == 1
         denied = alone and any(claim.correct is False for claim in claims)
         best = max(claims_of.values(), key=lambda each: (_right(each) and not denied, recall(each)))
-        stated = recall(best)
+        stated, contradicted = recall(best), denied or _contradicts(best)
         precision = sum(c.correct is True for c in claims) / len(claims) if claims else None
         total = (precision or 0.0) + stated
-        contradicted = denied or _contradicts(best)
         return Finding(
             "scored",
             value=stated if precision is None else 2 * precision * stated / (total or 1.0),
-            label=_right(best) and not denied,
+            label=stated >= _HALF and not contradicted,
             parts={"precision": precision, "recall": stated},
             claims=stated_claims(best, reply),
             reason="it contradicts the reference" if contradicted else None,

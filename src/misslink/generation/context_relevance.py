@@ -53,6 +53,8 @@ class ContextRelevance:
 
 def _chance_of_any(reply: Reply, count: int) -> float | None:
     """P(some passage is relevant), where the judge gives one for each it spoke of."""
+    if not reply.probabilities:
+        return None
     said = reply.parsed.passages if isinstance(reply.parsed, Examination) else ()
     chances = [reply.chance(f"passages.{place}.relevant", "true") for place in range(len(said))]
     known = [chance for chance in chances if chance is not None]

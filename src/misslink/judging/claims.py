@@ -11,7 +11,7 @@ from misslink.judging.examination import Examination
 from misslink.judging.nearly import Found, near
 from misslink.judging.protocol import Reply
 from misslink.judging.quotes import find_quote, verified
-from misslink.text import content_words, fold, locate
+from misslink.text import fold, has_content, locate
 from misslink.types import Claim, Passage
 
 __all__ = ["read_claims"]
@@ -19,6 +19,7 @@ __all__ = ["read_claims"]
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
 _CLAIMS = TypeAdapter(tuple[Claim, ...])
 _Fields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
+_NO_QUOTE = "the judge gave no quote for it"
 _AGREEMENT = {"agrees": True, "contradicts": False}
 
 
@@ -52,7 +53,7 @@ def read_claims(
     said = reply.parsed
     if not isinstance(said, Examination):
         return ()
-    shown = [(passage, fold(passage.text)) for passage in passages]
+    shown = _Shown(passages)
     claims: list[_Fields] = []
     searched_to: dict[str, int] = {}
     for index, claim in enumerate(said.claims):
@@ -67,7 +68,7 @@ def read_claims(
         evidence: list[_Fields] = []
         trouble = None
         if support != "unsupported":
-            evidence, trouble = _look_up(claim.quote, shown, claim.text, question)
+            evidence, trouble = shown.look_up(claim.quote, claim.text, question)
             if trouble:
                 support = "unsupported"
                 notes.insert(0, trouble)
@@ -99,31 +100,44 @@ def _wording(edits: int) -> str:
     return f"the judge wrote it with {edits} character{'s' * (edits > 1)} changed"
 
 
-def _look_up(
-    quote: str | None, shown: Sequence[tuple[Passage, str]], claim: str, question: str
-) -> tuple[list[_Fields], str | None]:
-    """Find a quote in every passage that holds it; without any, say what is wrong with it.
+class _Shown:
+    """The passages that a judge was shown, read once for all of its quotes."""
 
-    Each passage in `shown` stands beside its folded text.
-    """
-    if quote is None or not content_words(quote):
-        return [], "the judge gave no quote for it"
-    texts = [passage.text for passage, _ in shown]
-    plain = fold(quote)
-    word_for_word = [passage for passage, folded in shown if plain in folded]
-    found: list[_Fields] = [
-        {
-            "passage_id": passage.id,
-            "quote": passage.text[place.start : place.end],
-            "start": place.start,
-            "end": place.end,
-            "edits": place.edits,
-        }
-        for passage in word_for_word or [passage for passage, _ in shown]
-        if (place := verified(quote, passage.text, claim, question, context=texts))
-    ]
-    if found:
-        return found, None
-    if any(find_quote(quote, text, f"{claim} {question}") for text in texts):
-        return [], "the judge's quote speaks of something else"
-    return [], "the judge's quote is in no passage"
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = passages
+        self._texts = [passage.text for passage in passages]
+        self._folded = list(map(fold, self._texts))
+
+    def look_up(
+        self, quote: str | None, claim: str, question: str
+    ) -> tuple[list[_Fields], str | None]:
+        """Find a quote in every passage that holds it; without any, say what is wrong with it."""
+        if quote is None:
+            return [], _NO_QUOTE
+        plain = fold(quote)
+        word_for_word = [
+            passage
+            for passage, folded in zip(self._passages, self._folded, strict=True)
+            if plain in folded
+        ]
+        found: list[_Fields] = [
+            {
+                "passage_id": passage.id,
+                "quote": passage.text[place.start : place.end],
+                "start": place.start,
+                "end": place.end,
+                "edits": place.edits,
+            }
+            for passage in word_for_word or self._passages
+            if (place := verified(quote, passage.text, claim, question, context=self._texts))
+        ]
+        if found:
+            return found, None
+        return [], self._what_is_wrong(quote, claim, question)
+
+    def _what_is_wrong(self, quote: str, claim: str, question: str) -> str:
+        if not has_content(quote):
+            return _NO_QUOTE
+        if any(find_quote(quote, text, f"{claim} {question}") for text in self._texts):
+            return "the judge's quote speaks of something else"
+        return "the judge's quote is in no passage"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from misslink.judging.claims import read_claims
 from misslink.judging.examination import Examination, examine
@@ -82,8 +82,7 @@ class Subject:
         return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What a metric reads from a reply; a Verdict without its circumstances."""
 
     status: Status

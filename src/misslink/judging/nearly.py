@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from misslink.judging.embedded.lexical import without_ending
 from misslink.judging.embedded.numerals import with_digits
@@ -40,8 +40,7 @@ _BRITISH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Where a quote stands in a text: character offsets, and how many characters differ."""
 
     start: int
@@ -76,7 +75,7 @@ def near(needle: str, haystack: str, said: str = "") -> Found | None:
     plain = fold(haystack)
     for at in _every(wanted, plain):
         if _whole(plain, at, at + len(wanted)):
-            return _placed(haystack, at, at + len(wanted), 0)
+            return _placed(haystack, plain, at, at + len(wanted))
     most = min(MOST_EDITS, len(wanted) // CHARACTERS_AN_EDIT)
     best: tuple[int, int, int] | None = None
     if most:
@@ -85,7 +84,10 @@ def near(needle: str, haystack: str, said: str = "") -> Found | None:
                 wanted, haystack, start, end, fold(said)
             ):
                 best = edits, start, end
-    return None if best is None else _placed(haystack, best[1], best[2], best[0])
+    if best is None:
+        return None
+    edits, start, end = best
+    return _placed(haystack, plain, start, end, edits)
 
 
 def _every(wanted: str, plain: str) -> Iterator[int]:
@@ -95,9 +97,9 @@ def _every(wanted: str, plain: str) -> Iterator[int]:
         at = plain.find(wanted, at + 1)
 
 
-def _placed(text: str, start: int, end: int, edits: int) -> Found:
-    """Offsets into the folded text as offsets into the text."""
-    if text.isascii() and len(text) == len(fold(text)):
+def _placed(text: str, plain: str, start: int, end: int, edits: int = 0) -> Found:
+    """Offsets into `plain`, the folded text, as offsets into the text."""
+    if len(text) == len(plain) and text.isascii():
         return Found(start, end, edits)
     _, places = fold_with_places(text)
     return Found(places[start], places[end - 1] + 1, edits)

@@ -234,6 +234,8 @@ def total_usage(replies: Iterable[Reply]) -> Usage | None:
     usages = [reply.usage for reply in replies if reply.usage is not None]
     if not usages:
         return None
+    if len(usages) == 1:
+        return usages[0]
     return Usage(
         prompt_tokens=_total(usage.prompt_tokens for usage in usages),
         completion_tokens=_total(usage.completion_tokens for usage in usages),

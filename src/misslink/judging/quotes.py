@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from misslink.judging.embedded.lexical import SAID_OF_SOURCES, stems
 from misslink.judging.nearly import UNSPACED, WORD, Found, facts, near
-from misslink.text import content_words, fold, sentences
+from misslink.text import content_words, fold, has_content, sentences
 
 __all__ = ["Found", "find_quote", "in_another_language", "speaks_of", "verified"]
 
@@ -91,7 +91,7 @@ def find_quote(quote: str, text: str, claim: str = "") -> Found | None:
     claim : str
         What it is given for: no slip is allowed in a word that this has as the quote writes it.
     """
-    if not content_words(quote):
+    if not has_content(quote):
         return None
     bare = _bare(quote)
     return near(bare, text, claim) or _with_gaps(bare, text, claim)
@@ -167,7 +167,7 @@ def _with_gaps(quote: str, text: str, claim: str) -> Found | None:
         # One that opens or closes a quote leaves nothing out of it.
         whole = bool(parts) and parts[0] != quote
         return near(_bare(parts[0]), text, claim) if whole else None
-    if any(len(WORD.findall(part)) < _PART_WORDS or not content_words(part) for part in parts):
+    if any(len(WORD.findall(part)) < _PART_WORDS or not has_content(part) for part in parts):
         return None
     for start, end in _sentences(text):
         found = _in_order(parts, text[start:end], claim)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from misslink.judging.metric import Finding
 from misslink.types import Repeats
@@ -48,12 +47,11 @@ def in_one(findings: Sequence[Finding]) -> tuple[Finding, int]:
     repeats = _samples(findings, votes)
     if not scored:
         place = _most_frequent_status(findings)
-        return replace(findings[place], repeats=repeats), place
+        return findings[place]._replace(repeats=repeats), place
     place = next((at for at in scored if findings[at].label == label), scored[0])
     names = {name: None for at in scored for name in findings[at].parts or {}}
     parts = {name: _mean([(findings[at].parts or {}).get(name) for at in scored]) for name in names}
-    combined = replace(
-        findings[place],
+    combined = findings[place]._replace(
         value=_mean([findings[at].value for at in scored]),
         label=label,
         probability=_mean([findings[at].probability for at in scored]),

@@ -39,6 +39,7 @@ _ENDINGS = (
     *(("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y"), ("ers", "er"), ("ed", "")),
     *(("ly", ""), ("es", ""), ("s", "")),
 )
+_ANY_ENDING = tuple(ending for ending, _ in _ENDINGS)
 _SHORTEST_STEM = 3
 ROOT = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 COUNTED = 10  # a number up to this may count what the passages list,
@@ -241,7 +242,7 @@ def without_ending(word: str) -> str:
         return word
     if len(word) <= _SHORTEST_STEM or word[0].isdigit():
         return word.replace(",", "") if word[0:1].isdigit() else word
-    if not word.endswith("ss"):
+    if word.endswith(_ANY_ENDING) and not word.endswith("ss"):
         for ending, instead in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
                 word = word[: -len(ending)] + instead

@@ -45,7 +45,7 @@ _BEGINS = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<
 _NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def with_digits(folded: str) -> str:
     """`folded`, a text of lower case, with its written-out numbers below a million as digits."""
     pieces: list[str] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from misslink.judging.endings import too_long
 from misslink.judging.examination import Examination, LabelAlone, examine
@@ -27,11 +27,11 @@ __all__ = ["InParts"]
 _LEAST_ROOM = 64  # tokens for passages; a smaller part says nothing
 _HALVINGS = 4  # down to a sixteenth; who refuses that as well refuses for another reason
 _REFUSED_PART = "not answered"
+_EXAMINED = frozenset({"question", "passages", "answer"})
 _STATED = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(NamedTuple):
     """What an examination is about."""
 
     question: str
@@ -71,6 +71,7 @@ class InParts:
         self.name: str = judge.name
         self.identity: Mapping[str, Any] = judge.identity
         self.note: str | None = getattr(judge, "note", None)
+        self._innermost = innermost(judge)
         self._prompts = prompts
         self._given = context_length
         self._learned: int | None = None
@@ -134,7 +135,7 @@ class InParts:
         return size_of(ask) + self._reply_room(case)
 
     def _limit(self) -> int | None:
-        said = self._given or getattr(innermost(self.judge), "context_length", None)
+        said = self._given or getattr(self._innermost, "context_length", None)
         known = [length for length in (said, self._learned) if length]
         return min(known, default=None)
 
@@ -148,7 +149,7 @@ class InParts:
         The claims are about as long as the answer, so are their quotes, and as much is for the
         fields around them; of a reference the claims and their fields.
         """
-        most = longest_reply(innermost(self.judge))
+        most = longest_reply(self._innermost)
         written = 3 * tokens(case.answer) + 2 * sum(map(tokens, case.references))
         return min(most, 256 + written + 16 * len(case.passages))
 
@@ -162,7 +163,7 @@ class InParts:
     def _learn(self, limit: int) -> None:
         """Remember a length that the judge takes, also for a later run with the same ledger."""
         self._learned = min(limit, self._learned or limit)
-        bare = innermost(self.judge)
+        bare = self._innermost
         if getattr(bare, "context_length", 0) is None:
             bare.context_length = self._learned  # type: ignore[attr-defined]
 
@@ -246,7 +247,7 @@ class InParts:
 def _case_of(ask: Ask) -> _Case | None:
     """What `ask` is about where it is an examination, which can be put in parts."""
     inputs = ask.inputs
-    known = {"question", "passages", "answer"} <= set(inputs)
+    known = inputs.keys() >= _EXAMINED
     if not (known and ask.structured and issubclass(ask.schema, Examination)):
         return None
     return _Case(
