@@ -30,7 +30,7 @@ from misslink.types import (
     Verdict,
 )
 
-__all__ = ["made_up_run"]
+__all__ = ["CHUNKS", "SEED", "made_up_run", "traced"]
 
 SEED = 20261122
 K, DEEP, CHUNKS, CLAIMS = 5, 30, 4_000, 5
@@ -68,7 +68,7 @@ def made_up_run(cases: int, chunks: int = CHUNKS) -> Run:
     traces: list[Trace] = []
     verdicts: list[list[Verdict]] = []
     for number in range(cases):
-        case, trace, needed = _traced(draw, number, corpus)
+        case, trace, needed = traced(draw, number, corpus)
         asked.append(case)
         traces.append(trace)
         verdicts.append(_judged(draw, trace, needed))
@@ -85,8 +85,8 @@ def made_up_run(cases: int, chunks: int = CHUNKS) -> Run:
     )
 
 
-def _traced(draw: random.Random, number: int, corpus: list[Passage]) -> tuple[Case, Trace, Passage]:
-    """A case, what the app did for it, and the passage it needed."""
+def traced(draw: random.Random, number: int, corpus: list[Passage]) -> tuple[Case, Trace, Passage]:
+    """Draw a case, what the app did for it, and the passage it needed."""
     needed, missed = draw.choice(corpus), number % 3 == 0
     others = [one for one in draw.sample(corpus, DEEP) if one.id != needed.id]
     at = draw.randrange(K, DEEP - 1) if missed else draw.randrange(K)

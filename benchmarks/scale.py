@@ -1,0 +1,215 @@
+"""A whole run as it grows: time by stage, and memory, of 10,000 and 100,000 cases.
+
+    python benchmarks/scale.py [--cases 10000 100000] [--write]
+
+Made-up cases (those of `made_up_run.py`: five passages of about 1,000 characters of a corpus of
+4,000, answers of five sentences, one reference answer, one case in three a miss) as files of a gold
+set and of traces. First they are evaluated with an empty ledger by a judge that is a program and
+looks each sentence up in the passages; then, in a process of its own whose figures these are, once
+more with the ledger full, so that what is measured is misslink alone: reading, rank metrics,
+judging, linking, estimates, run folder and page. A stage's time runs from its first case to that of
+the next stage, and 'writing' is what comes after linking: estimates, map, files, page. With --write
+the table goes to benchmarks/scale.md, and its figures to scale.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import itertools
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from link_speed import made_up  # beside this file
+from made_up_run import CHUNKS, SEED, traced
+from misslink import evaluate
+from misslink.judging.examination import Examination
+from misslink.judging.protocol import Ask, Reply
+from misslink.linking.needs import ClaimNeeds
+from misslink.types import Usage
+
+TARGET = Path(__file__).with_suffix(".md")
+STAGES = ("reading", "level 1", "judge", "link", "writing")
+MB = 2**20
+
+
+class LookedUp:
+    """A judge that finds a sentence in a passage or does not; it answers at once."""
+
+    name = "benchmark:looked-up"
+    identity: Mapping[str, Any] = {"judge": "benchmark:looked-up"}
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Examine the answer sentence by sentence."""
+        if ask.schema is ClaimNeeds:
+            return self._needs(ask)
+        if not issubclass(ask.schema, Examination):
+            return Reply.nothing(f"this judge does not know the question '{ask.name}'")
+        passages, answer = ask.inputs["passages"], ask.inputs["answer"]
+        claims, helpful = [], set()
+        for sentence in f"{answer} ".split(". ")[:-1]:
+            at = next((n for n, text in enumerate(passages, 1) if sentence in text), None)
+            helpful |= {at} - {None}
+            support, quote = ("supported", sentence) if at else ("unsupported", None)
+            claims.append({"text": f"{sentence}.", "support": support, "quote": quote})
+        said: dict[str, Any] = {
+            "claims": claims,
+            "passages": [{"passage": n, "relevant": n in helpful} for n in range(1, 6)],
+            "sufficient": "yes" if len(helpful) > 1 else "partly",
+            "response": "answers",
+            "helpful": 4 if all(claim["quote"] for claim in claims) else 2,
+        }
+        if ask.inputs["references"]:
+            said["claims"] = [{**claim, "reference": "silent"} for claim in claims]
+            said["reference_claims"] = [
+                {"reference": n, "text": text, "answer": "states" if text in answer else "omits"}
+                for n, text in enumerate(ask.inputs["references"], 1)
+            ]
+        raw = json.dumps(said)
+        usage = Usage(prompt_tokens=ask.characters // 4, completion_tokens=len(raw) // 4)
+        return Reply(ask.schema.model_validate(said), raw, usage)
+
+    def _needs(self, ask: Ask) -> Reply:
+        """Call every claim unrelated to the missed passages."""
+        claims = range(1, len(ask.inputs["claims"]) + 1)
+        said = {"claims": [{"claim": n, "relation": "unrelated"} for n in claims]}
+        raw = json.dumps(said)
+        return Reply(ClaimNeeds.model_validate(said), raw)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def made_up_files(folder: Path, cases: int) -> None:
+    """Write gold.jsonl and traces.jsonl, case by case."""
+    draw = random.Random(SEED)  # noqa: S311
+    corpus = made_up(0, CHUNKS).corpus
+    gold, traces = folder / "gold.jsonl", folder / "traces.jsonl"
+    with gold.open("w", encoding="utf-8") as asked, traces.open("w", encoding="utf-8") as seen:
+        for number in range(cases):
+            case, trace, _ = traced(draw, number, corpus)
+            asked.write(case.model_dump_json() + "\n")
+            seen.write(trace.model_dump_json() + "\n")
+
+
+def one(folder: Path) -> dict[str, Any]:
+    """Evaluate the files of a folder in this process; seconds of CPU and wall by stage."""
+    begun = {"reading": _now()}
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if stage not in begun:
+            begun[stage] = _now()
+        if stage == "link" and done == total:
+            begun["writing"] = _now()
+
+    run = evaluate(
+        goldset=folder / "gold.jsonl",
+        traces=folder / "traces.jsonl",
+        judge=LookedUp(),
+        ledger=folder / "ledger.sqlite",
+        out=folder / "run",
+        embedding="none",
+        progress=progress,
+    )
+    begun["end"] = _now()
+    marks = [begun[stage] for stage in (*STAGES, "end")]
+    usage = run.summary["usage"]
+    return {
+        "cpu": [after[0] - before[0] for before, after in itertools.pairwise(marks)],
+        "wall": [after[1] - before[1] for before, after in itertools.pairwise(marks)],
+        "peaks": [mark[2] for mark in marks[1:]],
+        "calls": usage["calls"],
+        "from_ledger": usage["from_ledger"],
+        "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
+        "ledger": (folder / "ledger.sqlite").stat().st_size / MB,
+        "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
+        "page": (folder / "run" / "report.html").stat().st_size / MB,
+    }
+
+
+def _now() -> tuple[float, float, float]:
+    """CPU seconds, wall seconds, and the most memory so far in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return time.process_time(), time.monotonic(), peak
+
+
+def measured(cases: int) -> dict[str, Any]:
+    """Fill the ledger, then measure with it full, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made_up_files(folder, cases)
+        for _ in ("filling", "measured"):
+            command = [sys.executable, __file__, "--one", name]
+            told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
+            row: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+            if not row["from_ledger"]:
+                filled = row
+        assert row["calls"] == 0, "the ledger was not full"
+        first = {"wall": sum(filled["wall"]), "cpu": sum(filled["cpu"])}
+        told = {name: filled[name] for name in ("calls", "tokens")}
+        return {**row, "cases": cases, "filling": {**first, **told}}
+
+
+def text(rows: list[dict[str, Any]]) -> str:
+    """The page, from what was measured."""
+    table = {
+        "": [f"{row['cases']:,} cases" for row in rows],
+        "---": ["--:" for _ in rows],
+        **{
+            f"{stage}, CPU s": [f"{row['cpu'][at]:.1f}" for row in rows]
+            for at, stage in enumerate(STAGES)
+        },
+        "all of it, CPU s": [f"{sum(row['cpu']):.1f}" for row in rows],
+        "all of it, wall s": [f"{sum(row['wall']):.1f}" for row in rows],
+        "CPU ms a case": [f"{1000 * sum(row['cpu']) / row['cases']:.2f}" for row in rows],
+        **{
+            f"peak memory after {stage}, MB": [f"{row['peaks'][at]:,.0f}" for row in rows]
+            for at, stage in enumerate(STAGES)
+        },
+        "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
+        "ledger, MB": [f"{row['ledger']:,.0f}" for row in rows],
+        "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
+        "page of it, MB": [f"{row['page']:.1f}" for row in rows],
+        "with an empty ledger, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
+    }
+    meaning = (__doc__ or "").split("\n\n", 2)[2].split(" With --write")[0].strip()
+    today = dt.datetime.now().astimezone().date()
+    made = (
+        f"Made by `python benchmarks/scale.py --write` on {today}: {os.cpu_count()} cores "
+        f"({platform.machine()}), Python {platform.python_version()}."
+    )
+    lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in table.items()]
+    return "\n".join(["# A whole run as it grows", "", made, "", meaning, "", *lines, ""])
+
+
+def main() -> None:
+    """Measure each size."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--cases", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--one", type=Path)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    if options.one:
+        sys.stdout.write(json.dumps(one(options.one)) + "\n")
+        return
+    rows = [measured(cases) for cases in options.cases]
+    page = text(rows)
+    sys.stdout.write(page)
+    if options.write:
+        TARGET.write_text(page, encoding="utf-8")
+        # For docs/make_scale.py.
+        TARGET.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
