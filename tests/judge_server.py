@@ -62,7 +62,7 @@ class JudgeServer:
         self._lock = threading.Lock()
         self._busy = 0
         self._stopping = threading.Event()
-        self._http = _Server(("127.0.0.1", self.port), _Handler)
+        self._http = _Server(("127.0.0.1", self.port), self._handler())
         self._http.judge = self
         self.port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
@@ -79,6 +79,30 @@ class JudgeServer:
             self._http.shutdown()
             self._http.server_close()
             self._thread.join()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        return Handler
+
+    def answer(self, path: str, body: Body) -> tuple[int, dict[str, str], Any]:
+        """What a request to a model is answered: status, headers, document."""
+        responses = path == "/v1/responses"
+        wrong = invalid_response(body) if responses else invalid(body)
+        if wrong:
+            return error(400, wrong)
+        if responses:
+            body = as_chat(body)
+        if body["model"] not in self.models:
+            return error(404, f"The model '{body['model']}' does not exist", "model_not_found")
+        answer = self.script(body) if self.script else None
+        if answer is None:
+            answer = honest(body)
+            if isinstance(answer, str) and "response_format" in body:
+                answer = {"supported": answer}
+        if isinstance(answer, tuple):
+            return answer
+        content = answer if isinstance(answer, str) else json.dumps(answer)
+        around = response if responses else completion
+        return 200, {}, around(body, content, logprobs=self.logprobs)
 
     @property
     def url(self) -> str:
@@ -121,7 +145,9 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers the judge's own requests."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
@@ -164,24 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
             return error(404, "no such path")
         if not self._knows_key():
             return error(401, "Incorrect API key provided", "invalid_api_key")
-        responses = self.path == "/v1/responses"
-        wrong = invalid_response(body) if responses else invalid(body)
-        if wrong:
-            return error(400, wrong)
-        if responses:
-            body = as_chat(body)
-        if body["model"] not in judge.models:
-            return error(404, f"The model '{body['model']}' does not exist", "model_not_found")
-        answer = judge.script(body) if judge.script else None
-        if answer is None:
-            answer = honest(body)
-            if isinstance(answer, str) and "response_format" in body:
-                answer = {"supported": answer}
-        if isinstance(answer, tuple):
-            return answer
-        content = answer if isinstance(answer, str) else json.dumps(answer)
-        around = response if responses else completion
-        return 200, {}, around(body, content, logprobs=judge.logprobs)
+        return judge.answer(self.path, body)
 
     def _knows_key(self) -> bool:
         key = self.server.judge.key

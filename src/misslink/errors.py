@@ -4,7 +4,8 @@ MisslinkError                 a person can put it right; the message says how
 ├── InputError                a file or option is wrong             (exit code 2)
 │   └── MissingExtraError     an optional package is not installed  (exit code 2)
 ├── JudgeUnreachableError     no judge to ask                       (exit code 3)
-└── AppUnreachableError       no app to ask                         (exit code 3)
+├── AppUnreachableError       no app to ask                         (exit code 3)
+└── EngineUnreachableError    no cluster, or no worker              (exit code 3)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 
 __all__ = [
     "AppUnreachableError",
+    "EngineUnreachableError",
     "InputError",
     "JudgeUnreachableError",
     "MissingExtraError",
@@ -80,6 +82,12 @@ class JudgeUnreachableError(MisslinkError):
 
 class AppUnreachableError(MisslinkError):
     """The app under test answers no question at all."""
+
+    exit_code = 3
+
+
+class EngineUnreachableError(MisslinkError):
+    """The cluster cannot be reached, or gives no worker."""
 
     exit_code = 3
 

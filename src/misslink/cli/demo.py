@@ -74,6 +74,7 @@ def _check_packages() -> None:
     if lacking:
         steps = " && ".join(f"pip install {how}" for how in sorted(lacking, reverse=True))
         raise InputError(
-            "the demo needs packages that are not installed (with constraints.txt, which spares "
-            f"gigabytes of CUDA): run  {steps}"
+            "the demo needs packages that are not installed (add  --extra-index-url "
+            "https://download.pytorch.org/whl/cpu  to spare gigabytes of CUDA): run  "
+            f"{steps}"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 import shlex
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -17,6 +16,7 @@ from misslink.cli.options import (
     AS_JSON,
     ASKING,
     BASE_URL,
+    BATCH_PRICE,
     CONTEXT_LENGTH,
     DEADLINE,
     LEDGER,
@@ -48,16 +48,19 @@ __all__ = ["evaluate", "run_and_print"]
 
 Result = TypeVar("Result")
 
-_SECRET = re.compile(r"://[^/@\s]+@")  # a name and password in a URL
-
 
 def evaluate(
     app: str | None = typer.Argument(
         None, help="The app: package.module:name or path/to/file.py:name.", show_default=False
     ),
-    goldset: Path = typer.Option(..., "--goldset", help="Gold set: JSON Lines or a JSON array."),
-    traces: Path | None = typer.Option(
-        None, "--traces", help="What an app did, as JSON Lines, in place of APP."
+    goldset: str = typer.Option(
+        ...,
+        "--goldset",
+        help="Gold set: JSON Lines, a JSON array or parquet; a file, a folder of shards, a "
+        "pattern, or a URL such as s3://BUCKET/gold.",
+    ),
+    traces: str | None = typer.Option(
+        None, "--traces", help="What an app did, in place of APP; files as of --goldset."
     ),
     case: list[str] | None = typer.Option(
         None,
@@ -72,8 +75,11 @@ def evaluate(
         help="openai:MODEL, langchain:PROVIDER:MODEL, llamacpp:FILE.gguf, embedded (a heuristic), "
         "cascade:embedded,openai:MODEL, FILE.py:NAME, or none (level 1 alone).",
     ),
-    out: Path | None = typer.Option(
-        None, "--out", help="Run folder to write.", show_default="reports/DATE-TIME"
+    out: str | None = typer.Option(
+        None,
+        "--out",
+        help="Run folder to write, or a URL, to which it is copied.",
+        show_default="reports/DATE-TIME",
     ),
     k: int = typer.Option(5, "--k", min=1, help="Cut-off of the rank metrics."),
     depth: int = typer.Option(
@@ -133,7 +139,9 @@ def evaluate(
     seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a run of other inputs."),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Say what the judge would be asked and cost; ask it nothing."
+        False,
+        "--dry-run",
+        help="Say what the judge would be asked and cost, and save in batches; ask it nothing.",
     ),
     base_url: str | None = BASE_URL,
     temperature: float | None = TEMPERATURE,
@@ -156,11 +164,13 @@ def evaluate(
     tpm: int | None = TPM,
     price_in: float | None = PRICE_IN,
     price_out: float | None = PRICE_OUT,
+    batch_price: float = BATCH_PRICE,
     max_calls: int | None = MAX_CALLS,
     max_cost: float | None = MAX_COST,
     as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
+    from misslink.files.storage import shown as stored_as
     from misslink.judging.terms import Terms
 
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
@@ -171,7 +181,7 @@ def evaluate(
         goldset=goldset,
         traces=traces,
         judge=judge,
-        out=out or Path("reports") / stamp,
+        out=out or str(Path("reports") / stamp),
         k=k,
         depth=depth,
         concurrency=concurrency,
@@ -197,6 +207,7 @@ def evaluate(
             tpm=tpm,
             price_in=price_in,
             price_out=price_out,
+            batch_price=batch_price,
             max_calls=max_calls,
             max_cost=max_cost,
         ),
@@ -206,7 +217,7 @@ def evaluate(
         engine=engine,
         ray_address=ray_address,
         workers=workers,
-        command=_SECRET.sub("://", shlex.join(["misslink", *sys.argv[1:]])),
+        command=shlex.join(["misslink", *map(stored_as, sys.argv[1:])]),
     )
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "AS_JSON",
     "AUDIT_OF_RUN",
     "BASE_URL",
+    "BATCH_PRICE",
     "CONCURRENCY",
     "CONTEXT_LENGTH",
     "DEADLINE",
@@ -73,6 +74,12 @@ RPM: Any = asking("--rpm", "Requests a minute, never exceeded.")
 TPM: Any = asking("--tpm", "Tokens a minute, held before each call.")
 PRICE_IN: Any = asking("--price-in", "Of a million prompt tokens.")
 PRICE_OUT: Any = asking("--price-out", "Of a million completion tokens.")
+BATCH_PRICE: Any = typer.Option(
+    0.5,
+    "--batch-price",
+    help="Of --engine batch: what a token costs there, as a share of these prices.",
+    rich_help_panel=ASKING,
+)
 MAX_CALLS: Any = asking(
     "--max-calls", "Stop before the judge is called more often, tries in vain included."
 )

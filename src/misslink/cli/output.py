@@ -143,8 +143,30 @@ def print_forecast(found: Forecast) -> None:
     print(
         f"The judge would be asked {found.calls} questions ({found.from_ledger} more are answered "
         f"by the ledger): about {found.prompt_tokens} prompt tokens and "
-        f"{found.completion_tokens} completion tokens{cost}.\n{found.basis}\n"
-        "Nothing has been asked."
+        f"{found.completion_tokens} completion tokens{cost}{_live(found)}.\n{found.basis}\n"
+        f"{_in_batches(found)}Nothing has been asked."
+    )
+
+
+def _live(found: Forecast) -> str:
+    return " live" if found.batch is not None and found.cost is not None else ""
+
+
+def _in_batches(found: Forecast) -> str:
+    """What asking in batches would save, as sentences."""
+    batch = found.batch
+    if batch is None:
+        return ""
+    out = f"; {batch.submitted} of them are out already" if batch.submitted else ""
+    price = f"{100 * batch.price:.4g} % of the price"
+    if batch.cost is None or batch.saving is None:
+        money = f"a token costs {price} there; --price-in and --price-out say what that saves"
+    else:
+        money = f"at {price} all cost about {batch.cost:.4g}, which saves {batch.saving:.4g}"
+    batches = f"{batch.batches} batch{'' if batch.batches == 1 else 'es'} or more"
+    return (
+        f"In batches: {batch.questions} questions{out}, in {batches}, files of about "
+        f"{batch.bytes / 1e6:.3g} MB; {money}.\n"
     )
 
 

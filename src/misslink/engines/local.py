@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from typing import TypeVar, cast
 
 from misslink.capture import Watcher
@@ -17,7 +15,7 @@ from misslink.judging.reaching import Asked, within_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
-__all__ = ["Local", "each", "open_local", "seldom_collecting"]
+__all__ = ["Local", "each", "open_local"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -129,14 +127,3 @@ async def each(
             task.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     return cast("list[Result]", results)
-
-
-@contextlib.contextmanager
-def seldom_collecting() -> Iterator[None]:
-    """Look for garbage less often: what a run makes stays, and looking took a third of its time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(max(usual[0], 50_000), *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)

@@ -6,6 +6,8 @@ import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from misslink.judging.batches.judge import InBatches
+from misslink.judging.batches.saving import Saving, Sizes, saving
 from misslink.judging.embedded import EmbeddedJudge
 from misslink.judging.metric import JudgedMetric, Subject
 from misslink.judging.opening import Opened
@@ -36,6 +38,8 @@ class Forecast:
         In the currency of the prices; None where there are none.
     basis : str
         How the tokens are estimated, as sentences.
+    batch : Saving or None
+        Where the judge is asked in batches: what that saves. `cost` is what it would be live.
     """
 
     calls: int
@@ -44,6 +48,7 @@ class Forecast:
     completion_tokens: int
     cost: float | None
     basis: str
+    batch: Saving | None = None
 
 
 @dataclass
@@ -95,19 +100,21 @@ async def forecast(
     if judge is None:
         return Forecast(0, 0, 0, 0, None, "no judge is asked")
     from_ledger = 0
+    asked = next((each for each in _within(judge) if isinstance(each, InBatches)), None)
+    sizes = None if asked is None else Sizes(asked)
     groups: dict[frozenset[str], _Wanted] = {}
     drawn = random.Random(_SEED)  # noqa: S311 (which questions are simulated is no secret)
     async for ask, held in _asks(subjects, metrics, judge):
         if held:
             from_ledger += 1
         else:
-            _count(groups, ask, drawn)
+            _count(groups, ask, drawn, sizes)
     ledger = _ledger(judge)
     for ask in more:
         if ledger is not None and ledger.holds(ask):
             from_ledger += 1
         else:
-            _count(groups, ask, drawn)
+            _count(groups, ask, drawn, sizes)
     calls = sum(group.calls for group in groups.values())
     if isinstance(innermost(judge), EmbeddedJudge):
         why = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
@@ -120,13 +127,15 @@ async def forecast(
     completion = rates.completion_factor * await _written(list(groups.values()))
     tokens = round(prompt), round(completion)
     price = judge.price
+    cost = price.of(*tokens) if price else None
     return Forecast(
         calls=calls,
         from_ledger=from_ledger,
         prompt_tokens=tokens[0],
         completion_tokens=tokens[1],
-        cost=price.of(*tokens) if price else None,
+        cost=cost,
         basis=_basis(rates, min(calls, _SAMPLE), calls),
+        batch=None if sizes is None else saving(sizes, calls, _bytes(groups, sizes), cost),
     )
 
 
@@ -175,8 +184,12 @@ def _earlier(judge: Opened) -> Sequence[Spent]:
     return [] if ledger is None else ledger.spent(_EARLIER)
 
 
-def _count(groups: dict[frozenset[str], _Wanted], ask: Ask, drawn: random.Random) -> None:
+def _count(
+    groups: dict[frozenset[str], _Wanted], ask: Ask, drawn: random.Random, sizes: Sizes | None
+) -> None:
     """Add a question to its group; every one has the same chance to be in the sample."""
+    if sizes is not None:
+        sizes.count(ask)
     fields = frozenset(ask.schema.model_fields)
     group = groups.setdefault(fields, _Wanted(fields))
     messages = sum(len(message["content"]) for message in ask.messages)
@@ -189,6 +202,10 @@ def _count(groups: dict[frozenset[str], _Wanted], ask: Ask, drawn: random.Random
         place = drawn.randrange(group.calls)
         if place < _SAMPLE:
             group.sample[place] = ask
+
+
+def _bytes(groups: dict[frozenset[str], _Wanted], sizes: Sizes) -> int:
+    return sum(sizes.bytes(group.calls, group.sample) for group in groups.values())
 
 
 def _mean_schema(group: _Wanted) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judging.batches.judge import InBatches
 from misslink.judging.models.own import is_own, load_judge
 from misslink.judging.protocol import Ask, Judge, NotAskedError, Reply, innermost
 from misslink.judging.reaching import Asked, within_limits
@@ -79,6 +80,7 @@ class Opened:
             "prompts": None if terms.prompts is None else shown_path(terms.prompts),
             "price_in": terms.price_in,
             "price_out": terms.price_out,
+            **({} if self._batches is None else {"batch_price": self._batches.share}),
         }
 
     def cascade(self) -> dict[str, Any]:
@@ -118,16 +120,23 @@ class Opened:
         return self.terms.price or getattr(innermost(self.judge), "price", None)
 
     def usage(self) -> dict[str, Any]:
-        """What was spent: calls, tokens, what the ledger gave, and cost where prices are known."""
+        """What was spent: calls, tokens, what the ledger gave, and cost where prices are known.
+
+        Where questions go out in batches, ``in_batches`` says how many of the calls did.
+        """
         spent: dict[str, Any] = self._ledger.usage()
-        price = self.price
+        price, batches = self.price, self._batches
         prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
-        known = price is not None and prompt is not None and completion is not None
-        return {
-            **spent,
-            "not_asked": self.not_asked,
-            "cost": price.of(prompt, completion) if price and known else None,
-        }
+        cost = None
+        if price is not None and prompt is not None and completion is not None:
+            cost = price.of(prompt, completion) - (batches.saved(price) if batches else 0.0)
+        in_batches = {} if batches is None else {"in_batches": batches.questions}
+        return {**spent, **in_batches, "not_asked": self.not_asked, "cost": cost}
+
+    @property
+    def _batches(self) -> InBatches | None:
+        asked = self._ledger.judge
+        return asked if isinstance(asked, InBatches) else None
 
     async def close(self) -> None:
         """Close the judge and its files; calls in flight may come home first."""

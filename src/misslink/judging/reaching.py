@@ -10,7 +10,7 @@ from misslink.judging.terms import Terms
 from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.throttle import Throttle
 
-__all__ = ["Asked", "within_limits"]
+__all__ = ["Asked", "budgeted", "throttled", "within_limits"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,22 @@ class Asked:
 
 def within_limits(asked: Asked) -> Judge:
     """Return the judge with its budget and its throttle around it."""
+    return throttled(budgeted(asked), asked)
+
+
+def budgeted(asked: Asked) -> Budget:
+    """Return the judge with its budget around it."""
     terms = asked.terms
-    budget = Budget(
+    return Budget(
         asked.judge, max_calls=terms.max_calls, max_cost=terms.max_cost, price=terms.price
     )
+
+
+def throttled(judge: Judge, asked: Asked) -> Throttle:
+    """Return a judge with the throttle of these terms around it."""
+    terms = asked.terms
     return Throttle(
-        budget,
+        judge,
         asked.concurrency,
         timeout=terms.timeout,
         retries=terms.retries,

@@ -60,6 +60,9 @@ class Terms:
         How much is spent at most; needs both prices.
     price_in, price_out : float or None
         Of a million prompt tokens and completion tokens, in any currency.
+    batch_price : float
+        Of the engine 'batch': what a token costs there as a share of these prices, in [0, 1].
+        Half of them is what OpenAI asks (https://platform.openai.com/docs/guides/batch).
     repeats : int
         How often each question is put.
     audit : float
@@ -89,6 +92,7 @@ class Terms:
     max_cost: float | None = None
     price_in: float | None = None
     price_out: float | None = None
+    batch_price: float = 0.5
     repeats: int = 1
     audit: float = 0.05
     prompts: str | Path | None = None
@@ -106,8 +110,10 @@ class Terms:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise InputError(f"{_option(name)} is {value}; it must not be below 0")
-        if not 0 <= self.audit <= 1:
-            raise InputError(f"--audit is {self.audit:g}; it is a share, from 0 to 1")
+        for name in ("audit", "batch_price"):
+            share = getattr(self, name)
+            if not 0 <= share <= 1:
+                raise InputError(f"{_option(name)} is {share:g}; it is a share, from 0 to 1")
         if (self.price_in is None) != (self.price_out is None):
             raise InputError("give both prices, --price-in and --price-out, or neither")
         if self.max_cost is not None and self.price is None:

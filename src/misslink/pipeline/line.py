@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from misslink.calibration.kept import corrected
-from misslink.engines.local import seldom_collecting
+from misslink.engines.collecting import seldom_collecting
 from misslink.engines.protocol import Engine
+from misslink.files.storage import shown, url_of
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
 from misslink.linking import summarise
 from misslink.manifest import manifest, shown_path
 from misslink.pipeline import stages
 from misslink.pipeline.calibrating import hold, judged_run, keeping, moved_scores, source_of
-from misslink.pipeline.carrying import carried
+from misslink.pipeline.carrying import carried, carried_links
 from misslink.pipeline.measuring import diagnosis, surroundings
 from misslink.pipeline.options import CONCURRENCY, LEDGER, Options, Progress
 from misslink.repetition import repetition
@@ -182,6 +183,7 @@ async def evaluate_async(
 async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
     k, seed, out, traces = options.k, options.seed, options.out, options.traces
     async with stages.given(options) as line:
+        before = line.staging.out if line.staging and url_of(str(out)) else out
         if line.judge:
             await line.judge.reachable()
         caught = await stages.capture(line, tick)
@@ -196,14 +198,14 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             verdicts = await stages.judge(line, seen, tick)
             judged = judged_run(line, seen, verdicts)
             held = hold(line, judged)
-            judged = carried(keeping(judged, held), out)
+            judged = carried(keeping(judged, held), before)
             linked = replace(line, calibration=held.calibration)
             links = await stages.link(linked, seen, verdicts, measured, tick)
-            shown = await around.map(line.gold.cases, seen, links, seed)
+            drawn = await around.map(line.gold.cases, seen, links, seed)
         level_of = {metric.name: metric.level for metric in line.metrics}
         about = {
             "goldset": shown_path(line.gold.name),
-            "traces": shown_path(traces) if isinstance(traces, str | Path) else None,
+            "traces": shown_path(shown(traces)) if isinstance(traces, str | Path) else None,
             **line.settings,
             "judge_note": line.judge.note if line.judge else None,
             "judging": line.judge.about() if line.judge else None,
@@ -222,7 +224,7 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
             verdicts=tuple(verdicts),
             links=tuple(links),
             summary={
-                "run": str(out) if out else None,
+                "run": shown(out) if out else None,
                 "cases": len(line.gold.cases),
                 "judge": line.settings["judge"],
                 "judge_note": about["judge_note"],
@@ -249,10 +251,11 @@ async def _walk(options: Options, tick: Progress, command: str | None) -> Run:
                 "usage": line.judge.usage() if line.judge else _NOTHING,
                 "slices": slices(line.gold.cases, scores, verdicts, k=k, seed=seed),
             },
-            map=shown,
+            map=drawn,
             calibration=judged.calibration,
             audit=judged.audit,
         )
+        run = carried_links(run, before)
         if line.staging:
             line.staging.publish(run, run.html)
     return run

@@ -298,3 +298,29 @@ def test_name_identity_and_note_are_the_judges():
     judge.note = "mind this"
     budget = Throttle(Budget(judge), 1)
     assert (budget.name, budget.identity, budget.note) == (judge.name, judge.identity, "mind this")
+
+
+def test_calls_of_another_way_hold_their_share_and_count():
+    budget = Budget(StagedJudge(), max_calls=3, max_cost=1.6 * MOST, price=PRICE)
+    assert budget.hold(ASK, 0.5)
+    assert budget.hold(ASK, 1.0)
+    assert not budget.hold(ASK, 0.5)  # now; once the others are home it may fit
+    budget.book(ASK, 1.0, None)
+    assert budget.hold(ASK, 0.5)
+    said = Reply(None, "said", Usage(prompt_tokens=100, completion_tokens=10))
+    budget.book(ASK, 0.5, said)
+    budget.book(ASK, 0.5, Reply(None, "said"))  # does not say what it used
+    assert budget.spent == pytest.approx(0.5 * (PRICE.of(100, 10) + MOST))
+    assert budget.calls == 3
+    with pytest.raises(NotAskedError, match="--max-calls 3 is used up"):
+        budget.hold(ASK, 0.5)
+    assert budget.hold(ASK, 0.5, made=True)  # it was paid for by an earlier run
+    assert budget.calls == 4
+
+
+def test_what_can_never_fit_is_not_waited_for():
+    budget = Budget(StagedJudge(), max_cost=0.4 * MOST, price=PRICE)
+    with pytest.raises(NotAskedError, match=r"--max-cost .* would be passed"):
+        budget.hold(ASK, 0.5)
+    assert budget.hold(ASK, 0.25)
+    assert (budget.calls, budget.spent) == (1, 0)

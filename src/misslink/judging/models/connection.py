@@ -36,13 +36,16 @@ class Connection:
 
     Attributes
     ----------
+    judge, shown : str
+        Its name, and the address, fit to be shown.
     sent : int
         Requests to a model since opening.
     """
 
     def __init__(self, judge: str, model: str, address: Address) -> None:
         self.sent = 0
-        self._judge = judge
+        self.judge = judge
+        self.shown = address.shown
         self._model = model
         self._address = address
         self._opened: openai.AsyncOpenAI | None = None
@@ -56,11 +59,11 @@ class Connection:
         openai.APIError
             The server did not answer with success.
         """
-        client = self._client()
+        client = self.client()
         self.sent += 1
         answer: Any = await client.post(path, cast_to=object, body=body, options={"headers": _RAW})
         self._answered = True
-        return self._text(answer)
+        return self.text(answer)
 
     async def models(self) -> Any:
         """Return the server's list of models; None where it has none.
@@ -74,7 +77,7 @@ class Connection:
 
         options: Any = {"headers": _RAW, "timeout": _LISTING_S}
         try:
-            answer: Any = await self._client().get("/models", cast_to=object, options=options)
+            answer: Any = await self.client().get("/models", cast_to=object, options=options)
         except openai.PermissionDeniedError as error:
             # A key that may ask but not list models is refused here for its scope alone.
             if "scope" not in str(error).lower():
@@ -84,7 +87,7 @@ class Connection:
         except openai.APIStatusError:
             return None  # many servers do not list their models
         else:
-            return read_body(self._text(answer))
+            return read_body(self.text(answer))
         return None
 
     def raise_if_pointless(self, error: openai.APIError) -> None:
@@ -98,7 +101,7 @@ class Connection:
     def unreachable(self, why: str) -> JudgeUnreachableError:
         """Return the error that says why this judge cannot be asked."""
         return JudgeUnreachableError(
-            f"the judge {self._judge} at {self._address.shown} cannot be asked: {why}"
+            f"the judge {self.judge} at {self.shown} cannot be asked: {why}"
         )
 
     def said(self, error: openai.APIError) -> str:
@@ -116,7 +119,8 @@ class Connection:
             await self._opened.close()
             self._opened = None
 
-    def _client(self) -> openai.AsyncOpenAI:
+    def client(self) -> openai.AsyncOpenAI:
+        """Return the official client, which makes one attempt a call."""
         if self._opened is None:
             import openai
 
@@ -128,6 +132,7 @@ class Connection:
             )
         return self._opened
 
-    def _text(self, answer: Any) -> str:
+    def text(self, answer: Any) -> str:
+        """Return the body of an answer that the client was asked not to parse, without the key."""
         content: bytes = answer.http_response.content
         return self.censored(content.decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ whoever asks (`TryAgainError`), and so is how long the server asks to wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -25,7 +25,9 @@ from misslink.judging.wrappers.packing import size_of
 from misslink.registry import judges
 from misslink.types import PromptRef
 
-__all__ = ["CHAT", "OpenAIJudge", "open_interface", "open_openai"]
+__all__ = ["CHAT", "OpenAIJudge", "Post", "open_interface", "open_openai"]
+
+Post = Callable[[str, dict[str, Any]], Awaitable[str]]  # a path and a body to what comes back
 
 CHAT = Interface("openai", "/chat/completions", Dialect(), Dialect.request, said_in)
 
@@ -121,6 +123,9 @@ class OpenAIJudge:
         What the server says that its tokens cost.
     logprobs : bool or None
         Whether its replies come with log-probabilities; None before the first.
+    connection : Connection
+    path : str
+        Where its requests go, below the base URL.
     """
 
     def __init__(
@@ -142,8 +147,9 @@ class OpenAIJudge:
         self.max_tokens: int = settings["max_tokens"]
         self.price: Price | None = None
         self.logprobs: bool | None = None
+        self.connection = Connection(self.name, model, address)
+        self.path = interface.path
         self._model = model
-        self._connection = Connection(self.name, model, address)
         self._settings = settings
         self._interface = interface
         self._known = Settling(interface.dialect)
@@ -151,7 +157,7 @@ class OpenAIJudge:
     @property
     def sent(self) -> int:
         """Requests that were sent since opening, refused ones included."""
-        return self._connection.sent
+        return self.connection.sent
 
     @property
     def structure(self) -> str | None:
@@ -204,54 +210,34 @@ class OpenAIJudge:
             Nobody listens at the address, or the server refuses the key or the model.
         """
         async with self._known.turn():
-            return await self._put(ask)
+            return await self.ask_by(self.connection.post, ask)
 
-    async def reachable(self) -> None:
-        """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
+    async def ask_by(self, post: Post, ask: Ask) -> Reply:
+        """Put `ask` by another way than a request of its own, worded and read as by `ask`.
 
-        Lists the server's models once, and keeps what that says of this one.
+        Parameters
+        ----------
+        post : async callable
+            Takes a path below the base URL and a request's body, and returns the body of the
+            answer; where the server gave none, it raises the ``openai.APIError`` that says so. It
+            is called again for a question that has to be worded otherwise.
+        ask : Ask
+
+        Raises
+        ------
+        TryAgainError, JudgeUnreachableError
+            As `ask`; and whatever `post` raises.
         """
-        offer = read_offer(await self._connection.models(), self._model)
-        self.context_length = self.context_length or offer.context_length
-        self.price = offer.price or self.price
-
-    def takes(self, what: str) -> bool | None:
-        """Whether the server takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
-        return self._known.takes(what)
-
-    async def takes_json_mode(self) -> bool | None:
-        """Whether the server has a JSON mode, by one small request; None where nothing came."""
-        import openai
-
-        dialect = replace(self._known.dialect, structure="json_object", logprobs=False)
-        settings = {**self._settings, "max_tokens": _SMALL}
-        body = self._interface.request(dialect, _SMALL_ASK, model=self._model, **settings)
-        try:
-            said = self._interface.read(await self._connection.post(self._interface.path, body))
-        except openai.APIStatusError as error:
-            return False if error.status_code in REFUSALS else None
-        except openai.APIError:
-            return None
-        return None if isinstance(said, str) else not said.ignores("json_object", LabelAlone)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._connection.close()
-
-    async def _put(self, ask: Ask) -> Reply:
         import openai
 
         tried = [self._known.dialect]
         while True:
-            settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
-            body = self._interface.request(tried[-1], ask, model=self._model, **settings)
             try:
-                return self._heard(
-                    await self._connection.post(self._interface.path, body), ask, tried[-1]
-                )
+                said = await post(self.path, self._worded(ask, tried[-1]))
+                return self._heard(said, ask, tried[-1])
             except openai.APIError as error:
-                self._connection.raise_if_pointless(error)
-                complaint = self._connection.said(error)
+                self.connection.raise_if_pointless(error)
+                complaint = self.connection.said(error)
                 other = None
                 if getattr(error, "status_code", None) in REFUSALS:
                     about = f"{complaint} '{error.param}' {error.code}"
@@ -267,6 +253,46 @@ class OpenAIJudge:
                     return Reply.nothing(_REFUSED.format(complaint))
                 tried.append(other)
 
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """Return the body of the request by which `ask` would be put now."""
+        return self._worded(ask, self._known.dialect)
+
+    async def reachable(self) -> None:
+        """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
+
+        Lists the server's models once, and keeps what that says of this one.
+        """
+        offer = read_offer(await self.connection.models(), self._model)
+        self.context_length = self.context_length or offer.context_length
+        self.price = offer.price or self.price
+
+    def takes(self, what: str) -> bool | None:
+        """Whether the server takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
+        return self._known.takes(what)
+
+    async def takes_json_mode(self) -> bool | None:
+        """Whether the server has a JSON mode, by one small request; None where nothing came."""
+        import openai
+
+        dialect = replace(self._known.dialect, structure="json_object", logprobs=False)
+        settings = {**self._settings, "max_tokens": _SMALL}
+        body = self._interface.request(dialect, _SMALL_ASK, model=self._model, **settings)
+        try:
+            said = self._interface.read(await self.connection.post(self.path, body))
+        except openai.APIStatusError as error:
+            return False if error.status_code in REFUSALS else None
+        except openai.APIError:
+            return None
+        return None if isinstance(said, str) else not said.ignores("json_object", LabelAlone)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.connection.close()
+
+    def _worded(self, ask: Ask, dialect: Dialect) -> dict[str, Any]:
+        settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
+        return self._interface.request(dialect, ask, model=self._model, **settings)
+
     def _longest_reply(self, ask: Ask) -> int:
         """Tokens of the reply at most: servers refuse a limit for which the context has no room."""
         if self.context_length is None:
@@ -277,9 +303,9 @@ class OpenAIJudge:
         said = self._interface.read(body)
         if isinstance(said, str):
             if _NO_CREDIT in said:
-                raise self._connection.unreachable("its account has no credit left")
+                raise self.connection.unreachable("its account has no credit left")
             raise TryAgainError(said, "server")
-        said = replace(said, content=self._connection.censored(said.content))
+        said = replace(said, content=self.connection.censored(said.content))
         self.logprobs = self.logprobs or said.gives_logprobs
         return self._known.read(said, ask, dialect)
 

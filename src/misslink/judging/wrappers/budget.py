@@ -37,6 +37,9 @@ class Budget:
     otherwise once. So the cap is passed only by the refused requests, for which no server
     charges, of the one question that reaches it; never by answered ones.
 
+    Calls that go another way than by `ask`, as those of a batch do, are let in by `hold`, and
+    their end is told by `book`.
+
     Parameters
     ----------
     judge : Judge
@@ -76,7 +79,7 @@ class Budget:
         self._max_calls = max_calls
         self._max_cost = max_cost
         self._price = price
-        # Whole tokens, not sums of money: so nothing is lost to rounding.
+        self._elsewhere = 0  # calls that were let in by `hold`
         self._spent = _Tokens()
         self._held = _Tokens()
         self._in_flight = 0
@@ -88,7 +91,7 @@ class Budget:
     def calls(self) -> int:
         """Attempts, or requests where a judge sent more: finding out what a server takes does."""
         sent: int = getattr(self.judge, "sent", 0)
-        return max(self._attempts, sent)
+        return max(self._attempts, sent) + self._elsewhere
 
     @property
     def spent(self) -> float | None:
@@ -98,9 +101,7 @@ class Budget:
         may have been writing, that is the most it can have been. A call to which the server said
         no, or whose connection broke, is taken to have cost nothing.
         """
-        if self._price is None:
-            return None
-        return self._price.of(self._spent.prompt, self._spent.completion)
+        return None if self._price is None else self._spent.cost(self._price)
 
     async def ask(self, ask: Ask) -> Reply:
         """Put `ask`, if no cap can be passed by it.
@@ -119,6 +120,49 @@ class Budget:
         """
         return await self._put(ask, lambda: ask_in_time(self.judge, ask, seconds, begin))
 
+    def hold(self, ask: Ask, share: float, *, made: bool = False) -> bool:
+        """Let a call in that goes another way, and hold back the most that it may cost.
+
+        Parameters
+        ----------
+        ask : Ask
+        share : float
+            Of the price that it costs there, in [0, 1].
+        made : bool
+            Whether it was made before, by an earlier run: then it counts and is not refused.
+
+        Returns
+        -------
+        bool
+            False where it does not fit now, and may once others have come home.
+
+        Raises
+        ------
+        NotAskedError
+            A cap is reached.
+        """
+        most = self._most(ask, share)
+        if not made:
+            if self._calls_used_up():
+                raise self._no_more_calls()
+            if self._would_pass(most):
+                if not self._in_flight:
+                    raise self._too_dear()
+                return False
+        self._elsewhere += 1
+        self._in_flight += 1
+        self._held.add(most)
+        return True
+
+    def book(self, ask: Ask, share: float, reply: Reply | None) -> None:
+        """Say what a call that was let in by `hold` brought; None: nothing, so it cost nothing."""
+        most = self._most(ask, share)
+        self._in_flight -= 1
+        self._held.add(most, -1)
+        if reply is not None:
+            self._spent.add(_reported(reply, most))
+        self._settled.set()
+
     def stop(self) -> None:
         """Turn away whoever waits for others to come home."""
         self._stopped = True
@@ -130,7 +174,7 @@ class Budget:
         await self.judge.close()
 
     async def _put(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        most = self._most(ask) if self._price else _Tokens()
+        most = self._most(ask)
         await self._admit(most)
         booked = most  # unless more is known: what was cut off may have been written to its end
         try:
@@ -162,16 +206,11 @@ class Budget:
                 if self._stopped:
                     raise NotAskedError("the run has ended")
                 if not self._in_flight:
-                    raise NotAskedError(
-                        f"--max-cost {self._max_cost:g} would be passed by the next question; "
-                        "raise it, and the same command goes on"
-                    )
+                    raise self._too_dear()
                 self._settled.clear()
                 await self._settled.wait()
             if self._calls_used_up():
-                raise NotAskedError(
-                    f"--max-calls {self._max_calls} is used up; the same command goes on"
-                )
+                raise self._no_more_calls()
             self._attempts += 1
             self._in_flight += 1
             self._held.add(most)
@@ -191,38 +230,58 @@ class Budget:
     def _would_pass(self, most: _Tokens) -> bool:
         if self._price is None or self._max_cost is None:
             return False
-        prompt = self._spent.prompt + self._held.prompt + most.prompt
-        completion = self._spent.completion + self._held.completion + most.completion
-        return self._price.of(prompt, completion) > self._max_cost
+        together = _Tokens()
+        for tokens in (self._spent, self._held, most):
+            together.add(tokens)
+        return together.cost(self._price) > self._max_cost
 
-    def _most(self, ask: Ask) -> _Tokens:
+    def _no_more_calls(self) -> NotAskedError:
+        return NotAskedError(f"--max-calls {self._max_calls} is used up; the same command goes on")
+
+    def _too_dear(self) -> NotAskedError:
+        return NotAskedError(
+            f"--max-cost {self._max_cost:g} would be passed by the next question; "
+            "raise it, and the same command goes on"
+        )
+
+    def _most(self, ask: Ask, share: float = 1.0) -> _Tokens:
+        if self._price is None:
+            return _Tokens()
         texts = [message["content"] for message in ask.messages]
         if ask.structured:
             texts.append(schema_json(ask.schema))
         size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        return _Tokens(-(-size // _BYTES_PER_TOKEN), longest_reply(self.judge))
+        return _Tokens(-(-size // _BYTES_PER_TOKEN), longest_reply(self.judge), share)
 
 
 class _Tokens:
-    """Tokens read and tokens written."""
+    """Tokens read and tokens written, by the share of the price that they cost.
 
-    __slots__ = ("completion", "prompt")
+    Whole tokens, not sums of money: so nothing is lost to rounding.
+    """
 
-    def __init__(self, prompt: int = 0, completion: int = 0) -> None:
-        self.prompt = prompt
-        self.completion = completion
+    __slots__ = ("by_share",)
+
+    def __init__(self, prompt: int = 0, completion: int = 0, share: float = 1.0) -> None:
+        self.by_share = {share: (prompt, completion)}
 
     def add(self, other: _Tokens, times: int = 1) -> None:
-        self.prompt += times * other.prompt
-        self.completion += times * other.completion
+        for share, (prompt, completion) in other.by_share.items():
+            had = self.by_share.get(share, (0, 0))
+            self.by_share[share] = had[0] + times * prompt, had[1] + times * completion
+
+    def cost(self, price: Price) -> float:
+        return sum(share * price.of(*tokens) for share, tokens in self.by_share.items())
 
 
 def _reported(reply: Reply, most: _Tokens) -> _Tokens:
     """What a call cost: as reported, and where it does not say, the most it can have been."""
     if reply.usage is None:
         return most if reply.came else _Tokens()
-    prompt, completion = reply.usage.prompt_tokens, reply.usage.completion_tokens
+    ((share, (prompt, completion)),) = most.by_share.items()
+    told = reply.usage
     return _Tokens(
-        most.prompt if prompt is None else prompt,
-        most.completion if completion is None else completion,
+        prompt if told.prompt_tokens is None else told.prompt_tokens,
+        completion if told.completion_tokens is None else told.completion_tokens,
+        share,
     )

@@ -1,0 +1,170 @@
+"""A Ray cluster: one of this machine, started and ended here, or one that others keep."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import EngineUnreachableError, InputError, MissingExtraError
+
+__all__ = ["Cluster", "connect", "import_ray"]
+
+_PATIENCE_S = 5.0  # for an address to answer at all; Ray itself would try for minutes
+_VARIABLE = "RAY_ADDRESS"
+_WAY_OUT = (
+    "start one with  ray start --head  and run this on one of its machines, or leave "
+    "--ray-address out for a cluster of this machine alone"
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that this process is connected to.
+
+    Parameters
+    ----------
+    processors : int
+        At least 1.
+    shared : bool
+        Whether all its nodes are this machine, so that they see the same files.
+    ours : bool
+        Whether the connection was made here, and ends with the run.
+    """
+
+    processors: int
+    shared: bool
+    ours: bool
+
+    def leave(self) -> None:
+        """End the connection; a cluster of this machine that was started for it ends too."""
+        if self.ours:
+            import_ray().shutdown()
+
+
+def import_ray() -> Any:
+    """Import Ray, which then tells nobody of its use.
+
+    Raises
+    ------
+    MissingExtraError
+        It is not installed.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would say at every start that it will treat idle graphics cards otherwise some day.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("Ray, which --engine ray works on,", "ray") from error
+    return ray
+
+
+def connect(address: str | None, workers: int | None) -> Cluster:
+    """Connect to a cluster, or start one.
+
+    A process has one connection: where somebody has made it already, it is used and left as it is.
+
+    Parameters
+    ----------
+    address : str or None
+        ``auto`` or ``HOST:PORT``. None: a cluster of this machine alone.
+    workers : int or None
+        How many are wanted; a cluster that is started has at least as many processors.
+
+    Raises
+    ------
+    EngineUnreachableError
+        There is none, or it does not answer.
+    InputError
+        The address is none.
+    MissingExtraError
+        Ray is not installed.
+    """
+    ray = import_ray()
+    ours = not ray.is_initialized()
+    if ours:
+        if address is None:
+            _start(ray, max(workers or 1, os.cpu_count() or 1))
+        else:
+            _join(ray, _checked(address))
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    mine = ray.get_runtime_context().get_node_id()
+    here = {_machine(node) for node in nodes if node["NodeID"] == mine}
+    processors = sum(node["Resources"].get("CPU", 0) for node in nodes)
+    return Cluster(max(1, int(processors)), {_machine(node) for node in nodes} == here, ours)
+
+
+def _start(ray: Any, processors: int) -> None:
+    try:
+        ray.init(
+            address="local",
+            num_cpus=processors,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise EngineUnreachableError(
+            f"Ray did not start on this machine ({_said(error)}); --engine local needs none"
+        ) from error
+
+
+def _join(ray: Any, address: str) -> None:
+    # Ray would let the variable win over what the command says.
+    elsewhere = os.environ.pop(_VARIABLE, None)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (OSError, RuntimeError, ValueError) as error:
+        where = "on this machine" if address == "auto" else f"at {address} for this machine"
+        raise EngineUnreachableError(
+            f"there is no Ray cluster {where} ({_said(error)}); {_WAY_OUT}"
+        ) from error
+    finally:
+        if elsewhere is not None:
+            os.environ[_VARIABLE] = elsewhere
+
+
+def _checked(address: str) -> str:
+    """Return an address at which somebody answers, or ``auto``."""
+    told = address.strip()
+    if told == "auto":
+        told = os.environ.get(_VARIABLE, "").strip() or _last_started() or "auto"
+        if told in ("auto", "local"):
+            return "auto"
+    host, colon, port = told.rpartition(":")
+    if "://" in told or not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
+        raise InputError(
+            f"--ray-address is {told}; write auto, or HOST:PORT as  ray start --head  says it "
+            "(ray://, Ray's client, is not spoken: run this on one of the cluster's machines)"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+    except OSError as error:
+        raise EngineUnreachableError(
+            f"nobody answers at --ray-address {told} ({_said(error)}); {_WAY_OUT}"
+        ) from error
+    return told
+
+
+def _last_started() -> str | None:
+    """Where ``ray start`` says that its last cluster is; it may have ended without taking it back.
+
+    Ray reads the same file, and tries for minutes to reach what is no longer there.
+    """
+    file = Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray", "ray_current_cluster")  # noqa: S108
+    try:
+        return file.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _machine(node: Any) -> tuple[str, str]:
+    return node["NodeManagerHostname"], node["NodeManagerAddress"]
+
+
+def _said(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    return words[:200] or type(error).__name__

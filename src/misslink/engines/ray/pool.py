@@ -1,0 +1,272 @@
+"""Workers on a cluster, of which each call takes the least busy; a dead one is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from misslink.engines.ray.cluster import Cluster, import_ray
+from misslink.engines.ray.member import (
+    Member,
+    WorkerDiedError,
+    failed,
+    named,
+    unreadable,
+    why,
+)
+from misslink.engines.ray.wire import Answer
+from misslink.engines.ray.worker import Settings, Worker
+from misslink.errors import EngineUnreachableError, InputError, MisslinkError
+
+__all__ = ["Pool"]
+
+_log = logging.getLogger(__name__)
+_PATIENCE_S = 120.0  # for a worker to start: a node may have to import what is large first
+_GOODBYE_S = 5.0
+_LEAST_DEATHS = 10  # in a row, of workers that brought nothing; then it is not one of them
+_SUSPICIOUS = 2  # deaths at one call: one may be anybody's
+_LEAST_SHARE = 0.001  # of a processor; Ray cuts it into ten thousand
+_GO_ON = "what was done is kept, and the same command goes on"
+
+Opening = tuple[str, tuple[Any, ...]]  # the method that opens something, and its arguments
+
+
+class Pool:
+    """So many workers; the first call starts them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    count : int
+        At least 1.
+    settings : callable
+        Makes what each of them starts with.
+    """
+
+    def __init__(self, cluster: Cluster, count: int, settings: Callable[[], Settings]) -> None:
+        self.count = count
+        self._cluster = cluster
+        self._settings = settings
+        self._members: list[Member] = []
+        self._openings: dict[str, Opening] = {}
+        self._numbered = 0
+        self._deaths = 0
+        self._changed = asyncio.Event()
+        self._alone = asyncio.Lock()
+        self._closing = False
+
+    def open(self, key: str, method: str, *arguments: Any) -> None:
+        """Have every worker open something, those that come later too."""
+        self._openings[key] = method, arguments
+        for member in self._members:
+            self._open(member, key)
+
+    async def ready(self, key: str | None) -> Member:
+        """Wait until a worker can be asked, and return the least busy one.
+
+        Raises
+        ------
+        EngineUnreachableError
+            None can be had.
+        MisslinkError
+            What is to be opened cannot be, on a worker.
+        """
+        self._fill()
+        while True:
+            able = [member for member in self._members if member.can(key)]
+            if free := [member for member in able if not member.reserved]:
+                return min(free, key=lambda member: member.busy)
+            self._raise_what_failed(key)
+            self._changed.clear()
+            try:
+                # A worker that is reserved comes back when its call does, however long that is.
+                async with asyncio.timeout(None if able else _PATIENCE_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                raise EngineUnreachableError(
+                    f"the Ray cluster gave no worker within {_PATIENCE_S:g} s: its processors are "
+                    f"taken, or its nodes gone; {_GO_ON}"
+                ) from None
+
+    @contextlib.asynccontextmanager
+    async def turn(self, key: str | None, deaths: int) -> AsyncIterator[Member]:
+        """Have a worker for one call.
+
+        What two workers died at may have killed them, and not been beside what did by chance. So
+        it gets one for itself, and takes no other call along.
+
+        Parameters
+        ----------
+        key : str or None
+            What the call needs open.
+        deaths : int
+            How many workers died at it.
+        """
+        if deaths < _SUSPICIOUS:
+            yield await self.ready(key)
+            return
+        async with self._alone:
+            while True:
+                member = await self.ready(key)
+                member.reserved = True
+                try:
+                    while member.busy and member.alive:
+                        self._changed.clear()
+                        await self._changed.wait()
+                    if member.alive:
+                        yield member
+                        return
+                finally:
+                    member.reserved = False
+                    self._changed.set()
+
+    async def everybody(self, key: str | None) -> None:
+        """Wait until all workers can be asked; raises as `ready` does."""
+        await self.ready(key)
+        while not all(member.can(key) for member in self._members):
+            self._raise_what_failed(key)
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def call(self, member: Member, stage: str, method: str, *arguments: Any) -> Answer:
+        """Call a method of a worker; a call that is cancelled here ends there too.
+
+        Raises
+        ------
+        WorkerDiedError
+            It died meanwhile; another one is on its way.
+        InputError
+            The worker cannot make out what it is sent.
+        """
+        ray = import_ray()
+        if not member.alive:  # it died while this call waited to have it alone
+            raise WorkerDiedError(member.name)
+        member.busy += 1
+        call = getattr(member.actor, method).options(name=stage).remote(*arguments)
+        try:
+            answer: Answer = await call
+        except asyncio.CancelledError:
+            with contextlib.suppress(ray.exceptions.RayError):
+                ray.cancel(call)
+            raise
+        except ray.exceptions.RayTaskError as error:
+            raise InputError(unreadable(member.name, error)) from None
+        except ray.exceptions.RayError as death:  # or it cannot be reached
+            self._bury(member, death)
+            raise WorkerDiedError(member.name) from None
+        finally:
+            member.busy -= 1
+            if member.reserved and not member.busy:
+                self._changed.set()
+        self._deaths = 0
+        return answer
+
+    async def close(self, key: str, method: str) -> None:
+        """Have every worker let go of something, and open it on none any more."""
+        self._openings.pop(key, None)
+        able = [member for member in self._members if member.can(key)]
+        for member in self._members:
+            if (task := member.opened.pop(key, None)) is not None:
+                task.cancel()
+        calls = [self.call(member, "close", method, key) for member in able]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_S):
+                await asyncio.gather(*calls, return_exceptions=True)
+
+    async def end(self) -> None:
+        """End all workers."""
+        self._closing = True
+        tasks = [task for member in self._members for task in member.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for member in self._members:
+            member.end()
+        self._members.clear()
+
+    def _fill(self) -> None:
+        """Start workers until there are as many as were asked for."""
+        self._members = [member for member in self._members if member.alive]
+        while len(self._members) < self.count and not self._closing:
+            member = self._start()
+            self._members.append(member)
+            for key in self._openings:
+                self._open(member, key)
+
+    def _start(self) -> Member:
+        ray = import_ray()
+        name = f"misslink-worker-{self._numbered}"
+        self._numbered += 1
+        # They mostly wait: where more are wanted than there are processors, several share one.
+        share = min(1.0, max(_LEAST_SHARE, self._cluster.processors / self.count))
+        share -= share % _LEAST_SHARE if share < 1 else 0
+        actor = (
+            ray.remote(Worker)
+            .options(name=name, num_cpus=share, scheduling_strategy="SPREAD", max_restarts=0)
+            .remote()
+        )
+        member = Member(name, actor)
+
+        async def greet() -> None:
+            (await self.call(member, "start", "hello", self._settings())).result()
+
+        member.started = self._watched(greet())
+        return member
+
+    def _open(self, member: Member, key: str) -> None:
+        method, arguments = self._openings[key]
+        before = [task for task in member.tasks if not task.done()]
+
+        async def open_after() -> None:
+            if before:
+                await asyncio.wait(before)
+            if member.started is None or failed(member.started):
+                return
+            (await self.call(member, "open", method, key, *arguments)).result()
+
+        member.opened[key] = self._watched(open_after())
+
+    def _watched(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+
+        def landed(done: asyncio.Task[None]) -> None:
+            if not done.cancelled():
+                done.exception()  # looked at here: whoever waits for a worker is told
+            self._changed.set()
+
+        task.add_done_callback(landed)
+        return task
+
+    def _raise_what_failed(self, key: str | None) -> None:
+        """Raise why a worker could not open something; that it died is no such reason."""
+        for member in self._members:
+            tasks = [member.started, member.opened.get(key) if key else None]
+            for task in tasks:
+                if task is None or not task.done() or task.cancelled():
+                    continue
+                error = task.exception()
+                if error is None or isinstance(error, WorkerDiedError):
+                    continue
+                if isinstance(error, MisslinkError) and not isinstance(error, InputError):
+                    raise error
+                said = str(error) if isinstance(error, InputError) else named(error)
+                raise InputError(f"on the worker {member.name}: {said}")
+
+    def _bury(self, member: Member, death: Exception) -> None:
+        """Take a dead worker out, and have another one start."""
+        if not member.alive:
+            return
+        member.end()
+        self._changed.set()
+        if self._closing:
+            return
+        self._deaths += 1
+        _log.warning("the worker %s died; what it was asked is put to another one", member.name)
+        if self._deaths >= max(_LEAST_DEATHS, 3 * self.count):
+            raise EngineUnreachableError(
+                f"{self._deaths} workers died in a row, the last one because {why(death)}; {_GO_ON}"
+            )
+        self._fill()

@@ -1,0 +1,71 @@
+"""--engine batch on the command line: what it would save, and what it cannot do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from batch_server import BatchServer
+from judged_app import COMMAND, PRICES, short_cases
+
+BATCH = (*COMMAND, "--engine", "batch")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with BatchServer() as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+def test_one_command_shows_the_saving_before_anything_is_submitted(misslink, server):
+    short_cases(3)
+    code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--batch-price", "0.25")
+    assert code == 0
+    assert "The judge would be asked 3 questions" in out
+    assert " live.\n" in out
+    assert "In batches: 2 questions, in 1 batch or more, files of about 0.00" in out
+    assert "at 25 % of the price all cost about 0.00" in out
+    assert out.endswith("Nothing has been asked.\n")
+    _, out, _ = misslink(*BATCH, "--dry-run")
+    assert "a token costs 50 % of the price there; --price-in and --price-out say" in out
+    code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--json")
+    batch = json.loads(out)["batch"]
+    assert (batch["questions"], batch["batches"], batch["price"]) == (2, 1, 0.5)
+    assert batch["cost"] + batch["saving"] == pytest.approx(json.loads(out)["cost"])
+    assert (server.requests, server.calls) == ([], [])
+
+
+def test_without_batches_a_dry_run_speaks_of_none(misslink, server):
+    short_cases(2)
+    code, out, _ = misslink(*COMMAND, "--dry-run", *PRICES)
+    assert (code, "atch" in out, " live" in out) == (0, False, False)
+    _, out, _ = misslink(*COMMAND, "--dry-run", "--json")
+    assert json.loads(out)["batch"] is None
+    assert server.calls == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--judge", "embedded"), "has no batch service; --engine batch goes with openai:MODEL"),
+        (("--workers", "2"), "--workers goes with --engine ray; the engine 'batch' works at"),
+        (("--batch-price", "1.5"), "--batch-price is 1.5; it is a share, from 0 to 1"),
+    ],
+)
+def test_what_does_not_go_together_is_one_sentence(misslink, server, options, told):
+    short_cases(2)
+    code, out, err = misslink(*BATCH, *options)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert "Traceback" not in err
+    assert server.requests == []
+
+
+def test_a_server_without_batches_is_bad_usage(misslink, judge_server):
+    short_cases(2)
+    code, _, err = misslink(*BATCH, "--base-url", judge_server.url)
+    assert code == 2
+    assert "has no batch interface (/files and /batches); use --engine local" in err
+    assert judge_server.calls == []

@@ -1,0 +1,112 @@
+"""kill -9 at every step of a batch, then the same call: nothing is submitted or paid twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from batch_server import BatchServer
+from judge_faults import Reset
+from test_killed import kept, parts, write_inputs
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
+
+CALL = """
+import logging, sys
+import misslink
+from misslink.engines.batch import Batch
+from misslink.judging.batches.timing import Timing
+
+logging.basicConfig(level=logging.WARNING)
+misslink.evaluate(
+    goldset="gold.jsonl", traces="traces.jsonl", judge="openai:test-judge",
+    ledger="ledger.sqlite", out="run", engine=Batch(Timing(0, 0, 0)),
+    terms=misslink.Terms(base_url=sys.argv[1], api_key="k"),
+)
+"""
+STEPS = {  # when the signal is sent: before or after a request is carried out, and which
+    "before the upload": ("meddle", "POST", "/v1/files"),
+    "after the upload": ("late", "POST", "/v1/files"),
+    "before it is made": ("meddle", "POST", "/v1/batches"),
+    "after it is made, untold": ("late", "POST", "/v1/batches"),
+    "looking": ("late", "GET", "/v1/batches/batch_0"),
+    "before it is read": ("meddle", "GET", "/content"),
+}
+
+
+class Killer:
+    """Kills the process, once, at a step; `half` sends it the first half of a file before."""
+
+    def __init__(self, server, step):
+        self.process = None
+        when, self._method, self._path = STEPS.get(step, ("meddle", "GET", "/content"))
+        self._server, self._half = server, step not in STEPS
+        setattr(server, when, self)
+
+    def __call__(self, method, path):
+        if self.process is None or (method, path[-len(self._path) :]) != (self._method, self._path):
+            return None
+        process, self.process = self.process, None
+        if self._half:
+            content = self._server.files[path.split("/")[3]]
+            return 200, {}, self._pieces(process, content)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        raise Reset
+
+    def _pieces(self, process, content):
+        yield content[: len(content) // 2]
+        while kept(Path(self.folder)) < 10:  # until some of it is in the ledger
+            if process.poll() is not None:
+                raise AssertionError("it ended by itself")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        yield content[len(content) // 2 :]
+
+
+def run(folder, server, killer=None):
+    """The call in its own process; whether it came to its end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CALL, server.url],
+        cwd=folder,
+        env={**os.environ, "OPENAI_API_KEY": "k"},
+        stderr=subprocess.PIPE,
+    )
+    if killer is not None:
+        killer.folder, killer.process = folder, process
+    told = process.communicate()[1].decode()
+    assert process.returncode in (0, -signal.SIGKILL), told
+    return process.returncode == 0
+
+
+def killed_and_resumed(tmp_path, step, count):
+    with BatchServer() as server:
+        write_inputs(tmp_path / "undisturbed", count)
+        assert run(tmp_path / "undisturbed", server)
+    with BatchServer() as server:
+        write_inputs(tmp_path / "killed", count)
+        assert not run(tmp_path / "killed", server, Killer(server, step))
+        assert run(tmp_path / "killed", server)
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+        assert len(server.calls) == 1
+    assert kept(tmp_path / "killed") == kept(tmp_path / "undisturbed") == count
+    expected, _ = parts(tmp_path / "undisturbed" / "run")
+    found, _ = parts(tmp_path / "killed" / "run")
+    for name in ("verdicts.jsonl", "links.jsonl", "cases.jsonl", "traces.jsonl"):
+        assert found[name] == expected[name], name
+
+
+def test_a_run_killed_after_its_batch_was_made_untold_finds_it(tmp_path):
+    killed_and_resumed(tmp_path, "after it is made, untold", 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [*STEPS, "in the middle of reading"])
+def test_a_run_killed_at_any_step_goes_on_as_if_it_had_not_been(tmp_path, step):
+    killed_and_resumed(tmp_path, step, 60)

@@ -1,0 +1,131 @@
+"""Which cluster is worked on, and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import types
+
+import pytest
+
+from misslink.engines.ray import cluster
+from misslink.engines.ray.cluster import connect
+from misslink.engines.ray.engine import open_ray
+from misslink.errors import EngineUnreachableError, InputError, MissingExtraError
+from misslink.registry import engines
+
+
+@pytest.fixture
+def unconnected(monkeypatch):
+    """A Ray that is not connected yet, and never gets as far as starting anything."""
+    ray = types.SimpleNamespace(is_initialized=lambda: False)
+    monkeypatch.setattr(cluster, "import_ray", lambda: ray)
+    return ray
+
+
+def test_without_ray_its_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # importing it fails
+    with pytest.raises(MissingExtraError, match=r"pip install 'misslink\[ray\]'") as caught:
+        engines.get("ray")(None, 2)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.usefixtures("unconnected")
+@pytest.mark.parametrize("address", ["ray://head:10001", "head", "head:", ":6379", "head:0", ""])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(InputError, match="write auto, or HOST:PORT"):
+        connect(address, None)
+
+
+@pytest.mark.usefixtures("unconnected")
+def test_an_address_where_nobody_answers_is_told_at_once():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and not listening
+        with pytest.raises(EngineUnreachableError, match="nobody answers at --ray-address") as said:
+            connect(f"127.0.0.1:{taken.getsockname()[1]}", None)
+    assert said.value.exit_code == 3
+    assert "ray start --head" in str(said.value)
+
+
+def test_no_cluster_on_this_machine_is_told(unconnected, monkeypatch, tmp_path):
+    def init(**_):
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    unconnected.init = init
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    with pytest.raises(EngineUnreachableError, match=r"no Ray cluster on this machine .*--head"):
+        connect("auto", None)
+
+
+def test_auto_takes_the_address_of_the_environment(unconnected, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "nonsense")
+    with pytest.raises(InputError, match="--ray-address is nonsense"):
+        connect("auto", None)
+
+
+@pytest.mark.usefixtures("unconnected")
+def test_a_cluster_that_ended_without_a_word_is_told_at_once(monkeypatch, tmp_path):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        (tmp_path / "ray" / "ray_current_cluster").write_text(address, encoding="utf-8")
+        with pytest.raises(EngineUnreachableError, match=f"nobody answers .*{address}"):
+            connect("auto", None)
+
+
+def test_the_address_of_the_command_wins_over_the_environments(unconnected, monkeypatch):
+    seen = []
+
+    def init(**options):
+        seen.append((options["address"], os.environ.get("RAY_ADDRESS")))
+        raise ConnectionError
+
+    unconnected.init = init
+    monkeypatch.setenv("RAY_ADDRESS", "elsewhere:6379")
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        address = f"127.0.0.1:{there.getsockname()[1]}"
+        with pytest.raises(EngineUnreachableError, match="for this machine"):
+            connect(address, None)
+    assert seen == [(address, None)]
+    assert os.environ["RAY_ADDRESS"] == "elsewhere:6379"
+
+
+def test_a_connection_that_somebody_made_is_used_and_left(two_nodes):
+    import ray
+
+    opened = open_ray(two_nodes.address)
+    assert opened.pool.count == 4  # processors of both nodes
+    assert opened._cluster.shared
+    opened._cluster.leave()
+    assert ray.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "shared"),
+    [
+        (("a", "10.0.0.1"), [("a", "10.0.0.1")], True),
+        (("a", "10.0.0.1"), [("b", "10.0.0.2")], False),
+        (("a", "10.0.0.1"), [("a", "10.0.0.2")], False),
+    ],
+)
+def test_files_are_shared_where_all_nodes_are_this_machine(unconnected, mine, others, shared):
+    nodes = [
+        {
+            "Alive": True,
+            "NodeID": str(number),
+            "NodeManagerHostname": host,
+            "NodeManagerAddress": address,
+            "Resources": {"CPU": 1.0},
+        }
+        for number, (host, address) in enumerate([mine, *others])
+    ]
+    unconnected.is_initialized = lambda: True
+    unconnected.nodes = lambda: nodes
+    context = types.SimpleNamespace(get_node_id=lambda: "0")
+    unconnected.get_runtime_context = lambda: context
+    assert connect(None, None).shared is shared

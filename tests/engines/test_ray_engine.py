@@ -1,0 +1,212 @@
+"""On a real cluster of two nodes a run comes out as in one process, whatever becomes of workers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import misslink
+from judge_faults import no_schema
+from misslink.errors import EngineUnreachableError, InputError, JudgeUnreachableError
+from ray_runs import lines, said, write_towns
+
+pytestmark = pytest.mark.usefixtures("two_nodes", "imports_forgotten")
+JUDGE = "openai:test-judge"
+
+
+@pytest.fixture(autouse=True)
+def towns(tmp_path, monkeypatch, judge_server):
+    """A folder of inputs as the working folder, and the server as the judge's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
+    write_towns(tmp_path)
+    return tmp_path
+
+
+def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=2, **options):
+    terms = misslink.Terms(**options.pop("terms", {}))
+    return misslink.evaluate(
+        app, "gold.jsonl", judge=judge, out=out or engine, engine=engine, terms=terms,
+        workers=workers if engine == "ray" else None,
+        ledger=options.pop("ledger", f"{engine}.sqlite"), **options,
+    )  # fmt: skip
+
+
+def test_a_run_says_the_same_as_in_one_process_for_a_fresh_ledger_and_for_a_full_one(judge_server):
+    judge_server.key = "a-key-of-the-driver"
+    terms = {"api_key": "a-key-of-the-driver"}
+    evaluate(engine="local", terms=terms)
+    asked = len(judge_server.calls)
+    evaluate(terms=terms)
+    assert said("ray") == said("local")
+    assert len(judge_server.calls) == 2 * asked
+    evaluate(out="again", ledger="local.sqlite", terms=terms)
+    assert said("again", usage=False) == said("local", usage=False)
+    assert len(judge_server.calls) == 2 * asked  # all of it was in the ledger
+
+
+@pytest.mark.slow
+def test_what_a_server_takes_is_found_out_once_for_all_workers(judge_server):
+    judge_server.script = no_schema
+    evaluate(engine="local")
+    alone = Counter(call.status for call in judge_server.calls)
+    assert alone[400] == 1
+    judge_server.calls.clear()
+    evaluate(workers=4)
+    assert Counter(call.status for call in judge_server.calls) == alone
+
+
+@pytest.mark.slow
+def test_limits_hold_for_all_workers_together(judge_server):
+    evaluate(workers=4, terms={"rpm": 5, "deadline": 3, "max_calls": 50})
+    assert judge_server.calls
+    assert len(judge_server.calls) <= 5
+    run = evaluate(workers=4, out="more", terms={"max_calls": 3})
+    assert len(judge_server.calls) <= 8
+    assert run.summary["usage"]["not_asked"] > 0
+
+
+@pytest.mark.slow
+def test_never_more_calls_are_out_than_were_asked_for_on_all_workers_together(judge_server):
+    three = threading.Barrier(3)
+    waited = []
+
+    def script(_):
+        if len(waited) < 3:
+            waited.append(1)
+            three.wait(60)  # only three calls at once let each other go on
+
+    judge_server.script = script
+    evaluate(workers=4, concurrency=3)
+    assert judge_server.most_at_once == 3
+
+
+def test_a_question_whose_worker_dies_is_put_to_another_one():
+    evaluate(judge="deadly.py:Deadly")
+    assert len(list(Path().glob("death-*"))) == 1
+    asked_of = set(Path("asked.txt").read_text(encoding="utf-8").split())
+    assert len(asked_of) >= 2
+    assert "failed" not in {verdict["status"] for verdict in lines("ray/verdicts.jsonl")}
+
+
+@pytest.mark.slow
+def test_a_case_whose_worker_dies_is_run_on_another_one():
+    evaluate("deadly.py:app", judge="none")
+    traces = lines("ray/traces.jsonl")
+    assert [trace["answer"] for trace in traces] == ["The sky is blue."] * 12
+
+
+@pytest.mark.slow
+def test_a_case_that_kills_every_worker_is_that_cases_error():
+    evaluate("deadly.py:always", judge="none")
+    errors = {trace["case_id"]: trace["error"] for trace in lines("ray/traces.jsonl")}
+    assert "3 worker processes died" in errors.pop("case-3")
+    assert set(errors.values()) == {None}
+
+
+@pytest.mark.slow
+def test_what_the_app_raises_is_its_trace_as_in_one_process(towns):
+    app = "def app(question):\n    return {2: 'blue'}[len(question) % 3]\n"
+    (towns / "raising.py").write_text(app, encoding="utf-8")
+    evaluate("raising.py:app", judge="none", engine="local")
+    evaluate("raising.py:app", judge="none")
+    assert {None, "KeyError: 0"} == {trace["error"] for trace in lines("ray/traces.jsonl")}
+    assert said("ray") == said("local")
+
+
+def test_an_app_that_cannot_be_sent_is_a_sentence_before_anything_is_asked():
+    lock = threading.Lock()
+
+    def app(question):
+        with lock:
+            return question
+
+    with pytest.raises(InputError, match=r"app was given as an object, .*name where it is"):
+        evaluate(app, judge="none")
+
+
+@pytest.mark.slow
+def test_an_app_given_as_an_object_is_sent_where_it_can_be():
+    suffix = " is blue."
+    evaluate(lambda question: question + suffix, judge="none")
+    assert lines("ray/traces.jsonl")[5]["answer"].endswith("town 5? is blue.")
+
+
+@pytest.mark.slow
+def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
+    app = "import os\nassert os.getpid() == {}, 'not elsewhere'\napp = lambda question: ''\n"
+    (towns / "shy.py").write_text(app.format(os.getpid()), encoding="utf-8")
+    with pytest.raises(InputError, match=r"on the worker misslink-worker-\d+: .*not elsewhere"):
+        evaluate("shy.py:app", judge="none")
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_another_one_on_the_workers_is_refused(towns):
+    judge = "import os\nfrom deadly import Deadly\n"
+    judge += "class Judge(Deadly):\n    identity = {'judge': 'mine', 'process': os.getpid()}\n"
+    (towns / "mine.py").write_text(judge, encoding="utf-8")
+    with pytest.raises(InputError, match="another one on the cluster's node"):
+        evaluate(judge="mine.py:Judge")
+
+
+@pytest.mark.slow
+def test_a_judge_that_nobody_answers_for_ends_the_run_with_its_sentence(judge_server):
+    judge_server.stop()
+    with pytest.raises(JudgeUnreachableError, match="test-judge"):
+        evaluate()
+
+
+def test_workers_that_cannot_be_had_end_the_run(monkeypatch):
+    monkeypatch.setattr("misslink.engines.ray.pool._PATIENCE_S", 0.01)
+    with pytest.raises(EngineUnreachableError, match="the same command goes on") as caught:
+        evaluate(judge="none")
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_see_this_folder_are_sent_the_apps(towns, monkeypatch):
+    monkeypatch.setattr("misslink.engines.ray.cluster._machine", lambda node: (node["NodeID"], ""))
+    (towns / "sub").mkdir()
+    app = "import os, beside\napp = lambda question: os.getcwd() + beside.told\n"
+    (towns / "sub" / "travelling.py").write_text(app, encoding="utf-8")
+    (towns / "sub" / "beside.py").write_text("told = ' is where'\n", encoding="utf-8")
+    evaluate("sub/travelling.py:app", judge="deadly.py:Deadly")
+    answers = [trace["answer"] for trace in lines("ray/traces.jsonl")]
+    assert answers[0] == f"{towns} is where"  # the first case is run here
+    assert all("misslink-app-" in answer for answer in answers[1:])
+    assert not any("failed" in verdict["status"] for verdict in lines("ray/verdicts.jsonl"))
+
+
+SLEEPY = """
+import asyncio
+from pathlib import Path
+
+class Judge:
+    name = "sleepy"
+    identity = {"judge": "sleepy"}
+
+    async def ask(self, ask):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            with Path("cancelled.txt").open("a") as file:
+                file.write("once\\n")
+            raise
+
+    async def close(self):
+        pass
+"""
+
+
+@pytest.mark.slow
+def test_a_call_whose_time_is_up_ends_on_its_worker_too(towns):
+    (towns / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
+    with pytest.raises(JudgeUnreachableError, match=r"no reply came within 0\.5 s"):
+        evaluate(judge="sleepy.py:Judge", terms={"timeout": 0.5, "retries": 0}, concurrency=1)
+    ended = (towns / "cancelled.txt").read_text(encoding="utf-8").splitlines()
+    assert len(ended) >= 4  # of five calls; the engine is closed right after the last
