@@ -6,26 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    CONCURRENCY,
-    DEADLINE,
-    JUDGE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, JUDGE, LEDGER
 from misslink.cli.output import interruptible, print_json, progress_bars, shown
+from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 from misslink.errors import JudgeUnreachableError
 
 if TYPE_CHECKING:
@@ -42,23 +25,13 @@ _MEANINGS = (  # the help says the same
 )
 
 
+@asks_judge(*MODEL, *PACE, *PRICES, *CAPS)
 def attack(
     judge: str = JUDGE,
-    base_url: str | None = BASE_URL,
-    prompts: str | None = PROMPTS,
     ledger: Path | None = LEDGER,
     concurrency: int = CONCURRENCY,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Judge small cases whose answers are bad, with and without texts that say they are good.
@@ -73,21 +46,7 @@ def attack(
 
     from misslink.judging.terms import Terms
 
-    terms = Terms(
-        base_url=base_url,
-        prompts=prompts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = Terms(**given)
     with interruptible("the same command goes on"):
         document = asyncio.run(_measured(judge, ledger, concurrency, terms))
     if as_json:

@@ -10,26 +10,9 @@ import typer
 
 from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
 from misslink.cli.audit_table import print_audit
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    CONCURRENCY,
-    CONTEXT_LENGTH,
-    DEADLINE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, LEDGER
 from misslink.cli.output import interruptible, print_forecast, print_json, progress_bars
+from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
 
 if TYPE_CHECKING:
@@ -64,6 +47,7 @@ class _Request:
     concurrency: int
 
 
+@asks_judge(*MODEL, "context_length", *PACE, *PRICES, *CAPS)
 def audit(
     run: Path = typer.Argument(..., help="A run folder, which keeps the result."),
     judge: str | None = typer.Option(
@@ -90,20 +74,8 @@ def audit(
     ),
     concurrency: int = CONCURRENCY,
     ledger: Path | None = LEDGER,
-    base_url: str | None = BASE_URL,
-    prompts: str | None = PROMPTS,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = CONTEXT_LENGTH,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Change cases in ways that must not matter, and see whether the judge's verdicts move.
@@ -122,24 +94,7 @@ def audit(
     from misslink.files import read_whole
 
     whole = read_whole(run)
-    terms = terms_as_in_run(
-        whole,
-        judge,
-        base_url=base_url,
-        prompts=prompts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        context_length=context_length,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = terms_as_in_run(whole, judge, **given)
     names = tuple(dict.fromkeys(metric or ()))
     request = _Request(run, judge, sample, names, against, seed, ledger, concurrency)
     if dry_run:

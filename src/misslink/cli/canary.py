@@ -7,16 +7,8 @@ from pathlib import Path
 import typer
 
 from misslink.cli.canary_watch import watch
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-)
+from misslink.cli.options import AS_JSON, LEDGER
+from misslink.cli.terms import CAPS, PRICES, Given, asks_judge
 
 __all__ = ["app"]
 
@@ -32,6 +24,7 @@ HISTORY = typer.Option(
 
 
 @app.command("run")
+@asks_judge("base_url", "prompts", *PRICES, *CAPS)
 def run(
     target: str = typer.Argument(
         ...,
@@ -96,12 +89,8 @@ def run(
         None, "--input-key", help="Key under which the app takes its question."
     ),
     ledger: Path | None = LEDGER,
-    base_url: str | None = BASE_URL,
-    prompts: str | None = PROMPTS,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Ask the app every canary once, keep what was seen, and say whether it got worse.
@@ -134,15 +123,8 @@ def run(
         id_key=id_key,
         input_key=input_key,
         ledger=ledger,
-        terms=Terms(
-            base_url=base_url,
-            prompts=prompts,
-            deadline=deadline if deadline > 0 else None,  # refused further on
-            price_in=price_in,
-            price_out=price_out,
-            max_calls=max_calls,
-            max_cost=max_cost,
-        ),
+        # A deadline that is none is refused further on.
+        terms=Terms(**given, deadline=deadline if deadline > 0 else None),
     )
     run_and_print(wanted, as_json=as_json)
 

@@ -12,26 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from misslink.cli.options import (
-    AS_JSON,
-    ASKING,
-    BASE_URL,
-    BATCH_PRICE,
-    CONTEXT_LENGTH,
-    DEADLINE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, LEDGER
 from misslink.cli.output import (
     interruptible,
     own_stdout,
@@ -40,6 +21,7 @@ from misslink.cli.output import (
     progress_bars,
 )
 from misslink.cli.summary import print_run
+from misslink.cli.terms import CAPS, CASES, PACE, PRICES, Given, asks_judge
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
@@ -49,6 +31,7 @@ __all__ = ["evaluate", "run_and_print"]
 Result = TypeVar("Result")
 
 
+@asks_judge(*CASES, *PACE, *PRICES, "batch_price", *CAPS)
 def evaluate(
     app: str | None = typer.Argument(
         None, help="The app: package.module:name or path/to/file.py:name.", show_default=False
@@ -143,30 +126,8 @@ def evaluate(
         "--dry-run",
         help="Say what the judge would be asked and cost, and save in batches; ask it nothing.",
     ),
-    base_url: str | None = BASE_URL,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = CONTEXT_LENGTH,
-    prompts: str | None = PROMPTS,
-    repeats: int = typer.Option(
-        1, "--repeats", help="How often each question is put.", rich_help_panel=ASKING
-    ),
-    audit: float = typer.Option(
-        0.05,
-        "--audit",
-        help="Of a cascade: share of what the cheap judge decided that both are asked.",
-        rich_help_panel=ASKING,
-    ),
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    batch_price: float = BATCH_PRICE,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
@@ -192,25 +153,7 @@ def evaluate(
         calibration=calibration,
         labels=labels or None,
         known_only=known_only,
-        terms=Terms(
-            base_url=base_url,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            context_length=context_length,
-            prompts=prompts,
-            repeats=repeats,
-            audit=audit,
-            timeout=timeout,
-            retries=retries,
-            deadline=deadline,
-            rpm=rpm,
-            tpm=tpm,
-            price_in=price_in,
-            price_out=price_out,
-            batch_price=batch_price,
-            max_calls=max_calls,
-            max_cost=max_cost,
-        ),
+        terms=Terms(**given),
         seed=seed,
         overwrite=overwrite,
         only=tuple(case or ()),

@@ -8,9 +8,10 @@ import typer
 
 from misslink.cli.attack import attack
 from misslink.cli.audit import audit
-from misslink.cli.options import AS_JSON, BASE_URL, JUDGE
+from misslink.cli.options import AS_JSON, JUDGE
 from misslink.cli.output import print_json
 from misslink.cli.prefer import prefer
+from misslink.cli.terms import Given, asks_judge
 from misslink.errors import JudgeUnreachableError
 
 __all__ = ["app"]
@@ -24,9 +25,11 @@ def group() -> None:
 
 
 @app.command("ping")
+@asks_judge("base_url")
 def ping(
     judge: str = JUDGE,
-    base_url: str | None = BASE_URL,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Ask a judge one tiny question and say what it can do."""
@@ -35,7 +38,7 @@ def ping(
     from misslink.judging.ping import ping_spec
     from misslink.judging.terms import Terms
 
-    found = asyncio.run(ping_spec(judge, Terms(base_url=base_url)))
+    found = asyncio.run(ping_spec(judge, Terms(**given)))
     if as_json:
         print_json(found)
     else:

@@ -8,26 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    CONCURRENCY,
-    DEADLINE,
-    JUDGE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, JUDGE, LEDGER
 from misslink.cli.output import interruptible, print_json, progress_bars, shown
+from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 
 if TYPE_CHECKING:
     from misslink.judging.terms import Terms
@@ -35,25 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["prefer"]
 
 
+@asks_judge(*MODEL, *PACE, *PRICES, *CAPS)
 def prefer(
     run_a: Path = typer.Argument(..., help="A run folder."),
     run_b: Path = typer.Argument(..., help="Another one, over the same gold set."),
     judge: str = JUDGE,
-    base_url: str | None = BASE_URL,
     ledger: Path | None = LEDGER,
     concurrency: int = CONCURRENCY,
-    prompts: str | None = PROMPTS,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Ask a judge which of two runs' answers would satisfy the asker, in both orders."""
@@ -61,21 +34,7 @@ def prefer(
 
     from misslink.judging.terms import Terms
 
-    terms = Terms(
-        base_url=base_url,
-        prompts=prompts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = Terms(**given)
     with interruptible("the same command goes on"):
         found = asyncio.run(_prefer(run_a, run_b, judge, ledger, concurrency, terms))
     if as_json:

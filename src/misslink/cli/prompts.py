@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import AS_JSON, PROMPTS
+from misslink.cli.options import AS_JSON
 from misslink.cli.output import print_json
+from misslink.cli.terms import PROMPTS
 from misslink.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,29 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
-from misslink.cli.options import (
-    AS_JSON,
-    AUDIT_OF_RUN,
-    BASE_URL,
-    CONCURRENCY,
-    CONTEXT_LENGTH,
-    DEADLINE,
-    ID_KEY_OF_RUN,
-    INPUT_KEY_OF_RUN,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    REPEATS_OF_RUN,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, ID_KEY_OF_RUN, INPUT_KEY_OF_RUN, LEDGER
 from misslink.cli.output import (
     interruptible,
     own_stdout,
@@ -41,6 +19,16 @@ from misslink.cli.output import (
     progress_bars,
     say,
     shown,
+)
+from misslink.cli.terms import (
+    AUDIT_OF_RUN,
+    CAPS,
+    CASES,
+    PACE,
+    PRICES,
+    REPEATS_OF_RUN,
+    Given,
+    asks_judge,
 )
 from misslink.errors import InputError
 
@@ -75,6 +63,7 @@ class _Request:
     ledger: Path | None
 
 
+@asks_judge(*CASES, *PACE, *PRICES, *CAPS, repeats=REPEATS_OF_RUN, audit=AUDIT_OF_RUN)
 def replay(
     run: Path = typer.Argument(..., help="A run folder."),
     app: str | None = typer.Option(
@@ -93,22 +82,8 @@ def replay(
     seed: int = typer.Option(0, "--seed", help="Of the draw and the intervals."),
     id_key: str | None = ID_KEY_OF_RUN,
     input_key: str | None = INPUT_KEY_OF_RUN,
-    base_url: str | None = BASE_URL,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = CONTEXT_LENGTH,
-    prompts: str | None = PROMPTS,
-    repeats: int | None = REPEATS_OF_RUN,
-    audit: float | None = AUDIT_OF_RUN,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Hand the app what it missed, let it answer and be judged again: is the miss the cause?
@@ -122,26 +97,7 @@ def replay(
     from misslink.pipeline import in_a_loop
 
     before = read_whole(run)
-    terms = terms_as_in_run(
-        before,
-        judge,
-        base_url=base_url,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        context_length=context_length,
-        prompts=prompts,
-        repeats=repeats,
-        audit=audit,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = terms_as_in_run(before, judge, **given)
     request = _Request(run, app, judge, id_key, input_key, sample, seed, concurrency, ledger)
     with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
         document = in_a_loop(lambda: _replayed(before, request, terms, progress), concurrency)

@@ -9,30 +9,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.again import put_into_run, terms_as_in_run
-from misslink.cli.options import (
-    AS_JSON,
-    AUDIT_OF_RUN,
-    BASE_URL,
-    CONCURRENCY,
-    CONTEXT_LENGTH,
-    DEADLINE,
-    ID_KEY_OF_RUN,
-    INPUT_KEY_OF_RUN,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    REPEATS_OF_RUN,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, ID_KEY_OF_RUN, INPUT_KEY_OF_RUN, LEDGER
 from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
+from misslink.cli.terms import (
+    AUDIT_OF_RUN,
+    CAPS,
+    CASES,
+    PACE,
+    PRICES,
+    REPEATS_OF_RUN,
+    Given,
+    asks_judge,
+)
 from misslink.cli.whatif_sources import Request, ranking_of, rerunner_of, sources_of
 from misslink.cli.whatif_table import print_whatif
 from misslink.cli.writing import check_place
@@ -46,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["whatif"]
 
 
+@asks_judge(*CASES, *PACE, *PRICES, *CAPS, repeats=REPEATS_OF_RUN, audit=AUDIT_OF_RUN)
 def whatif(
     run: Path = typer.Argument(..., help="A run folder."),
     corpus: str | None = typer.Option(
@@ -91,22 +80,8 @@ def whatif(
     seed: int = typer.Option(0, "--seed", help="Of the draws."),
     id_key: str | None = ID_KEY_OF_RUN,
     input_key: str | None = INPUT_KEY_OF_RUN,
-    base_url: str | None = BASE_URL,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = CONTEXT_LENGTH,
-    prompts: str | None = PROMPTS,
-    repeats: int | None = REPEATS_OF_RUN,
-    audit: float | None = AUDIT_OF_RUN,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Try other retrievers on the run's questions, and forecast what each would save."""
@@ -116,26 +91,7 @@ def whatif(
     if triplets is not None:
         check_place(triplets, "--triplets")
     before = read_whole(run)
-    terms = terms_as_in_run(
-        before,
-        judge,
-        base_url=base_url,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        context_length=context_length,
-        prompts=prompts,
-        repeats=repeats,
-        audit=audit,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = terms_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
     request = Request(
         folder=run,

@@ -56,10 +56,10 @@ def placed(path: Path) -> Iterator[Path]:
     InputError
         The file cannot be written; one that was there is as it was.
     """
-    if path.is_dir():
-        raise InputError("this is a folder; give another path", path=path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        if path.is_dir():
+            raise InputError("this is a folder; give another path", path=path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield part

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from misslink.engines.collecting import seldom_collecting
+from misslink.errors import InputError
 from misslink.files.whole import put
 from misslink.registry import exporters
 from misslink.report.explorer import blocks
@@ -63,11 +64,13 @@ def write(run: Run, path: Path) -> Path:
         The page or the table cannot be written, or where the table belongs lies a file of another
         kind.
     """
-    table = table_beside(path)
     if how_many(len(run.cases)) == len(run.cases):
         return write_page(run, path)
     from misslink.report import parquet  # brings pyarrow
 
+    if path.is_dir():
+        raise InputError("this is a folder; give another path", path=path)
+    table = table_beside(path)
     parquet.refuse_foreign(table)
     parquet.write(run, table)  # first, so that no page leads to what is not there
     return write_page(run, path, table.name)

@@ -11,26 +11,7 @@ from typing import Any
 import typer
 
 from misslink.cli.goldset.places import check_places
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    CONCURRENCY,
-    CONTEXT_LENGTH,
-    DEADLINE,
-    JUDGE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, JUDGE, LEDGER
 from misslink.cli.output import (
     cell,
     interruptible,
@@ -40,10 +21,12 @@ from misslink.cli.output import (
     progress_bars,
     say,
 )
+from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 
 __all__ = ["generate"]
 
 
+@asks_judge(*MODEL, "context_length", *PACE, *PRICES, *CAPS)
 def generate(
     corpus: str = typer.Option(
         ...,
@@ -88,20 +71,8 @@ def generate(
     ),
     concurrency: int = CONCURRENCY,
     ledger: Path | None = LEDGER,
-    base_url: str | None = BASE_URL,
-    prompts: str | None = PROMPTS,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    context_length: int | None = CONTEXT_LENGTH,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Write a gold set from a corpus: a judge writes questions, and each one is verified.
@@ -131,29 +102,13 @@ def generate(
         settings = settings.only(categories.split(","))
     if passage_characters is not None:
         settings = settings.model_copy(update={"passage_characters": passage_characters})
-    terms = Terms(
-        base_url=base_url,
-        prompts=prompts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        context_length=context_length,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
-    given: dict[str, Any] = {
+    wanted: dict[str, Any] = {
         "settings": settings,
         "seed": seed,
         "embedding": embedding,
         "ledger": ledger,
         "concurrency": concurrency,
-        "terms": terms,
+        "terms": Terms(**given),
     }
     if dry_run:
         with own_stdout():
@@ -170,7 +125,7 @@ def generate(
                 rejects=rejects,
                 overwrite=overwrite,
                 tick=lambda done, total: tick("verified questions", done, total),
-                **given,
+                **wanted,
             )
         )
     if as_json:

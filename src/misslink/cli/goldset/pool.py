@@ -8,25 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import (
-    AS_JSON,
-    BASE_URL,
-    CONCURRENCY,
-    DEADLINE,
-    LEDGER,
-    MAX_CALLS,
-    MAX_COST,
-    MAX_TOKENS,
-    PRICE_IN,
-    PRICE_OUT,
-    PROMPTS,
-    RETRIES,
-    RPM,
-    TEMPERATURE,
-    TIMEOUT,
-    TPM,
-)
+from misslink.cli.options import AS_JSON, CONCURRENCY, LEDGER
 from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars, say
+from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["pool"]
 
 
+@asks_judge(*MODEL, *PACE, *PRICES, *CAPS)
 def pool(
     goldset: Path = typer.Option(..., "--goldset", help="The questions, JSON Lines."),
     corpus: str = typer.Option(
@@ -77,21 +62,10 @@ def pool(
     prelabel: str | None = typer.Option(
         None, "--prelabel", help="A judge that grades all, too; shown to nobody who labels."
     ),
-    base_url: str | None = BASE_URL,
     ledger: Path | None = LEDGER,
     concurrency: int = CONCURRENCY,
-    prompts: str | None = PROMPTS,
-    temperature: float | None = TEMPERATURE,
-    max_tokens: int | None = MAX_TOKENS,
-    timeout: float = TIMEOUT,
-    retries: int = RETRIES,
-    deadline: float | None = DEADLINE,
-    rpm: int | None = RPM,
-    tpm: int | None = TPM,
-    price_in: float | None = PRICE_IN,
-    price_out: float | None = PRICE_OUT,
-    max_calls: int | None = MAX_CALLS,
-    max_cost: float | None = MAX_COST,
+    *,
+    given: Given,
     as_json: bool = AS_JSON,
 ) -> None:
     """Draw a pool to be graded: the best of several retrievers, and a sample of what they leave.
@@ -106,21 +80,7 @@ def pool(
     from misslink.goldset.pooling.rankings import names_of
     from misslink.judging.terms import Terms
 
-    terms = Terms(
-        base_url=base_url,
-        prompts=prompts,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        timeout=timeout,
-        retries=retries,
-        deadline=deadline,
-        rpm=rpm,
-        tpm=tpm,
-        price_in=price_in,
-        price_out=price_out,
-        max_calls=max_calls,
-        max_cost=max_cost,
-    )
+    terms = Terms(**given)
     if not run and not retriever:
         raise InputError("nothing brings passages; give --run FILE or --retriever module:attribute")
     if prelabel is not None:
