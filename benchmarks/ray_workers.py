@@ -5,10 +5,11 @@
 Workers of a cluster of this machine ask `loopback_judge.py`'s server, in a process of its own,
 which answers every call after 200 ms; four calls are out at once for each worker. The clock runs
 once all workers are up, from the first question to the last reply. Ideal is calls x latency / how
-many are out at once. Then four workers ask under ``--rpm`` for two minutes and more, and it is
-the server that counts the calls in every 60 seconds.
+many are out at once. The processor's time is that of the driver's process, and of all workers'
+processes together, over the same calls. Then four workers ask under ``--rpm`` for two minutes and
+more, and it is the server that counts the calls in every 60 seconds.
 
-With --write the tables go to benchmarks/ray_workers.md.
+With --write the tables go to benchmarks/ray_workers.md, and the figures to ray_workers.json.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 import loopback_judge
 from misslink.engines.local import each
@@ -39,6 +42,7 @@ from misslink.judging.opening import Opened, open_judge
 from misslink.judging.terms import Terms
 
 TARGET = Path(__file__).with_suffix(".md")
+FIGURES = Path(__file__).with_suffix(".json")
 LATENCY = 0.2
 AT_ONCE = 4  # calls of each worker
 WORKERS = 1, 2, 4
@@ -54,6 +58,8 @@ class Row:
     workers: int
     calls: int
     wall: float
+    driver_cpu_s: float
+    worker_cpu_s: float  # of all workers together
     most_at_once: int
     failures: int
 
@@ -66,6 +72,10 @@ class Row:
     def rate(self) -> float:
         """Calls a second."""
         return self.calls / self.wall
+
+    def document(self) -> dict[str, float]:
+        """The figures, as other scripts read them."""
+        return {**asdict(self), "ideal": self.ideal}
 
 
 class Timed(loopback_judge.Connection):
@@ -98,6 +108,8 @@ def main() -> None:
     sys.stdout.write(text)
     if options.write:
         TARGET.write_text(text, encoding="utf-8")
+        figures = {"latency": LATENCY, "rows": [row.document() for row in rows], "limit": limited}
+        FIGURES.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def most_in(times: list[float], seconds: float) -> int:
@@ -123,15 +135,19 @@ async def _asked(url: str, workers: int, calls: int) -> Row:
         await engine.pool.everybody("judge-1")
         await _put(judge, range(-5 * at_once, 0), at_once)
         _request(url, "/reset")
-        began = time.perf_counter()
+        here, there = psutil.Process(), _workers()
+        assert len(there) == workers
+        before, began = (_cpu([here]), _cpu(there)), time.perf_counter()
         answered = await _put(judge, range(workers * calls), at_once)
         wall = time.perf_counter() - began
+        driver, busy = _cpu([here]) - before[0], _cpu(there) - before[1]
         stats = _request(url, "/stats")
         await judge.close()
     finally:
         await engine.close()
     assert stats["chat"] == workers * calls
-    return Row(workers, stats["chat"], wall, stats["most_at_once"], answered.count(False))
+    failures = answered.count(False)
+    return Row(workers, stats["chat"], wall, driver, busy, stats["most_at_once"], failures)
 
 
 async def _limited(url: str, rpm: int) -> dict[str, Any]:
@@ -158,6 +174,18 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
         "minute": most_in(times, MINUTE),
         "second": most_in(times, 1.0),
     }
+
+
+def _workers() -> list[psutil.Process]:
+    """The processes of the workers, which Ray calls by their class; this cluster's alone."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "".join(child.cmdline()).startswith("ray::Worker")]
+
+
+def _cpu(processes: list[psutil.Process]) -> float:
+    """Seconds of processor that they have taken."""
+    times = [process.cpu_times() for process in processes]
+    return sum(one.user + one.system for one in times)
 
 
 async def _put(judge: Opened, numbers: range, at_once: int) -> list[bool]:
@@ -213,13 +241,15 @@ def _text(rows: list[Row], limited: dict[str, Any], options: argparse.Namespace)
     one = rows[0].rate
     head = (
         "workers | calls at once | calls | wall s | ideal s | efficiency against ideal | "
-        "calls a second | against one worker | most at once, as the server saw | failures"
+        "calls a second | against one worker | driver's CPU, ms a call | "
+        "workers' CPU, ms a call | most at once, as the server saw | failures"
     )
-    lines = [f"| {head} |", f"|{' --: |' * 10}"]
+    lines = [f"| {head} |", f"|{' --: |' * 12}"]
     lines += [
         f"| {row.workers} | {row.workers * AT_ONCE} | {row.calls:,} | {row.wall:.1f} | "
         f"{row.ideal:.1f} | {row.ideal / row.wall:.2f} | {row.rate:.1f} | "
-        f"{row.rate / (row.workers * one):.2f} | {row.most_at_once} | {row.failures} |"
+        f"{row.rate / (row.workers * one):.2f} | {1000 * row.driver_cpu_s / row.calls:.1f} | "
+        f"{1000 * row.worker_cpu_s / row.calls:.1f} | {row.most_at_once} | {row.failures} |"
         for row in rows
     ]
     worst = min(row.ideal / row.wall for row in rows)

@@ -157,7 +157,7 @@ def measured(cases: int) -> dict[str, Any]:
         assert row["calls"] == 0, "the ledger was not full"
         first = {"wall": sum(filled["wall"]), "cpu": sum(filled["cpu"])}
         told = {name: filled[name] for name in ("calls", "tokens")}
-        return {**row, "cases": cases, "filling": {**first, **told}}
+        return {**row, "cases": cases, "cores": os.cpu_count(), "filling": {**first, **told}}
 
 
 def text(rows: list[dict[str, Any]]) -> str:

@@ -124,6 +124,7 @@ def test_a_text_is_found_here_and_perhaps_elsewhere(at):
 
 def test_where_all_that_fit_are_here_it_says_so(at):
     assert told(at("ids=3,6,9"))[:2] == ("3 of the worst 250", "All cases that fit are here.")
+    assert told(at("cause=distracted"))[:2] == ("0 of the worst 250", "No case of the run fits.")
 
 
 def test_an_address_of_chosen_cases_keeps_those_that_are_elsewhere(at):

@@ -55,6 +55,21 @@ def test_a_server_that_refuses_every_question_is_exit_code_3(attack, judge_serve
     assert "no such luck" in err
 
 
+def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
+    """The reasons why verdicts are missing quote it."""
+
+    def often(body):
+        texts = [text for _, text in fenced(body)]
+        rude = any("supported" in text for text in texts)
+        return error(400, "no \x1b[2J[bold]luck") if rude else None
+
+    judge_server.script = often
+    code, out, _ = attack()
+    assert code == 0
+    assert "no [2J[bold]luck" in out
+    assert "\x1b" not in out
+
+
 def test_replies_that_cannot_be_read_are_counted_and_their_reasons_few(attack, judge_server):
     judge_server.script = lambda body: "What?" if is_attacked(body) else None
     code, out, err = attack()

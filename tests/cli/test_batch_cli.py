@@ -8,6 +8,8 @@ import pytest
 
 from batch_server import BatchServer
 from judged_app import COMMAND, PRICES, short_cases
+from misslink.judging.batches.notes import Notes
+from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
 
 BATCH = (*COMMAND, "--engine", "batch")
 
@@ -34,6 +36,8 @@ def test_one_command_shows_the_saving_before_anything_is_submitted(misslink, ser
     batch = json.loads(out)["batch"]
     assert (batch["questions"], batch["batches"], batch["price"]) == (2, 1, 0.5)
     assert batch["cost"] + batch["saving"] == pytest.approx(json.loads(out)["cost"])
+    _, out, _ = misslink(*BATCH, "--dry-run", "--case", "case-0")
+    assert "In batches: no questions; the one question is put live, to see what the" in out
     assert (server.requests, server.calls) == ([], [])
 
 
@@ -69,3 +73,20 @@ def test_a_server_without_batches_is_bad_usage(misslink, judge_server):
     assert code == 2
     assert "has no batch interface (/files and /batches); use --engine local" in err
     assert judge_server.calls == []
+
+
+def test_ledger_stats_lists_the_batches_whose_answers_are_not_fetched(misslink):
+    notes = Notes(DEFAULT_LEDGER, "{}", "openai:m")
+    named = notes.intend("file-1", ["a", "b"])
+    notes.name(named.row, "batch_1\x1b[31m")
+    notes.intend("file-2", ["c"])
+    notes.close()
+    code, out, err = misslink("ledger", "stats")
+    day = named.created[:10]
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == [
+        f"openai:m: batch batch_1[31m of {day}, 2 of 2 questions not fetched",
+        f"openai:m: batch not named yet of {day}, 1 of 1 questions not fetched",
+    ]
+    listed = json.loads(misslink("ledger", "stats", "--json")[1])["batches"]
+    assert [(one["waiting"], one["questions"]) for one in listed] == [(2, 2), (1, 1)]

@@ -117,8 +117,8 @@ def test_export_over_the_ledger_or_into_nowhere_is_refused(ledger, kept):
     Path("file").touch()
     code, _, err = ledger("export", "--out", "file/kept.jsonl")
     assert code == 2
-    assert "cannot be written there" in err
-    assert "choose another --out" in err
+    assert "file/kept.jsonl: it cannot be written (" in err
+    assert "give another path" in err
 
 
 def test_a_reader_that_has_enough_is_no_mistake(kept):

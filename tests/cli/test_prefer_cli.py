@@ -213,3 +213,13 @@ def test_how_long_and_how_often_it_asks_is_for_the_user_to_say(command, runs, ju
         code, _, err = command(*runs, *asked, option, "0")
         assert code == 2
         assert f"{option} is 0" in err
+
+
+def test_a_run_whose_name_would_move_the_cursor_is_told_plainly(command, judge_server):
+    rude = write_run("\x1b[2J[bold]one", {"x": RIGHT, "none": None})
+    other = write_run("two", {"x": WRONG, "none": WRONG})
+    judge_server.script = knows_the_hour
+    options = ["--judge", "openai:test-judge", "--base-url", judge_server.url]
+    code, out, _ = command(rude, other, *options)
+    assert (code, "\x1b" in out) == (0, False)
+    assert "[2J[bold]one" in out

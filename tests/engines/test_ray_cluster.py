@@ -19,7 +19,8 @@ from misslink.registry import engines
 @pytest.fixture
 def unconnected(monkeypatch):
     """A Ray that is not connected yet, and never gets as far as starting anything."""
-    ray = types.SimpleNamespace(is_initialized=lambda: False)
+    exceptions = pytest.importorskip("ray").exceptions
+    ray = types.SimpleNamespace(is_initialized=lambda: False, exceptions=exceptions)
     monkeypatch.setattr(cluster, "import_ray", lambda: ray)
     return ray
 
@@ -89,10 +90,34 @@ def test_the_address_of_the_command_wins_over_the_environments(unconnected, monk
     monkeypatch.setenv("RAY_ADDRESS", "elsewhere:6379")
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
-        with pytest.raises(EngineUnreachableError, match="for this machine"):
+        with pytest.raises(EngineUnreachableError, match="does not let this process join"):
             connect(address, None)
     assert seen == [(address, None)]
     assert os.environ["RAY_ADDRESS"] == "elsewhere:6379"
+
+
+def test_a_cluster_that_wants_a_token_says_where_it_comes_from(unconnected, monkeypatch):
+    def init(**_):
+        raise unconnected.exceptions.AuthenticationError("token is missing or incorrect")
+
+    unconnected.init = init
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        address = f"127.0.0.1:{there.getsockname()[1]}"
+        with pytest.raises(EngineUnreachableError, match="set RAY_AUTH_MODE=token and") as said:
+            connect(address, None)
+    assert "\n" not in str(said.value)
+
+
+def test_more_workers_than_the_memory_could_hold_are_refused_before_anything_starts(unconnected):
+    unconnected.init = None  # calling it would fail
+    with pytest.raises(InputError, match=r"--workers is 1000000, and this machine has .* write"):
+        connect(None, 1_000_000)
+
+
+def test_more_workers_than_a_cluster_could_hold_are_refused(two_nodes):
+    with pytest.raises(InputError, match="the cluster has 4 processors; write 128 or less"):
+        connect(two_nodes.address, 129)
 
 
 def test_a_connection_that_somebody_made_is_used_and_left(two_nodes):

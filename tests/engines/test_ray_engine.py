@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import tempfile
 import threading
 from collections import Counter
 from pathlib import Path
@@ -86,6 +88,7 @@ def test_never_more_calls_are_out_than_were_asked_for_on_all_workers_together(ju
     assert judge_server.most_at_once == 3
 
 
+@pytest.mark.slow
 def test_a_question_whose_worker_dies_is_put_to_another_one():
     evaluate(judge="deadly.py:Deadly")
     assert len(list(Path().glob("death-*"))) == 1
@@ -146,6 +149,15 @@ def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
 
 
 @pytest.mark.slow
+def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch):
+    monkeypatch.setattr("misslink.engines.ray.pool._LEAST_DEATHS", 3)
+    app = "import os\nif os.getpid() != {}: os._exit(1)\napp = lambda question: ''\n"
+    (towns / "deadly_to_load.py").write_text(app.format(os.getpid()), encoding="utf-8")
+    with pytest.raises(EngineUnreachableError, match="3 workers died in a row"):
+        evaluate("deadly_to_load.py:app", workers=1, judge="none")
+
+
+@pytest.mark.slow
 def test_a_judge_that_is_another_one_on_the_workers_is_refused(towns):
     judge = "import os\nfrom deadly import Deadly\n"
     judge += "class Judge(Deadly):\n    identity = {'judge': 'mine', 'process': os.getpid()}\n"
@@ -175,11 +187,65 @@ def test_workers_that_do_not_see_this_folder_are_sent_the_apps(towns, monkeypatc
     app = "import os, beside\napp = lambda question: os.getcwd() + beside.told\n"
     (towns / "sub" / "travelling.py").write_text(app, encoding="utf-8")
     (towns / "sub" / "beside.py").write_text("told = ' is where'\n", encoding="utf-8")
-    evaluate("sub/travelling.py:app", judge="deadly.py:Deadly")
+    (towns / "sub" / "reading.py").write_text(READING, encoding="utf-8")
+    before = folders_of_workers()
+    evaluate("sub/travelling.py:app", judge="sub/reading.py:Judge")
     answers = [trace["answer"] for trace in lines("ray/traces.jsonl")]
     assert answers[0] == f"{towns} is where"  # the first case is run here
     assert all("misslink-app-" in answer for answer in answers[1:])
     assert not any("failed" in verdict["status"] for verdict in lines("ray/verdicts.jsonl"))
+    assert folders_of_workers() == before  # what was unpacked went with them
+
+
+def folders_of_workers():
+    return set(Path(tempfile.gettempdir()).glob("misslink-worker-*"))
+
+
+READING = """
+from pathlib import Path
+from misslink.judging.opening import bare_judge
+from misslink.judging.terms import Terms
+
+class Judge:
+    name = "reading"
+    identity = {"judge": "reading"}
+
+    def __init__(self):
+        self.inner = bare_judge("embedded", Terms())
+
+    async def ask(self, ask):
+        Path("beside.py").read_text()  # as every file of its folder
+        return await self.inner.ask(ask)
+
+    async def close(self):
+        await self.inner.close()
+"""
+
+
+@pytest.mark.slow
+def test_what_an_app_raises_past_every_handler_is_raised_here_as_in_one_process(towns):
+    app = "class Odd(BaseException): pass\ndef app(question):\n"
+    app += "    if '0' in question: return 'blue'\n    raise Odd('past all')\n"
+    (towns / "odd.py").write_text(app, encoding="utf-8")
+    for engine in ("local", "ray"):
+        with pytest.raises(BaseException, match="past all") as caught:
+            evaluate("odd.py:app", judge="none", engine=engine)
+        assert type(caught.value).__name__ == "Odd"
+
+
+@pytest.mark.slow
+def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_own():
+    async def both():
+        from misslink.engines.ray.engine import open_ray
+
+        first, second = open_ray(None, 1), open_ray(None, 1)
+        try:
+            await asyncio.gather(first.pool.everybody(None), second.pool.everybody(None))
+        finally:
+            await first.close()
+            await second.close()
+
+    asyncio.run(both())
 
 
 SLEEPY = """

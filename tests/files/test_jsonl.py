@@ -8,7 +8,9 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.files.jsonl import nested_json, read_objects
+from misslink.files import read_traces
+from misslink.files.jsonl import nested_json, parse, read_objects
+from misslink.types import Trace
 
 
 def test_a_line_is_read_before_what_is_wrong_further_on(tmp_path):
@@ -70,3 +72,32 @@ def test_json_in_a_text_is_what_it_says_and_other_text_is_text(text, found):
 def test_json_in_a_text_that_is_none_names_the_row_and_the_field(text):
     with pytest.raises(InputError, match=r"t.parquet, row 1.*(not JSON|nested too deeply)"):
         nested_json(text, "t.parquet, row 1", "relevant")
+
+
+def test_equal_texts_of_a_file_are_held_once(tmp_path):
+    path = tmp_path / "traces.jsonl"
+    long, wide = "a passage " * 50, "eine Stra\u00dfe " * 50
+    texts = [{"id": "p", "text": long}, {"id": "q", "text": wide}]
+    path.write_text(
+        "".join(json.dumps({"case_id": str(n), "retrieved": texts}) + "\n" for n in range(3)),
+        encoding="utf-8",
+    )
+    held = [[one.text for one in trace.retrieved] for trace in read_traces(path).values()]
+    assert held == [[long, wide]] * 3
+    assert len({id(text) for texts in held for text in texts}) == 2
+
+
+def test_sharing_texts_changes_none_of_them():
+    texts: dict[str, str] = {}
+    given = [
+        {"case_id": "1", "retrieved": [{"id": "1", "rank": 1, "metadata": {"1": 1, "n": 1.0}}]},
+        {"case_id": "2", "answer": "1", "retrieved": [
+            {"id": "\ud800", "rank": 1, "metadata": {"1": "1", "n": True}}]},
+        {"case_id": "3", "answer": "\ud800", "retrieved": [
+            {"id": "?", "rank": 1, "metadata": {"1": None, "n": 1}}]},
+    ]  # fmt: skip
+    alone = [parse(Trace, one, "f", 1) for one in given]
+    shared = [parse(Trace, one, "f", 1, texts) for one in given]
+    assert [one.model_dump_json() for one in shared] == [one.model_dump_json() for one in alone]
+    kinds = [[type(v) for v in one.retrieved[0].metadata.values()] for one in shared]
+    assert kinds == [[int, float], [str, bool], [type(None), int]]

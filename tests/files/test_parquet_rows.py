@@ -249,3 +249,23 @@ def test_a_damaged_file_is_told_and_rows_before_the_damage_are_read(tmp_path):
     path.write_bytes(whole[:-20])
     with pytest.raises(InputError, match="this parquet file cannot be read"):
         read(path)
+
+
+def test_lists_of_a_fixed_length_hold_objects_as_other_lists_do(tmp_path):
+    passage = pa.struct([("id", pa.string()), ("score", pa.float64())])
+    rows_of = [[{"id": "x", "score": 0.5}], None, [{"id": "y", "score": None}]]
+    table = pa.table({
+        "case_id": ["a", "b", "c"], "retrieved": pa.array(rows_of, pa.list_(passage, 1)),
+    })  # fmt: skip
+    path = tmp_path / "traces.parquet"
+    pq.write_table(table, path)
+    found = read_traces(path)
+    listed = {name: [(one.id, one.score) for one in of.retrieved] for name, of in found.items()}
+    assert listed == {"a": [("x", 0.5)], "b": [], "c": [("y", None)]}
+
+
+def test_a_duration_is_a_number_of_seconds(tmp_path):
+    took = pa.array([dt.timedelta(seconds=1.5), None], pa.duration("us"))
+    path = tmp_path / "traces.parquet"
+    pq.write_table(pa.table({"case_id": ["a", "b"], "latency_s": took}), path)
+    assert [one.latency_s for one in read_traces(path).values()] == [1.5, None]

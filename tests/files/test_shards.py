@@ -59,6 +59,25 @@ def test_markers_hidden_files_and_files_of_other_kinds_are_passed_over(tmp_path,
     assert ids(tmp_path) == ["a"]
 
 
+def test_a_shard_that_a_link_leads_to_and_that_is_gone_is_told_of(tmp_path):
+    write(tmp_path / "part-1.jsonl", case("a"))
+    (tmp_path / "part-2.jsonl").symlink_to(tmp_path / "gone")
+    for source in (tmp_path, tmp_path / "*.jsonl"):
+        with pytest.raises(InputError, match=r"part-2.jsonl: there is no such file"):
+            ids(source)
+
+
+def test_what_looks_like_a_shard_and_is_passed_over_is_warned_of(tmp_path, caplog):
+    write(tmp_path / "part-1.jsonl", case("a"))
+    (tmp_path / "README.md").write_text("about", encoding="utf-8")
+    assert ids(tmp_path) == ["a"]
+    assert not caplog.messages
+    write(tmp_path / "part-2.jsonl.bz2", case("b"))
+    assert ids(tmp_path) == ["a"]
+    (said,) = caplog.messages
+    assert said.endswith("are passed over (1, such as part-2.jsonl.bz2)")
+
+
 def zstd(content):
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as packing:

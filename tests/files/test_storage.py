@@ -15,7 +15,11 @@ import pytest
 
 from misslink.errors import InputError, MissingExtraError
 from misslink.files import read_goldset, read_traces
-from misslink.files.storage import at, shown, stored, url_of
+from misslink.files.addresses import refuse_url, shown, url_of, without_secrets
+from misslink.files.jsonl import read_text
+from misslink.files.storage import at, stored
+from misslink.files.whole import put
+from misslink.judging.wrappers.ledger_file import open_to_write
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -115,6 +119,9 @@ def test_urls_are_told_from_paths(source, url):
         (f"az://c/a.parquet?sv=1&sig={SECRET}", "az://c/a.parquet"),
         (f"zip://a.jsonl::https://u:{SECRET}@host/z.zip", "zip://a.jsonl::https://host/z.zip"),
         (Path(f"https://host/a?token={SECRET}"), "https://host/a"),
+        (f"https://ada:p@{SECRET}'\"@host/a", "https://host/a"),
+        (f'https://host/it\'s a "gold" set?sig={SECRET}', 'https://host/it\'s a "gold" set'),
+        (f"--goldset=https://ada:{SECRET}@host/a?sig={SECRET}", "--goldset=https://host/a"),
         ("abfs://container@account.example/a", "abfs://container@account.example/a"),
         ("s3://bucket/part-?.parquet", "s3://bucket/part-?.parquet"),
         ("s3://bucket/day=?/part@2.jsonl", "s3://bucket/day=?/part@2.jsonl"),
@@ -123,6 +130,23 @@ def test_urls_are_told_from_paths(source, url):
 )
 def test_no_secret_of_a_url_is_shown(source, told):
     assert shown(source) == told
+
+
+def test_no_secret_is_in_a_sentence_that_holds_the_rest_of_a_url():
+    broken = Path(f"http://ada:{SECRET}@host/a.jsonl?sig={SECRET}")
+    assert without_secrets(f"misslink: {broken}: no") == "misslink: http:/host/a.jsonl no"
+
+
+def test_where_a_path_belongs_a_url_is_refused_and_no_folder_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"http://ada:{SECRET}@host/gold.jsonl"
+    refused = r"^http://host/gold.jsonl: this is an address, and here a file or folder"
+    for act in (lambda: put("text", Path(url)), lambda: open_to_write(Path(url)),
+                lambda: read_text(Path(url)), lambda: refuse_url(url)):  # fmt: skip
+        with pytest.raises(InputError, match=refused):
+            act()
+    assert not list(tmp_path.iterdir())
+    refuse_url(tmp_path / "gold.jsonl")
 
 
 def test_parquet_is_read_from_a_storage_part_by_part(memory):

@@ -168,3 +168,54 @@ def test_two_urls_of_one_name_are_made_in_two_folders():
     places = {StoredRun(f"memory://{where}/today").here for where in ("a", "b")}
     assert len(places) == 2
     assert {place.name.partition("-")[0] for place in places} == {"today"}
+
+
+def made(created, **more):
+    run = a_run({"k": "5"}, **more)
+    return run.model_copy(update={"manifest": {**run.manifest, "created": created}})
+
+
+def test_on_another_machine_what_was_found_of_a_stored_run_is_there_to_be_taken_over(
+    tmp_path, monkeypatch
+):
+    publish({"k": "5"}, made("2026-01-02T00:00:00+00:00", calibration={"metric": "faithfulness"}))
+    other = tmp_path / "another"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    with Staging(URL, {"k": "5"}, "work") as staging:
+        assert read_run(staging.out).calibration == {"metric": "faithfulness"}
+    assert not [path for path in staging.out.parent.iterdir() if path != staging.out]
+
+
+def test_traces_of_a_stored_run_whose_judging_was_left_unfinished_are_used_elsewhere(
+    tmp_path, monkeypatch
+):
+    run = made("2026-01-02T00:00:00+00:00")
+    left = {**run.manifest, "work": "work", "unfinished": 3}
+    publish({"k": "5"}, run.model_copy(update={"manifest": left}))
+    other = tmp_path / "another"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    with Staging(URL, {"k": "5"}, "work") as staging:
+        assert list(staging.kept) == ["a"]
+
+
+def test_a_run_that_lies_here_and_is_newer_is_not_replaced_by_the_stored_one(memory):
+    publish({"k": "5"}, made("2026-01-02T00:00:00+00:00", calibration={"metric": "old"}))
+    stored = contents(memory)
+    publish({"k": "5"}, made("2026-01-03T00:00:00+00:00", calibration={"metric": "new"}))
+    for path, held in stored.items():
+        memory.pipe(path, held)
+    with Staging(URL, {"k": "5"}, "work") as staging:
+        assert read_run(staging.out).calibration == {"metric": "new"}
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_signed_address_and_a_bare_scheme_name_no_run():
+    url = "https://127.0.0.1/runs/today?sig=s3cr3t"
+    for act in (lambda: StoredRun(url), lambda: read_run(url, anywhere=True)):
+        with pytest.raises(InputError, match=r"^https://127.0.0.1/runs/today: a run is a folder"):
+            act()
+    for url in ("s3://", "file:///", "memory://"):
+        with pytest.raises(InputError, match=r"this address names no folder; write one behind it"):
+            StoredRun(url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 import webbrowser
@@ -150,8 +151,9 @@ def _end(desk: Desk | PoolDesk, run: Path, *, as_json: bool, before: str = "") -
         return
     names = ", ".join(f"{n} by {name}" for name, n in sorted(counts.items()))
     print(plain(f"Labels in {desk.folder}: {total}; {names}."))
-    pooled = f"misslink goldset pooled {_quoted(run)} --out graded.jsonl"
-    print(plain(f"Next:  {pooled if is_pool(run) else f'misslink calibrate {_quoted(run)}'}"))
+    folder = shlex.quote(str(run))
+    pooled = f"misslink goldset pooled {folder} --out graded.jsonl"
+    print(plain(f"Next:  {pooled if is_pool(run) else f'misslink calibrate {folder}'}"))
 
 
 def _document(desk: Desk | PoolDesk, run: Path, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -164,9 +166,3 @@ def _document(desk: Desk | PoolDesk, run: Path, counts: Mapping[str, int]) -> di
         "labels": sum(counts.values()),
         "annotators": dict(sorted(counts.items())),
     }
-
-
-def _quoted(path: Path) -> str:
-    from shlex import quote as as_word
-
-    return as_word(str(path))

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.cli.options import AS_JSON, CONCURRENCY, JUDGE, LEDGER
-from misslink.cli.output import interruptible, print_json, progress_bars, shown
+from misslink.cli.output import cell, interruptible, print_json, progress_bars, say, shown
 from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 from misslink.errors import JudgeUnreachableError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from misslink.judging.terms import Terms
 
 __all__ = ["attack"]
@@ -86,11 +88,10 @@ async def _measured(
 def _print(document: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
     title = f"{document['attacks']} attacks on {document['cases']} cases, judge {document['judge']}"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=cell(console, title), title_justify="left")
     for column in ("", "obeyed [95 %]", "flipped [95 %]", "silenced [95 %]", "n"):
         table.add_column(column, justify="right" if column == "n" else "left")
     rows = {"all": document}
@@ -101,34 +102,30 @@ def _print(document: Mapping[str, Any]) -> None:
         table.add_row(name, *shares, str(rates["flipped"]["n"]))
     console.print(table)
     for meaning in _MEANINGS:
-        _say(console, meaning)
+        say(console, meaning)
     flips = document["flips"]
     for flip in flips[:_SHOWN_FLIPS]:
-        _say(console, f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good")
+        say(console, f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good")
     if len(flips) > _SHOWN_FLIPS:
-        _say(console, f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all")
+        say(console, f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all")
     for name, reason in document["left_out"].items():
-        _say(console, f"left out: {name}: {reason}")
+        say(console, f"left out: {name}: {reason}")
     if not document["trials"]:
-        _say(console, "nothing was measured: the judge finds no answer bad without any attack")
+        say(console, "nothing was measured: the judge finds no answer bad without any attack")
     _print_unread(console, document)
 
 
-def _print_unread(console: Any, document: Mapping[str, Any]) -> None:
+def _print_unread(console: Console, document: Mapping[str, Any]) -> None:
     reasons = document["not_read"]
     if not reasons:
         return
     lost, tried = sum(reasons.values()), document["trials"]
-    _say(
+    say(
         console,
         f"{lost} of {tried} verdicts under attack could not be had or read; no rate has them",
     )
     for reason, count in list(reasons.items())[:_SHOWN_REASONS]:
-        _say(console, f"not read: {count} x {reason}")
+        say(console, f"not read: {count} x {reason}")
     if len(reasons) > _SHOWN_REASONS:
         more = len(reasons) - _SHOWN_REASONS
-        _say(console, f"and {more} other reasons; --json lists them all")
-
-
-def _say(console: Any, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, f"and {more} other reasons; --json lists them all")

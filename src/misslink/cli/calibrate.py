@@ -132,11 +132,13 @@ def calibrate(
 def _of_folder(run: Path | None) -> list[Path]:
     """The labels that were given in the browser, which lie in the run."""
     from misslink.errors import InputError
+    from misslink.files.addresses import refuse_url
     from misslink.files.label_folder import FOLDER
 
     if run is None:
         raise InputError("no labels are given; name a file of labels with --labels")
     if not run.is_dir():
+        refuse_url(run)
         raise InputError("there is no such run folder", path=run)
     folder = run / FOLDER
     if not folder.is_dir():

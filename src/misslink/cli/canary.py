@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
+from misslink.cli.canary_input import HISTORY, NAME
 from misslink.cli.canary_watch import watch
-from misslink.cli.options import AS_JSON, LEDGER
+from misslink.cli.options import AS_JSON, ID_KEY, INPUT_KEY, LEDGER
 from misslink.cli.terms import CAPS, PRICES, Given, asks_judge
 
 __all__ = ["app"]
@@ -15,11 +16,6 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Watch a live app with canary questions; alarms come on change.",
     no_args_is_help=True,
-)
-
-NAME = typer.Option("main", "--name", help="Of the series of runs that belong together.")
-HISTORY = typer.Option(
-    Path(".misslink/canary.sqlite"), "--history", help="Where runs are kept, an SQLite file."
 )
 
 
@@ -82,12 +78,8 @@ def run(
         None, "--markdown", help="Write a summary here; - prints it."
     ),
     html: Path | None = typer.Option(None, "--html", help="Write the trend page here."),
-    id_key: str | None = typer.Option(
-        None, "--id-key", help="Metadata key that holds a passage's id."
-    ),
-    input_key: str | None = typer.Option(
-        None, "--input-key", help="Key under which the app takes its question."
-    ),
+    id_key: str | None = ID_KEY,
+    input_key: str | None = INPUT_KEY,
     ledger: Path | None = LEDGER,
     *,
     given: Given,

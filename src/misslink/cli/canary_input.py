@@ -1,13 +1,21 @@
-"""Where the canary commands may write."""
+"""What the canary commands take alike, and where they may write."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from misslink.cli.writing import check_place
 from misslink.errors import InputError
 
-__all__ = ["STDOUT", "check_places"]
+__all__ = ["HISTORY", "NAME", "STDOUT", "check_places"]
+
+NAME: Any = typer.Option("main", "--name", help="Of the series of runs that belong together.")
+HISTORY: Any = typer.Option(
+    Path(".misslink/canary.sqlite"), "--history", help="Where runs are kept, an SQLite file."
+)
 
 STDOUT = "-"
 

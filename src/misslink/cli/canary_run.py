@@ -176,6 +176,7 @@ async def _asked(request: Request, tick: Any) -> Seen:
 
 
 def _finished(wanted: Wanted, request: Request, seen: Seen, code: str, *, tell: bool) -> Finished:
+    from misslink.files.addresses import shown
     from misslink.manifest import content_hash, shown_path
     from misslink.watching.canaries.finished import Finished
 
@@ -188,7 +189,7 @@ def _finished(wanted: Wanted, request: Request, seen: Seen, code: str, *, tell: 
         key=content_hash(key)[:16],
         settings={
             "app": shown_path(wanted.app),
-            "canary_set": shown_path(wanted.canaries),
+            "canary_set": shown_path(shown(wanted.canaries)),
             "k": wanted.k,
             "judge": judge.name if judge else "none",
             "relevance": seen.basis,

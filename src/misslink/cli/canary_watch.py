@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from misslink.cli.canary_input import HISTORY, NAME
 from misslink.cli.options import AS_JSON
 
 __all__ = ["watch"]
@@ -32,10 +33,8 @@ def watch(
     runs: int | None = typer.Option(
         None, "--runs", min=1, help="Stop after so many.", show_default="until interrupted"
     ),
-    name: str = typer.Option("main", "--name", help="Of the series of runs that belong together."),
-    history: Path = typer.Option(
-        Path(".misslink/canary.sqlite"), "--history", help="Where runs are kept, an SQLite file."
-    ),
+    name: str = NAME,
+    history: Path = HISTORY,
     as_json: bool = AS_JSON,
 ) -> None:
     """Run canaries at an interval until interrupted: APP and all options of canary run.

@@ -88,7 +88,7 @@ def compare(
 def _read(folders: Sequence[Path]) -> list[Named]:
     from misslink.deciding.pairing import Named
     from misslink.files import read_whole
-    from misslink.files.storage import shown
+    from misslink.files.addresses import shown
     from misslink.manifest import shown_path
 
     if len(folders) < 2:  # noqa: PLR2004 -- a comparison takes two
@@ -96,7 +96,8 @@ def _read(folders: Sequence[Path]) -> list[Named]:
     seen: dict[Path, Path] = {}
     for folder in folders:
         if (before := seen.setdefault(folder.resolve(), folder)) is not folder:
-            raise InputError(f"this is the same run as {before}; name another one", path=folder)
+            problem = f"this is the same run as {shown(before)}; name another one"
+            raise InputError(problem, path=shown(folder))
     names = [shown_path(shown(folder)) for folder in folders]
     if len(set(names)) < len(names):  # two folders whose ends are the same
         names = [shown(folder) for folder in folders]

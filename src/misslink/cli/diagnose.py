@@ -70,7 +70,7 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
         The run was made before misslink measured misses.
     """
     from misslink.errors import InputError
-    from misslink.files.storage import shown
+    from misslink.files.addresses import shown
     from misslink.linking.advice import recommendation
     from misslink.manifest import shown_path
     from misslink.report.missed import misses

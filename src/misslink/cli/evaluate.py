@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from misslink.cli.options import AS_JSON, LEDGER
+from misslink.cli.options import AS_JSON, ID_KEY, INPUT_KEY, LEDGER
 from misslink.cli.output import (
     interruptible,
     own_stdout,
@@ -89,12 +89,8 @@ def evaluate(
         show_default="one for each of its processors",
     ),
     ledger: Path | None = LEDGER,
-    id_key: str | None = typer.Option(
-        None, "--id-key", help="Metadata key that holds a passage's id."
-    ),
-    input_key: str | None = typer.Option(
-        None, "--input-key", help="Key under which the app takes its question."
-    ),
+    id_key: str | None = ID_KEY,
+    input_key: str | None = INPUT_KEY,
     embedding: str = typer.Option(
         "app",
         "--embedding",
@@ -131,7 +127,7 @@ def evaluate(
     as_json: bool = AS_JSON,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
-    from misslink.files.storage import shown as stored_as
+    from misslink.files.addresses import shown as stored_as
     from misslink.judging.terms import Terms
 
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
@@ -168,6 +164,7 @@ def run_and_print(
     as_json: bool, *, dry_run: bool = False, command: str | None = None, **options: Any
 ) -> None:
     """Evaluate with progress on stderr, and print the summary, or what it would cost."""
+    from misslink.files.addresses import shown as stored_as
     from misslink.pipeline import Options, evaluate_async, forecast_async
 
     if options["ledger"] is None:
@@ -178,7 +175,7 @@ def run_and_print(
         if options["app"] is not None:  # its traces lie beside the run folder
             print(
                 "misslink: the app's answers are kept; a run with "
-                f" --out {options['out']}  does not ask it again",
+                f" --out {stored_as(options['out'])}  does not ask it again",
                 file=sys.stderr,
             )
         return
@@ -193,8 +190,9 @@ def _shown(
     options: Mapping[str, Any], line: Callable[[Progress], Coroutine[Any, Any, Result]]
 ) -> Result:
     """Run the line with progress on stderr; interrupted, say how to go on."""
+    from misslink.files.addresses import shown as stored_as
     from misslink.pipeline import in_a_loop
 
-    way_on = f"the same command with  --out {options['out']}  goes on"
+    way_on = f"the same command with  --out {stored_as(options['out'])}  goes on"
     with interruptible(way_on), own_stdout(), progress_bars() as progress:
         return in_a_loop(lambda: line(progress), options["concurrency"])

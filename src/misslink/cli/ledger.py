@@ -6,14 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from misslink.cli.options import AS_JSON, LEDGER
-from misslink.cli.output import print_json
+from misslink.cli.output import plain, print_json
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,12 +40,14 @@ def stats(
     ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Count the replies and their tokens by judge and prompt; with prices, what they cost."""
+    """Count replies and tokens by judge and prompt, with prices their cost; list batches out."""
+    from misslink.judging.batches.notes import pending
     from misslink.judging.terms import Terms
     from misslink.judging.wrappers import records
 
     price = Terms(price_in=price_in, price_out=price_out).price
     found = records.stats(_place(ledger))
+    found["batches"] = pending(_place(ledger))
     for group in found["by_judge_and_prompt"]:
         group["cost"] = _cost(group, price)
     if as_json:
@@ -186,6 +187,12 @@ def _print_stats(found: Mapping[str, Any]) -> None:
         said.append(days[0] if days[0] == days[1] else " to ".join(days))
         print(f"{group['judge']}, prompt {group['prompt']}")
         print(f"    {'; '.join(said)}")
+    for batch in found["batches"]:
+        name = batch["batch"] or "not named yet"
+        print(
+            f"{batch['judge']}: batch {plain(name)} of {batch['created'][:10]}, "
+            f"{batch['waiting']:,} of {batch['questions']:,} questions not fetched"
+        )
 
 
 def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
@@ -200,26 +207,16 @@ def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
 
 
 def _to_file(rows: Iterator[Mapping[str, Any]], out: Path) -> int:
-    """Write beside the file and then in its place, so that it is never half a copy."""
-    part = out.with_name(f"{out.name}.part")
+    """Write all of them or no file; say how many they are."""
+    from misslink.files.whole import placed
+
     count = 0
     row = next(rows, None)  # what is wrong with the ledger shows before anything is written
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as file:
-            while row is not None:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
-                row = next(rows, None)
-        part.replace(out)
-    except OSError as problem:
-        raise InputError(
-            f"the replies cannot be written there ({problem.strerror}); choose another --out",
-            path=out,
-        ) from None
-    finally:
-        with suppress(OSError):  # it is in its place by now, or its folder is none
-            part.unlink()
+    with placed(out) as part, part.open("w", encoding="utf-8") as file:
+        while row is not None:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+            row = next(rows, None)
     return count
 
 

@@ -31,6 +31,7 @@ from misslink.cli import (
 )
 from misslink.cli.output import plain
 from misslink.errors import MisslinkError
+from misslink.files.addresses import without_secrets
 
 __all__ = ["main"]
 
@@ -114,5 +115,6 @@ def _run() -> None:
     try:
         app()
     except MisslinkError as error:
-        print(*map(plain, f"misslink: {error}".split("\n")), sep="\n", file=sys.stderr)
+        told = without_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
+        print(*map(plain, told.split("\n")), sep="\n", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -157,6 +157,9 @@ def _in_batches(found: Forecast) -> str:
     batch = found.batch
     if batch is None:
         return ""
+    if not batch.questions:
+        live = "; the one question is put live, to see what the server takes" if found.calls else ""
+        return f"In batches: no questions{live}.\n"
     out = f"; {batch.submitted} of them are out already" if batch.submitted else ""
     price = f"{100 * batch.price:.4g} % of the price"
     if batch.cost is None or batch.saving is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import AS_JSON, CONCURRENCY, JUDGE, LEDGER
-from misslink.cli.output import interruptible, print_json, progress_bars, shown
+from misslink.cli.output import cell, interruptible, print_json, progress_bars, say, shown
 from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
 
 if TYPE_CHECKING:
@@ -81,15 +81,14 @@ async def _prefer(
 def _print(found: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
-    table = Table(title=Text(f"judge {found['judge']}"), title_justify="left")
+    table = Table(title=cell(console, f"judge {found['judge']}"), title_justify="left")
     table.add_column("better")
     table.add_column("cases", justify="right")
     wins = found["wins"]
-    table.add_row(Text(f"A  {found['a']}"), str(wins["a"]))
-    table.add_row(Text(f"B  {found['b']}"), str(wins["b"]))
+    table.add_row(cell(console, f"A  {found['a']}"), str(wins["a"]))
+    table.add_row(cell(console, f"B  {found['b']}"), str(wins["b"]))
     table.add_row("tie", str(wins["tie"]))
     console.print(table)
     lines = [_sentence(found), *_of_order(found)]
@@ -99,7 +98,7 @@ def _print(found: Mapping[str, Any]) -> None:
     for reason, count in found["left_out"].items():
         lines.append(f"Left out: {count} of {found['cases']} cases: {reason}.")
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        say(console, line)
 
 
 def _of_order(found: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import AS_JSON
-from misslink.cli.output import print_json
+from misslink.cli.output import cell, print_json
 from misslink.cli.terms import PROMPTS
 from misslink.errors import InputError
 
@@ -147,16 +147,16 @@ def _example(prompt: Prompt) -> dict[str, Any]:
 def _print_table(listed: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
+    console = Console()
     table = Table()
     for column in ("prompt", "from", "version", "hash", "answered as", "fields"):
         table.add_column(column)
     for each in listed:
         version, fields = str(each["version"]), str(len(each["fields"]))
         cells = each["name"], each["from"], version, each["sha256"][:12], each["schema"], fields
-        table.add_row(*map(Text, cells))
-    Console().print(table)
+        table.add_row(*(cell(console, text) for text in cells))
+    console.print(table)
 
 
 def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:

@@ -12,9 +12,9 @@ import typer
 from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
 from misslink.cli.options import AS_JSON, CONCURRENCY, ID_KEY_OF_RUN, INPUT_KEY_OF_RUN, LEDGER
 from misslink.cli.output import (
+    cell,
     interruptible,
     own_stdout,
-    plain,
     print_json,
     progress_bars,
     say,
@@ -156,11 +156,10 @@ def _app_of(run: Run) -> str:
 def _print(document: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    table = Table(title=Text(plain(title)), title_justify="left")
+    table = Table(title=cell(console, title), title_justify="left")
     counts = ("cases", "replayed", "flaky", "same answer")
     for column in ("cause", *counts, "confirmed [95 %]", "turned good with"):
         table.add_column(column, justify="right" if column in counts else "left")

@@ -42,7 +42,7 @@ def report(
 ) -> None:
     """Write the report of a run, and print its summary; it asks no model."""
     from misslink.files import read_whole
-    from misslink.files.storage import shown, url_of
+    from misslink.files.addresses import shown, url_of
     from misslink.registry import exporters
 
     write = exporters.get(form)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from misslink.cli.output import encodable, plain, say
+from misslink.cli.output import cell, plain, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +107,7 @@ def _print_numbers(console: Console, run: Run) -> None:
                 unmeasured.setdefault(metric.shown.reason, []).append(metric.shown.name)
                 continue
             cells = (name, *_cells(metric.shown))
-            table.add_row(*(encodable(cell, console.encoding) for cell in cells))
+            table.add_row(*(cell(console, text) for text in cells))
             name = ""  # once for all of its metrics
             low += [metric.shown.name] if metric.low_is_good else []
     if table.row_count:
@@ -168,7 +168,7 @@ def _print_link(console: Console, run: Run) -> None:
         _say_wrapped(console, "This is association, not proof of cause.")
     table = _table(("cause", "cases", "share [95 %]"))
     for row in causes(run):
-        table.add_row(row.key, f"{row.count:,}", encodable(row.share.brief, console.encoding))
+        table.add_row(row.key, f"{row.count:,}", cell(console, row.share.brief))
     if table.row_count:
         say(console, "")
         console.print(table)
@@ -187,10 +187,8 @@ def _print_steps(console: Console, run: Run) -> None:
 
 
 def _cells(shown: Shown) -> tuple[str, str, str]:
-    from rich.markup import escape
-
     value = f"{shown.value} {shown.interval}".rstrip()
-    return escape(plain(shown.name)), escape(value), f"{shown.n:,}"
+    return shown.name, value, f"{shown.n:,}"
 
 
 def _say_wrapped(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from misslink.errors import InputError
+from misslink.files.addresses import refuse_url
 
 __all__ = ["check_place", "is_part_of_run"]
 
@@ -27,6 +28,7 @@ def check_place(path: Path, option: str) -> None:
     InputError
         It is a folder, or it or its folder cannot be written, or there is no such folder.
     """
+    refuse_url(path)
     folder = path.resolve().parent
     if path.is_dir():
         problem = "this is a folder"

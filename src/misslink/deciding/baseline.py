@@ -12,8 +12,8 @@ from misslink.deciding.documents import NotThere, number_at
 from misslink.deciding.numbers import UNKNOWN
 from misslink.errors import InputError
 from misslink.files import read_whole
+from misslink.files.addresses import shown, url_of
 from misslink.files.jsonl import read_text
-from misslink.files.storage import url_of
 from misslink.manifest import shown_path
 from misslink.stats import proportion
 from misslink.types import Estimate, Run
@@ -110,7 +110,7 @@ def refuse_itself(run: Run, folder: str | Path | None, baseline: Baseline) -> No
         raise InputError(
             "the baseline is the run itself, and so nothing could have got worse; name an earlier "
             "run",
-            path=shown_path(baseline.path),
+            path=shown_path(shown(baseline.path)),
         )
 
 

@@ -39,7 +39,7 @@ from misslink.deciding.values import (
     value_of,
 )
 from misslink.errors import InputError, did_you_mean
-from misslink.files.storage import shown
+from misslink.files.addresses import shown
 from misslink.manifest import shown_path
 from misslink.types import Run
 

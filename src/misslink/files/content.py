@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from misslink.errors import InputError
+from misslink.files.addresses import refuse_url
 from misslink.files.storage import Stored
 
 __all__ = ["File", "content_of", "damaged_parquet", "decoded", "not_utf8", "opened"]
@@ -42,6 +43,7 @@ def opened(file: File) -> Iterator[io.BufferedReader]:
         with _binary(file) as raw, _unpacked(raw) as content:
             yield content
     except FileNotFoundError:
+        refuse_url(str(file))
         raise InputError("there is no such file", path=file) from None
     except IsADirectoryError:
         raise InputError("this is a folder; name a file in it", path=file) from None

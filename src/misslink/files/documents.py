@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from misslink.errors import InputError
+from misslink.files.addresses import shown, url_of
 from misslink.files.jsonl import write_lines
 from misslink.files.runfolder import holds_run, told, write_json
-from misslink.files.storage import shown, url_of
 from misslink.types import Run
 
 __all__ = ["add_to_run"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean
+from misslink.files.addresses import shown
 from misslink.files.jsonl import as_items, parse
 from misslink.files.shards import Item, Places, read_items
-from misslink.files.storage import shown
 from misslink.types import Case
 
 __all__ = ["GoldSet", "read_goldset"]

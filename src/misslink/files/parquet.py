@@ -82,7 +82,8 @@ def rows(source: Path | IO[bytes], name: File) -> Iterator[tuple[int, dict[str, 
     """Yield the number (from 1) and the content of each row, as a line of JSON would hold it.
 
     A null and a NaN are left out, of columns and of the fields of a struct; dates are text in
-    ISO 8601, decimals numbers, bytes text in UTF-8. A pandas index is not among the columns.
+    ISO 8601, durations seconds, decimals numbers, bytes text in UTF-8. A pandas index is not
+    among the columns.
 
     Parameters
     ----------
@@ -151,6 +152,9 @@ def _values(array: Any) -> list[Any]:
     if types.is_dictionary(kind):
         array = array.dictionary_decode()
         kind = array.type
+    if types.is_fixed_size_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        array = array.cast(pa.large_list(kind.value_type))
+        kind = array.type
     if types.is_struct(kind):
         return _structs(array)
     if types.is_map(kind):
@@ -204,12 +208,12 @@ def _as_name(key: Any) -> str:
 
 def _as_json(value: Any) -> Any:
     """A value of one of the rarer kinds as JSON has it."""
-    if isinstance(value, list | tuple):  # of a fixed length
-        return [_as_json(one) for one in value]
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
     if isinstance(value, bytes):
         return value.decode("utf-8")
     if value is None or (isinstance(value, float) and math.isnan(value)):

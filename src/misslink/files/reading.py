@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
+from misslink.files.addresses import shown, url_of
 from misslink.files.jsonl import parse, read_objects, read_text
-from misslink.files.storage import shown, url_of
 from misslink.files.stored_run import fetched
 from misslink.types import FORMAT, Case, Link, Run, Trace, Verdict
 

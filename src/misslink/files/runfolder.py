@@ -14,9 +14,9 @@ from typing import IO, Any, Self
 from pydantic import ValidationError
 
 from misslink.errors import InputError
+from misslink.files.addresses import url_of
 from misslink.files.jsonl import parse, read_objects, write_lines
 from misslink.files.reading import DOCUMENTS, PARTS, read_json
-from misslink.files.storage import url_of
 from misslink.files.stored_run import StoredRun
 from misslink.types import Run, Trace
 
@@ -94,6 +94,9 @@ class Staging:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.folder / "lock", out)
             try:
+                if self._stored is not None:
+                    kept = {f"{name}.json" for name in DOCUMENTS if name != "map"}  # drawn anew
+                    self._stored.bring(self.folder / "brought", kept)
                 _try_room(self.folder / "room", cases)
                 self.kept = self._kept_by(work)
                 if not self.kept and not anew:

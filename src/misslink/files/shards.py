@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,11 +14,14 @@ from pydantic import BaseModel
 
 from misslink.errors import InputError
 from misslink.files import parquet
+from misslink.files.addresses import shown, url_of
 from misslink.files.content import File, opened
 from misslink.files.jsonl import NOTHING, names_of, nested_json, objects_in
-from misslink.files.storage import shown, stored, url_of
+from misslink.files.storage import stored
 
 __all__ = ["Item", "Places", "files_of", "items_in", "read_items", "shards_of"]
+
+_log = logging.getLogger(__name__)
 
 _PARQUET = (".parquet",)
 _LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
@@ -196,6 +200,7 @@ def files_of(source: str | Path, endings: tuple[str, ...]) -> tuple[File, ...]:
         return tuple(found)
     files = [file for file in found if not file.name.startswith(_PASSED)]
     if kind == "folder":
+        _warn_of_alike(files, endings, shown(source))
         files = [file for file in files if file.name.lower().endswith(endings)]
     if not files:
         problem = (
@@ -211,13 +216,32 @@ def files_of(source: str | Path, endings: tuple[str, ...]) -> tuple[File, ...]:
 def _local(path: Path) -> tuple[Sequence[File], str]:
     try:
         if path.is_dir():
-            return [entry for entry in path.iterdir() if entry.is_file()], "folder"
+            # A link to nothing stays among them, so that a shard that is gone is told of.
+            return [one for one in path.iterdir() if one.is_file() or not one.exists()], "folder"
         if path.exists() or not _MAGIC.search(str(path)):
             return [path], "file"
         found = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207 - it may be absolute
-        return [entry for entry in found if entry.is_file()], "pattern"
+        return [one for one in found if one.is_file() or not one.exists()], "pattern"
     except OSError as problem:
         raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+
+
+def _warn_of_alike(files: Sequence[File], endings: tuple[str, ...], folder: str) -> None:
+    """Warn of what in a folder is passed over and may be a shard, such as part-2.parquet.tmp."""
+    kinds = {ending.split(".")[1] for ending in endings}
+    alike = [
+        file.name
+        for file in files
+        if not file.name.lower().endswith(endings) and kinds & set(file.name.lower().split("."))
+    ]
+    if alike:
+        _log.warning(
+            "%s: files whose names do not end in %s are passed over (%d, such as %s)",
+            folder,
+            ", ".join(endings),
+            len(alike),
+            alike[0],
+        )
 
 
 def _natural(name: str) -> tuple[list[str | int], str]:

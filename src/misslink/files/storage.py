@@ -1,32 +1,26 @@
 """Files in a storage that fsspec reaches, such as ``s3://`` or ``gs://``; no secret is ever told.
 
-A URL may carry a password, a token or a signature. So what is shown, kept or written of one is
-what `shown` returns, also where a package's own error repeats the URL.
+What is shown of a URL is what `misslink.files.addresses.shown` returns, also where a package's own
+error repeats it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, MissingExtraError, MisslinkError, did_you_mean
+from misslink.files.addresses import shown, without_secrets
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["Stored", "at", "shown", "stored", "url_of"]
+__all__ = ["Stored", "at", "stored"]
 
-# A scheme has two letters or more (C:/ is a disk), and may stand before another (zip::s3).
-_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+):(/+)(?=[^/]|\Z)")
-_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(://)[^/@\s'\"]+@")
-_KEPT = re.compile("abfss?|wasbs?", re.IGNORECASE)  # there a container stands before the @
-# To https anything behind ? is a query; elsewhere ? may be of a pattern, unless a = follows it.
-_QUERY = re.compile(r"(https?://[^\s?#'\"]*)[?#][^\s'\"]*|(://[^\s?'\"]*)\?[^\s/?'\"]*=[^\s'\"]*")
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
 
@@ -136,36 +130,6 @@ class Stored:
         )
 
 
-def url_of(source: str | Path) -> str | None:
-    """Return the URL that somebody wrote; None where it is a path of this disk.
-
-    A `Path` made of a URL has lost a slash of it, which is put back.
-
-    >>> url_of("s3://bucket/gold"), url_of(Path("s3://bucket/gold")), url_of("gold/part-1.jsonl")
-    ('s3://bucket/gold', 's3://bucket/gold', None)
-    """
-    text = str(source)
-    found = _URL.match(text)
-    if found is None:
-        return None
-    if len(found[2]) > 1:
-        return text
-    slashes = ":///" if found[1].lower() == "file" else "://"
-    whole = f"{found[1]}{slashes}{text[found.end() :]}"
-    return re.sub(r"(::[A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", whole)
-
-
-def shown(source: str | Path) -> str:
-    """Return a path or URL as it may be written down: without password, token and signature.
-
-    >>> shown("https://ada:secret@example.org/gold.jsonl?sig=0123")
-    'https://example.org/gold.jsonl'
-    >>> shown("s3://bucket/part-?.parquet")
-    's3://bucket/part-?.parquet'
-    """
-    return _without_secrets(url_of(source) or str(source))
-
-
 def at(url: str) -> Stored:
     """Return what stands at a URL, whether it is there or not.
 
@@ -219,17 +183,8 @@ def stored(url: str) -> tuple[list[Stored], str]:
 def _files(filesystem: Any, found: Any) -> list[Stored]:
     keys = [entry["name"] for entry in found if entry["type"] == "file"]
     return [
-        Stored(filesystem, key, _without_secrets(filesystem.unstrip_protocol(key))) for key in keys
+        Stored(filesystem, key, without_secrets(filesystem.unstrip_protocol(key))) for key in keys
     ]
-
-
-def _without_secrets(text: str) -> str:
-    """Remove from every URL in a text who asks for it, and its query."""
-
-    def unnamed(found: re.Match[str]) -> str:
-        return found[0] if _KEPT.fullmatch(found[1]) else found[1] + found[2]
-
-    return _QUERY.sub(lambda found: found[1] or found[2], _NAMED.sub(unnamed, text))
 
 
 @contextlib.contextmanager
@@ -256,7 +211,7 @@ def _sentence(problem: BaseException, done: str) -> str:
         return "there is nothing of this name"
     if isinstance(problem, IsADirectoryError):
         return "this is a folder; name a file in it"
-    said = " ".join(_without_secrets(str(problem)).split())
+    said = " ".join(without_secrets(str(problem)).split())
     if isinstance(problem, ImportError):
         return f"this storage needs a package of its own ({said})"
     told = f"{type(problem).__name__}{f': {said}' if said else ''}"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from misslink.errors import InputError
+from misslink.files.addresses import shown
 from misslink.files.goldset import GoldSet
 from misslink.files.jsonl import as_items, parse
 from misslink.files.shards import Item, Places, read_items
-from misslink.files.storage import shown
 from misslink.text import content_id
 from misslink.types import Trace
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from misslink.errors import InputError
+from misslink.files.addresses import refuse_url
 
 __all__ = ["placed", "put"]
 
@@ -56,6 +57,7 @@ def placed(path: Path) -> Iterator[Path]:
     InputError
         The file cannot be written; one that was there is as it was.
     """
+    refuse_url(path)
     try:
         if path.is_dir():
             raise InputError("this is a folder; give another path", path=path)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from misslink.calibration.kept import corrected
 from misslink.engines.collecting import seldom_collecting
 from misslink.engines.protocol import Engine
-from misslink.files.storage import shown, url_of
+from misslink.files.addresses import shown, url_of
 from misslink.judging.protocol import Judge
 from misslink.judging.terms import Terms
 from misslink.linking import summarise

@@ -72,8 +72,8 @@ def worst(run: Run, most: int) -> tuple[int, ...]:
     -------
     tuple of int
         The first of `worst_first`; where these would be of one cause or two, the worst of each
-        other cause take the last places, `of_each` of them, so that every number and every link of
-        the page has cases behind it.
+        other cause take the last places, `of_each` of them, so that every cause that the page
+        counts has cases behind it.
     """
     order = worst_first(run)
     if most >= len(order):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sqlite3
@@ -14,6 +15,7 @@ from honest_judge import small_ask
 from misslink.errors import InputError
 from misslink.judging.batches.notes import Notes, pending
 from misslink.judging.protocol import Reply
+from misslink.judging.wrappers.ledger_file import open_to_read
 from misslink.judging.wrappers.replies import Replies
 
 
@@ -44,6 +46,11 @@ def test_of_two_processes_only_the_first_submits_a_question(notes, path):
     assert other.intend("file-2", ["c", "b"]) is None
     assert other.row_of("c") is None  # all or nothing
     assert other.row_of("b") == first.row
+    kept = Replies(path)
+    kept.add("d", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.close()
+    assert other.intend("file-3", ["c", "d"]) is None  # answered, which it shows now
+    assert (other.kept("d", small_ask(1)).raw, other.kept("c", small_ask(1))) == ("said", None)
     other.close()
 
 
@@ -89,6 +96,14 @@ def test_who_is_dead_submits_nothing_any_more(notes):
     assert not noted.in_hand  # this process, under a number that another one had
 
 
+def test_a_question_is_known_that_is_out_or_answered(notes, path):
+    notes.intend("file", ["a"])
+    kept = Replies(path)
+    kept.add("b", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
+    kept.close()
+    assert [notes.knows(key) for key in "abc"] == [True, True, False]
+
+
 def test_what_is_waited_for_is_listed(notes, path):
     assert pending(path) == []
     noted = notes.intend("file", ["a", "b"])
@@ -108,6 +123,9 @@ def test_a_ledger_of_the_second_format_gets_a_place_for_batches(path):
     with sqlite3.connect(path) as file:
         file.executescript("DROP TABLE batched; DROP TABLE batches; PRAGMA user_version = 2")
     assert pending(path) == []  # read only: it stays as it is
+    with contextlib.closing(open_to_read(path)) as file:  # and is not copied to be read
+        assert file.execute("PRAGMA database_list").fetchone()[2] == str(path.resolve())
+        assert file.execute("SELECT raw FROM replies").fetchone() == ("said",)
     with sqlite3.connect(path) as file:
         assert file.execute("PRAGMA user_version").fetchone() == (2,)
     notes = Notes(path, "{}", "openai:m")

@@ -324,3 +324,14 @@ def test_what_can_never_fit_is_not_waited_for():
         budget.hold(ASK, 0.5)
     assert budget.hold(ASK, 0.25)
     assert (budget.calls, budget.spent) == (1, 0)
+
+
+def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
+    budget = Budget(StagedJudge(), max_calls=2, max_cost=MOST, price=PRICE)
+    assert budget.hold(ASK, 0.5)
+    budget.book(ASK, 0.5, None, lost=True)
+    assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
+    assert budget.hold(ASK, 0.5)
+    budget.withdraw(ASK, 0.5)
+    assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
+    assert budget.hold(ASK, 0.5)  # as if it had not been

@@ -81,6 +81,7 @@ def export_goldset(
 ) -> None:
     """Write a gold set for another tool; what its format cannot hold is counted."""
     from misslink.files import read_goldset
+    from misslink.files.addresses import shown
     from misslink.goldset.formats import Options, take_out
 
     gold = read_goldset(goldset)
@@ -88,7 +89,7 @@ def export_goldset(
     options = Options(corpus=corpus, split=split, overwrite=overwrite, read=read)
     lost = take_out(gold, name, out, options)
     document = {
-        "goldset": str(goldset),
+        "goldset": shown(goldset),
         "format": name,
         "out": str(out),
         "cases": len(gold.cases),

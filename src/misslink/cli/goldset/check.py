@@ -24,7 +24,7 @@ _ALIKE = 0.9  # at most a tenth of the characters differs
 
 
 def check(
-    goldset: Path = typer.Argument(..., help="A gold set, JSON Lines."),
+    goldset: Path = typer.Argument(..., help="A gold set: a file, folder, pattern or URL."),
     corpus: str | None = typer.Option(
         None,
         "--corpus",

@@ -30,6 +30,7 @@ def diff(
 
     The order of cases and of passages says nothing. The exit code is 0 whatever changed.
     """
+    from misslink.files.addresses import shown
     from misslink.files.goldset import read_goldset
     from misslink.files.whole import put
     from misslink.goldset.differing import differences
@@ -38,8 +39,8 @@ def diff(
     old, new = read_goldset(before), read_goldset(after)
     found = differences(old.cases, new.cases)
     document = {
-        "before": str(before),
-        "after": str(after),
+        "before": shown(before),
+        "after": shown(after),
         "same": found.same,
         "added": list(found.added),
         "removed": list(found.removed),

@@ -112,7 +112,7 @@ def generate(
     }
     if dry_run:
         with own_stdout():
-            forecast = asyncio.run(preview_async(corpus, judge, n, **given))
+            forecast = asyncio.run(preview_async(corpus, judge, n, **wanted))
         print_json(asdict(forecast)) if as_json else print_forecast(forecast)
         return
     with interruptible("the same command goes on"), own_stdout(), progress_bars() as tick:

@@ -33,6 +33,7 @@ def merge(
     as_json: bool = AS_JSON,
 ) -> None:
     """Merge gold sets by the ids of their cases."""
+    from misslink.files.addresses import shown
     from misslink.files.goldset import read_goldset
     from misslink.goldset.merging import merged
     from misslink.goldset.writing import write_goldset
@@ -44,7 +45,7 @@ def merge(
     write_goldset(found.cases, out, overwrite=overwrite)
     document = {
         "goldset": str(out),
-        "from": [str(path) for path in goldsets],
+        "from": [shown(path) for path in goldsets],
         "cases": len(found.cases),
         "repeated": found.repeated,
         "settled": list(found.settled),

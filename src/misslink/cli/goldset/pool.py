@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,10 +255,4 @@ def _print(document: Mapping[str, Any]) -> None:
     asked = document["prelabels"]
     if asked is not None:
         say(console, f"{asked['judge']} graded {asked['labelled']}, and {asked['failed']} not.")
-    say(console, f"Next:  misslink annotate {_quoted(document['pool'])}")
-
-
-def _quoted(path: str) -> str:
-    from shlex import quote
-
-    return quote(path)
+    say(console, f"Next:  misslink annotate {shlex.quote(document['pool'])}")

@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
+from misslink.cli.goldset.places import refuse_shard
 from misslink.cli.options import AS_JSON
 from misslink.cli.output import cell, print_json, say
-from misslink.errors import InputError
 
 __all__ = ["split"]
 
@@ -19,7 +19,7 @@ _FAR = 0.05  # a share this far from the one asked for is said
 
 
 def split(
-    goldset: Path = typer.Argument(..., help="A gold set, JSON Lines."),
+    goldset: Path = typer.Argument(..., help="A gold set: a file, folder, pattern or URL."),
     out: Path = typer.Option(..., "--out", help="Folder for one file a part."),
     parts: str = typer.Option("dev=0.8,test=0.2", "--parts", help="Names and shares."),
     by: str = typer.Option(
@@ -45,8 +45,7 @@ def split(
     found = splitting.split(gold.cases, splitting.parse_parts(parts), by=by, seed=seed)
     paths = {part.name: out / f"{part.name}.jsonl" for part in found.parts}
     for part in found.parts:  # all of them, before the first is written
-        if paths[part.name].resolve() == goldset.resolve():
-            raise InputError("this is read; name another folder with --out", path=goldset)
+        refuse_shard(paths[part.name], goldset)
         if not overwrite:
             check_free(as_lines(part.cases), paths[part.name])
     for part in found.parts:
@@ -104,7 +103,7 @@ def _print(document: Mapping[str, Any]) -> None:
     table.add_column("file", overflow="fold")
     for name, part in document["parts"].items():
         table.add_row(
-            name,
+            cell(console, name),
             f"{part['cases']:,}",
             f"{part['share']:.1%}",
             f"{part['wanted']:.1%}",

@@ -23,14 +23,15 @@ _SPREADS = {
 
 
 def stats(
-    goldset: Path = typer.Argument(..., help="A gold set, JSON Lines."),
+    goldset: Path = typer.Argument(..., help="A gold set: a file, folder, pattern or URL."),
     as_json: bool = AS_JSON,
 ) -> None:
     """Count what a gold set holds."""
+    from misslink.files.addresses import shown
     from misslink.files.goldset import read_goldset
     from misslink.goldset.described import described
 
-    document = {"goldset": str(goldset), **described(read_goldset(goldset).cases)}
+    document = {"goldset": shown(goldset), **described(read_goldset(goldset).cases)}
     if as_json:
         print_json(document)
     else:

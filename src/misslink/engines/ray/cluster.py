@@ -12,6 +12,7 @@ from misslink.errors import EngineUnreachableError, InputError, MissingExtraErro
 
 __all__ = ["Cluster", "connect", "import_ray"]
 
+_MOST_EACH = 32  # workers of a processor: each is a process of 100 MB and more
 _PATIENCE_S = 5.0  # for an address to answer at all; Ray itself would try for minutes
 _VARIABLE = "RAY_ADDRESS"
 _WAY_OUT = (
@@ -79,7 +80,7 @@ def connect(address: str | None, workers: int | None) -> Cluster:
     EngineUnreachableError
         There is none, or it does not answer.
     InputError
-        The address is none.
+        The address is none, or so many workers would only fill the memory.
     MissingExtraError
         Ray is not installed.
     """
@@ -87,14 +88,31 @@ def connect(address: str | None, workers: int | None) -> Cluster:
     ours = not ray.is_initialized()
     if ours:
         if address is None:
-            _start(ray, max(workers or 1, os.cpu_count() or 1))
+            here = os.cpu_count() or 1
+            _check_count(workers, here, "this machine")
+            _start(ray, max(workers or 1, here))
         else:
             _join(ray, _checked(address))
     nodes = [node for node in ray.nodes() if node["Alive"]]
     mine = ray.get_runtime_context().get_node_id()
-    here = {_machine(node) for node in nodes if node["NodeID"] == mine}
-    processors = sum(node["Resources"].get("CPU", 0) for node in nodes)
-    return Cluster(max(1, int(processors)), {_machine(node) for node in nodes} == here, ours)
+    machine = {_machine(node) for node in nodes if node["NodeID"] == mine}
+    processors = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
+    found = Cluster(processors, {_machine(node) for node in nodes} == machine, ours)
+    try:
+        _check_count(workers, processors, "the cluster")
+    except InputError:
+        found.leave()
+        raise
+    return found
+
+
+def _check_count(workers: int | None, processors: int, where: str) -> None:
+    most = _MOST_EACH * processors
+    if workers is not None and workers > most:
+        raise InputError(
+            f"--workers is {workers}, and {where} has {processors} processors; write {most} or "
+            "less: workers are processes, and --concurrency says how many calls are out at once"
+        )
 
 
 def _start(ray: Any, processors: int) -> None:
@@ -117,11 +135,16 @@ def _join(ray: Any, address: str) -> None:
     elsewhere = os.environ.pop(_VARIABLE, None)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (OSError, RuntimeError, ValueError) as error:
-        where = "on this machine" if address == "auto" else f"at {address} for this machine"
-        raise EngineUnreachableError(
-            f"there is no Ray cluster {where} ({_said(error)}); {_WAY_OUT}"
-        ) from error
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if address == "auto":
+            problem = f"there is no Ray cluster on this machine ({_said(error)}); {_WAY_OUT}"
+        else:
+            problem = (
+                f"the Ray cluster at {address} does not let this process join "
+                f"({_said(error)}); run this on one of its machines, and where it wants a token, "
+                "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what  ray get-auth-token  says there"
+            )
+        raise EngineUnreachableError(problem) from error
     finally:
         if elsewhere is not None:
             os.environ[_VARIABLE] = elsewhere

@@ -70,9 +70,16 @@ def packed(spec: str, folder: Path) -> Parcel | None:
     return None
 
 
-def unpacked(parcel: Parcel) -> Path:
-    """Unpack into a new folder, and return it; it goes when the machine clears such folders."""
-    folder = Path(tempfile.mkdtemp(prefix="misslink-app-"))
+def unpacked(parcel: Parcel, within: Path | None = None) -> Path:
+    """Unpack into a new folder, and return it.
+
+    Parameters
+    ----------
+    parcel : Parcel
+    within : Path or None
+        Where the folder is made. None: among the machine's temporary files.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="misslink-app-", dir=within))
     with zipfile.ZipFile(io.BytesIO(parcel.content)) as archive:
         archive.extractall(folder)
     return folder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from misslink.engines.ray.cluster import Cluster, import_ray
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 _PATIENCE_S = 120.0  # for a worker to start: a node may have to import what is large first
 _GOODBYE_S = 5.0
 _LEAST_DEATHS = 10  # in a row, of workers that brought nothing; then it is not one of them
+_PREPARING = "start", "open", "close"  # calls that bring nothing: the next may still be deadly
 _SUSPICIOUS = 2  # deaths at one call: one may be anybody's
 _LEAST_SHARE = 0.001  # of a processor; Ray cuts it into ten thousand
 _GO_ON = "what was done is kept, and the same command goes on"
@@ -53,6 +55,8 @@ class Pool:
         self._members: list[Member] = []
         self._openings: dict[str, Opening] = {}
         self._numbered = 0
+        # Names are taken within a namespace, which a process may share with another run.
+        self._namespace = f"misslink-{uuid.uuid4().hex}"
         self._deaths = 0
         self._changed = asyncio.Event()
         self._alone = asyncio.Lock()
@@ -161,7 +165,8 @@ class Pool:
             member.busy -= 1
             if member.reserved and not member.busy:
                 self._changed.set()
-        self._deaths = 0
+        if stage not in _PREPARING:
+            self._deaths = 0
         return answer
 
     async def close(self, key: str, method: str) -> None:
@@ -171,10 +176,7 @@ class Pool:
         for member in self._members:
             if (task := member.opened.pop(key, None)) is not None:
                 task.cancel()
-        calls = [self.call(member, "close", method, key) for member in able]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE_S):
-                await asyncio.gather(*calls, return_exceptions=True)
+        await self._farewell(able, method, key)
 
     async def end(self) -> None:
         """End all workers."""
@@ -183,9 +185,18 @@ class Pool:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if not self._cluster.shared:  # they have made folders of their own
+            await self._farewell([one for one in self._members if one.can(None)], "leave")
         for member in self._members:
             member.end()
         self._members.clear()
+
+    async def _farewell(self, members: Sequence[Member], method: str, *arguments: Any) -> None:
+        """Have workers let go of something, as far as they do so soon."""
+        calls = [self.call(member, "close", method, *arguments) for member in members]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_S):
+                await asyncio.gather(*calls, return_exceptions=True)
 
     def _fill(self) -> None:
         """Start workers until there are as many as were asked for."""
@@ -205,7 +216,13 @@ class Pool:
         share -= share % _LEAST_SHARE if share < 1 else 0
         actor = (
             ray.remote(Worker)
-            .options(name=name, num_cpus=share, scheduling_strategy="SPREAD", max_restarts=0)
+            .options(
+                name=name,
+                namespace=self._namespace,
+                num_cpus=share,
+                scheduling_strategy="SPREAD",
+                max_restarts=0,
+            )
             .remote()
         )
         member = Member(name, actor)

@@ -7,7 +7,9 @@ import contextlib
 import os
 import pickle
 import platform
+import shutil
 import socket
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -85,7 +87,8 @@ class Worker:
     def __init__(self) -> None:
         self._judges: dict[str, Judge] = {}
         self._watchers: dict[str, tuple[Watcher, int]] = {}
-        self._folder = Path.cwd()
+        self._folder = Path.cwd()  # where paths start here
+        self._own: Path | None = None  # what was made here, and goes with the worker
 
     async def hello(self, settings: Settings) -> Answer:
         """Take the driver's folder and keys; say where this is."""
@@ -97,8 +100,7 @@ class Worker:
             return Answer(raised=Raised.of(InputError(problem)))
         os.environ.update(settings.environment)
         if settings.shared:
-            os.chdir(settings.folder)
-            self._folder = Path(settings.folder)
+            self._settle(Path(settings.folder))
         pool = ThreadPoolExecutor(max_workers=settings.threads)
         asyncio.get_running_loop().set_default_executor(pool)
         return Answer({"pid": os.getpid(), "host": platform.node()})
@@ -109,7 +111,8 @@ class Worker:
         async def opened() -> None:
             if key in self._judges:
                 return
-            with self._in(_folder_of(sought)):
+            folder = self._unpacked(sought)
+            with self._in(folder):
                 judge = bare_judge(_named(sought), terms)
             if identity_text(judge) != identity:
                 raise InputError(
@@ -120,6 +123,8 @@ class Worker:
             if (ready := getattr(judge, "ready", None)) is not None:
                 await ready()
             self._judges[key] = judge
+            if folder is not None and not self._watchers:
+                self._settle(folder)
 
         return await _answer(opened())
 
@@ -129,9 +134,8 @@ class Worker:
         async def opened() -> None:
             if key in self._watchers:
                 return
-            if (folder := _folder_of(sought)) is not None:
-                self._folder = folder  # for as long as the app is: it may open files beside it
-                os.chdir(folder)
+            if (folder := self._unpacked(sought)) is not None:
+                self._settle(folder)  # it may open files beside it
             named = _named(sought)
             app = load_app(named, self._folder) if isinstance(named, str) else named
             watcher = Watcher(app, id_key=what.id_key, depth=what.depth, input_key=what.input_key)
@@ -166,6 +170,24 @@ class Worker:
         judge = self._judges.pop(key, None)
         return Answer() if judge is None else await _answer(judge.close())
 
+    async def leave(self) -> Answer:
+        """Take away what was unpacked here."""
+        if self._own is not None:
+            os.chdir(Path(self._own.anchor))
+            await asyncio.to_thread(shutil.rmtree, self._own, ignore_errors=True)
+        return Answer()
+
+    def _settle(self, folder: Path) -> None:
+        """Work in a folder from now on."""
+        os.chdir(folder)
+        self._folder = folder
+
+    def _unpacked(self, sought: Sought) -> Path | None:
+        if sought.parcel is None:
+            return None
+        self._own = self._own or Path(tempfile.mkdtemp(prefix="misslink-worker-"))
+        return unpacked(sought.parcel, self._own)
+
     @contextlib.contextmanager
     def _in(self, folder: Path | None) -> Iterator[None]:
         """Work in a folder, where one is given, and come back."""
@@ -177,10 +199,6 @@ class Worker:
             yield
         finally:
             os.chdir(self._folder)
-
-
-def _folder_of(sought: Sought) -> Path | None:
-    return None if sought.parcel is None else unpacked(sought.parcel)
 
 
 def _named(sought: Sought) -> Any:
@@ -197,7 +215,7 @@ async def _answer(call: Awaitable[Any], judge: Judge | None = None) -> Answer:
         value = await call
     except asyncio.CancelledError:
         raise
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is the driver's to deal with)
+    except BaseException as error:  # noqa: BLE001 (whatever it is, it is the driver's to deal with)
         raised = Raised.of(error)
     if judge is None:
         return Answer(value, raised)

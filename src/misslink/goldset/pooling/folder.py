@@ -21,6 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import InputError
+from misslink.files.addresses import refuse_url
 from misslink.files.goldset import GoldSet, read_goldset
 from misslink.files.jsonl import read_objects, read_text
 from misslink.files.label_folder import FOLDER
@@ -210,6 +211,7 @@ def check_folder(folder: Path) -> None:
     InputError
         It holds other things than a pool, or cannot be written.
     """
+    refuse_url(folder)
     if is_pool(folder):
         return
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())

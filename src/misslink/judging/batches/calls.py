@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from misslink.judging.models.reading import EXCERPT, read_body
-from misslink.judging.protocol import Ask
+from misslink.judging.protocol import Ask, TryAgainError
 
-__all__ = ["AnewError", "Call", "Line", "line_of"]
+__all__ = ["AnewError", "Call", "Line", "LostError", "line_of"]
 
 _OK = 200
 # What some readers take for the end of a line beside the line feed, and JSON may leave as it is.
@@ -19,6 +19,13 @@ _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
 class AnewError(Exception):
     """A question is to be put from the beginning, as if nothing had been done about it."""
+
+
+class LostError(TryAgainError):
+    """The answer to a question is lost at the server, which charges for it all the same."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "server")
 
 
 class Call:

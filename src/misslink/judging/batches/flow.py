@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 from misslink.errors import InputError
@@ -12,12 +13,14 @@ from misslink.judging.batches.draft import MOST_QUESTIONS
 from misslink.judging.batches.timing import Timing
 from misslink.judging.models.connection import Connection
 from misslink.judging.models.outage import passing
+from misslink.judging.protocol import TryAgainError
 
 __all__ = ["NONE_SUCH", "Flow", "Patience", "fail_all"]
 
 Result = TypeVar("Result")
 
 NONE_SUCH = (404, 405)
+_LONGEST_TOLD_S = 3600.0  # a batch has a day; who asks for more is asked again before
 _TURNS = 5  # of the event loop, in which a question comes through all wrappers
 
 
@@ -62,12 +65,17 @@ class Patience:
             try:
                 return await call()
             except (openai.APIError, ValueError) as error:
-                problem = self.bearable(error, what)
+                trouble = self.bearable(error, what)
                 if tries > self._retries:
                     raise self._connection.unreachable(
-                        f"it does not {what}: {problem} (tried {tries} times)"
+                        f"it does not {what}: {trouble.problem} (tried {tries} times)"
                     ) from None
-            await self._timing.sleep(self._timing.pause(tries))
+            await self.wait(tries, trouble)
+
+    async def wait(self, times: int, trouble: TryAgainError | None = None) -> None:
+        """Wait after so many tries, and as long as the server has asked for."""
+        told = min((trouble and trouble.after) or 0.0, _LONGEST_TOLD_S)
+        await self._timing.sleep(max(self._timing.pause(times), told))
 
     async def have_of_service(self, call: Callable[[], Awaitable[Result]], what: str) -> Result:
         """As `have`, where a server without the thing has no batches.
@@ -84,12 +92,12 @@ class Patience:
         except openai.APIStatusError:
             raise self.none_such() from None
 
-    def bearable(self, error: Exception, what: str) -> str:
+    def bearable(self, error: Exception, what: str) -> TryAgainError:
         """Return what is wrong for now; raise what asking again will not mend."""
         import openai
 
         if not isinstance(error, openai.APIError):
-            return str(error)
+            return TryAgainError(str(error), "server")
         if getattr(error, "status_code", None) in NONE_SUCH:
             raise error
         self._connection.raise_if_pointless(error)
@@ -97,7 +105,7 @@ class Patience:
         trouble = passing(error, said)
         if trouble is None:
             raise self._connection.unreachable(f"it does not {what}: {said}") from None
-        return trouble.problem
+        return trouble
 
     def none_such(self) -> InputError:
         """Return the error that says that this server has no batches."""
@@ -121,17 +129,21 @@ class Flow:
     ----------
     most : int
         Questions of one batch.
+    crowded : bool
+        Whether the service has refused a batch since too much was queued there.
     room : asyncio.Event
-        Whether the service takes more.
+        Whether it may take more since.
     """
 
     def __init__(self, timing: Timing, ended: Callable[[Exception], None]) -> None:
         self.timing = timing
         self.ended = ended
         self.most = MOST_QUESTIONS
+        self.crowded = False
         self.room = asyncio.Event()
         self.room.set()
-        self._came = 0
+        self._gate = asyncio.Lock()
+        self._came = self._reading = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     def came(self) -> None:
@@ -139,13 +151,33 @@ class Flow:
         self._came += 1
 
     async def quiet(self) -> None:
-        """Wait until no further question has come for a moment."""
+        """Wait until no further question has come for a moment, and no answers are being read."""
         before = -1
-        while before != self._came:
+        while before != self._came or self._reading:
             before = self._came
             await self.timing.sleep(self.timing.linger)
             for _ in range(_TURNS):  # whoever was kept from asking by others' work does it now
                 await asyncio.sleep(0)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Answers are being read, whatever the pauses between them: more questions may follow."""
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until a batch may be submitted: one after the other, where the queue was full."""
+        await self.room.wait()
+        if not self.crowded:
+            yield
+            return
+        async with self._gate:
+            await self.room.wait()
+            yield
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Let something be done beside; where it fails, all ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
-from misslink.judging.batches.calls import AnewError, Call, line_of
+from misslink.judging.batches.calls import AnewError, Call, LostError, line_of
 from misslink.judging.batches.flow import Flow, Patience
 from misslink.judging.batches.incoming import Incoming
 from misslink.judging.batches.notes import Notes
@@ -25,6 +26,8 @@ from misslink.judging.wrappers.budget import Budget
 from misslink.judging.wrappers.ledger import identity_text, reply_key
 
 __all__ = ["InBatches"]
+
+_log = logging.getLogger(__name__)
 
 
 class InBatches:
@@ -80,6 +83,7 @@ class InBatches:
         self._calls: set[Call] = set()
         self._dear: deque[tuple[Call, bytes]] = deque()  # kept back by the budget
         self._ending: Exception | None = None
+        self._capped = False  # people were told
         self._clock: asyncio.TimerHandle | None = None
 
     async def ask(self, ask: Ask) -> Reply:
@@ -104,8 +108,9 @@ class InBatches:
                 return reply
             try:
                 return await self._put(key, ask)
-            except AnewError:
-                continue
+            except AnewError:  # and where another process fetched it, it is not asked again
+                if (kept := self._noted.kept(key, ask)) is not None:
+                    return kept
             except TryAgainError as trouble:
                 tries += 1
                 if tries > self._terms.retries:
@@ -184,24 +189,32 @@ class InBatches:
                 finally:
                     self._first.set()
                     self._first = None
+                    self._let_in()  # what it held back is free
             await self._first.wait()
             self._refuse_if_over()
         return None
 
     async def _put(self, key: str, ask: Ask) -> Reply:
         calls: list[Call] = []
-        reply = None
+        reply, made, lost = None, True, False
         try:
             reply = await self._bare.ask_by(partial(self._post, calls, key, ask), ask)
-        except TryAgainError:
+        except AnewError:
+            made = False
+            raise
+        except TryAgainError as trouble:
+            lost = isinstance(trouble, LostError)
             if calls and calls[-1].row is not None:  # so that it is asked again elsewhere
                 self._noted.release(calls[-1].row, [key])
             raise
         finally:
             for call in calls:
                 self._calls.discard(call)
-                if call.held:  # all but the last one brought nothing
-                    self._budget.book(ask, self.share, reply if call is calls[-1] else None)
+                last = call is calls[-1]  # all others brought nothing
+                if call.held and last and not made:
+                    self._budget.withdraw(ask, self.share)
+                elif call.held:
+                    self._budget.book(ask, self.share, reply if last else None, lost=last and lost)
             self._let_in()
         self.questions += reply.came
         if reply.usage is not None:
@@ -242,9 +255,21 @@ class InBatches:
                 call.fail(NotAskedError(limit.reason))
             else:
                 if not call.held:
+                    self._tell_of_the_cap()
                     return
                 self._outgoing.send(call, line)
             self._dear.popleft()
+
+    def _tell_of_the_cap(self) -> None:
+        """Say once that the budget makes small batches, each of which may take a day."""
+        if not self._capped:
+            self._capped = True
+            _log.warning(
+                "--max-cost %g has room for %d questions at a time, at what each may cost at "
+                "worst; the others wait until a batch is home (a higher --max-cost, or a lower "
+                "--max-tokens, makes fewer batches)",
+                *(self._terms.max_cost, len(self._calls) - len(self._dear)),
+            )
 
     def _time_is_up(self) -> None:
         self._end(
@@ -256,6 +281,12 @@ class InBatches:
 
     def _end(self, error: Exception) -> None:
         """Tell whoever waits, now or later, that nothing more comes."""
+        if not isinstance(error, MisslinkError | NotAskedError):
+            said = self._bare.connection.censored(f"{type(error).__name__}: {error}")
+            error = self._bare.connection.unreachable(
+                f"its batches came to an unforeseen end ({said}); what is out is noted, and the "
+                "same command goes on"
+            )
         if self._ending is None:
             self._ending = error
         for call in tuple(self._calls):
@@ -272,4 +303,4 @@ def _again(error: Exception) -> Exception:
         return NotAskedError(error.reason)
     if isinstance(error, InputError):
         return InputError(error.problem, path=error.path)
-    return type(error)(str(error)) if isinstance(error, MisslinkError) else error
+    return type(error)(str(error))

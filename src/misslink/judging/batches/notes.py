@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from misslink.judging.protocol import Ask, Reply
 from misslink.judging.wrappers.ledger_file import open_to_read, open_to_write, speaking
 from misslink.judging.wrappers.ledger_format import now
+from misslink.judging.wrappers.replies import Replies
 
 __all__ = ["Noted", "Notes", "pending"]
 
@@ -90,6 +92,13 @@ class Notes:
         self._identity = identity
         self._judge = judge
         self._file = open_to_write(path)
+        self._replies: Replies | None = None
+
+    def kept(self, key: str, ask: Ask) -> Reply | None:
+        """Return the reply that another process has fetched and kept since; None: there is none."""
+        if self._replies is None:
+            self._replies = Replies(self.path)
+        return self._replies.get(key, ask)
 
     def row_of(self, key: str) -> int | None:
         """Return in which batch a question is out; None where in none."""
@@ -107,7 +116,7 @@ class Notes:
         Returns
         -------
         Noted or None
-            None where one of them is out already: another process was first.
+            None where one of them is out or answered already: another process was first.
         """
         token = uuid.uuid4().hex
         with speaking(self.path), self._file as open_file:
@@ -120,7 +129,9 @@ class Notes:
             row = added.lastrowid
             before = open_file.total_changes
             open_file.executemany(
-                "INSERT OR IGNORE INTO batched VALUES (?, ?)", ((key, row) for key in keys)
+                "INSERT OR IGNORE INTO batched SELECT ?1, ?2"
+                " WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1)",
+                ((key, row) for key in keys),
             )
             if open_file.total_changes - before < len(keys):
                 open_file.rollback()
@@ -152,6 +163,15 @@ class Notes:
                 (row,),
             )
 
+    def knows(self, key: str) -> bool:
+        """Whether a question is out in any batch, or its reply is kept."""
+        sql = (
+            "SELECT EXISTS (SELECT 1 FROM batched WHERE key = ?)"
+            " OR EXISTS (SELECT 1 FROM replies WHERE key = ?)"
+        )
+        found = self._one(sql, key, key)
+        return found is not None and bool(found[0])
+
     def drop(self, row: int) -> None:
         """Forget a batch with all its questions."""
         with speaking(self.path), self._file as open_file:
@@ -168,6 +188,8 @@ class Notes:
 
     def close(self) -> None:
         """Close the file."""
+        if self._replies is not None:
+            self._replies.close()
         self._file.close()
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
@@ -198,6 +220,8 @@ def pending(path: Path) -> list[dict[str, Any]]:
     with speaking(path):
         file = open_to_read(path)
         try:
+            if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'batched'").fetchone():
+                return []  # a ledger from before there were batches
             rows = file.execute(
                 "SELECT judge, service_id, questions, count(batched.key), batches.created"
                 " FROM batches JOIN batched ON batched.batch = batches.id"

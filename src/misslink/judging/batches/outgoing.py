@@ -99,18 +99,25 @@ class Outgoing:
             await self._submit(draft)
 
     async def _submit(self, draft: Draft) -> None:
+        try:
+            async with self._flow.turn():
+                if len(draft.calls) > self._flow.most:  # it was begun before the queue was full
+                    fail_all(draft.calls.values(), AnewError)
+                else:
+                    await self._submit_now(draft)
+        finally:
+            draft.close()
+
+    async def _submit_now(self, draft: Draft) -> None:
         import openai
 
         calls = draft.calls
-        try:
-            await self._flow.room.wait()
-            name = f"misslink-{len(calls)}-questions.jsonl"
-            async with self._uploads:
-                file = await self._patience.have_of_service(
-                    lambda: self._service.upload(name, draft.file), "take the file of a batch"
-                )
-        finally:
-            draft.close()
+        name = f"misslink-{len(calls)}-questions.jsonl"
+        async with self._uploads:
+            file = await self._patience.have_of_service(
+                lambda: self._service.upload(name, draft.file), "take the file of a batch"
+            )
+        draft.close()
         noted = self._notes.intend(file, tuple(calls))
         if noted is None:  # another process was first with one of them: where it is out shows now
             with contextlib.suppress(openai.APIError):
@@ -119,13 +126,16 @@ class Outgoing:
             return
         state = await self._create(noted)
         self._notes.name(noted.row, state.id)
+        self._incoming.seen(noted.row)
         for call in calls.values():
             self._incoming.attach(call, noted.row)
         _log.warning(
-            "batch %d is submitted: %d questions as %s; it may take a day, and interrupted, the "
+            "batch %d is submitted: %d question%s as %s; it may take a day, and interrupted, the "
             "same command goes on with it",
-            *(self._incoming.number(noted.row), len(calls), state.id),
+            *(self._incoming.number(noted.row), len(calls), "s" * (len(calls) > 1), state.id),
         )
+        if self._flow.crowded:
+            await self._incoming.begun(noted.row)
 
     async def _create(self, noted: Noted) -> State:
         """Make a batch once, also where the answer that it was made is lost."""

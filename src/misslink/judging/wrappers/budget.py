@@ -154,14 +154,31 @@ class Budget:
         self._held.add(most)
         return True
 
-    def book(self, ask: Ask, share: float, reply: Reply | None) -> None:
-        """Say what a call that was let in by `hold` brought; None: nothing, so it cost nothing."""
+    def book(self, ask: Ask, share: float, reply: Reply | None, *, lost: bool = False) -> None:
+        """Say what a call that was let in by `hold` brought.
+
+        Parameters
+        ----------
+        ask, share
+            As it was held.
+        reply : Reply or None
+            None: nothing, so it cost nothing.
+        lost : bool
+            Whether there was an answer that cannot be had: then it cost the most that it may.
+        """
         most = self._most(ask, share)
         self._in_flight -= 1
         self._held.add(most, -1)
-        if reply is not None:
+        if lost:
+            self._spent.add(most)
+        elif reply is not None:
             self._spent.add(_reported(reply, most))
         self._settled.set()
+
+    def withdraw(self, ask: Ask, share: float) -> None:
+        """Say that a call that was let in by `hold` was not made."""
+        self._elsewhere -= 1
+        self.book(ask, share, None)
 
     def stop(self) -> None:
         """Turn away whoever waits for others to come home."""

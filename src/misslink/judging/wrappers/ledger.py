@@ -149,7 +149,11 @@ class Ledger:
         self._replies.close()
 
     async def _ask_and_keep(self, key: str, ask: Ask) -> Reply:
-        reply = _storable(await self.judge.ask(ask))
+        said = await self.judge.ask(ask)
+        if said.from_ledger:  # another process asked meanwhile, and has kept it here
+            self.from_ledger += 1
+            return said
+        reply = _storable(said)
         self.calls += 1
         if reply.usage is not None:
             self._prompt_tokens = _sum(self._prompt_tokens, reply.usage.prompt_tokens)

@@ -14,7 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from misslink.errors import InputError
-from misslink.judging.wrappers.ledger_format import APPLICATION, VERSION, bring_up_to_date, number
+from misslink.files.addresses import refuse_url
+from misslink.judging.wrappers.ledger_format import (
+    APPLICATION,
+    READABLE,
+    VERSION,
+    bring_up_to_date,
+    number,
+)
 
 __all__ = [
     "DEFAULT_LEDGER",
@@ -54,6 +61,8 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
         It cannot be written or is no ledger. A write is tried, so that this shows before money
         is spent.
     """
+    if path is not None:
+        refuse_url(path)
     if path is not None and path.is_dir():
         raise InputError("the ledger is a file and this is a folder; name a file in it", path=path)
     try:
@@ -71,8 +80,8 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
 def open_to_read(path: Path, *, name: object = None, instead: str = _ANOTHER) -> sqlite3.Connection:
     """Open a ledger to look into it; what is in it cannot be changed this way.
 
-    A run may be writing to it at the same time. One of an older format is read from a copy in
-    memory.
+    A run may be writing to it at the same time. One of the first format is read from a copy in
+    memory; one of the second has no tables for batches.
 
     Parameters
     ----------
@@ -99,7 +108,7 @@ def open_to_read(path: Path, *, name: object = None, instead: str = _ANOTHER) ->
             if "unable to open" not in str(trouble) and "readonly" not in str(trouble):
                 raise
             file = _checked(f"{address}?immutable=1", name, instead)
-        if number(file, "user_version") < VERSION:
+        if number(file, "user_version") < READABLE:
             memory = _connect(":memory:")
             with contextlib.closing(file):
                 file.backup(memory)
@@ -151,6 +160,7 @@ def speaking(path: object, instead: str = _ANOTHER) -> Iterator[None]:
 
 
 def _must_exist(path: Path) -> None:
+    refuse_url(path)
     if path.is_dir():
         raise InputError("the ledger is a file and this is a folder; name a file in it", path=path)
     if not path.exists():

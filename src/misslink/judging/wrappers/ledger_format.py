@@ -9,9 +9,18 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["APPLICATION", "VERSION", "bring_up_to_date", "now", "number", "texts_kept"]
+__all__ = [
+    "APPLICATION",
+    "READABLE",
+    "VERSION",
+    "bring_up_to_date",
+    "now",
+    "number",
+    "texts_kept",
+]
 
 VERSION = 3
+READABLE = 2  # from this format on replies are read alike: the third added tables for batches
 APPLICATION = 0x6D6C6E6B  # "mlnk" in the file's header tells a ledger from any other database
 # Messages repeat each other: the stable part of a prompt is in every question, and the whole of
 # it in every sample. So each text is kept once, and a message names it by its number.

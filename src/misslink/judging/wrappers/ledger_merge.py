@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.files.addresses import shown
 from misslink.files.content import File
 from misslink.files.shards import files_of
-from misslink.files.storage import Stored, shown
+from misslink.files.storage import Stored
 from misslink.judging.wrappers.ledger_file import open_to_read, open_to_write, speaking
 from misslink.judging.wrappers.ledger_format import texts_kept
 

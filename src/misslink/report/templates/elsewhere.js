@@ -50,7 +50,7 @@ const conditionOf = (view) => {
 const elsewhereOf = (view, found) => {
   if (!partsOf(view).length && !view.ids.length && !view.q) return []; // told above the list
   const total = totalOf(view, found);
-  if (total === found) return ["All cases that fit are here."];
+  if (total === found) return [found ? "All cases that fit are here." : "No case of the run fits."];
   const condition = conditionOf(view);
   return [
     total === null

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from misslink.errors import InputError
+from misslink.files.addresses import refuse_url
 
 __all__ = [
     "APPLICATION",
@@ -126,6 +127,7 @@ def open_history(
     InputError
         It cannot be used, is no history, or was written by a newer misslink.
     """
+    refuse_url(path)
     if path.is_dir():
         raise InputError("the history is a file and this is a folder; name a file in it", path=path)
     if must_exist and not path.exists():
