@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
 # Rooms by floor, lowest first. The ground floor has steps: see docs/decisions/001.
 FLOORS = [
     {"errors"},
-    {"registry", "lenient", "importing", "retry_after"},
+    {"registry", "lenient", "importing"},
     {"types"},
     {"text", "retry_after"},
     {"files", "prompting", "stats", "manifest", "embedding"},

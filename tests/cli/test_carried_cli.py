@@ -52,7 +52,8 @@ def before(evaluated, misslink):
         code, _, err = misslink(*command, "--json")
         assert code == 0, err
     held = read_run("run")
-    assert held.replay and held.whatif
+    assert held.replay
+    assert held.whatif
     assert [link.basis for link in held.links] == ["replayed", "replayed", "observed"]
     return held
 

@@ -96,6 +96,27 @@ def test_the_address_of_the_command_wins_over_the_environments(unconnected, monk
     assert os.environ["RAY_ADDRESS"] == "elsewhere:6379"
 
 
+def test_the_cluster_that_was_started_last_is_left_to_ray_to_find_with_its_token(
+    unconnected, monkeypatch, tmp_path
+):
+    seen = []
+
+    def init(**options):
+        seen.append(options["address"])
+        raise ConnectionError
+
+    unconnected.init = init
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        address = f"127.0.0.1:{there.getsockname()[1]}"
+        (tmp_path / "ray" / "ray_current_cluster").write_text(address, encoding="utf-8")
+        with pytest.raises(EngineUnreachableError):
+            connect("auto", None)
+    assert seen == ["auto"]
+
+
 def test_a_cluster_that_wants_a_token_says_where_it_comes_from(unconnected, monkeypatch):
     def init(**_):
         raise unconnected.exceptions.AuthenticationError("token is missing or incorrect")

@@ -185,12 +185,12 @@ def _print_stats(found: Mapping[str, Any]) -> None:
             said.append(f"of {_replies(group['without_tokens'])} no tokens are known")
         days = [group[name][:10] for name in ("first", "last")]
         said.append(days[0] if days[0] == days[1] else " to ".join(days))
-        print(f"{group['judge']}, prompt {group['prompt']}")
+        print(plain(f"{group['judge']}, prompt {group['prompt']}"))
         print(f"    {'; '.join(said)}")
     for batch in found["batches"]:
         name = batch["batch"] or "not named yet"
         print(
-            f"{batch['judge']}: batch {plain(name)} of {batch['created'][:10]}, "
+            f"{plain(batch['judge'])}: batch {plain(name)} of {batch['created'][:10]}, "
             f"{batch['waiting']:,} of {batch['questions']:,} questions not fetched"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -41,14 +41,10 @@ def carried(run: Run, out: str | Path | None) -> Run:
     out : path or None
         The run folder to write, in which a run may lie.
     """
-    folder = Path(out) if out is not None else None
-    if folder is None or not any((folder / name).is_file() for name in _FILES):
+    before = _before(out, _FILES, "What the run before kept of its judge is")
+    if out is None or before is None:
         return run
-    try:
-        before = read_run(folder)
-    except InputError as problem:
-        _log.warning("What the run before kept of its judge is not carried over: %s", problem)
-        return run
+    folder = Path(out)
     own, kept, lost = documents(run), run.calibration, []
     for metric, document in documents(before).items():
         if metric in own:
@@ -85,16 +81,10 @@ def carried_links(run: Run, out: str | Path | None) -> Run:
     out : path or None
         The run folder to write, in which a run may lie.
     """
-    folder = Path(out) if out is not None else None
-    if folder is None or not any((folder / name).is_file() for name in _OF_LINKS):
+    before = _before(out, _OF_LINKS, "The replay and the what-if of the run before are")
+    if out is None or before is None:
         return run
-    try:
-        before = read_run(folder)
-    except InputError as problem:
-        _log.warning(
-            "The replay and the what-if of the run before are not carried over: %s", problem
-        )
-        return run
+    folder = Path(out)
     kept: dict[str, Any] = {}
     changed = _changed(before, run)
     otherwise = changed or _replayed_otherwise(before, run)
@@ -114,6 +104,18 @@ def carried_links(run: Run, out: str | Path | None) -> Run:
             again = _whatif(folder, before)
             _log.warning("%s", _told([("the what-if", again)], f"any more, as {why},"))
     return run.model_copy(update=kept)
+
+
+def _before(out: str | Path | None, files: Sequence[str], what: str) -> Run | None:
+    """The run that lies in `out`, where it has one of these files and can be read."""
+    folder = Path(out) if out is not None else None
+    if folder is None or not any((folder / name).is_file() for name in files):
+        return None
+    try:
+        return read_run(folder)
+    except InputError as problem:
+        _log.warning("%s not carried over: %s", what, problem)
+        return None
 
 
 def _changed(before: Run, run: Run) -> str | None:

@@ -152,9 +152,11 @@ def _join(ray: Any, address: str) -> None:
 
 def _checked(address: str) -> str:
     """Return an address at which somebody answers, or ``auto``."""
-    told = address.strip()
+    told, found = address.strip(), None
     if told == "auto":
-        told = os.environ.get(_VARIABLE, "").strip() or _last_started() or "auto"
+        variable = os.environ.get(_VARIABLE, "").strip()
+        found = None if variable else _last_started()
+        told = variable or found or "auto"
         if told in ("auto", "local"):
             return "auto"
     host, colon, port = told.rpartition(":")
@@ -169,7 +171,8 @@ def _checked(address: str) -> str:
         raise EngineUnreachableError(
             f"nobody answers at --ray-address {told} ({_said(error)}); {_WAY_OUT}"
         ) from error
-    return told
+    # Ray takes this machine's token of itself only where it finds the cluster itself.
+    return told if found is None else "auto"
 
 
 def _last_started() -> str | None:

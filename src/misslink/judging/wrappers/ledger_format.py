@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = [
     "APPLICATION",
+    "OF_REPLY",
     "READABLE",
     "VERSION",
     "bring_up_to_date",
@@ -22,6 +23,21 @@ __all__ = [
 VERSION = 3
 READABLE = 2  # from this format on replies are read alike: the third added tables for batches
 APPLICATION = 0x6D6C6E6B  # "mlnk" in the file's header tells a ledger from any other database
+# What a reply is kept with beside its key and its judge; a merge takes all of it over.
+OF_REPLY = """
+        prompt TEXT NOT NULL,
+        prompt_sha256 TEXT NOT NULL,
+        repeat INTEGER NOT NULL,
+        messages TEXT NOT NULL,
+        raw TEXT NOT NULL,
+        parsed TEXT,
+        problem TEXT,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER,
+        probabilities TEXT NOT NULL,
+        answered_by TEXT,
+        created TEXT NOT NULL
+"""
 # Messages repeat each other: the stable part of a prompt is in every question, and the whole of
 # it in every sample. So each text is kept once, and a message names it by its number.
 _TABLES = (
@@ -40,22 +56,11 @@ _TABLES = (
         content TEXT NOT NULL
     )
     """,
-    """
+    f"""
     CREATE TABLE IF NOT EXISTS replies (
         key TEXT PRIMARY KEY,
         judge INTEGER NOT NULL REFERENCES judges,
-        prompt TEXT NOT NULL,
-        prompt_sha256 TEXT NOT NULL,
-        repeat INTEGER NOT NULL,
-        messages TEXT NOT NULL,
-        raw TEXT NOT NULL,
-        parsed TEXT,
-        problem TEXT,
-        prompt_tokens INTEGER,
-        completion_tokens INTEGER,
-        probabilities TEXT NOT NULL,
-        answered_by TEXT,
-        created TEXT NOT NULL
+        {OF_REPLY}
     )
     """,
     "CREATE INDEX IF NOT EXISTS replies_by_judge ON replies (judge)",

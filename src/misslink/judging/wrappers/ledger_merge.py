@@ -17,37 +17,23 @@ from misslink.files.content import File
 from misslink.files.shards import files_of
 from misslink.files.storage import Stored
 from misslink.judging.wrappers.ledger_file import open_to_read, open_to_write, speaking
-from misslink.judging.wrappers.ledger_format import texts_kept
+from misslink.judging.wrappers.ledger_format import OF_REPLY, texts_kept
 
 __all__ = ["merge"]
 
 _ENDINGS = (".sqlite", ".sqlite3", ".db")
 _LOG = "-wal"  # what SQLite adds to the name of a file for what is not yet merged into it
 _BESIDE = (_LOG, "-shm", "-journal")
-_COLUMNS = (
-    "key, prompt, prompt_sha256, repeat, messages, raw, parsed, problem, prompt_tokens,"
-    " completion_tokens, probabilities, answered_by, created"
-)
+_COLUMNS = ", ".join(["key", *(column.split()[0] for column in OF_REPLY.split(","))])
 _MESSAGES = 5  # which of the columns, counted from the judge before them
 _STAGED = (  # in a file that SQLite makes and removes, so that what is merged may be large
     "CREATE TEMP TABLE new_judges (identity TEXT PRIMARY KEY, name TEXT NOT NULL, abilities TEXT)",
     "CREATE TEMP TABLE new_texts (number INTEGER PRIMARY KEY, content TEXT NOT NULL)",
-    """
+    f"""
     CREATE TEMP TABLE new_replies (
         identity TEXT NOT NULL,
         key TEXT PRIMARY KEY,
-        prompt TEXT NOT NULL,
-        prompt_sha256 TEXT NOT NULL,
-        repeat INTEGER NOT NULL,
-        messages TEXT NOT NULL,
-        raw TEXT NOT NULL,
-        parsed TEXT,
-        problem TEXT,
-        prompt_tokens INTEGER,
-        completion_tokens INTEGER,
-        probabilities TEXT NOT NULL,
-        answered_by TEXT,
-        created TEXT NOT NULL
+        {OF_REPLY}
     )
     """,
 )

@@ -15,7 +15,6 @@ from misslink.files.addresses import refuse_url
 
 __all__ = [
     "APPLICATION",
-    "DEFAULT_HISTORY",
     "VERSION",
     "HeldError",
     "changing",
@@ -23,7 +22,6 @@ __all__ = [
     "speaking",
 ]
 
-DEFAULT_HISTORY = Path(".misslink/canary.sqlite")
 VERSION = 1
 _WAIT_S = 10.0
 APPLICATION = 0x6D6C6362  # "mlcb" in the file's header tells a history from any other database
