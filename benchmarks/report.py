@@ -102,7 +102,7 @@ _SCROLLED = """(looking) => new Promise((done) => {
 
 def written(folder: Path) -> dict[str, float | None]:
     """Write the page of a run folder, and its table: CPU seconds, peak memory and sizes."""
-    from misslink.engines.local import seldom_collecting
+    from misslink.engines.collecting import seldom_collecting
     from misslink.files import read_run
     from misslink.report import parquet
     from misslink.report.html import render, table_beside

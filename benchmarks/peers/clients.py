@@ -66,7 +66,8 @@ def bare(url: str, concurrency: int) -> Judging:
 
 def misslink(url: str, concurrency: int) -> Judging:
     """Every default metric of misslink, with its ledger on disk, throttle and budget."""
-    from misslink.engines.local import each, seldom_collecting
+    from misslink.engines.collecting import seldom_collecting
+    from misslink.engines.local import each
     from misslink.judging.asking import judge_case
     from misslink.judging.metric import Subject
     from misslink.judging.opening import open_judge
