@@ -137,8 +137,8 @@ def in_another_language(answer: str, passages: Sequence[str]) -> bool:
 
 def _shares_a_word(claim: str, quote: str) -> bool:
     """Whether the two share a telling word as it stands; most do, and stems take longer."""
-    quoted = set(content_words(quote))
-    return any(word in quoted and _tellings(word) - _OF_JUDGING for word in content_words(claim))
+    shared = set(content_words(quote)).intersection(content_words(claim))
+    return any(map(_is_telling, shared))
 
 
 def _bare(quote: str) -> str:
@@ -146,6 +146,11 @@ def _bare(quote: str) -> str:
 
 
 @lru_cache(maxsize=16_384)  # the words of a large corpus, looked at one by one
+def _is_telling(word: str) -> bool:
+    return bool(_tellings(word) - _OF_JUDGING)
+
+
+@lru_cache(maxsize=16_384)
 def _tellings(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - SAID_OF_SOURCES
 
