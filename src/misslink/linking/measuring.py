@@ -269,28 +269,29 @@ def _pairs(
         "known", "random", "relevant", "irrelevant", "shared_found", "shared_missed"
     }  # fmt: skip
     rows: dict[str, list[Marked]] = {name: [] for name in names}
+    near: list[tuple[str, str, str]] = []  # group, question and passage whose cosine is wanted
     for one in seen:
         name = one.case.id
         for passage, there in one.needed:
             share = words.shared(one.case.question, passage.id)
             if share is not None:
                 rows["shared_found" if there else "shared_missed"].append((name, share))
-            cosine = meaning.cosine(name, passage.id) if meaning else None
-            if meaning is None or cosine is None:
+            if meaning is None or not meaning.knows(name, passage.id):
                 continue
-            rows["known"].append((name, cosine))
+            near.append(("known", name, passage.id))
             needed = {known.id for known, _ in one.needed}
-            for at in generator.integers(0, len(among), _RANDOM) if among else ():
-                other = None if among[at] in needed else meaning.cosine(name, among[at])
-                if other is not None:
-                    rows["random"].append((name, other))
+            drawn = generator.integers(0, len(among), _RANDOM).tolist() if among else ()
+            near += [("random", name, among[at]) for at in drawn if among[at] not in needed]
         if meaning is not None and one.found.retrieval not in {"none_needed", "unknown"}:
             fitting = relevant_ids(one.case, one.trace.retrieved)
-            for passage in one.trace.retrieved:
-                cosine = meaning.cosine(name, passage.id)
-                if cosine is not None:
-                    group = "relevant" if passage.id in fitting else "irrelevant"
-                    rows[group].append((name, cosine))
+            near += [
+                ("relevant" if passage.id in fitting else "irrelevant", name, passage.id)
+                for passage in one.trace.retrieved
+            ]
+    cosines = meaning.cosines([(name, passage) for _, name, passage in near]) if meaning else []
+    for (group, name, _), cosine in zip(near, cosines, strict=True):
+        if cosine is not None:
+            rows[group].append((name, cosine))
     return Pairs(**{name: tuple(found) for name, found in rows.items()})
 
 

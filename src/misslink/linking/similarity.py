@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from misslink.judging.embedded.lexical import stems
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Meaning", "Words"]
 
+_PAIRS_AT_ONCE = 4_096  # of vectors that are multiplied together: 6 MB of 384 numbers each
 _AT_ONCE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _ROUNDING = 1e-6
@@ -58,6 +60,29 @@ class Meaning:
             return None
         found = float(self._asked[row] @ self._given[column])
         return min(max(found, -1.0), 1.0)
+
+    def knows(self, question: str, passage: str) -> bool:
+        """Whether both were embedded."""
+        return question in self._questions and passage in self._passages
+
+    def cosines(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """As `cosine`, of many pairs of a question and a passage at once, in their order."""
+        import numpy as np
+
+        found: list[float | None] = [None] * len(pairs)
+        known = [
+            (at, row, column)
+            for at, (question, passage) in enumerate(pairs)
+            if (row := self._questions.get(question)) is not None
+            and (column := self._passages.get(passage)) is not None
+        ]
+        for start in range(0, len(known), _PAIRS_AT_ONCE):
+            part = known[start : start + _PAIRS_AT_ONCE]
+            places, rows, columns = zip(*part, strict=True)
+            products = np.einsum("ij,ij->i", self._asked[list(rows)], self._given[list(columns)])
+            for at, product in zip(places, products.clip(-1, 1).tolist(), strict=True):
+                found[at] = product
+        return found
 
     def ranks(
         self, pairs: Sequence[tuple[str, str]], pool: Sequence[str]
@@ -108,7 +133,7 @@ class Words:
 
         None where the question has no stem, or the passage no text.
         """
-        wanted = set(stems(question))
+        wanted = _asked_for(question)
         if not wanted or passage not in self._texts:
             return None
         return len(wanted.intersection(self._of(passage))) / len(wanted)
@@ -165,6 +190,11 @@ class Words:
         if known:  # of passages without a single word it cannot make one
             index.index(rows, show_progress=False)
         return index, known
+
+
+@lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
+def _asked_for(question: str) -> frozenset[str]:
+    return frozenset(stems(question))
 
 
 def _rows(names: Iterable[str]) -> dict[str, int]:
