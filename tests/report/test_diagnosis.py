@@ -12,6 +12,7 @@ from misslink.linking.checklist import checklist as answered
 from misslink.linking.measuring import measure
 from misslink.report.diagnosis import checklist, holes, judged
 from misslink.report.glossary import CHECKED
+from misslink.report.html import render
 from misslink.report.page import build
 
 
@@ -115,3 +116,15 @@ def test_a_gap_of_a_case_that_is_gone_gets_no_link(run):
 def test_metrics_stand_without_and_with_the_gaps(run):
     pairs = [(one.name, one.value, other.value) for one, other in holes(run).metrics]
     assert pairs == [("recall@5", "54 %", "60 %"), ("mrr", "0.51", "0.55")]
+
+
+def test_of_very_many_gaps_the_page_has_the_first_and_says_how_many_there_are(run):
+    gaps = run.summary["diagnosis"]["gold_holes"]
+    many = {**gaps, "holes": gaps["holes"] * 300}
+    summary = {**run.summary, "diagnosis": {**run.summary["diagnosis"], "gold_holes": many}}
+    large = run.model_copy(update={"summary": summary})
+    found = holes(large)
+    assert (len(found.rows), found.count, found.cut) == (500, 600, True)
+    assert "600 passages, the first 500 of them here" in render(build(large))
+    assert not holes(run).cut
+    assert "of them here" not in render(build(run))

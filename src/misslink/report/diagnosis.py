@@ -35,6 +35,7 @@ _DECIDE = {
     "boundaries": ("split",),
 }
 _MANY = 12  # holes that a reader takes in at a glance
+_MOST = 500  # of them on a page: more nobody reads there, and a large run has thousands
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,24 @@ class HoleRow:
 
 @dataclass(frozen=True)
 class Holes:
-    """What could be added to the gold set, and the metrics without it and with it."""
+    """What could be added to the gold set, and the metrics without it and with it.
+
+    ``rows`` are the first 500 of the ``count`` that were found.
+    """
 
     rows: tuple[HoleRow, ...]
     metrics: tuple[tuple[Shown, Shown], ...]
+    count: int
 
     @property
     def long(self) -> bool:
         """Whether there are so many that the table is better opened on request."""
         return len(self.rows) > _MANY
+
+    @property
+    def cut(self) -> bool:
+        """Whether there are more than are shown."""
+        return self.count > len(self.rows)
 
 
 def checklist(run: Run) -> Checklist | None:
@@ -105,25 +115,28 @@ def checklist(run: Run) -> Checklist | None:
 def holes(run: Run) -> Holes | None:
     """Gaps in the gold set; None where none was found."""
     document = mapping_in(mapping_in(run.summary.get("diagnosis")).get("gold_holes"))
+    found = list(rows_in(document.get("holes")))
+    of = [row.get("case_id") for row in found[:_MOST]]
+    shown_of = {case_id for case_id in of if isinstance(case_id, str)}
     numbers = case_numbers(run.cases)
     anchors = {
         # The explorer takes more than its filters: the passage to show of the case.
         (trace.case_id, passage.id): f"{case(numbers[trace.case_id])}&passage={place}"
         for trace in run.traces
-        if trace.case_id in numbers
+        if trace.case_id in numbers and trace.case_id in shown_of
         for place, passage in enumerate(trace.retrieved, 1)
     }
-    rows = tuple(_hole(row, anchors) for row in rows_in(document.get("holes")))
+    rows = tuple(_hole(row, anchors) for row in found[:_MOST])
     if not rows:
         return None
     metrics = tuple(
         (
-            shown(name, estimate_in(mapping_in(found), "without")),
-            shown(name, estimate_in(mapping_in(found), "with")),
+            shown(name, estimate_in(mapping_in(values), "without")),
+            shown(name, estimate_in(mapping_in(values), "with")),
         )
-        for name, found in mapping_in(document.get("metrics")).items()
+        for name, values in mapping_in(document.get("metrics")).items()
     )
-    return Holes(rows, metrics)
+    return Holes(rows, metrics, len(found))
 
 
 def judged(row: Mapping[str, JsonValue]) -> tuple[str, str]:
