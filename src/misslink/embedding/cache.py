@@ -178,8 +178,9 @@ def _prepared(where: str) -> sqlite3.Connection:
 
 def _is_new(file: sqlite3.Connection) -> bool:
     """Whether there is nothing in it yet; another program's database is refused."""
-    (application,) = file.execute("PRAGMA application_id").fetchone()
+    # In this order: another process that makes it a cache just now writes both at once.
     (tables,) = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application,) = file.execute("PRAGMA application_id").fetchone()
     if tables and application != _APPLICATION:
         raise sqlite3.DatabaseError("it is another program's database")
     return not tables
