@@ -133,7 +133,6 @@ def one(folder: Path) -> dict[str, Any]:
         "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
         "ledger": (folder / "ledger.sqlite").stat().st_size / MB,
         "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
-        "page": (folder / "run" / "report.html").stat().st_size / MB,
     }
 
 
@@ -179,7 +178,6 @@ def text(rows: list[dict[str, Any]]) -> str:
         "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
         "ledger, MB": [f"{row['ledger']:,.0f}" for row in rows],
         "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
-        "page of it, MB": [f"{row['page']:.1f}" for row in rows],
         "with an empty ledger, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
     }
     meaning = (__doc__ or "").split("\n\n", 2)[2].split(" With --write")[0].strip()
