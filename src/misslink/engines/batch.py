@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from misslink.capture import Watcher
-from misslink.engines.local import Local
-from misslink.engines.protocol import Observed, Stage
+from misslink.engines.local import Local, refuse_cluster
+from misslink.engines.protocol import Stage
 from misslink.errors import InputError
 from misslink.judging.batches.draft import MOST_QUESTIONS
 from misslink.judging.batches.judge import InBatches
@@ -17,12 +14,8 @@ from misslink.judging.models.openai import OpenAIJudge
 from misslink.judging.protocol import Judge
 from misslink.judging.reaching import Asked, budgeted, throttled
 from misslink.registry import engines
-from misslink.types import Case, Trace
 
 __all__ = ["Batch", "open_batch"]
-
-Block = TypeVar("Block")
-Result = TypeVar("Result")
 
 _ASKING = ("judge", "link")  # the stages whose items wait for the judge
 # So many that what a day's run asks goes out at once, and not a batch a day. One that waits takes
@@ -39,15 +32,11 @@ def open_batch(address: str | None = None, workers: int | None = None) -> Batch:
     InputError
         It is given an address or a number of workers, of which it knows nothing.
     """
-    if address is not None or workers is not None:
-        option = "--ray-address" if address is not None else "--workers"
-        raise InputError(
-            f"{option} goes with --engine ray; the engine 'batch' works at the judge's provider"
-        )
+    refuse_cluster(address, workers, "the engine 'batch' works at the judge's provider")
     return Batch()
 
 
-class Batch:
+class Batch(Local):
     """Everything in this process, but that the judge is asked through a batch service.
 
     Parameters
@@ -60,7 +49,6 @@ class Batch:
 
     def __init__(self, timing: Timing | None = None) -> None:
         self._timing = timing or Timing()
-        self._here = Local()
 
     def at_once(self, stage: Stage, concurrency: int) -> int:
         """A million, where they wait for the judge alone; else as many as were asked for."""
@@ -90,21 +78,3 @@ class Batch:
         budget = budgeted(one)
         live = throttled(budget, one)
         return InBatches(live, budget, bare, asked.ledger, asked.terms, self._timing)
-
-    def observe(self, watcher: Watcher, what: Observed) -> Callable[[Case], Awaitable[Trace]]:
-        """Watch the app where it is."""
-        return self._here.observe(watcher, what)
-
-    async def blocks(
-        self,
-        stage: Stage,
-        work: Callable[[Block], Result],
-        blocks: Sequence[Block],
-        done: Callable[[int, int], None],
-    ) -> list[Result]:
-        """One block after the other."""
-        return await self._here.blocks(stage, work, blocks, done)
-
-    async def close(self) -> None:
-        """Nothing is held."""
-        await self._here.close()

@@ -15,7 +15,7 @@ from misslink.judging.reaching import Asked, within_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
 
-__all__ = ["Local", "each", "open_local"]
+__all__ = ["Local", "each", "open_local", "refuse_cluster"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,10 +30,21 @@ def open_local(address: str | None = None, workers: int | None = None) -> Local:
     InputError
         It is given an address or a number of workers, of which it knows nothing.
     """
+    refuse_cluster(address, workers, "the engine 'local' is one process")
+    return Local()
+
+
+def refuse_cluster(address: str | None, workers: int | None, why: str) -> None:
+    """Refuse what only an engine on a cluster can be told; `why` says what this one is.
+
+    Raises
+    ------
+    InputError
+        An address or a number of workers is given.
+    """
     if address is not None or workers is not None:
         option = "--ray-address" if address is not None else "--workers"
-        raise InputError(f"{option} goes with --engine ray; the engine 'local' is one process")
-    return Local()
+        raise InputError(f"{option} goes with --engine ray; {why}")
 
 
 class Local:
