@@ -35,11 +35,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda
 
 class Lengths(Embeddings):
+    # no two passages are equally far from a question: an index may put such in any order
     model_name = "lengths"
     def embed_documents(self, texts):
-        return [[float(len(text)), 1.0] for text in texts]
+        return [[float(len(text)), text.count("s") / 8] for text in texts]
     def embed_query(self, text):
-        return [float(len(text)), 1.0]
+        return [len(text) - 0.25, 0.0]
 
 TEXTS = Path("town.txt").read_text(encoding="utf-8").splitlines()
 store = Chroma("town", Lengths())
@@ -217,7 +218,7 @@ store = Chroma("rebuilt", Lengths(), client=client)
     Path("loads").unlink()
     asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
     error = document(*asked, "--ledger", "l.sqlite")["forecast_error"]
-    assert error["checked"] == error["affected"] > 0
+    assert error["checked"] == error["affected"] == 3  # of four; one is found by its length
     assert Path("loads").read_text(encoding="utf-8") == "loaded\n"
 
 
