@@ -21,7 +21,7 @@ _MOST_CHUNKS = 5_000  # held against each other for near-duplicates: 2 s
 _MOST_COMPARED = 30  # of a context, each pair of which is compared
 # Prose that goes on: it ends on a word or a comma, or begins in lower case. A chunk of a list, of
 # code or of a heading ends on a word too, which is why half of the chunks may.
-_ENDS_WITHIN = re.compile(r"[\w,;(\[\u2013\u2014-]\s*\Z")
+_ENDS_WITHIN = re.compile(r"[\w,;(\[\u2013\u2014-]")
 _BEGINS_WITHIN = re.compile(r"\s*[a-z\u00df-\u00f6\u00f8-\u00ff]")
 
 
@@ -90,4 +90,4 @@ def places_lost(traces: Sequence[Trace], k: int, *, seed: int = 0) -> Estimate:
 
 
 def _is_cut(text: str) -> bool:
-    return bool(_ENDS_WITHIN.search(text) or _BEGINS_WITHIN.match(text))
+    return bool(_ENDS_WITHIN.match(text.rstrip()[-1:]) or _BEGINS_WITHIN.match(text))

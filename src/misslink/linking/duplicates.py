@@ -45,28 +45,29 @@ def _words(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=32_768)
-def _sketch(text: str) -> tuple[int, int]:
-    """How many different words a text has, and a number with one bit set for each.
+def _sketch(text: str) -> tuple[int, int, int]:
+    """A number with one bit set for each different word of a text, and two counts.
 
-    A thirtieth of the words' own size, so that those of a whole run can be kept.
+    They are of the words, and of those that share their bit with another one. A sketch has a
+    thirtieth of the words' own size, so that those of a whole run can be kept.
     """
     words = _words(text)
     bits = bytearray(_BITS // 8)
     for word in words:
         place = hash(word) % _BITS
         bits[place >> 3] |= 1 << (place & 7)
-    return len(words), int.from_bytes(bits, "little")
+    sketch = int.from_bytes(bits, "little")
+    return sketch, len(words), len(words) - sketch.bit_count()
 
 
-def _may_be_alike(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _may_be_alike(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     """Whether two texts' words may have a Jaccard similarity of 0.4, by their sketches.
 
     Never wrongly False: each bit that only one of them has set stands for one word or more that
     the other one lacks.
     """
-    (here, mine), (there, theirs) = one, other
-    both = mine & theirs
-    shared = min(here - (mine ^ both).bit_count(), there - (theirs ^ both).bit_count())
+    (mine, here, hidden), (theirs, there, covered) = one, other
+    shared = (mine & theirs).bit_count() + min(hidden, covered)
     return shared >= _IN_COMMON * (here + there - shared)
 
 
@@ -112,7 +113,7 @@ def duplicates(texts: Sequence[str]) -> list[int | None]:
     Every pair is compared, so this is for what one case retrieved; None where there is no such.
     """
     # As nearly_same, but each text is looked up once and not once for every other one.
-    known: list[tuple[int, tuple[int, int]]] = []
+    known: list[tuple[int, tuple[int, int, int]]] = []
     found: list[int | None] = []
     for at, text in enumerate(texts):
         if not text.strip():

@@ -178,11 +178,10 @@ class _Measurements:
         lost = loss.miss.lost
         above = lost.above
         if self._meaning is not None:
+            near = self._meaning.cosines(one.case.id, [rival.passage_id for rival in above])
             above = tuple(
-                rival.model_copy(
-                    update={"cosine": self._meaning.cosine(one.case.id, rival.passage_id)}
-                )
-                for rival in above
+                rival.model_copy(update={"cosine": cosine})
+                for rival, cosine in zip(above, near, strict=True)
             )
         numbers = {**lost.measured, **self._numbers(one, loss)}
         known = {name: number for name, number in numbers.items() if number is not None}
@@ -269,29 +268,31 @@ def _pairs(
         "known", "random", "relevant", "irrelevant", "shared_found", "shared_missed"
     }  # fmt: skip
     rows: dict[str, list[Marked]] = {name: [] for name in names}
-    near: list[tuple[str, str, str]] = []  # group, question and passage whose cosine is wanted
     for one in seen:
         name = one.case.id
+        near: list[tuple[str, str]] = []  # group, and passage whose cosine is wanted
+        needed = {passage.id for passage, _ in one.needed}
         for passage, there in one.needed:
             share = words.shared(one.case.question, passage.id)
             if share is not None:
                 rows["shared_found" if there else "shared_missed"].append((name, share))
-            if meaning is None or not meaning.knows(name, passage.id):
+            if meaning is None or meaning.cosine(name, passage.id) is None:
                 continue
-            near.append(("known", name, passage.id))
-            needed = {known.id for known, _ in one.needed}
+            near.append(("known", passage.id))
             drawn = generator.integers(0, len(among), _RANDOM).tolist() if among else ()
-            near += [("random", name, among[at]) for at in drawn if among[at] not in needed]
-        if meaning is not None and one.found.retrieval not in {"none_needed", "unknown"}:
+            near += [("random", among[at]) for at in drawn if among[at] not in needed]
+        if meaning is None:
+            continue
+        if one.found.retrieval not in {"none_needed", "unknown"}:
             fitting = relevant_ids(one.case, one.trace.retrieved)
             near += [
-                ("relevant" if passage.id in fitting else "irrelevant", name, passage.id)
+                ("relevant" if passage.id in fitting else "irrelevant", passage.id)
                 for passage in one.trace.retrieved
             ]
-    cosines = meaning.cosines([(name, passage) for _, name, passage in near]) if meaning else []
-    for (group, name, _), cosine in zip(near, cosines, strict=True):
-        if cosine is not None:
-            rows[group].append((name, cosine))
+        cosines = meaning.cosines(name, [passage for _, passage in near])
+        for (group, _), cosine in zip(near, cosines, strict=True):
+            if cosine is not None:
+                rows[group].append((name, cosine))
     return Pairs(**{name: tuple(found) for name, found in rows.items()})
 
 

@@ -16,6 +16,7 @@ from misslink.judging.nearly import UNSPACED
 from misslink.judging.protocol import Ask, Judge, Reply, innermost, longest_reply
 from misslink.judging.quotes import SHORT_CLAIM, TELLING_WORDS, verified
 from misslink.judging.wrappers.packing import Piece, size_of, tokens
+from misslink.linking.words import passage_stems
 from misslink.prompting import BUILT_IN, Prompts
 from misslink.text import fold
 
@@ -120,14 +121,14 @@ def _shared(claim: str, passage: str, question: str) -> float | None:
     if share >= LEAST_SHARED:
         return share
     short = len(_tellings(claim)) <= SHORT_CLAIM
-    by_question = short and not _tellings(passage).isdisjoint(_tellings(question))
+    by_question = short and not _tellings_of(passage).isdisjoint(_tellings(question))
     return share if by_question or (not share and _differ_in_language(claim, passage)) else None
 
 
 def share_of(claim: str, passage: str) -> float:
     """Share of the claim's different content stems that a passage holds; 0 where it has none."""
     wanted = _tellings(claim)
-    return len(wanted & _tellings(passage)) / len(wanted) if wanted else 0.0
+    return len(wanted & _tellings_of(passage)) / len(wanted) if wanted else 0.0
 
 
 def _differ_in_language(claim: str, passage: str) -> bool:
@@ -148,6 +149,11 @@ def _short_words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _tellings(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - SAID_OF_SOURCES
+
+
+@lru_cache(maxsize=4096)
+def _tellings_of(passage: str) -> frozenset[str]:
+    return frozenset(passage_stems(passage)) - SAID_OF_SOURCES
 
 
 def ask_needs(question: str, claims: Texts, passages: Texts, *, prompts: Prompts = BUILT_IN) -> Ask:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Meaning", "Words"]
 
-_PAIRS_AT_ONCE = 4_096  # of vectors that are multiplied together: 6 MB of 384 numbers each
 _AT_ONCE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
 _ROUNDING = 1e-6
@@ -55,34 +54,23 @@ class Meaning:
 
     def cosine(self, question: str, passage: str) -> float | None:
         """Of the question and the passage with these ids; None where one was not embedded."""
-        row, column = self._questions.get(question), self._passages.get(passage)
-        if row is None or column is None:
-            return None
-        found = float(self._asked[row] @ self._given[column])
-        return min(max(found, -1.0), 1.0)
+        return self.cosines(question, (passage,))[0]
 
-    def knows(self, question: str, passage: str) -> bool:
-        """Whether both were embedded."""
-        return question in self._questions and passage in self._passages
-
-    def cosines(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """As `cosine`, of many pairs of a question and a passage at once, in their order."""
+    def cosines(self, question: str, passages: Sequence[str]) -> list[float | None]:
+        """As `cosine`, to the last digit, of one question and many passages, in their order."""
         import numpy as np
 
-        found: list[float | None] = [None] * len(pairs)
-        known = [
-            (at, row, column)
-            for at, (question, passage) in enumerate(pairs)
-            if (row := self._questions.get(question)) is not None
-            and (column := self._passages.get(passage)) is not None
+        found: list[float | None] = [None] * len(passages)
+        row = self._questions.get(question)
+        columns = list(map(self._passages.get, passages))
+        known = [column for column in columns if column is not None]
+        if row is None or not known:
+            return found
+        # Not a product of matrices, which rounds by how many rows there are.
+        products = iter(np.einsum("ij,j->i", self._given[known], self._asked[row]).tolist())
+        return [
+            None if column is None else min(max(next(products), -1.0), 1.0) for column in columns
         ]
-        for start in range(0, len(known), _PAIRS_AT_ONCE):
-            part = known[start : start + _PAIRS_AT_ONCE]
-            places, rows, columns = zip(*part, strict=True)
-            products = np.einsum("ij,ij->i", self._asked[list(rows)], self._given[list(columns)])
-            for at, product in zip(places, products.clip(-1, 1).tolist(), strict=True):
-                found[at] = product
-        return found
 
     def ranks(
         self, pairs: Sequence[tuple[str, str]], pool: Sequence[str]
@@ -185,11 +173,11 @@ class Words:
         import bm25s
 
         rows = [list(self._of(name)) for name in pool]
-        known = {stem for row in rows for stem in row}
         index = bm25s.BM25()
-        if known:  # of passages without a single word it cannot make one
-            index.index(rows, show_progress=False)
-        return index, known
+        if not any(rows):  # of passages without a single word it cannot make one
+            return index, set()
+        index.index(rows, show_progress=False)
+        return index, set(index.vocab_dict)
 
 
 @lru_cache(maxsize=16)  # one question is asked of several passages, one after the other

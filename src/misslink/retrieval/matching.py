@@ -183,7 +183,11 @@ def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     none carries it whole.
     """
     ids: set[str] = set()
+    given = {passage.id for passage in passages}
     for need in (need for alternative in needs(case, passages) for need in alternative):
+        if need.evidence is None:
+            ids |= given & {need.id}
+            continue
         whole = {passage.id for passage in passages if satisfies(need, passage)}
         ids |= whole or {passage.id for passage in split_over(need, passages) or ()}
     return ids
