@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from misslink.judging.embedded.lexical import SAID_OF_SOURCES, stems
 from misslink.judging.nearly import UNSPACED, WORD, Found, facts, near
-from misslink.text import content_words, fold, has_content, sentences
+from misslink.text import fold, has_content, sentences
 
 __all__ = ["Found", "find_quote", "in_another_language", "speaks_of", "verified"]
 
@@ -136,8 +136,11 @@ def in_another_language(answer: str, passages: Sequence[str]) -> bool:
 
 
 def _shares_a_word(claim: str, quote: str) -> bool:
-    """Whether the two share a telling word as it stands; most do, and stems take longer."""
-    shared = set(content_words(quote)).intersection(content_words(claim))
+    """Whether the two share a telling word as it stands, and what stands around it; most do.
+
+    To cut both into words and those into stems takes ten times as long.
+    """
+    shared = set(fold(quote).split()).intersection(fold(claim).split())
     return any(map(_is_telling, shared))
 
 
@@ -146,8 +149,8 @@ def _bare(quote: str) -> str:
 
 
 @lru_cache(maxsize=16_384)  # the words of a large corpus, looked at one by one
-def _is_telling(word: str) -> bool:
-    return bool(_tellings(word) - _OF_JUDGING)
+def _is_telling(piece: str) -> bool:
+    return bool(_tellings(piece) - _OF_JUDGING)
 
 
 @lru_cache(maxsize=16_384)
