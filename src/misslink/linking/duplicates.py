@@ -25,7 +25,6 @@ _BITS = 4_096  # of a sketch: two of a hundred words then seldom share one by ch
 # Bands of rows find a pair with similarity s with probability 1 - (1 - s**rows)**bands: 99.6 % of
 # the pairs at 0.8, and all but 1 in 10,000 at 0.86.
 _BANDS, _ROWS = 16, 4
-_PRIME = (1 << 31) - 1  # below it, a product of two numbers fits 64 bits
 _SEED = 20
 
 
@@ -141,21 +140,22 @@ def repeated(texts: Sequence[str]) -> list[bool]:
     References
     ----------
     Broder (1997). Leskovec, Rajaraman and Ullman (2014), Mining of massive datasets, chapter 3.
+    The hashes: Dietzfelbinger (1996), Universal hashing and k-wise independent random variables
+    via integer arithmetic without primes.
     """
     import numpy as np
 
     generator = np.random.default_rng(_SEED)
-    slopes = generator.integers(1, _PRIME, _BANDS * _ROWS, dtype=np.uint64)
-    shifts = generator.integers(0, _PRIME, _BANDS * _ROWS, dtype=np.uint64)
+    # Of 64 bits and without a remainder: an overflow is what makes a product random.
+    slopes, shifts = generator.integers(0, 1 << 64, (2, _BANDS * _ROWS, 1), dtype=np.uint64)
     found = [False] * len(texts)
     buckets: list[dict[bytes, list[int]]] = [defaultdict(list) for _ in range(_BANDS)]
     for at, text in enumerate(texts):
         if not text.strip():
             continue
-        hashes = np.fromiter(_runs(text), dtype=np.uint64) % np.uint64(_PRIME)
-        signature = ((hashes[:, None] * slopes + shifts) % np.uint64(_PRIME)).min(axis=0)
-        for band, bucket in enumerate(buckets):
-            likely = bucket[signature[band * _ROWS : (band + 1) * _ROWS].tobytes()]
+        signature = (slopes * np.fromiter(_runs(text), dtype=np.uint64) + shifts).min(axis=1)
+        for band, bucket in zip(signature.reshape(_BANDS, _ROWS), buckets, strict=True):
+            likely = bucket[band.tobytes()]
             alike = [other for other in likely if nearly_same(texts[other], text)]
             for one in (at, *alike) if alike else ():
                 found[one] = True

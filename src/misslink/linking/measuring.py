@@ -276,7 +276,7 @@ def _pairs(
             share = words.shared(one.case.question, passage.id)
             if share is not None:
                 rows["shared_found" if there else "shared_missed"].append((name, share))
-            if meaning is None or meaning.cosine(name, passage.id) is None:
+            if meaning is None or not meaning.knows(name, passage.id):
                 continue
             near.append(("known", passage.id))
             drawn = generator.integers(0, len(among), _RANDOM).tolist() if among else ()

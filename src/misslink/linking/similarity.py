@@ -56,6 +56,10 @@ class Meaning:
         """Of the question and the passage with these ids; None where one was not embedded."""
         return self.cosines(question, (passage,))[0]
 
+    def knows(self, question: str, passage: str) -> bool:
+        """Whether both were embedded."""
+        return question in self._questions and passage in self._passages
+
     def cosines(self, question: str, passages: Sequence[str]) -> list[float | None]:
         """As `cosine`, to the last digit, of one question and many passages, in their order."""
         import numpy as np
