@@ -86,6 +86,26 @@ def test_other_answers_keep_neither_and_the_warnings_say_why_and_how(before, eva
     assert whatif.endswith("misslink whatif run")
 
 
+@pytest.mark.parametrize(
+    ("asked", "again"),
+    [
+        (("--corpus", "corpus.jsonl"), "misslink whatif run --corpus corpus.jsonl"),
+        (("--app", "app.py:app", "--corpus", "corpus.jsonl"),
+         "misslink whatif run --corpus corpus.jsonl --app app.py:app"),
+    ],
+)  # fmt: skip
+def test_the_warning_names_the_corpus_and_the_app_of_the_what_if_before(
+    before, evaluated, misslink, caplog, asked, again
+):
+    rows = [{"id": f"gold-{n}", "text": f"The passage of number {n}."} for n in range(9)]
+    Path("corpus.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows), "utf-8")
+    code, _, err = misslink("whatif", "run", *asked, "--options", "bm25", "--json")
+    assert code == 0, err
+    Path("app.py").write_text(APP.replace('found=("3",)))', 'found=("3",))), "stubborn"'), "utf-8")
+    carried_links(evaluated("other"), "run")
+    assert warnings(caplog)[1].endswith(again)
+
+
 def test_code_that_changed_and_answers_the_same_loses_the_replay_alone(before, evaluated, caplog):
     """What it would have generated from other passages nobody knows."""
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")

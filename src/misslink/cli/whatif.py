@@ -122,6 +122,7 @@ def whatif(
 
 async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress) -> dict[str, Any]:
     from misslink.capture import load_app
+    from misslink.files.addresses import shown
     from misslink.linking import whatif as weighing
     from misslink.manifest import shown_path
 
@@ -164,7 +165,11 @@ async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress)
             seed=request.seed,
             tick=progress,
         )
-    return {**found, "run": shown_path(request.folder)}
+    corpus = found["corpus"]
+    if corpus is not None and request.corpus:
+        corpus = {**corpus, "source": shown(shown_path(request.corpus))}
+    app = shown_path(request.app) if request.app else None
+    return {**found, "run": shown_path(request.folder), "app": app, "corpus": corpus}
 
 
 def _keep(folder: Path, run: Run, document: dict[str, Any]) -> None:

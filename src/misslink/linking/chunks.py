@@ -68,7 +68,7 @@ def chunk_quality(
         f"within a sentence, {percent(copies)} repeat another one"
     )
     if lost.value is not None:
-        finding += f", and {100 * lost.value:.0f} % of the places in the contexts go to repetitions"
+        finding += f", and {percent(lost)} of the places in the contexts go to repetitions"
     held = [below(cut, _CUT), below(lost, _LOST)]
     ok = False if False in held else None if None in held else True
     return numbers, f"{finding}.", ok

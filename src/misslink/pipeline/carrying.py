@@ -210,10 +210,17 @@ def _replay(folder: Path, document: Mapping[str, Any]) -> str:
 
 
 def _whatif(folder: Path, before: Run) -> str:
-    """The command that asks what-if anew; which corpus it was given the document does not say."""
-    command = f"misslink whatif {quote(str(folder))}"
-    searched = before.whatif is not None and before.whatif.get("corpus") is not None
-    return f"{command} --corpus CORPUS" if searched else command
+    """The command that asks what-if anew of the same corpus and app."""
+    document = before.whatif or {}
+    app, corpus = document.get("app"), document.get("corpus")
+    words = ["misslink whatif", quote(str(folder))]
+    if isinstance(corpus, Mapping):
+        source = corpus.get("source")
+        if source or not app:  # the one who asked from Python knows which corpus it was
+            words += ["--corpus", quote(str(source)) if source else "CORPUS"]
+    if app:
+        words += ["--app", quote(str(app))]
+    return " ".join(words)
 
 
 def _told(lost: list[tuple[str, str]], how_far: str) -> str:

@@ -8,6 +8,7 @@ from town import Hashed, corpus, run_of
 from misslink.embedding import Embedder
 from misslink.errors import InputError
 from misslink.linking.whatif.chunking import Chunking
+from misslink.linking.whatif.comparing import context_tokens
 from misslink.linking.whatif.kinds import KINDS, Ground, options_of
 from misslink.linking.whatif.options import MorePassages, Rechunked
 from misslink.linking.whatif.today import Today
@@ -43,6 +44,29 @@ def test_a_larger_k_knows_the_true_ranks_and_nothing_else():
     assert found.misses() == (False, False, False, True)
     ranks = score(found.cases, found.traces, ["recall@9", "mrr"])
     assert ranks["mrr"] == {"c0": 1, "c1": 1 / 5, "c2": 1 / 9, "c3": 0}
+
+
+def test_no_retriever_gives_more_passages_than_there_are():
+    """Of 8 indexed ones, 3 of which were retrieved and a missed one seen at rank 6."""
+    run = run_of([1, 6, None])
+    shown = [trace.model_copy(update={"depth": 8}) for trace in run.traces]
+    today = Today.of(run.model_copy(update={"traces": tuple(shown)}))
+    found = asyncio.run(MorePassages(10, indexed=8).tried(today))
+    assert [len(trace.retrieved) for trace in found.traces] == [8, 8, 8]
+    assert found.misses() == (False, False, True)  # all were asked for, so none is unknown
+    (needed,) = run.cases[1].relevant
+    assert found.traces[1].retrieved[5].id == needed
+    endless = asyncio.run(MorePassages(10).tried(today))
+    assert endless.misses() == (False, False, None)
+    told = [context_tokens(today, option, 0)["b"]["value"] for option in (found, endless)]
+    assert told[0] < told[1]
+
+
+def test_of_the_usual_numbers_of_passages_none_is_larger_than_the_corpus():
+    made, _ = options_of(ground(corpus=corpus()[:8]), ["k"])
+    assert [option.name for option in made] == ["k=6", "k=8"]
+    made, _ = options_of(ground(corpus=corpus()[:8], widths=(10,)), ["k"])
+    assert [option.name for option in made] == ["k=10"]  # as asked for
 
 
 def test_a_case_that_was_not_asked_deep_enough_is_not_measured():

@@ -75,8 +75,11 @@ class Ground:
 
 def _larger_k(ground: Ground) -> list[Option] | str:
     today = ground.today
+    indexed = None if ground.corpus is None else len(ground.corpus)
     widths = ground.widths or tuple(times * today.width for times in _TIMES)
-    return [MorePassages(width) for width in dict.fromkeys(widths) if width != today.width]
+    if indexed is not None and not ground.widths:  # twice and five times all of them are all
+        widths = tuple(min(width, max(indexed, today.width)) for width in widths)
+    return [MorePassages(width, indexed) for width in dict.fromkeys(widths) if width != today.width]
 
 
 def _bm25(ground: Ground) -> list[Option] | str:

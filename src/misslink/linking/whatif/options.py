@@ -36,9 +36,18 @@ class Option(Protocol):
 
 @dataclass(frozen=True)
 class MorePassages:
-    """A larger k, told from the true ranks that the run knows; nothing is searched."""
+    """A larger k, told from the true ranks that the run knows; nothing is searched.
+
+    Parameters
+    ----------
+    width : int
+        How many passages are handed over.
+    indexed : int or None
+        How many there are, of which no retriever gives more. None: not known.
+    """
 
     width: int
+    indexed: int | None = None
 
     @property
     def name(self) -> str:
@@ -64,7 +73,7 @@ class MorePassages:
             return trace
         asked = max(len(trace.retrieved), trace.depth or 0)
         lost = any(one.true_rank is None for one in outcome(case, trace, k).missed)
-        if lost and asked < self.width:
+        if lost and asked < self._at_most(self.width):
             return unmeasured(trace, f"the retriever was not asked for {self.width} passages")
         ranks = dict(enumerate(trace.retrieved, start=1))
         for passage in trace.deeper:
@@ -72,15 +81,19 @@ class MorePassages:
             while rank in ranks:  # of several searches, two may have the same
                 rank += 1
             ranks[rank] = passage
+        last = max((self._at_most(length), *(rank for rank in ranks if rank <= length)))
         listed = tuple(
             ranks[rank].model_copy(update={"rank": rank})
             if rank in ranks
             else Passage(id=f"not-seen-{rank}", rank=rank)
-            for rank in range(1, length + 1)
+            for rank in range(1, last + 1)
         )
         return trace.model_copy(
             update={"retrieved": listed, "prompted": None, "deeper": (), "depth": None}
         )
+
+    def _at_most(self, width: int) -> int:
+        return width if self.indexed is None else min(width, self.indexed)
 
 
 @dataclass(frozen=True)
