@@ -24,7 +24,7 @@ SMOOTHING = 4  # content words added to a claim's, so that one new word of two i
 _STEPS = tuple(step for step in range(-NEAR, NEAR + 1) if step)
 # Characters from blank to blank, on average: a text with more is of a script without blanks, or no
 # text, and its pieces are not worth keeping.
-AVERAGE = 16
+_AVERAGE = 16
 GAP = NEAR + 1  # places between sentences
 _NOTHING = ("",) * GAP
 
@@ -244,7 +244,7 @@ def stems(text: str) -> tuple[str, ...]:
     """
     folded = with_digits(fold(text))
     pieces = folded.split()
-    if len(folded) > AVERAGE * len(pieces):
+    if len(folded) > _AVERAGE * len(pieces):
         return _cut(folded)
     return tuple(chain.from_iterable(map(_stems_in, pieces)))
 
