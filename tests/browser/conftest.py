@@ -57,3 +57,21 @@ def opened(browser, report):
     page.goto(report.as_uri())
     yield page
     page.close()
+
+
+@pytest.fixture
+def at(browser, report):
+    """Open the report at a fragment; what it says on the console ends the test."""
+    pages = []
+
+    def open_at(fragment="", **options):
+        page = listening(browser.new_page(reduced_motion="reduce", **options))
+        page.goto(f"{report.as_uri()}{'#' if fragment else ''}{fragment}")
+        page.wait_for_selector("#rows[aria-busy=false]", state="attached")
+        pages.append(page)
+        return page
+
+    yield open_at
+    for page in pages:
+        assert page.said == []
+        page.close()

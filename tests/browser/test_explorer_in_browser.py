@@ -50,23 +50,6 @@ def fragment(page):
     return page.evaluate("location.hash.slice(1)")
 
 
-@pytest.fixture
-def at(browser, report):
-    """Open the report at a fragment; what it says on the console ends the test."""
-    pages = []
-
-    def open_at(fragment="", **options):
-        page = listening(browser.new_page(reduced_motion="reduce", **options))
-        page.goto(f"{report.as_uri()}{'#' if fragment else ''}{fragment}")
-        pages.append(page)
-        return page
-
-    yield open_at
-    for page in pages:
-        assert page.said == []
-        page.close()
-
-
 def test_every_filter_narrows_the_list_and_they_combine(opened):
     assert shown(opened) == "14 of 14"
     opened.select_option("#by-cause", "retrieval_miss")

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
-from watch import listening  # beside this file
 
 from misslink.report import worst
 from misslink.report.html import write
@@ -47,29 +46,12 @@ def large_run():
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
+def report(tmp_path_factory):
+    """The page of a run of many cases, of which the worst stand in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worst, "MOST_WHOLE", CASES - 1)
         patch.setattr(worst, "WORST", HERE)
         return write(large_run(), tmp_path_factory.mktemp("large") / "report.html")
-
-
-@pytest.fixture
-def at(browser, large):
-    """Open the page at a fragment; what it says on the console ends the test."""
-    pages = []
-
-    def open_at(fragment="", **options):
-        page = listening(browser.new_page(reduced_motion="reduce", **options))
-        page.goto(f"{large.as_uri()}{'#' if fragment else ''}{fragment}")
-        page.wait_for_selector("#rows[aria-busy=false]")
-        pages.append(page)
-        return page
-
-    yield open_at
-    for page in pages:
-        assert page.said == []
-        page.close()
 
 
 def told(page):
@@ -86,7 +68,7 @@ def test_it_says_how_many_are_here_and_where_all_of_them_are(at):
     assert told(page) == ("250 of the worst 250", "", "")
 
 
-def test_all_of_them_are_a_click_away(at, large, tmp_path):
+def test_all_of_them_are_a_click_away(at, report, tmp_path):
     page = at()
     with page.expect_download() as caught:
         page.click(".partial a")
@@ -171,11 +153,11 @@ def test_every_case_that_is_here_opens_with_its_own_body(at):
         assert told(page)[2] == ""
 
 
-def test_a_condition_names_a_column_of_the_table_and_quotes_its_value(at, large):
+def test_a_condition_names_a_column_of_the_table_and_quotes_its_value(at, report):
     said = at(f"category={quote(HOSTILE)}").inner_text("#elsewhere code")
     value = HOSTILE.replace("'", "''")
     assert said.partition(" where ")[2] == f"\"category\" = '{value}'"
-    held = pq.read_table(large.with_name("cases.parquet")).column("category").to_pylist()
+    held = pq.read_table(report.with_name("cases.parquet")).column("category").to_pylist()
     assert held.count(HOSTILE) == 20
 
 
