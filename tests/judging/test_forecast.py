@@ -16,9 +16,10 @@ from misslink.judging.forecast import forecast
 from misslink.judging.metric import Subject
 from misslink.judging.opening import open_judge
 from misslink.judging.protocol import Ask
+from misslink.judging.schema import schema_json
 from misslink.judging.terms import Terms
 from misslink.registry import judged_metrics
-from misslink.types import Case, Trace
+from misslink.types import Case, Passage, Trace
 
 WORDS = (
     "water stone river market window copper bridge letter summer engine garden silver"
@@ -130,6 +131,25 @@ def test_a_fresh_ledger_foresees_a_run_within_a_tenth(
     assert foreseen.from_ledger == 0
     within(0.10, foreseen, used)
     assert "half of the answer schema, which" in foreseen.basis
+
+
+@pytest.mark.parametrize("bills_schema", [True, False])
+def test_of_short_questions_it_is_said_how_far_off_the_schema_may_put_the_tokens(
+    opened, judge_server, metrics, bills_schema
+):
+    """With s the schema's length against the messages', s / (2 + s), whoever bills what."""
+    judge_server.script = billing_the_schema() if bills_schema else None
+    case = Case(id="1", question="When?")
+    shown = (Passage(id="p", text="The ferry leaves at seven.", rank=1),)
+    short = Subject(case, Trace(case_id="1", retrieved=shown, answer="The ferry leaves at 7."), 1)
+    foreseen, used = run(lambda judge: foreseen_and_used([short], metrics, judge), opened())
+    ask = short.examination
+    schema = len(schema_json(ask.schema)) / sum(len(m["content"]) for m in ask.messages)
+    off = schema / (2 + schema)
+    assert off > 0.10
+    assert f"some do not: up to {off:.0%} more or less;" in foreseen.basis
+    error = foreseen.prompt_tokens / used["prompt_tokens"] - 1
+    assert abs(error) == pytest.approx(off, abs=0.01)
 
 
 def test_forecasting_asks_nothing(opened, judge_server, metrics):

@@ -36,6 +36,17 @@ def test_a_ping_says_all_that_a_server_can_do_in_two_questions(judge_server, spe
     assert len(judge_server.calls) == 2
 
 
+@pytest.mark.parametrize("spec", ["openai:test-judge", "langchain:openai:test-judge"])
+@pytest.mark.parametrize("gives", [True, False])
+def test_probabilities_are_told_of_where_they_came_and_not_where_they_were_taken(
+    judge_server, monkeypatch, spec, gives
+):
+    """This server takes ``logprobs`` in either case, and leaves them out in one."""
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    judge_server.logprobs = gives
+    assert found(judge_server, spec)["logprobs"] is gives
+
+
 def test_what_a_server_does_not_say_is_not_known(judge_server):
     said = found(judge_server)
     assert (said["context_length"], said["price"], said["logprobs"]) == (None, None, False)

@@ -134,7 +134,7 @@ async def forecast(
         prompt_tokens=tokens[0],
         completion_tokens=tokens[1],
         cost=cost,
-        basis=_basis(rates, min(calls, _SAMPLE), calls),
+        basis=_basis(rates, min(calls, _SAMPLE), calls, _off(groups, prompt)),
         batch=None if sizes is None else saving(sizes, calls, _bytes(groups, sizes), cost),
     )
 
@@ -231,14 +231,21 @@ async def _written(groups: Sequence[_Wanted]) -> float:
     return (total + rate * unknown) / CHARACTERS
 
 
-def _basis(rates: Rates, simulated_calls: int, calls: int) -> str:
+def _off(groups: dict[frozenset[str], _Wanted], prompt: float) -> float:
+    """How far off so many prompt tokens may be, as a share, for want of knowing what is billed."""
+    messages = sum(group.message_characters for group in groups.values()) / CHARACTERS
+    whole = messages + sum(group.schema_characters for group in groups.values()) / CHARACTERS
+    return max(prompt / messages - 1, 1 - prompt / whole) if messages else 0.0
+
+
+def _basis(rates: Rates, simulated_calls: int, calls: int, off: float) -> str:
     if not calls:
         return "nothing is to be asked"
     prompts = (
         f"prompt tokens as {rates.prompts} earlier replies of this judge counted them"
         if rates.prompts
         else f"prompt tokens are characters / {CHARACTERS} of the messages and about half of the "
-        "answer schema, which some servers bill and some do not"
+        f"answer schema, which some servers bill and some do not: up to {off:.0%} more or less"
     )
     simulation = f"what the embedded judge writes to {simulated_calls} of {calls} questions"
     completions = (

@@ -57,8 +57,9 @@ def verified(
         What the claim answers; a claim of three content words or fewer is read with it.
     context : sequence of str or None
         All that the answer was written from: where the claim is in none of its languages, a quote
-        need share no word with it. None: the passage alone. An order in a foreign language inside
-        of a text is no reason, nor is one foreign passage among others.
+        need share no word with it, unless it is made of the words of an order to a judge alone.
+        None: the passage alone. An order in a foreign language inside of a text is no reason, nor
+        is one foreign passage among others.
 
     Returns
     -------
@@ -71,6 +72,9 @@ def verified(
         later = find_quote(quote, passage[found.end :], asked)
         found = later and Found(found.end + later.start, found.end + later.end, later.edits)
     if found is None and first is not None:
+        words = _tellings(passage[first.start : first.end])
+        if words and words <= _OF_JUDGING:  # an order, whatever the language of the claim
+            return None
         said = claim if len(_short_words(claim)) >= TELLING_WORDS else asked
         return first if in_another_language(said, context or (passage,)) else None
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from misslink.errors import InputError
@@ -10,6 +11,7 @@ from misslink.errors import InputError
 __all__ = ["Price", "Terms"]
 
 _MILLION = 1_000_000
+_MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Terms:
         Of the engine 'batch': what a token costs there as a share of these prices, in [0, 1].
         Half of them is what OpenAI asks (https://platform.openai.com/docs/guides/batch).
     repeats : int
-        How often each question is put.
+        How often each question is put, at most 1,000 times.
     audit : float
         Of a cascade: the share of what the cheap judge decided that the other one is asked too,
         drawn at random, in [0, 1].
@@ -75,7 +77,7 @@ class Terms:
     Raises
     ------
     InputError
-        A number is out of range, or a cost is limited without prices.
+        A number is out of range or not finite, or a cost is limited without prices.
     """
 
     base_url: str | None = None
@@ -98,6 +100,7 @@ class Terms:
     prompts: str | Path | None = None
 
     def __post_init__(self) -> None:
+        _refuse_what_never_ends(self)
         positive = (
             *("max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm"),
             *("repeats",),
@@ -125,6 +128,15 @@ class Terms:
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out)
+
+
+def _refuse_what_never_ends(terms: Terms) -> None:
+    for name in (each.name for each in fields(terms)):
+        value = getattr(terms, name)
+        if isinstance(value, float) and math.isinf(value):
+            raise InputError(f"{_option(name)} is {value}; it must be a finite number")
+    if terms.repeats > _MOST_REPEATS:
+        raise InputError(f"--repeats is {terms.repeats}; it must be at most {_MOST_REPEATS}")
 
 
 def _option(name: str) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -213,6 +214,21 @@ def test_an_answer_too_long_alone_fails_and_names_the_option():
     assert not reply.came
     assert "--context-length" in reply.problem
     assert "2,600" in reply.problem
+
+
+def test_what_is_said_to_be_needed_is_more_than_what_the_judge_takes():
+    """Room for the question alone is not enough: a passage has to go with it."""
+    ask = examine(QUESTION, PASSAGES, ANSWER)
+
+    def put(limit):
+        judge = Scripted(*[Reply(None, "said", problem="unreadable")] * 9)
+        reply = asyncio.run(InParts(judge, context_length=limit).ask(ask))
+        said = re.search(r"need about ([\d,]+) tokens", reply.problem)
+        return int(said[1].replace(",", "")) if said else None
+
+    needed = put(10)
+    assert put(needed - 1) == needed
+    assert put(needed) is None
 
 
 def test_a_part_that_fails_fails_the_whole_and_keeps_what_was_said():

@@ -109,6 +109,11 @@ class LangChainJudge:
     context_length : int or None
     connections : openai.DefaultAsyncHttpxClient or None
         Closed with the judge.
+
+    Attributes
+    ----------
+    logprobs : bool or None
+        Whether its replies come with log-probabilities; None before the first.
     """
 
     def __init__(
@@ -125,6 +130,7 @@ class LangChainJudge:
         self.identity = identity
         self.context_length = context_length
         self.max_tokens: int = identity["max_tokens"]
+        self.logprobs: bool | None = None
         self._model = model
         self._connections = connections
         self._secrets = secrets
@@ -150,11 +156,17 @@ class LangChainJudge:
     @property
     def abilities(self) -> Mapping[str, Any]:
         """What was found out of the provider; empty until a reply came."""
-        return self._settling.known()
+        if not self._settling.settled:
+            return {}
+        return {**self._settling.known(), "gives_logprobs": self.logprobs}
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
-        """Believe what an earlier run found out."""
+        """Believe what an earlier run found out; what is none of it is ignored."""
+        if not isinstance(abilities, Mapping):
+            return
         self._settling.learn(abilities)
+        if isinstance(abilities.get("gives_logprobs"), bool):
+            self.logprobs = abilities["gives_logprobs"]
 
     def takes(self, what: str) -> bool | None:
         """Whether the provider takes ``seed``, ``logprobs`` or ``json_object``; None: not known."""
@@ -200,6 +212,7 @@ class LangChainJudge:
                     return Reply.nothing(_REFUSED.format(complaint))
             else:
                 self._answered = True
+                self.logprobs = self.logprobs or said.gives_logprobs
                 return self._settling.read(said, ask, dialect)
         raise AssertionError("a dialect is tried at least")
 

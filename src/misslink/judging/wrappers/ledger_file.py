@@ -94,7 +94,8 @@ def open_to_read(path: Path, *, name: object = None, instead: str = _ANOTHER) ->
     Raises
     ------
     InputError
-        There is none, or it is no ledger.
+        There is none, it is no ledger, or it lies where nothing can be written and a run that
+        was killed left its newest replies in the file beside it.
     """
     _must_exist(path)
     address = path.absolute().as_uri()
@@ -107,6 +108,7 @@ def open_to_read(path: Path, *, name: object = None, instead: str = _ANOTHER) ->
             # else can be writing there either.
             if "unable to open" not in str(trouble) and "readonly" not in str(trouble):
                 raise
+            _refuse_a_log(path, name, instead)
             file = _checked(f"{address}?immutable=1", name, instead)
         if number(file, "user_version") < READABLE:
             memory = _connect(":memory:")
@@ -165,6 +167,17 @@ def _must_exist(path: Path) -> None:
         raise InputError("the ledger is a file and this is a folder; name a file in it", path=path)
     if not path.exists():
         raise InputError("there is no ledger here; name one with --ledger", path=path)
+
+
+def _refuse_a_log(path: Path, name: object, instead: str) -> None:
+    """Refuse what could be read only without the replies that are not yet merged into the file."""
+    log = path.with_name(f"{path.name}-wal")
+    if log.is_file() and log.stat().st_size:
+        raise InputError(
+            f"its newest replies lie in {log.name} beside it, which can be read only where it can "
+            f"be written; copy both files into a folder that can be written, or {instead}",
+            path=name,
+        )
 
 
 def _connect(where: str) -> sqlite3.Connection:

@@ -269,8 +269,9 @@ def _refusal(reply: Reply) -> str | None:
 
 def _no_room(what: str, needed: int, limit: int) -> str:
     return (
-        f"{what} alone need about {needed:,} tokens with the reply, and the judge takes "
-        f"{limit:,} (--context-length); use a judge that takes more"
+        f"{what} need about {needed + _LEAST_ROOM:,} tokens with the reply and a sentence or two "
+        f"of a passage, and the judge takes {limit:,} (--context-length); use a judge that takes "
+        "more"
     )
 
 

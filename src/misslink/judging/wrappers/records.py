@@ -7,7 +7,7 @@ import datetime as dt
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,20 +127,28 @@ def export(path: Path, judge: str | None = None) -> Iterator[dict[str, Any]]:
     Raises
     ------
     InputError
-        There is no ledger, it cannot be read, or it holds no reply of this judge.
+        There is no ledger, it or a reply in it cannot be read, or it holds no reply of this judge.
     """
     chosen = Selection(judge=judge)
     with speaking(path), contextlib.closing(open_to_read(path)) as file:
         _known(file, chosen, path)
         where, values = chosen.where()
         rows = file.execute(
-            "SELECT coalesce(answered_by, judges.name), judges.identity, prompt, prompt_sha256,"
-            " repeat, messages, raw, parsed, problem, probabilities, prompt_tokens,"
+            "SELECT key, coalesce(answered_by, judges.name), judges.identity, prompt,"
+            " prompt_sha256, repeat, messages, raw, parsed, problem, probabilities, prompt_tokens,"
             f" completion_tokens, created {_FROM} WHERE {where} ORDER BY replies.rowid",
             values,
         )
-        for row in rows:
-            yield _told(file, row)
+        for key, *row in rows:
+            try:
+                told = _told(file, row)
+            except (TypeError, ValueError, KeyError):
+                raise InputError(
+                    f"this ledger is damaged: the reply {str(key)[:12]} or its question cannot be "
+                    "read; name another --ledger",
+                    path=path,
+                ) from None
+            yield told
 
 
 def prune(path: Path, chosen: Selection, *, dry_run: bool) -> dict[str, Any]:
@@ -230,7 +238,7 @@ def _known(file: sqlite3.Connection, chosen: Selection, path: Path) -> None:
             )
 
 
-def _told(file: sqlite3.Connection, row: tuple[Any, ...]) -> dict[str, Any]:
+def _told(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any]:
     judge, identity, prompt, sha256, repeat, messages, raw, parsed, *rest = row
     problem, probabilities, prompt_tokens, completion_tokens, created = rest
     written = []

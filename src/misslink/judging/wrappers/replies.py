@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from misslink.judging.protocol import Ask, Reply
 from misslink.judging.wrappers.ledger_file import open_to_write, speaking
@@ -17,6 +17,7 @@ from misslink.types import Usage
 __all__ = ["Replies"]
 
 _OF_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+_CHANCES = TypeAdapter(dict[str, dict[str, float]])
 
 
 class Replies:
@@ -39,7 +40,10 @@ class Replies:
         self._file = open_to_write(path)
 
     def get(self, key: str, ask: Ask) -> Reply | None:
-        """Return the reply kept under `key`, read as what `ask` may be answered with, or None."""
+        """Return the reply kept under `key`, read as what `ask` may be answered with, or None.
+
+        One whose parts are damaged comes as what cannot be read, with its words and the reason.
+        """
         with speaking(self.path):
             row = self._file.execute(
                 "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities, "
@@ -54,6 +58,12 @@ class Replies:
             parsed = _read(stored, ask)
             if parsed is None:
                 problem = "the reply kept in the ledger does not fit the answer schema any more"
+        chances: dict[str, dict[str, float]] = {}
+        if probabilities != "{}":
+            try:
+                chances = _CHANCES.validate_json(probabilities)
+            except ValidationError:
+                parsed, problem = None, "the reply kept in the ledger is damaged"
         reported = prompt_tokens is not None or completion_tokens is not None
         return Reply(
             parsed=parsed,
@@ -61,7 +71,7 @@ class Replies:
             usage=Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
             if reported
             else None,
-            probabilities={} if probabilities == "{}" else json.loads(probabilities),
+            probabilities=chances,
             problem=problem,
             from_ledger=True,
             judge=answered_by,
@@ -140,7 +150,7 @@ class Replies:
         list of tuple
             The messages that were sent and what was said, both as JSON (what could not be read:
             as it came), and the prompt and completion tokens that the server reported. Replies
-            of which it reported nothing are left out.
+            of which it reported nothing are left out, and so are those whose question is damaged.
         """
         with speaking(self.path):
             rows = self._file.execute(
@@ -150,29 +160,36 @@ class Replies:
                 " ORDER BY replies.rowid DESC LIMIT ?",
                 (identity, limit),
             ).fetchall()
-            used = json.dumps([m["content"] for row in rows for m in json.loads(row[0])])
+            asked = [(_messages(messages), rest) for messages, *rest in rows]
+            used = json.dumps([m["content"] for messages, _ in asked for m in messages])
             texts = dict(self._file.execute(_OF_TEXTS, (used,)).fetchall())
         return [
             (
                 json.dumps(
-                    [{**m, "content": texts[m["content"]]} for m in json.loads(messages)],
-                    ensure_ascii=False,
+                    [{**m, "content": texts[m["content"]]} for m in messages], ensure_ascii=False
                 ),
                 *rest,
             )
-            for messages, *rest in rows
+            for messages, rest in asked
+            if messages and all(m["content"] in texts for m in messages)
         ]
 
     def abilities(self, identity: str) -> Mapping[str, Any] | None:
-        """Return what the judge with this identity found out about its server, where kept."""
+        """Return what the judge with this identity found out about its server.
+
+        None where nothing is kept, or what is kept is damaged: then it is found out again.
+        """
         with speaking(self.path):
             row = self._file.execute(
                 "SELECT abilities FROM judges WHERE identity = ?", (identity,)
             ).fetchone()
         if row is None or row[0] is None:
             return None
-        kept: Mapping[str, Any] = json.loads(row[0])
-        return kept
+        try:
+            kept = json.loads(row[0])
+        except ValueError:
+            return None
+        return kept if isinstance(kept, dict) else None
 
     def keep_abilities(self, identity: str, abilities: str) -> None:
         """Keep what a judge found out, as JSON; of one without any reply nothing is kept."""
@@ -184,6 +201,18 @@ class Replies:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _messages(stored: str) -> list[dict[str, Any]]:
+    """The messages of a question, their texts by number; none where that cannot be read."""
+    try:
+        messages = json.loads(stored)
+    except ValueError:
+        return []
+    numbered = isinstance(messages, list) and all(
+        isinstance(each, dict) and isinstance(each.get("content"), int) for each in messages
+    )
+    return messages if numbered else []
 
 
 def _read(stored: str, ask: Ask) -> BaseModel | None:
