@@ -22,9 +22,9 @@ FEATURES = ("novel", "uncovered", "reordered", "number", "names")
 NEAR = 3  # content words: two words of a claim this near each other in a passage count as in order
 SMOOTHING = 4  # content words added to a claim's, so that one new word of two is not "half of it"
 _STEPS = tuple(step for step in range(-NEAR, NEAR + 1) if step)
-# Characters from blank to blank, on average: a text with more is of a script without blanks, or no
-# text, and its pieces are not worth keeping.
-_AVERAGE = 16
+# Characters from blank to blank: a longer piece is of a script without blanks, or no word, and is
+# not worth keeping.
+_LONGEST = 64
 GAP = NEAR + 1  # places between sentences
 _NOTHING = ("",) * GAP
 
@@ -244,7 +244,7 @@ def stems(text: str) -> tuple[str, ...]:
     """
     folded = with_digits(fold(text))
     pieces = folded.split()
-    if len(folded) > _AVERAGE * len(pieces):
+    if max(map(len, pieces), default=0) > _LONGEST:
         return _cut(folded)
     return tuple(chain.from_iterable(map(_stems_in, pieces)))
 
