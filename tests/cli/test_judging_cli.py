@@ -218,6 +218,12 @@ def test_ping_is_one_document_or_exit_code_3(misslink, judge_server, at_server):
     assert "nobody answers there" in err
 
 
+def test_ping_waits_for_a_reply_no_longer_than_it_is_told(misslink, judge_server, at_server):
+    judge_server.script = lambda _: judge_server.wait_until_stopped()
+    code, out, _ = misslink("judge", "ping", *at_server, "--timeout", 0.3, "--json")
+    assert (code, json.loads(out)["problem"]) == (3, "no reply came within 0.3 s")
+
+
 def test_an_attack_is_one_document_and_free_the_second_time(misslink, judge_server, at_server):
     code, out, _ = misslink("judge", "attack", *at_server, "--json")
     found = json.loads(out)

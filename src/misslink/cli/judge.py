@@ -25,7 +25,7 @@ def group() -> None:
 
 
 @app.command("ping")
-@asks_judge("base_url")
+@asks_judge("base_url", "timeout")
 def ping(
     judge: str = JUDGE,
     *,

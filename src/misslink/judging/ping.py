@@ -114,7 +114,7 @@ async def ping(judge: Judge) -> Ping:
         latency_s=round(latency, 4),
         structure=structure,
         json_schema=None if structure is None else structure == "json_schema",
-        json_mode=await _json_mode(asked, structure, sent) if ok else None,
+        json_mode=await _json_mode(asked, structure, sent, patience) if ok else None,
         logprobs=gives if logprobs and gives is not None else logprobs,
         seed=takes("seed"),
         context_length=getattr(asked, "context_length", None),
@@ -203,7 +203,9 @@ def _raised(error: Exception) -> str:
     return f"the judge raised {type(error).__name__}" + (f": {said}" if said else "")
 
 
-async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool | None:
+async def _json_mode(
+    asked: Judge, structure: str | None, before: int, patience: float
+) -> bool | None:
     """Whether the judge has a JSON mode, asked where it can be and the ping has a call left."""
     if structure == "json_object":
         return True
@@ -216,6 +218,6 @@ async def _json_mode(asked: Judge, structure: str | None, before: int) -> bool |
         return None
     found: bool | None = None
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_JSON_MODE_S):
+        async with asyncio.timeout(min(patience, _JSON_MODE_S)):
             found = await find_out()
     return found
