@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import threading
 from pathlib import Path
 
 import pytest
 
+from file_server import serving
 from misslink.files import read_run
 
 fsspec = pytest.importorskip("fsspec")
@@ -43,18 +41,8 @@ def inputs(tmp_path):
 def server(tmp_path):
     """A server of the working folder that takes a name and a password in its address."""
     pytest.importorskip("aiohttp")
-
-    class Files(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Files, directory=str(tmp_path))
-    ) as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        yield f"http://ada:{SECRET}@127.0.0.1:{serving.server_port}"
-        serving.shutdown()
+    with serving(tmp_path) as address:
+        yield f"http://ada:{SECRET}@{address}"
 
 
 def level_1(misslink, gold, traces, out):

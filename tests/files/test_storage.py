@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import http.server
 import json
 import sys
-import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from file_server import serving
 from misslink.errors import InputError, MissingExtraError
 from misslink.files import read_goldset, read_traces
 from misslink.files.addresses import refuse_url, shown, url_of, without_secrets
@@ -46,28 +45,8 @@ def memory():
 def server(tmp_path):
     """A server of files; what stands under /private it refuses, and under /broken it breaks."""
     pytest.importorskip("aiohttp")
-
-    class Files(http.server.SimpleHTTPRequestHandler):
-        def send_head(self):
-            if self.path.startswith("/private"):
-                self.send_error(403)
-                return None
-            if self.path.startswith("/broken"):
-                self.send_error(500)
-                return None
-            return super().send_head()
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Files, directory=str(tmp_path))
-    ) as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}"
-        serving.shutdown()
-        thread.join()
+    with serving(tmp_path) as address:
+        yield f"http://{address}"
 
 
 def test_a_file_a_folder_and_a_pattern_of_a_storage_are_read(memory):

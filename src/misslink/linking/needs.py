@@ -153,6 +153,7 @@ def _tellings(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _tellings_of(passage: str) -> frozenset[str]:
+    """As `_tellings`, of a passage, whose stems are kept for all that compares passages."""
     return frozenset(passage_stems(passage)) - SAID_OF_SOURCES
 
 
