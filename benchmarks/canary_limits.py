@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from misslink.stats import control_limits
-from misslink.stats.control_charts import Limits
-from misslink.stats.control_limits import chance_of_a_chart
-from misslink.stats.run_length import solved_limits
+from control_limit_equations import chart_alarm_probability, solve_limits
+from misslink.stats import control_charts as control_limits
+from misslink.stats.control_charts import ChartLimits
 
 SEED = 8
 HISTORIES = 40_000  # a chance of 18 % has a standard error of 0.2 points
@@ -47,10 +46,10 @@ LEARNT_FROM = (
     1000,
 )
 CHANCES = (0.14, 0.18, 0.23, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of one chart, to either side
-FILE = Path(control_limits.__file__).with_suffix(".json")
+FILE = Path(control_limits.__file__).with_name("control_limits.json")
 
 
-def any_alarm(learnt_from: int, limits: Limits) -> float:
+def any_alarm(learnt_from: int, limits: ChartLimits) -> float:
     """Chance that any of the three charts alarms for the worse within EVERY normal readings."""
     rng = np.random.default_rng([SEED, learnt_from])
     off = rng.normal(size=HISTORIES) / math.sqrt(learnt_from)
@@ -71,7 +70,7 @@ def shares_of(learnt_from: int) -> list[float]:
     """For each number of measures, the share at which all three charts keep the promise."""
     rates = -np.log1p(-np.array(CHANCES))
     together = [
-        any_alarm(learnt_from, solved_limits(learnt_from, EVERY, chance=chance))
+        any_alarm(learnt_from, solve_limits(learnt_from, EVERY, chance=chance))
         for chance in CHANCES
     ]
     wanted = 1 / np.array(MEASURES)  # as rates: the chance is 1 - exp(-rate)
@@ -84,7 +83,7 @@ def shares_of(learnt_from: int) -> list[float]:
 def row(learnt_from: int, shares: list[float]) -> dict[str, Any]:
     """One row of the table."""
     limits = [
-        solved_limits(learnt_from, EVERY, chance=chance_of_a_chart(measures, share))
+        solve_limits(learnt_from, EVERY, chance=chart_alarm_probability(measures, share))
         for measures, share in zip(MEASURES, shares, strict=True)
     ]
     return {
@@ -104,7 +103,7 @@ def computed() -> dict[str, Any]:
             for n in LEARNT_FROM
         ]
         rows = list(pool.map(row, LEARNT_FROM, between))
-    charts = Limits(1.0, 1.0, 1.0)
+    charts = ChartLimits(1.0, 1.0, 1.0)
     return {"every": EVERY, "weight": charts.weight, "slack": charts.slack, "rows": rows}
 
 

@@ -6,7 +6,7 @@
 Whole canary sets are simulated with a fixed seed: five measures a run, of which health is drawn
 question by question from chances of its own, learnt with `learn_baseline`, watched within the
 limits of `limits_for`. The charts themselves are computed here for thousands of histories at once,
-and held against `misslink.watching.canaries.alarms.look`, one by one, before anything is counted.
+and held against `misslink.canary.alarms.detect_alarms`, one by one, before anything is counted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from misslink.canary.alarms import DEFAULT_MEASURES, CanaryMeasure, RunReading, detect_alarms
 from misslink.stats import proportion
-from misslink.stats.control_charts import Limits
-from misslink.stats.control_limits import limits_for
-from misslink.stats.in_control import Baseline, learn_baseline
+from misslink.stats.control_charts import ChartLimits, ProcessBaseline, chart_limits, learn_baseline
 from misslink.types import Estimate
-from misslink.watching.canaries.alarms import USUAL, Measure, Reading, look
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,12 +84,12 @@ def simulated(
     }
 
 
-def watched(measure: Measure, values: Floats, n: int, learn: int, measures: int) -> Watch:
+def watched(measure: CanaryMeasure, values: Floats, n: int, learn: int, measures: int) -> Watch:
     """Learn each history and put it on its charts, all at once."""
     plotted = np.log(values) if measure.is_ratio else values
-    reading = [Reading(place, 0.0, {measure.name: 1.0}, n) for place in range(learn)]
+    reading = [RunReading(place, 0.0, {measure.name: 1.0}, n) for place in range(learn)]
     runs = values.shape[1]
-    learnt: list[Baseline | None] = []
+    learnt: list[ProcessBaseline | None] = []
     for history, own in zip(plotted, values, strict=True):
         step = measure.step(
             [
@@ -103,15 +101,15 @@ def watched(measure: Measure, values: Floats, n: int, learn: int, measures: int)
         found = learn_baseline(usable, learn, step, tail=measure.tail)
         learnt.append(None if isinstance(found, str) else found)
     limits = [
-        None if b is None else limits_for(b.n, float(EVERY), measures=measures) for b in learnt
+        None if b is None else chart_limits(b.n, float(EVERY), measures=measures) for b in learnt
     ]
     begins = np.array([runs if b is None else b.end for b in learnt])
     sign = -1.0 if measure.better == "high" else 1.0
 
-    def column(of: Callable[[Baseline], float]) -> Floats:
+    def column(of: Callable[[ProcessBaseline], float]) -> Floats:
         return np.array([1.0 if b is None else of(b) for b in learnt])
 
-    def bound(of: Callable[[Limits], float]) -> Floats:
+    def bound(of: Callable[[ChartLimits], float]) -> Floats:
         return np.array([np.inf if each is None else of(each) for each in limits])
 
     centre, sd = column(lambda b: b.centre + b.offset), column(lambda b: b.sd)
@@ -128,7 +126,7 @@ def watched(measure: Measure, values: Floats, n: int, learn: int, measures: int)
 
 def first_alarm(scores: Floats, begins: Ints, ewma: Floats, cusum: Floats, jump: Floats) -> Ints:
     """Place of the first signal for the worse (upwards) of any of the three charts."""
-    weight, slack = Limits(1.0, 1.0, 1.0).weight, Limits(1.0, 1.0, 1.0).slack
+    weight, slack = ChartLimits(1.0, 1.0, 1.0).weight, ChartLimits(1.0, 1.0, 1.0).slack
     histories, runs = scores.shape
     average, total, age = np.zeros(histories), np.zeros(histories), np.zeros(histories)
     alarm = np.full(histories, runs)
@@ -149,14 +147,17 @@ def verify(noise: tuple[tuple[float, float], ...], n: int, learn: int) -> None:
     rng = np.random.default_rng(SEED)
     factor = np.concatenate([np.ones(3 * learn), np.full(40, 0.9)])
     values = simulated(noise, n, factor, rng)
-    found = {m.name: watched(m, values[m.name][:25], n, learn, len(USUAL)) for m in USUAL}
+    found = {
+        m.name: watched(m, values[m.name][:25], n, learn, len(DEFAULT_MEASURES))
+        for m in DEFAULT_MEASURES
+    }
     for history in range(25):
         readings = [
-            Reading(run, 0.0, {name: float(of[history, run]) for name, of in values.items()}, n)
+            RunReading(run, 0.0, {name: float(of[history, run]) for name, of in values.items()}, n)
             for run in range(len(factor))
         ]
-        said = look(readings, learn=learn, false_alarm_every=EVERY)
-        for measure in USUAL:
+        said = detect_alarms(readings, learn=learn)
+        for measure in DEFAULT_MEASURES:
             alarms = [a.run for a in said.episodes if a.measure == measure.name]
             here = int(found[measure.name].alarm[history])
             assert here == (alarms[0] if alarms else len(factor)), (measure.name, history)
@@ -168,8 +169,8 @@ def in_control(name: str, n: int, learn: int) -> list[str]:
     runs = 4 * learn + EVERY
     values = simulated(NOISE[name], n, np.ones(runs), rng)
     waits = []
-    for measure in USUAL:
-        seen = watched(measure, values[measure.name], n, learn, len(USUAL))
+    for measure in DEFAULT_MEASURES:
+        seen = watched(measure, values[measure.name], n, learn, len(DEFAULT_MEASURES))
         wait = seen.alarm - seen.begins + 1
         waits.append(np.where((seen.begins < runs) & (seen.alarm < runs), wait, EVERY + 1))
     any_of = np.min(waits, axis=0)
@@ -184,7 +185,7 @@ def after_a_drop(name: str, n: int, learn: int, drop: float) -> str:
     begins = 2 * learn + QUIET
     factor = np.concatenate([np.ones(begins), np.full(AFTER, 1 - drop / 0.9)])
     values = drawn(NOISE[name], n, factor, rng)
-    seen = watched(USUAL[0], values, n, learn, len(USUAL))
+    seen = watched(DEFAULT_MEASURES[0], values, n, learn, len(DEFAULT_MEASURES))
     ready = (seen.begins <= begins) & (seen.alarm >= begins)
     waits = np.sort(seen.alarm[ready] - begins + 1)
     middle, late = (int(np.quantile(waits, q, method="higher")) for q in (0.5, 0.9))
@@ -225,7 +226,7 @@ def main(arguments: list[str]) -> None:
     """Verify, print, and write where that is asked for."""
     for learn, noise in itertools.product(LEARN, NOISE.values()):
         verify(noise, 30, learn)
-    print("the same first alarms as misslink.watching.canaries.alarms.look", file=sys.stderr)
+    print("the same first alarms as misslink.canary.alarms.detect_alarms", file=sys.stderr)
     lines = []
     for line in table():
         print(line, flush=True)

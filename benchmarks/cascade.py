@@ -1,12 +1,12 @@
-"""When the embedded judge is sure, and how many calls of another judge that saves.
+"""When the heuristic judge is sure, and how many calls of another judge that saves.
 
     python benchmarks/cascade.py [../shared/data] [--write | --check]    # about a minute
 
 Reads faithfulness/ragtruth_qa_dev.jsonl (RAGTruth QA; Niu et al., ACL 2024, MIT). With --write it
-writes src/misslink/judging/wrappers/cascade.json, with --check it ends with 1 where that file
+writes src/misslink/judge/middleware/cascade.json, with --check it ends with 1 where that file
 would change.
 
-The rule: on either side the band ends where the embedded judge, among the answers beyond that
+The rule: on either side the band ends where the heuristic judge, among the answers beyond that
 point, agrees with people in at least 95 % (cross-validated, grouped by question, at least 20
 answers a side); a side where it never does is never decided. 95 %, for no judge with published
 figures on this set agrees that often, so what is taken from them is not decided worse. How often
@@ -15,7 +15,7 @@ the rule keeps its word is measured by choosing the band anew within each fold's
 The other judge is NOT run here. Its decisions are computed from its published precision and recall
 on RAGTruth's QA task: it flags each unfaithful answer with probability R, and each faithful one
 with the rate that gives precision P at this set's share of unfaithful answers, regardless of how
-sure the embedded judge is.
+sure the heuristic judge is.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from typing import Any
 
 import numpy as np
 
-from fit_embedded import FOLDS, MORE_FEATURES, REPEATS, SEED, Array, Item, fit, read
-from misslink.judging.embedded.lexical import FEATURES
-from misslink.judging.embedded.minilm import SentenceSimilarity
-from misslink.stats.proportions import critical, wilson
+from fit_heuristic import FOLDS, MORE_FEATURES, REPEATS, SEED, Array, Item, fit, read
+from misslink.judge.backends.heuristic.judge import SentenceSimilarity
+from misslink.judge.backends.heuristic.matching import FEATURES
+from misslink.stats.intervals import critical_value, wilson_interval
 
-HERE = Path(__file__).parents[1] / "src" / "misslink" / "judging"
-TARGET = HERE / "wrappers" / "cascade.json"
-FITTED = HERE / "embedded" / "embedded.json"
+HERE = Path(__file__).parents[1] / "src" / "misslink" / "judge"
+TARGET = HERE / "middleware" / "cascade.json"
+FITTED = HERE / "backends" / "heuristic" / "coefficients.json"
 WANTED = 0.95
 LEAST = 20  # answers a side; fewer say nothing
 AUDIT = 0.05
@@ -232,7 +232,7 @@ def print_band(bad: Array, faithful: Array, wanted: float) -> None:
         print(f"{text}nothing")
         return
     share = agreement_of(bad, cleared, flagged)
-    ends_of_it = wilson(share, decided.sum() / len(faithful), critical(0.95))
+    ends_of_it = wilson_interval(share, decided.sum() / len(faithful), critical_value(0.95))
     text += f"{decided.mean():8.1%}        {share:.1%} [{ends_of_it[0]:.1%}, {ends_of_it[1]:.1%}]"
     print(text)
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.embedding import Embedder, open_embedder
-from misslink.linking.whatif.searching import Dense, Lexical, fused
-from misslink.retrieval.ranking import rank
+from misslink.linking.whatif.search import DenseSearch, LexicalSearch, fuse_rankings
+from misslink.retrieval.evaluate import evaluate_run
 
 TARGET = Path(__file__).with_suffix(".md")
 DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval" / "cranfield"
@@ -75,9 +75,9 @@ async def search(collection: Collection, embedder: Embedder) -> Runs:
     """The rankings of each retriever, best first."""
     ids, texts = list(collection.texts), list(collection.texts.values())
     questions = list(collection.questions.values())
-    words = await Lexical(texts).rank(questions, DEPTH)
-    meaning = await Dense(texts, embedder).rank(questions, DEPTH)
-    both = [fused(pair, DEPTH) for pair in zip(words, meaning, strict=True)]
+    words = await LexicalSearch(texts).rank(questions, DEPTH)
+    meaning = await DenseSearch(texts, embedder).rank(questions, DEPTH)
+    both = [fuse_rankings(pair, DEPTH) for pair in zip(words, meaning, strict=True)]
     return {
         name: {
             query: [ids[place] for place in places]
@@ -131,7 +131,7 @@ def check(qrels: Path, paths: Sequence[Path], document: Document) -> int:
         theirs = pytrec_eval.RelevanceEvaluator(judged, asked).evaluate(run)
         ours = document["runs"][path.name]
         metrics = [name for name in ours["metrics"] if name in METRICS]
-        again = rank(qrels, path, metrics).per_query()
+        again = evaluate_run(qrels, path, metrics).per_query()
         for query in judged:
             for name in metrics:
                 value = ours["per_query"][query][name]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import linking_coverage
 from misslink import stats
-from misslink.stats.attributable import attributable_limits
+from misslink.stats.association import attributable_fraction_limits
 from misslink.types import Estimate
 
 Floats = NDArray[np.float64]
@@ -163,7 +163,7 @@ def fraction() -> None:
         def ends(tables: Ints) -> Ends:
             parts = np.array_split(tables, max(1, len(tables) // 100))
             found = [
-                attributable_limits(part, generator, level=0.95, draws=draws, prior=prior)
+                attributable_fraction_limits(part, generator, level=0.95, draws=draws, prior=prior)
                 for part in parts
             ]
             low, high = np.concatenate(found).T

@@ -1,15 +1,15 @@
 """How far judges agree with people, on label sets that other people published.
 
     python benchmarks/judge_agreement.py [--data ../shared/data | FOLDER ...] [--judge SPEC ...]
-                                         [--base-url URL] [--ledger FILE] [--write]
+                                         [--base-url URL] [--cache FILE] [--write]
 
 ``--data`` names the folder of reduced sets, or folders that  misslink import  wrote. Each judge is
-asked by the same line as in  misslink evaluate  (pairs of answers as in  misslink judge prefer), so
-that the ledger keeps its replies and a run that was stopped goes on; without ``--judge`` these are
-``embedded`` and ``embedded:minilm``, which need no key. The cut of each judge is its own, never
+asked by the same line as in  misslink evaluate  (pairs of answers as in  misslink judge pairwise), so
+that the cache keeps its replies and a run that was stopped goes on; without ``--judge`` these are
+``heuristic`` and ``heuristic:minilm``, which need no key. The cut of each judge is its own, never
 fitted on these labels.
 
-The embedded judges were fitted on RAGTruth's dev answers: their figures there are marked, and those
+The heuristic judges were fitted on RAGTruth's dev answers: their figures there are marked, and those
 of cross-validation stand beside them. With --write the table goes to benchmarks/judge_agreement.md,
 and to README.md, between the lines ``<!-- judge agreement -->`` and ``<!-- /judge agreement -->``.
 """
@@ -33,23 +33,22 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import fit_embedded as fitting
+import fit_heuristic as fitting
 import misslink
 from labelled_sets import BAD, DATA, FITTED_ON, Labelled, fitted_ids, read
-from misslink.answer.preference import Pair, prefer
-from misslink.calibration import Judged, Verdicts, of_run, read_verdicts
-from misslink.calibration.judge import agreement, detection
-from misslink.calibration.pairs import answers
-from misslink.calibration.people import agreement as among_people
-from misslink.calibration.people import settled
+from misslink.calibration import JudgedCase, MetricVerdicts, read_verdicts, verdicts_from_run
+from misslink.calibration.inter_annotator import annotator_agreement as among_people
+from misslink.calibration.inter_annotator import pair_answers, settle_labels
+from misslink.calibration.judge_accuracy import agreement_measures, detection_measures
 from misslink.errors import MisslinkError
-from misslink.judging.opening import ready_judge
-from misslink.judging.terms import Terms
+from misslink.judge.checks.pairwise import AnswerPair, judge_pairs
+from misslink.judge.config import JudgeConfig
+from misslink.judge.session import open_reachable_judge
 from misslink.types import Estimate
 
 ROOT = Path(__file__).parents[1]
 TARGET = Path(__file__).with_suffix(".md")
-OWN = ("embedded", "embedded:minilm")
+OWN = ("heuristic", "heuristic:minilm")
 MARK = "†"
 BEGINS, ENDS = "<!-- judge agreement -->", "<!-- /judge agreement -->"
 ABOUT = """
@@ -61,7 +60,7 @@ Made by `{command}` on {day}: {cores} cores ({machine}), Python {python}, missli
 Positive is the bad case, which a judge is there to find: F1 is of finding it. AUROC, balanced
 accuracy and Cohen's kappa do not depend on which side is called positive. Intervals are 95 %. Every
 judge is cut where it cuts itself; nothing was fitted on these labels but what is marked {mark}: the
-weights and the cut of the embedded judges come from RAGTruth's dev answers, so the row below, by
+weights and the cut of the heuristic judges come from RAGTruth's dev answers, so the row below, by
 cross-validation over questions (means and standard deviations over {repeats} repetitions), is the
 one to be believed. "People" are two annotators of the same items, one held against the other.
 A case on which people are tied has no truth and is left out, as is one of which the judge has no
@@ -84,7 +83,7 @@ class Row:
     numbers: Mapping[str, Estimate | str] = field(default_factory=dict)
 
 
-def ask(data: Labelled, spec: str, given: argparse.Namespace) -> dict[str, Verdicts]:
+def ask(data: Labelled, spec: str, given: argparse.Namespace) -> dict[str, MetricVerdicts]:
     """Ask a judge about a set; its verdicts by metric, none of what it cannot be asked."""
     if not data.sides:
         return {}
@@ -94,33 +93,37 @@ def ask(data: Labelled, spec: str, given: argparse.Namespace) -> dict[str, Verdi
         goldset=data.cases,
         traces=list(data.sides[0].values()),
         judge=spec,
-        ledger=given.ledger,
+        cache=given.cache,
         embedding="none",
         concurrency=given.concurrency,
-        terms=Terms(base_url=given.base_url),
+        terms=JudgeConfig(base_url=given.base_url),
     )
     there = {verdict.metric for verdict in run.verdicts if verdict.status != "skipped"}
-    return {metric: of_run(run, metric, data.name) for metric in data.metrics if metric in there}
+    return {
+        metric: verdicts_from_run(run, metric, data.name)
+        for metric in data.metrics
+        if metric in there
+    }
 
 
-async def compare(data: Labelled, spec: str, given: argparse.Namespace) -> Verdicts:
+async def compare(data: Labelled, spec: str, given: argparse.Namespace) -> MetricVerdicts:
     """Ask a judge which answer of each pair is better, in both orders."""
     a, b = data.sides
     pairs = [
-        Pair(case.id, case.question, a[case.id].answer or "", b[case.id].answer or "")
+        AnswerPair(case.id, case.question, a[case.id].answer or "", b[case.id].answer or "")
         for case in data.cases
     ]
-    asked = ready_judge(
+    asked = open_reachable_judge(
         spec,
-        ledger=given.ledger,
+        cache=given.cache,
         concurrency=given.concurrency,
-        terms=Terms(base_url=given.base_url),
+        terms=JudgeConfig(base_url=given.base_url),
     )
     async with asked as judge:
-        outcomes = await prefer(pairs, judge, concurrency=given.concurrency)
+        outcomes = await judge_pairs(pairs, judge, concurrency=given.concurrency)
     value = {"a": 0.0, "tie": 0.5, "b": 1.0}
     items = {
-        each.case_id: Judged(
+        each.case_id: JudgedCase(
             each.case_id,
             value=value[each.winner] if each.winner else None,
             probability=each.probability,
@@ -128,17 +131,17 @@ async def compare(data: Labelled, spec: str, given: argparse.Namespace) -> Verdi
         )
         for each in outcomes
     }
-    return Verdicts(items, "preference", data.name, frozenset(items), spec)
+    return MetricVerdicts(items, "preference", data.name, frozenset(items), spec)
 
 
-def row(data: Labelled, verdicts: Verdicts, judge: str) -> Row:
+def row(data: Labelled, verdicts: MetricVerdicts, judge: str) -> Row:
     """Hold verdicts against people."""
-    gold = settled(data.labels.of(verdicts.metric).items).gold
-    pairs, _ = answers(gold, verdicts)
-    cut, _ = verdicts.own_cut()
-    found = agreement(pairs, cut)
+    gold = settle_labels(data.labels.select_metric(verdicts.metric).items).gold
+    pairs, _ = pair_answers(gold, verdicts)
+    cut, _ = verdicts.decision_threshold()
+    found = agreement_measures(pairs, cut)
     numbers: dict[str, Estimate | str] = {
-        "f1": detection(pairs, cut)["f1"],
+        "f1": detection_measures(pairs, cut)["f1"],
         **{name: found[name] for name in ("auroc", "balanced_accuracy", "kappa")},
     }
     bad = sum(not pair.good for pair in pairs)
@@ -147,24 +150,24 @@ def row(data: Labelled, verdicts: Verdicts, judge: str) -> Row:
 
 def baselines(data: Labelled, metric: str) -> Iterator[Row]:
     """Judges that do not read: the same word for all, and the length of the answer."""
-    gold = settled(data.labels.of(metric).items).gold
+    gold = settle_labels(data.labels.select_metric(metric).items).gold
     good = sum(truth.good for truth in gold.values())
     word = float(2 * good >= len(gold))
-    same = {case_id: Judged(case_id, value=word) for case_id, _ in gold}
-    yield row(data, Verdicts(same, metric, "", frozenset(same), None), "always the majority")
+    same = {case_id: JudgedCase(case_id, value=word) for case_id, _ in gold}
+    yield row(data, MetricVerdicts(same, metric, "", frozenset(same), None), "always the majority")
     if metric == "faithfulness" and len(data.sides) == 1:
         long = {
-            case_id: Judged(case_id, value=1 / (1 + len(trace.answer or "")))
+            case_id: JudgedCase(case_id, value=1 / (1 + len(trace.answer or "")))
             for case_id, trace in data.sides[0].items()
         }
-        found = row(data, Verdicts(long, metric, "", frozenset(long), None), "length alone")
+        found = row(data, MetricVerdicts(long, metric, "", frozenset(long), None), "length alone")
         no_cut = dict.fromkeys(("f1", "balanced_accuracy", "kappa"), "no cut")
         yield Row(data.name, metric, found.judge, found.n, found.bad, {**found.numbers, **no_cut})
 
 
 def people(data: Labelled, metric: str) -> Iterator[Row]:
     """People among themselves, where there are two."""
-    labels = data.labels.of(metric).items
+    labels = data.labels.select_metric(metric).items
     found = among_people(labels, {}, seed=0)
     kappa = found["kappa"]
     if kappa.value is not None:
@@ -175,7 +178,7 @@ def people(data: Labelled, metric: str) -> Iterator[Row]:
 
 
 def cross_validated(data: Labelled, judge: str) -> Row:
-    """What the embedded judge reaches on answers that it was not fitted on."""
+    """What the heuristic judge reaches on answers that it was not fitted on."""
     extra = fitting.MORE_FEATURES[judge]
     items = fitting.read(DATA / FITTED_ON, fitting.SentenceSimilarity() if extra else None)
     found = fitting.cross_validate(judge, (*fitting.FEATURES, *extra), items)
@@ -249,7 +252,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, nargs="+", default=[DATA])
     parser.add_argument("--judge", action="append", metavar="SPEC")
     parser.add_argument("--base-url")
-    parser.add_argument("--ledger", type=Path, default=Path(".misslink", "ledger.sqlite"))
+    parser.add_argument("--cache", type=Path, default=Path(".misslink", "cache.sqlite"))
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()

@@ -140,7 +140,7 @@ def _ours(url: str, folder: Path, options: argparse.Namespace) -> list[Row]:
         ("bare", cases, 128),
         ("misslink", cases, 128),
         ("misslink", many, 128),
-        ("misslink", many, 128),  # again: now the ledger is full
+        ("misslink", many, 128),  # again: now the cache is full
     ):
         rows += _measure(sys.executable, tool, url, file, concurrency)
     return rows
@@ -180,7 +180,7 @@ def _measure(python: str, tool: str, url: str, cases: Path, concurrency: int) ->
             **os.environ,
             **QUIET,
             "OPENAI_BASE_URL": f"{url}/v1",
-            "BENCHMARK_LEDGER": str(cases.with_name(f"{cases.stem}-{concurrency}.sqlite")),
+            "BENCHMARK_CACHE": str(cases.with_name(f"{cases.stem}-{concurrency}.sqlite")),
         },
         cwd=cases.parent,  # some leave files where they run
         capture_output=True,
@@ -194,7 +194,7 @@ def _measure(python: str, tool: str, url: str, cases: Path, concurrency: int) ->
     with urllib.request.urlopen(f"{url}/stats") as answer:  # noqa: S310
         stats = json.load(answer)
     row = Row(
-        tool=NAMES.get(tool, tool) if stats["chat"] else f"{tool}, ledger full",
+        tool=NAMES.get(tool, tool) if stats["chat"] else f"{tool}, cache full",
         cases=sum(1 for _ in cases.open(encoding="utf-8")),
         concurrency=concurrency,
         calls=stats["chat"],
@@ -283,9 +283,9 @@ def _against_targets(rows: list[Row]) -> str:
             f"At 128 at once {wide.calls / wide.wall:.0f} calls a second are made with one core "
             f"{busy:.0%} busy; the latency alone would allow {128 / LATENCY:.0f}."
         )
-    full = [row for row in rows if row.tool == "misslink, ledger full"]
+    full = [row for row in rows if row.tool == "misslink, cache full"]
     said += [
-        f"With a full ledger {row.cases:,} cases take {row.wall:.1f} s, {row.cpu:.1f} s of CPU "
+        f"With a full cache {row.cases:,} cases take {row.wall:.1f} s, {row.cpu:.1f} s of CPU "
         "(target: under 5 s)."
         for row in full
     ]

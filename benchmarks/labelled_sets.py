@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files import read_goldset, read_traces
-from misslink.files.jsonl import read_objects
-from misslink.files.labels import Labels, read_labels
-from misslink.files.public import Wanted
+from misslink.io import read_goldset, read_traces
+from misslink.io.jsonl import read_objects
+from misslink.io.label_sets import ImportOptions
+from misslink.io.labels import Labels, read_labels
 from misslink.registry import importers
 from misslink.types import Case, Trace
 
@@ -50,7 +50,7 @@ class Labelled:
 
     @property
     def fitted(self) -> bool:
-        """Whether the embedded judges were, or may have been, fitted on some of it."""
+        """Whether the heuristic judges were, or may have been, fitted on some of it."""
         if not any(label.annotator == "ragtruth" for label in self.labels.items):
             return False
         known = fitted_ids()
@@ -58,7 +58,7 @@ class Labelled:
 
 
 def fitted_ids() -> frozenset[str]:
-    """The answers that the embedded judges were fitted on; none where the file is not here."""
+    """The answers that the heuristic judges were fitted on; none where the file is not here."""
     path = DATA / FITTED_ON
     if not path.exists():
         return frozenset()
@@ -67,7 +67,7 @@ def fitted_ids() -> frozenset[str]:
 
 def reduced(name: str, importer: str, path: Path) -> Labelled:
     """Read one of the reduced sets by its importer."""
-    found = importers.get(importer)([path], Wanted())
+    found = importers.get(importer)([path], ImportOptions())
     cases = found.goldsets.get("goldset.jsonl", ())
     sides = [{trace.case_id: trace for trace in each} for each in found.traces.values()]
     return Labelled(name, read_labels(found.labels), cases, sides, found.verdicts)

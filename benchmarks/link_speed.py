@@ -32,8 +32,11 @@ from typing import Any
 import numpy as np
 
 from misslink.embedding import Embedder
-from misslink.engines.collecting import seldom_collecting
-from misslink.linking import Measured, checklist, link_case, measure, summarise
+from misslink.engines.local import reduced_gc
+from misslink.linking.association import summarize_association
+from misslink.linking.checklist import build_checklist
+from misslink.linking.failure_modes import link_case
+from misslink.linking.miss_measurement import MissMeasurements, measure_misses
 from misslink.types import Case, Claim, Link, Passage, Trace, Verdict
 
 TARGET = Path(__file__).with_suffix(".md")
@@ -162,7 +165,7 @@ async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any],
         await embedder.queries([case.question for case in made.cases])
     before = _peak_mb()
 
-    async def linked(measured: Measured) -> list[Link]:
+    async def linked(measured: MissMeasurements) -> list[Link]:
         return [
             await link_case(
                 case,
@@ -170,19 +173,19 @@ async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any],
                 said,
                 K,
                 missed=measured.missed.get(case.id),
-                found=measured.found.get(case.id),
+                outcome=measured.outcomes.get(case.id),
             )
             for case, trace, said in zip(made.cases, made.traces, made.verdicts, strict=True)
         ]
 
-    async def checked(measured: Measured) -> list[dict[str, Any]]:
-        return checklist(made.cases, made.traces, measured, K, corpus=made.corpus)
+    async def checked(measured: MissMeasurements) -> list[dict[str, Any]]:
+        return build_checklist(made.cases, made.traces, measured, K, corpus=made.corpus)
 
     async def summarised(links: list[Link]) -> dict[str, Any]:
-        return summarise(links, cases=made.cases, seed=0)
+        return summarize_association(links, cases=made.cases, seed=0)
 
     measured = await timed(
-        "measure", measure(made.cases, made.traces, K, embedder=embedder, corpus=made.corpus)
+        "measure", measure_misses(made.cases, made.traces, K, embedder=embedder, corpus=made.corpus)
     )
     links = await timed("link", linked(measured))
     listed = await timed("checklist", checked(measured))
@@ -214,7 +217,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.only:
         made = made_up(options.cases, options.passages)
-        with seldom_collecting():  # as misslink.evaluate
+        with reduced_gc():  # as misslink.evaluate
             found, came = asyncio.run(stages(made, with_embedding=options.only == "known"))
         if options.save:
             options.save.write_text(json.dumps(came, default=str, indent=1))

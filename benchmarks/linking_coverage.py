@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from misslink import stats
-from misslink.stats.heterogeneity import cochran_q
-from misslink.stats.mantel_haenszel import (
-    Table,
-    comparable,
-    pooled_attributable_limits,
-    pooled_fraction,
-    risk_difference_over,
-    risk_ratio_over,
+from misslink.stats.stratified_association import (
+    TwoByTwo,
+    cochran_q,
+    comparable_strata,
+    miettinen_fraction,
+    pooled_fraction_limits,
+    pooled_risk_difference,
+    pooled_risk_ratio,
 )
 from misslink.types import Estimate
 
@@ -57,10 +57,10 @@ def planted(name: str, ratio: float | None, difference: float | None = None) -> 
 
 def simulated(
     cells: Floats, n: int, generator: np.random.Generator, simulations: int = SIMULATIONS
-) -> list[list[Table]]:
+) -> list[list[TwoByTwo]]:
     """Sets of strata of n cases together; those that can be compared."""
     drawn = generator.multinomial(n, cells.ravel(), simulations).reshape(simulations, -1, 4)
-    return [comparable([tuple(map(int, table)) for table in strata]) for strata in drawn]
+    return [comparable_strata([tuple(map(int, table)) for table in strata]) for strata in drawn]
 
 
 def rate(estimates: Sequence[Estimate], truth: float, where: str) -> Row:
@@ -85,20 +85,20 @@ def _fractions(n: int, *, per_stratum: bool) -> Iterable[Row]:
     generator = np.random.default_rng(n)
     for name, ratio in itertools.product(STRATA, (0.7, 1.0, 2.0, 3.0)):
         cells = planted(name, ratio)
-        truth = float(pooled_fraction(cells))
+        truth = float(miettinen_fraction(cells))
         ends = []
         for strata in simulated(cells, n, generator):
             tables = np.array(strata, dtype=float).reshape(-1, 4)
             if not tables[:, [0, 2]].any():
                 continue
-            low, high = pooled_attributable_limits(
+            low, high = pooled_fraction_limits(
                 tables[np.newaxis],
                 generator,
                 level=0.95,
                 draws=DRAWS,
                 prior=0.75 * (len(tables) if per_stratum else 1),
             )[0]
-            value = float(pooled_fraction(tables))
+            value = float(miettinen_fraction(tables))
             ends.append((min(low, value), max(high, value)))
         low, high = np.array(ends).T
         covers = float(((low <= truth) & (truth <= high)).mean())
@@ -112,11 +112,11 @@ def adjusted_risks() -> Rows:
         differences, ratios = [], []
         for name, step in itertools.product(STRATA, (0.0, 0.2, 0.5)):
             sets = simulated(planted(name, None, step), n, generator)
-            found = [risk_difference_over(np.array(each, dtype=float)) for each in sets]
+            found = [pooled_risk_difference(np.array(each, dtype=float)) for each in sets]
             differences.append(rate(found, step, f"{name}, difference {step}"))
         for name, ratio in itertools.product(STRATA, (0.7, 1.0, 3.0)):
             sets = simulated(planted(name, ratio), n, generator)
-            found = [risk_ratio_over(np.array(each, dtype=float)) for each in sets]
+            found = [pooled_risk_ratio(np.array(each, dtype=float)) for each in sets]
             ratios.append(rate(found, ratio, f"{name}, ratio {ratio}"))
         yield f"adjusted difference, klingenberg, n {n}", differences
         yield f"adjusted ratio, greenland-robins, n {n}", ratios
@@ -130,7 +130,7 @@ def heterogeneity() -> Rows:
         for name, step in itertools.product(STRATA, (0.0, 0.2, 0.5)):
             sets = [s for s in simulated(planted(name, None, step), n, generator) if len(s) > 1]
             where = f"{name}, difference {step}"
-            ps = [stats.heterogeneity(each, draws=1_000) for each in sets]
+            ps = [stats.heterogeneity_test(each, draws=1_000) for each in sets]
             ours.append((float(np.mean([p is None or p >= 0.05 for p in ps])), 0.0, where))
             tails = [
                 float(chi2.sf(cochran_q(np.array(each, dtype=float)), len(each) - 1))
@@ -156,7 +156,7 @@ def corrected() -> Rows:
             seen = [p * specificity + (1 - p) * (1 - sensitivity) for p in (miss, hit)]
             chances = [0.3 * seen[0], 0.3 * (1 - seen[0]), 0.7 * seen[1], 0.7 * (1 - seen[1])]
             found = [
-                stats.corrected(
+                stats.correct_association(
                     *map(int, generator.multinomial(n, chances)),
                     sensitivity=stats.proportion(
                         int(generator.binomial(labels, sensitivity)), labels

@@ -14,9 +14,16 @@ import random
 from typing import Any
 
 from link_speed import made_up  # beside this file: the corpus's language
-from misslink.linking import link_case, measure, summarise
-from misslink.retrieval import score
-from misslink.summary import coverage, levels, lower_is_better, slices
+from misslink.linking.association import summarize_association
+from misslink.linking.failure_modes import link_case
+from misslink.linking.miss_measurement import measure_misses
+from misslink.pipeline.summary import (
+    level_estimates,
+    lower_is_better,
+    slice_estimates,
+    verdict_coverage,
+)
+from misslink.retrieval import score_cases
 from misslink.types import (
     Case,
     Claim,
@@ -197,7 +204,7 @@ def _claims(trace: Trace) -> tuple[Claim, ...]:
 async def _linked(
     cases: list[Case], traces: list[Trace], verdicts: list[list[Verdict]], corpus: list[Passage]
 ) -> list[Link]:
-    measured = await measure(cases, traces, K, embedder=None, corpus=corpus)
+    measured = await measure_misses(cases, traces, K, embedder=None, corpus=corpus)
     return [
         await link_case(
             case,
@@ -205,7 +212,7 @@ async def _linked(
             {one.metric: one for one in said},
             K,
             missed=measured.missed.get(case.id),
-            found=measured.found.get(case.id),
+            outcome=measured.outcomes.get(case.id),
         )
         for case, trace, said in zip(cases, traces, verdicts, strict=True)
     ]
@@ -215,21 +222,21 @@ def _summary(
     cases: list[Case], traces: list[Trace], verdicts: list[Verdict], links: list[Link]
 ) -> dict[str, Any]:
     cutoffs = [f"{metric}@{K}" for metric in ("hit", "recall", "precision", "ndcg")]
-    scores = score(cases, traces, ["mrr", *cutoffs])
+    scores = score_cases(cases, traces, ["mrr", *cutoffs])
     return {
         "run": None,
         "cases": len(cases),
         "judge": JUDGE,
         "judge_note": None,
         "k": K,
-        **levels(scores, verdicts, LEVELS, seed=0),
-        "link": summarise(links, cases=cases, verdicts=verdicts, seed=0),
+        **level_estimates(scores, verdicts, LEVELS, seed=0),
+        "link": summarize_association(links, cases=cases, verdicts=verdicts, seed=0),
         "lower_is_better": lower_is_better([]),
-        "coverage": coverage(verdicts, LEVELS),
-        "usage": {"calls": len(cases), "from_ledger": 0, "not_asked": 0,
+        "coverage": verdict_coverage(verdicts, LEVELS),
+        "usage": {"calls": len(cases), "from_cache": 0, "not_asked": 0,
                   "prompt_tokens": 1_900 * len(cases), "completion_tokens": 420 * len(cases),
                   "cost": None},
-        "slices": slices(cases, scores, verdicts, k=K, seed=0),
+        "slices": slice_estimates(cases, scores, verdicts, k=K, seed=0),
     }  # fmt: skip
 
 
@@ -248,12 +255,12 @@ def _map(
         "method": "pca",
         "embedding": "a-model",
         "queries": [
-            {**point(case.id, case.question), "cause": link.cause}
+            {**point(case.id, case.question), "failure": link.failure}
             for case, link in zip(cases[:ON_MAP], links, strict=False)
         ],
         "passages": [point(one.id, one.text) for one in corpus[:ON_MAP]],
         "lines": [
-            {"case_id": link.case_id, "passage_id": lost.passage_id, "cause": link.cause}
+            {"case_id": link.case_id, "passage_id": lost.passage_id, "failure": link.failure}
             for link in links
             for lost in link.missed
             if link.case_id in shown and lost.passage_id in on_map

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from misslink.goldset.pooling.drawing import draw
-from misslink.goldset.pooling.totals import Band, Cell, banded, total
-from misslink.stats.proportions import wilson
+from misslink.goldset.pooling.rankings import draw_passages
+from misslink.goldset.pooling.recall import RankBand, SampledCell, estimate_total, group_into_bands
+from misslink.stats.intervals import wilson_interval
 from misslink.types import Estimate
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -97,7 +97,7 @@ def table(population: Population) -> list[str]:
         ends = np.array([ends_of(bands) for bands in samples])
         below = float((truth < ends[:, 0] - 1e-9).mean())
         above = float((truth > ends[:, 1] + 1e-9).mean())
-        mean = float(np.mean([total(bands).value for bands in samples]))
+        mean = float(np.mean([estimate_total(bands).value for bands in samples]))
         where = "clustered" if population.clustered else "spread"
         row = (
             f"| {population.questions} | {population.passages} | {truth} | {where} | {name} | "
@@ -111,12 +111,12 @@ def table(population: Population) -> list[str]:
 
 def sample(
     population: Population, relevant: Sequence[set[int]], generator: np.random.Generator
-) -> list[Band]:
+) -> list[RankBand]:
     """The labelled strata of one draw of all questions."""
     cells = []
     order = np.arange(population.passages).tolist()
     for ranks in relevant:
-        drawn = draw(
+        strata, drawn = draw_passages(
             order,
             range(DEPTH),
             (),
@@ -125,31 +125,31 @@ def sample(
             stratified=STRATIFIED,
             generator=generator,
         )
-        found = [0] * len(drawn.strata)
-        for place, stratum in drawn.places:
+        found = [0] * len(strata)
+        for place, stratum in drawn:
             found[stratum] += place - DEPTH in ranks
         cells += [
-            (at, Cell(stratum.size, stratum.drawn, found[at]))
-            for at, stratum in enumerate(drawn.strata)
+            (at, SampledCell(stratum.size, stratum.drawn, found[at]))
+            for at, stratum in enumerate(strata)
             if at > 1
         ]
-    return banded(cells)
+    return group_into_bands(cells)
 
 
-def chosen(bands: Sequence[Band]) -> Ends:
+def chosen(bands: Sequence[RankBand]) -> Ends:
     """What misslink prints."""
-    found: Estimate = total(bands)
+    found: Estimate = estimate_total(bands)
     return float(found.low or 0), float(found.high or 0)
 
 
-def by_wilson(bands: Sequence[Band]) -> Ends:
+def by_wilson(bands: Sequence[RankBand]) -> Ends:
     """The same of Wilson's intervals."""
     value = sum(band.expected for band in bands)
     below = above = 0.0
     for band in bands:
         alike = band.size**2 / sum(cell.size**2 / cell.labelled for cell in band.cells)
         share = band.expected / band.size
-        low, high = wilson(share, alike, Z)
+        low, high = wilson_interval(share, alike, Z)
         known = 1 - band.labelled / band.size
         below += (band.size * (share - low)) ** 2 * known
         above += (band.size * (high - share)) ** 2 * known
@@ -157,7 +157,7 @@ def by_wilson(bands: Sequence[Band]) -> Ends:
     return max(value - math.sqrt(below), found), value + math.sqrt(above)
 
 
-def normal(bands: Sequence[Band]) -> Ends:
+def normal(bands: Sequence[RankBand]) -> Ends:
     """The value and 1.96 standard errors of a stratified sample without replacement."""
     value = sum(band.expected for band in bands)
     variance = 0.0
@@ -169,7 +169,7 @@ def normal(bands: Sequence[Band]) -> Ends:
     return value - Z * math.sqrt(variance), value + Z * math.sqrt(variance)
 
 
-METHODS: dict[str, Callable[[Sequence[Band]], Ends]] = {
+METHODS: dict[str, Callable[[Sequence[RankBand]], Ends]] = {
     "chosen": chosen,
     "wilson": by_wilson,
     "normal": normal,

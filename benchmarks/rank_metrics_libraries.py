@@ -89,15 +89,15 @@ def as_dicts(form: str, qrels: Any, run: Any) -> tuple[Any, Any]:
 
 def misslink(form: str, qrels: Any, run: Any) -> Scores:
     """Ours."""
-    from misslink.retrieval.ranking import rank
+    from misslink.retrieval.evaluate import evaluate_run
 
     names = OURS
     if form.startswith(CURVE):
         names = [f"recall@{k}" for k in range(1, int(form.removeprefix(CURVE)) + 1)]
-    scores = rank(qrels, run, names)
+    scores = evaluate_run(qrels, run, names)
     place = {query: at for at, query in enumerate(scores.queries)}
     means = {name: mean for name, mean in scores.means().items() if mean is not None}
-    return names, means, lambda query, at: float(scores.of(names[at])[0][place[query]])
+    return names, means, lambda query, at: float(scores.query_values(names[at])[0][place[query]])
 
 
 def pytrec_eval(form: str, qrels: Any, run: Any) -> Scores:

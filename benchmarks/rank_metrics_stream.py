@@ -79,10 +79,10 @@ def one(folder: Path) -> dict[str, float]:
     """Score the run, in this process."""
     import pyarrow as pa
 
-    from misslink.retrieval.opening import open_qrels
-    from misslink.retrieval.ranking import rank
+    from misslink.retrieval.evaluate import evaluate_run
+    from misslink.retrieval.readers import open_qrels
 
-    rank({"q": ["a"]}, {"q": ["a"]}, METRICS)
+    evaluate_run({"q": ["a"]}, {"q": ["a"]}, METRICS)
     start, empty = time.process_time(), _memory("VmRSS")
     judged = open_qrels(folder / "qrels.parquet")
     read = time.process_time()
@@ -91,7 +91,7 @@ def one(folder: Path) -> dict[str, float]:
     ctypes.CDLL(None).malloc_trim(0)
     kept = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
-    scores = rank(judged, folder / "run.parquet", METRICS)
+    scores = evaluate_run(judged, folder / "run.parquet", METRICS)
     assert scores.counts["missing_from_run"] == 0
     means = scores.means()
     assert 0 < (means["recall@10"] or 0) < 1

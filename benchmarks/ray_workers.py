@@ -35,11 +35,11 @@ from typing import Any
 import psutil
 
 import loopback_judge
-from misslink.engines.local import each
+from misslink.engines.local import map_concurrently
 from misslink.engines.ray.engine import open_ray
-from misslink.judging.examination import examine
-from misslink.judging.opening import Opened, open_judge
-from misslink.judging.terms import Terms
+from misslink.judge.config import JudgeConfig
+from misslink.judge.protocol import examine
+from misslink.judge.session import JudgeSession, open_judge
 
 TARGET = Path(__file__).with_suffix(".md")
 FIGURES = Path(__file__).with_suffix(".json")
@@ -127,9 +127,9 @@ async def _asked(url: str, workers: int, calls: int) -> Row:
     engine = open_ray(None, workers)
     try:
         at_once = engine.at_once("judge", workers * AT_ONCE)
-        terms = Terms(base_url=f"{url}/v1")
+        terms = JudgeConfig(base_url=f"{url}/v1")
         judge = open_judge(
-            "openai:loopback", ledger=None, concurrency=at_once, terms=terms, reach=engine.reach
+            "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
         await engine.pool.everybody("judge-1")
@@ -155,9 +155,9 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
     engine = open_ray(None, max(WORKERS))
     try:
         at_once = engine.at_once("judge", max(WORKERS) * AT_ONCE)
-        terms = Terms(base_url=f"{url}/v1", rpm=rpm)
+        terms = JudgeConfig(base_url=f"{url}/v1", rpm=rpm)
         judge = open_judge(
-            "openai:loopback", ledger=None, concurrency=at_once, terms=terms, reach=engine.reach
+            "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
         await engine.pool.everybody("judge-1")
@@ -188,7 +188,7 @@ def _cpu(processes: list[psutil.Process]) -> float:
     return sum(one.user + one.system for one in times)
 
 
-async def _put(judge: Opened, numbers: range, at_once: int) -> list[bool]:
+async def _put(judge: JudgeSession, numbers: range, at_once: int) -> list[bool]:
     async def one(number: int) -> bool:
         passage = f"By day the sky over town {number} is blue. Clouds are white there. " * 20
         ask = examine(
@@ -198,7 +198,7 @@ async def _put(judge: Opened, numbers: range, at_once: int) -> list[bool]:
         )
         return (await judge.ask(ask)).parsed is not None
 
-    return await each(numbers, one, at_once, lambda *_: None)
+    return await map_concurrently(numbers, one, at_once, lambda *_: None)
 
 
 async def _serve() -> None:
@@ -263,7 +263,7 @@ def _text(rows: list[Row], limited: dict[str, Any], options: argparse.Namespace)
     about = (
         f"Workers of a Ray cluster of one machine, {AT_ONCE} calls at once for each, ask a server "
         f"on the same machine that answers after {1000 * LATENCY:.0f} ms; ideal is calls x latency "
-        "/ calls at once. The ledger, the throttle and the budget are in one process, the driver; "
+        "/ calls at once. The cache, the throttle and the budget are in one process, the driver; "
         "starting the cluster is not counted."
     )
     counted = (

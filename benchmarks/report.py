@@ -102,27 +102,27 @@ _SCROLLED = """(looking) => new Promise((done) => {
 
 def written(folder: Path) -> dict[str, float | None]:
     """Write the page of a run folder, and its table: CPU seconds, peak memory and sizes."""
-    from misslink.engines.collecting import seldom_collecting
-    from misslink.files import read_run
-    from misslink.report import parquet
-    from misslink.report.html import render, table_beside
-    from misslink.report.page import build
-    from misslink.report.worst import how_many
+    from misslink.engines.local import reduced_gc
+    from misslink.io import read_run
+    from misslink.report import table_export as parquet
+    from misslink.report.cases import page_size
+    from misslink.report.html import case_table_path, render_page
+    from misslink.report.page import build_page
 
     start = time.process_time()
     run = read_run(folder)
     read = time.process_time() - start
-    before, table = _peak_mb(), table_beside(folder / "report.html")
-    large = how_many(len(run.cases)) < len(run.cases)
-    with seldom_collecting():  # as html.write does
+    before, table = _peak_mb(), case_table_path(folder / "report.html")
+    large = page_size(len(run.cases)) < len(run.cases)
+    with reduced_gc():  # as html.write does
         start = time.process_time()
         if large:
-            parquet.write(run, table)
+            parquet.write_parquet(run, table)
         tabled = time.process_time() - start
         start = time.process_time()
-        page = build(run, table=table.name if large else "")
+        page = build_page(run, table=table.name if large else "")
         built = time.process_time()
-        html = render(page).encode()
+        html = render_page(page).encode()
         rendered = time.process_time()
     (folder / "report.html").write_bytes(html)
     return {
@@ -167,8 +167,8 @@ def _used(page: Any) -> dict[str, float]:
     page.evaluate(_CHANGED, ["by-q", ""])
     again = page.evaluate(_CHANGED, ["by-q", rare])
     page.evaluate(_CHANGED, ["by-q", ""])
-    cause = page.evaluate(_CHANGED, ["by-cause", "distracted"])
-    page.evaluate(_CHANGED, ["by-cause", ""])
+    failure = page.evaluate(_CHANGED, ["by-failure", "distracted"])
+    page.evaluate(_CHANGED, ["by-failure", ""])
     numbers = page.evaluate(_NUMBERS)
     opened = [page.evaluate(_OPENED, numbers[at]) for at in OPENED if at < len(numbers)]
     rolled, held = page.evaluate(_SCROLLED, arg=False), page.evaluate(_SCROLLED, arg=True)
@@ -184,7 +184,7 @@ def _used(page: Any) -> dict[str, float]:
         **times,
         "text": first,
         "text_again": again,
-        "cause": cause,
+        "failure": failure,
         "open": statistics.median(opened),
         "frame": statistics.median(gaps),
         "frame_95": gaps[int(0.95 * len(gaps))],
@@ -199,12 +199,12 @@ def _used(page: Any) -> dict[str, float]:
 def made(cases: int, folder: Path) -> Path:
     """The run folder of a made-up run, made where it is not there yet."""
     from made_up_run import made_up_run
-    from misslink.files import Staging, holds_run
+    from misslink.io import RunStaging, is_run_folder
 
     out = folder / f"run-{cases}"
-    if not holds_run(out):
+    if not is_run_folder(out):
         run = made_up_run(cases)
-        with Staging(out, {}, "made up") as staging:
+        with RunStaging(out, {}, "made up") as staging:
             staging.publish(run, lambda path: path)
     return out
 
@@ -262,7 +262,7 @@ _ROWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "whole page read, ms": lambda row: f"{row['ready']:.0f}",
     "filter by text, the first time, ms": lambda row: f"{row['text']:.0f}",
     "filter by text, again, ms": lambda row: f"{row['text_again']:.0f}",
-    "filter by cause, ms": lambda row: f"{row['cause']:.0f}",
+    "filter by failure mode, ms": lambda row: f"{row['failure']:.0f}",
     "open a case, ms": lambda row: f"{row['open']:.0f}",
     "scrolled: median frame, ms": lambda row: f"{row['frame']:.1f}",
     "scrolled: 95th percentile, ms": lambda row: f"{row['frame_95']:.1f}",

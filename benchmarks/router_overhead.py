@@ -33,7 +33,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from misslink.watching import Experiment, Router, read_live
+from misslink.live import Experiment, Router, read_live
 
 TARGET = Path(__file__).with_suffix(".md")
 QUESTION = "How do I give a function a default value that is a list, and what goes wrong then?"

@@ -4,9 +4,9 @@
 
 Made-up cases (those of `made_up_run.py`: five passages of about 1,000 characters of a corpus of
 4,000, answers of five sentences, one reference answer, one case in three a miss) as files of a gold
-set and of traces. First they are evaluated with an empty ledger by a judge that is a program and
+set and of traces. First they are evaluated with an empty cache by a judge that is a program and
 looks each sentence up in the passages; then, in a process of its own whose figures these are, once
-more with the ledger full, so that what is measured is misslink alone: reading, rank metrics,
+more with the cache full, so that what is measured is misslink alone: reading, rank metrics,
 judging, linking, estimates, run folder and page. A stage's time runs from its first case to that of
 the next stage, and 'writing' is what comes after linking: estimates, map, files, page. With --write
 the table goes to benchmarks/scale.md, and its figures to scale.json.
@@ -33,9 +33,8 @@ from typing import Any
 from link_speed import made_up  # beside this file
 from made_up_run import CHUNKS, SEED, traced
 from misslink import evaluate
-from misslink.judging.examination import Examination
-from misslink.judging.protocol import Ask, Reply
-from misslink.linking.needs import ClaimNeeds
+from misslink.judge.protocol import Ask, Examination, Reply
+from misslink.linking.claim_support import ClaimNeeds
 from misslink.types import Usage
 
 TARGET = Path(__file__).with_suffix(".md")
@@ -116,7 +115,7 @@ def one(folder: Path) -> dict[str, Any]:
         goldset=folder / "gold.jsonl",
         traces=folder / "traces.jsonl",
         judge=LookedUp(),
-        ledger=folder / "ledger.sqlite",
+        cache=folder / "cache.sqlite",
         out=folder / "run",
         embedding="none",
         progress=progress,
@@ -129,9 +128,9 @@ def one(folder: Path) -> dict[str, Any]:
         "wall": [after[1] - before[1] for before, after in itertools.pairwise(marks)],
         "peaks": [mark[2] for mark in marks[1:]],
         "calls": usage["calls"],
-        "from_ledger": usage["from_ledger"],
+        "from_cache": usage["from_cache"],
         "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
-        "ledger": (folder / "ledger.sqlite").stat().st_size / MB,
+        "cache": (folder / "cache.sqlite").stat().st_size / MB,
         "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
     }
 
@@ -143,7 +142,7 @@ def _now() -> tuple[float, float, float]:
 
 
 def measured(cases: int) -> dict[str, Any]:
-    """Fill the ledger, then measure with it full, each in a process of its own."""
+    """Fill the cache, then measure with it full, each in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made_up_files(folder, cases)
@@ -151,9 +150,9 @@ def measured(cases: int) -> dict[str, Any]:
             command = [sys.executable, __file__, "--one", name]
             told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
             row: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
-            if not row["from_ledger"]:
+            if not row["from_cache"]:
                 filled = row
-        assert row["calls"] == 0, "the ledger was not full"
+        assert row["calls"] == 0, "the cache was not full"
         first = {"wall": sum(filled["wall"]), "cpu": sum(filled["cpu"])}
         told = {name: filled[name] for name in ("calls", "tokens")}
         return {**row, "cases": cases, "cores": os.cpu_count(), "filling": {**first, **told}}
@@ -176,9 +175,9 @@ def text(rows: list[dict[str, Any]]) -> str:
             for at, stage in enumerate(STAGES)
         },
         "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
-        "ledger, MB": [f"{row['ledger']:,.0f}" for row in rows],
+        "cache, MB": [f"{row['cache']:,.0f}" for row in rows],
         "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
-        "with an empty ledger, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
+        "with an empty cache, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
     }
     meaning = (__doc__ or "").split("\n\n", 2)[2].split(" With --write")[0].strip()
     today = dt.datetime.now().astimezone().date()

@@ -18,7 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.stats import proportion
-from misslink.stats.sequential import FEWEST, TUNED_FOR, boundary, sequential
+from misslink.stats.experiments import (
+    MIN_SEQUENTIAL_UNITS,
+    TUNED_FOR,
+    sequential_boundary,
+    sequential_test,
+)
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -74,18 +79,18 @@ def verify(draw: Draw, *, is_share: bool) -> None:
     rng = np.random.default_rng(SEED)
     control, variant = draw(rng, (1, 400)), draw(rng, (1, 400))
     found = scores(control, variant, is_share=is_share)[0]
-    for size in (FEWEST, 173, 400):
-        said = sequential(control[0, :size], variant[0, :size], is_share=is_share).difference
+    for size in (MIN_SEQUENTIAL_UNITS, 173, 400):
+        said = sequential_test(control[0, :size], variant[0, :size], is_share=is_share).difference
         assert said.value is not None
         assert said.high is not None
-        half = boundary(2.0 * size)
+        half = sequential_boundary(2.0 * size)
         assert np.isclose(said.value / (said.high - said.value), found[size - 1] / half)
 
 
 def table() -> list[str]:
     """The rows of the page."""
     units = 2.0 * np.arange(1, MOST + 1)
-    bounds = np.array([boundary(each) for each in units])
+    bounds = np.array([sequential_boundary(each) for each in units])
     lines = [
         "| values | some look errs | 1.96 at every look errs | "
         + " | ".join(f"effect {effect}: found, units" for effect in EFFECTS)
@@ -97,9 +102,9 @@ def table() -> list[str]:
         rng = np.random.default_rng([SEED, place])
         shape = EXPERIMENTS, MOST
         control, variant = draw(rng, shape), draw(rng, shape)
-        null = np.abs(scores(control, variant, is_share=is_share))[:, FEWEST - 1 :]
+        null = np.abs(scores(control, variant, is_share=is_share))[:, MIN_SEQUENTIAL_UNITS - 1 :]
         cells = [
-            written((null > bounds[FEWEST - 1 :]).any(axis=1)),
+            written((null > bounds[MIN_SEQUENTIAL_UNITS - 1 :]).any(axis=1)),
             written((null > 1.96).any(axis=1)),
         ]
         for effect in EFFECTS:
@@ -120,9 +125,9 @@ def shifted(rng: np.random.Generator, name: str, by: float, values: Floats) -> F
 
 def found(values: Floats, bounds: Floats, effect: float) -> str:
     """Share found by the last unit, and mean units until then, against those of a fixed size."""
-    over = (values > bounds)[:, FEWEST - 1 :]
+    over = (values > bounds)[:, MIN_SEQUENTIAL_UNITS - 1 :]
     hit = over.any(axis=1)
-    stop = np.where(hit, 2 * (over.argmax(axis=1) + FEWEST), 2 * MOST)
+    stop = np.where(hit, 2 * (over.argmax(axis=1) + MIN_SEQUENTIAL_UNITS), 2 * MOST)
     fixed = 2 * int(np.ceil(2 * ((1.959964 + 0.841621) / effect) ** 2))
     return f"{written(hit)}, {stop.mean():,.0f} (fixed {fixed:,})"
 
@@ -150,5 +155,8 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    print(f"first look at {FEWEST} a variant, tuned for {TUNED_FOR:,} units", file=sys.stderr)
+    print(
+        f"first look at {MIN_SEQUENTIAL_UNITS} a variant, tuned for {TUNED_FOR:,} units",
+        file=sys.stderr,
+    )
     main(sys.argv[1:])

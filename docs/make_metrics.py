@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from misslink.registry import rank_metrics
-from misslink.retrieval import bounds, spelled
+from misslink.retrieval import format_metric_name, metric_bounds
 
 HERE = Path(__file__).parent
 PAGE = HERE / "metrics.md"
@@ -110,7 +110,7 @@ def page() -> str:
             *(_section(kind, names) for kind, names in _built_in()),
             RULES,
             "## Lower and upper bounds\n\n",
-            *map(_plain, _paragraphs(bounds)),
+            *map(_plain, _paragraphs(metric_bounds)),
             OWN_HEAD,
             OWN.read_text(encoding="utf-8"),
             OWN_TAIL,
@@ -124,7 +124,7 @@ def _built_in() -> list[tuple[type, list[str]]]:
     for name in rank_metrics.names():
         kind = rank_metrics.get(name)
         if kind.__module__.startswith("misslink."):
-            found.setdefault(kind, []).append(spelled(name))
+            found.setdefault(kind, []).append(format_metric_name(name))
     return list(found.items())
 
 

@@ -50,7 +50,7 @@ def page(given: argparse.Namespace) -> str:
         "line": 1000 * first["cpu"] / cases,
         "again": 1000 * sum(large["cpu"]) / cases,
         "memory": KB * large["peaks"][-1] / cases,
-        "ledger": KB * large["ledger"] / cases,
+        "cache": KB * large["cache"] / cases,
         "folder": KB * large["run"] / cases,
     }
     rate = given.rpm / 60
@@ -68,7 +68,7 @@ def page(given: argparse.Namespace) -> str:
         "CPU hours of the clients": [f"{n * a_case['calls'] * worker / 3.6e6:,.1f}" for n in SIZES],
         "memory in one run": [_size(n * a_case["memory"] * KB) for n in SIZES],
         f"runs of {WHOLE:,}": [f"{math.ceil(n / WHOLE):,}" for n in SIZES],
-        "ledger": [_size(n * a_case["ledger"] * KB) for n in SIZES],
+        "cache": [_size(n * a_case["cache"] * KB) for n in SIZES],
         "run folders": [_size(n * a_case["folder"] * KB) for n in SIZES],
     }
     lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in table.items()]

@@ -20,4 +20,4 @@ class Complete:
 
     def of(self, hits: Hits) -> np.ndarray:
         """Value of each row."""
-        return (hits.sums(hits.found, self.k) == hits.needs).astype(float)
+        return (hits.sums(hits.satisfied, self.k) == hits.needs).astype(float)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judged_app import app_was_asked, short_cases
-from misslink.cli import main
+from misslink.cli.main import main
 
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 SECTION = "## A judge of your own\n"

@@ -14,12 +14,12 @@ import pytest
 
 from honest_judge import honest, small_ask
 from judge_server import MODEL
-from misslink.answer.preference import Pair, Preference, prefer, which_is_better
-from misslink.judging.examination import Examination, ExaminationWithReference, examine
-from misslink.judging.opening import open_judge
-from misslink.judging.terms import Terms
-from misslink.judging.wrappers.merging import ExaminationPart, examine_part
-from misslink.prompting import BUILT_IN, Prompts
+from misslink.judge.checks.pairwise import AnswerPair, Preference, judge_pairs, preference_ask
+from misslink.judge.config import JudgeConfig
+from misslink.judge.middleware.long_context import ExaminationPart, examine_part
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import Examination, ExaminationWithReference, examine
+from misslink.judge.session import open_judge
 
 
 def request_for(ask, **changes):
@@ -79,7 +79,7 @@ GOOD, BAD = "Newts live in ponds.", "I cannot answer that."
 def test_it_prefers_an_answer_to_a_refusal_and_to_what_is_beside_the_question(
     first, second, better, language
 ):
-    ask = which_is_better("Where do newts live?", first, second, prompts=Prompts.of(language))
+    ask = preference_ask("Where do newts live?", first, second, prompts=Prompts.from_spec(language))
     assert Preference.model_validate(honest(request_for(ask))).better == better
     in_prompt = {"messages": request_for(ask)["messages"]}
     assert honest(in_prompt) == {"better": better}
@@ -107,12 +107,14 @@ def test_it_serves_a_comparison_and_a_long_context_as_they_are_asked(judge_serve
     filler = " ".join(["Gulls cry over the pier and the tar smells in the sun."] * 40)
     passages = (filler, filler, filler, "Newts live in ponds, and so do frogs.")
     long = examine("Where do newts live?", passages, GOOD)
-    terms = Terms(base_url=judge_server.url, context_length=2600, max_tokens=500)
+    terms = JudgeConfig(base_url=judge_server.url, context_length=2600, max_tokens=500)
 
     async def asked():
-        judge = open_judge("openai:test-judge", ledger=None, concurrency=2, terms=terms)
+        judge = open_judge("openai:test-judge", cache=None, concurrency=2, terms=terms)
         try:
-            outcomes = await prefer([Pair("1", "Where do newts live?", BAD, GOOD)], judge)
+            outcomes = await judge_pairs(
+                [AnswerPair("1", "Where do newts live?", BAD, GOOD)], judge
+            )
             return outcomes, await judge.ask(long)
         finally:
             await judge.close()
@@ -166,7 +168,12 @@ def test_it_refuses_what_a_strict_server_refuses(judge_server, changes):
 
 
 def test_it_runs_as_a_command():
-    command = [sys.executable, Path(__file__).with_name("judge_server.py"), "--port", "0"]
+    command = [
+        sys.executable,
+        Path(__file__).parent / "builders" / "judge_server.py",
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         url = running.stdout.readline().strip()
         answer = post(url, request_for(small_ask(1)))

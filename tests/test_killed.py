@@ -18,17 +18,17 @@ import pytest
 from judge_server import JudgeServer
 
 _DATE = re.compile(r"\d{1,2} \w+ \d{4}, \d\d:\d\d UTC")
-_CALLS = re.compile(r"The judge was asked [\d,]+ questions?.*? from the ledger")
+_CALLS = re.compile(r"The judge was asked [\d,]+ questions?.*? from the cache")
 # What the last of several starts paid for: without a question in it there are no rows of tokens.
 _COUNTED = re.compile(
-    r"<div><dt[^>]*>(?:Asked of the judge|From the ledger, free|Prompt tokens|Written tokens|Cost)"
+    r"<div><dt[^>]*>(?:Asked of the judge|From the cache, free|Prompt tokens|Written tokens|Cost)"
     r"</dt><dd[^>]*>(?:[\d,.]+(?: questions?| reply| replies)?|not known: no prices were given"
     r"|nothing: no question was paid for in this run)</dd></div>\s*"
 )
 CONCURRENCY = 4
 COMMAND = (
     "evaluate", "--goldset", "gold.jsonl", "--traces", "traces.jsonl",
-    "--judge", "openai:test-judge", "--ledger", "ledger.sqlite",
+    "--judge", "openai:test-judge", "--cache", "cache.sqlite",
     "--out", "run", "--concurrency", str(CONCURRENCY),
 )  # fmt: skip
 
@@ -80,9 +80,9 @@ def finish(folder, server):
 def kept(folder):
     """How many replies are on disk."""
     try:
-        with sqlite3.connect(f"file:{folder / 'ledger.sqlite'}?mode=ro", uri=True) as file:
+        with sqlite3.connect(f"file:{folder / 'cache.sqlite'}?mode=ro", uri=True) as file:
             return file.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
-    except sqlite3.OperationalError:  # killed before there was a ledger
+    except sqlite3.OperationalError:  # killed before there was a response cache
         return 0
 
 
@@ -155,7 +155,7 @@ def compare(tmp_path, moments, count):
     expected, spent = parts(tmp_path / "undisturbed" / "run")
     found, spent_last = parts(tmp_path / "killed" / "run")
     assert spent["calls"] == needed
-    assert spent_last["calls"] + spent_last["from_ledger"] == needed
+    assert spent_last["calls"] + spent_last["from_cache"] == needed
     assert found.keys() == expected.keys()
     for name in expected:
         assert found[name] == expected[name], name

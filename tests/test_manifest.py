@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from misslink.importing import import_target
-from misslink.manifest import code_hash
+from misslink.io.manifest import hash_app_code
+from misslink.user_code import import_target
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def app(tmp_path, monkeypatch, imports_forgotten):
             sys.modules.pop(name, None)
         before = frozenset(sys.modules)
         import_target("manifest_app.py", Path.cwd())
-        return code_hash("manifest_app.py:app", before=before)
+        return hash_app_code("manifest_app.py:app", before=before)
 
     return imported
 
@@ -41,30 +41,30 @@ def test_an_edit_of_the_app_or_of_what_it_imports_is_seen(app, name):
 
 def test_a_script_in_the_working_folder_that_the_app_did_not_import_is_none_of_its_code(app):
     alone = app()
-    whole = code_hash("manifest_app.py:app")
+    whole = hash_app_code("manifest_app.py:app")
     Path("manifest_other.py").write_text("", encoding="utf-8")
     import_target("manifest_other.py", Path.cwd())
     assert app() == alone
-    assert code_hash("manifest_app.py:app") != whole, "without before all that is loaded counts"
+    assert hash_app_code("manifest_app.py:app") != whole, "without before all that is loaded counts"
 
 
 def test_an_app_that_was_imported_before_counts_all_the_same(app):
     app()
     before = frozenset(sys.modules)
-    known = code_hash("manifest_app.py:app", before=before)
+    known = hash_app_code("manifest_app.py:app", before=before)
     Path("manifest_app.py").write_text("import manifest_parts\n# edited", encoding="utf-8")
-    assert code_hash("manifest_app.py:app", before=before) != known
+    assert hash_app_code("manifest_app.py:app", before=before) != known
 
 
 def test_python_and_installed_packages_are_no_code_of_the_app(app, monkeypatch):
     app()
-    known = code_hash("manifest_app.py:app")
+    known = hash_app_code("manifest_app.py:app")
     monkeypatch.chdir("/")  # everything lies in this folder
     monkeypatch.setitem(sys.modules, "made_up_of_pytest", pytest)
-    assert code_hash(str(known)) == code_hash(str(known))
+    assert hash_app_code(str(known)) == hash_app_code(str(known))
     installed = Path("nowhere/site-packages/manifest_lib.py")
     fake = type(sys)("manifest_lib")
     fake.__file__ = str(installed.resolve())
-    whole = code_hash("manifest_app.py:app")
+    whole = hash_app_code("manifest_app.py:app")
     monkeypatch.setitem(sys.modules, "manifest_lib", fake)
-    assert code_hash("manifest_app.py:app") == whole
+    assert hash_app_code("manifest_app.py:app") == whole

@@ -10,8 +10,8 @@ CELL = """
 import misslink
 gold = [{"id": "a", "question": "When?", "relevant": ["p"]}]
 traces = [{"case_id": "a", "retrieved": [{"id": "p", "text": "At seven."}], "answer": "At seven."}]
-run = misslink.evaluate(goldset=gold, traces=traces, judge="embedded", ledger=None)
-print(run.links[0].cause)
+run = misslink.evaluate(goldset=gold, traces=traces, judge="heuristic", cache=None)
+print(run.links[0].failure)
 """
 
 
@@ -21,4 +21,4 @@ def test_a_cell_of_a_real_notebook_evaluates():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
     nbclient.NotebookClient(notebook, timeout=120).execute()
     (output,) = notebook.cells[0].outputs
-    assert output.text.strip() == "fine"
+    assert output.text.strip() == "passed"

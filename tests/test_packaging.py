@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import misslink
-from misslink.cli import main
+from misslink.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "misslink"

@@ -10,7 +10,7 @@ import pytest
 
 import misslink
 from misslink.errors import AppUnreachableError, InputError, JudgeUnreachableError
-from misslink.files import read_run
+from misslink.io import read_run
 from misslink.pipeline import evaluate_async
 
 pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
@@ -29,9 +29,9 @@ def _own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """One run with the embedded judge, without a ledger."""
+    """One run with the heuristic judge, without a response cache."""
     out = tmp_path_factory.mktemp("runs") / "today"
-    return misslink.evaluate(APP, GOLD, judge="embedded", out=out, k=2, ledger=None), out
+    return misslink.evaluate(APP, GOLD, judge="heuristic", out=out, k=2, cache=None), out
 
 
 def by_case(run, items):
@@ -73,7 +73,7 @@ def test_level_one_is_that_of_the_retriever(run):
 
 def test_the_ghost_is_a_retrieval_miss_whose_true_rank_is_known(run):
     link = by_case(run[0], "links")["broke"]
-    assert (link.retrieval, link.answer, link.cause) == ("miss", "unfaithful", "retrieval_miss")
+    assert (link.retrieval, link.answer, link.failure) == ("miss", "unfaithful", "retrieval_miss")
     (missed,) = link.missed
     assert missed.passage_id == "toll"
     assert 2 < missed.true_rank <= 8
@@ -83,7 +83,7 @@ def test_the_ghost_is_a_retrieval_miss_whose_true_rank_is_known(run):
 
 
 def test_an_unanswerable_question_that_was_declined_is_fine(run):
-    assert by_case(run[0], "links")["nobody"].cause == "fine"
+    assert by_case(run[0], "links")["nobody"].failure == "passed"
     abstention = [v for v in run[0].verdicts if v.metric == "abstention"]
     assert {v.case_id: v.value for v in abstention}["nobody"] == 1.0
 
@@ -118,7 +118,7 @@ def test_the_run_folder_holds_the_run(run):
 
 
 def test_the_order_of_results_and_the_numbers_do_not_depend_on_concurrency(run):
-    one = misslink.evaluate(APP, GOLD, judge="embedded", k=2, ledger=None, concurrency=1)
+    one = misslink.evaluate(APP, GOLD, judge="heuristic", k=2, cache=None, concurrency=1)
     assert one.links == run[0].links
     assert one.verdicts == run[0].verdicts
     assert [t.case_id for t in one.traces] == [c.id for c in run[0].cases]
@@ -126,7 +126,7 @@ def test_the_order_of_results_and_the_numbers_do_not_depend_on_concurrency(run):
 
 def test_traces_of_a_run_give_the_same_verdicts_as_the_app(run):
     again = misslink.evaluate(
-        goldset=GOLD, traces=run[1] / "traces.jsonl", judge="embedded", k=2, ledger=None
+        goldset=GOLD, traces=run[1] / "traces.jsonl", judge="heuristic", k=2, cache=None
     )
     assert [why(link) for link in again.links] == [why(link) for link in run[0].links]
     assert again.summary["generation"] == run[0].summary["generation"]
@@ -144,14 +144,14 @@ def test_it_works_where_an_event_loop_is_already_running():
 
     summary = asyncio.run(cell()).summary
     assert summary["retrieval"]["hit@2"]["value"] == 0.8
-    assert summary["generation"]["faithful"]["reason"] == "no judge was asked"
+    assert summary["generation"]["fully_faithful"]["reason"] == "no judge was asked"
     assert summary["link"]["table"]["left_out"] == 6
 
 
 def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_server):
     options = {
         "judge": "openai:test-judge",
-        "terms": misslink.Terms(base_url=judge_server.url),
+        "terms": misslink.JudgeConfig(base_url=judge_server.url),
         "k": 2,
     }
     first = misslink.evaluate(APP, GOLD, out="reports/a", **options)
@@ -160,14 +160,14 @@ def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_s
     assert first.summary["usage"]["calls"] == 6
     second = misslink.evaluate(APP, GOLD, out="reports/a", **options)
     assert len(judge_server.calls) == asked
-    assert second.summary["usage"] == {**second.summary["usage"], "calls": 0, "from_ledger": 6}
+    assert second.summary["usage"] == {**second.summary["usage"], "calls": 0, "from_cache": 6}
     assert second.verdicts == first.verdicts
 
 
-def test_a_full_ledger_needs_no_server(judge_server):
+def test_a_full_cache_needs_no_server(judge_server):
     options = {
         "judge": "openai:test-judge",
-        "terms": misslink.Terms(base_url=judge_server.url),
+        "terms": misslink.JudgeConfig(base_url=judge_server.url),
         "k": 2,
     }
     misslink.evaluate(APP, GOLD, **options)
@@ -180,28 +180,28 @@ def test_an_app_that_raises_on_one_case_loses_that_case_only():
         {"id": "a", "question": "When does the ferry to Holm leave?", "relevant": ["ferry"]},
         {"id": "b", "question": "What about the crash of the harbour?", "relevant": ["harbour"]},
     ]
-    run = misslink.evaluate(APP, gold, judge="embedded", ledger=None)
+    run = misslink.evaluate(APP, gold, judge="heuristic", cache=None)
     trace = by_case(run, "traces")["b"]
     assert trace.answer is None
     assert "the model is out of order" in trace.error
     assert trace.retrieved, "what was retrieved before is kept"
-    assert by_case(run, "links")["b"].cause == "undecided"
+    assert by_case(run, "links")["b"].failure == "inconclusive"
     assert run.summary["coverage"]["faithfulness"] == {"scored": 1, "skipped": 1, "failed": 0}
 
 
 def test_an_app_that_always_raises_is_unreachable_and_nothing_is_written():
     gold = [{"question": "A crash?"}, {"question": "Another crash?"}]
     with pytest.raises(AppUnreachableError, match=r"every one of 2 questions.*out of order"):
-        misslink.evaluate(APP, gold, judge="embedded", out="reports/x", ledger=None)
+        misslink.evaluate(APP, gold, judge="heuristic", out="reports/x", cache=None)
     assert not Path("reports/x").exists()
 
 
 def test_retrieval_that_cannot_be_seen_is_missing_and_no_miss(caplog):
     gold = [{"id": "a", "question": "When?", "relevant": ["p"]}]
-    run = misslink.evaluate(lambda _: "At seven.", gold, judge="embedded", ledger=None)
+    run = misslink.evaluate(lambda _: "At seven.", gold, judge="heuristic", cache=None)
     assert run.summary["retrieval"]["recall@5"]["value"] is None
-    assert run.summary["generation"]["faithful"]["value"] is None
-    assert (run.links[0].retrieval, run.links[0].cause) == ("unknown", "undecided")
+    assert run.summary["generation"]["fully_faithful"]["value"] is None
+    assert (run.links[0].retrieval, run.links[0].failure) == ("unknown", "inconclusive")
     assert "no retrieval was seen" in caplog.text
 
 
@@ -234,7 +234,7 @@ def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes
 def test_with_traces_an_id_never_retrieved_is_a_miss():
     traces = [{"case_id": "a", "retrieved": ["bus"], "answer": "At nine."}]
     gold = [{"id": "a", "question": "When?", "relevant": ["train"]}]
-    run = misslink.evaluate(goldset=gold, traces=traces, judge="embedded", ledger=None)
+    run = misslink.evaluate(goldset=gold, traces=traces, judge="heuristic", cache=None)
     assert run.links[0].retrieval == "miss"
     assert run.summary["retrieval"]["hit@5"]["value"] == 0.0
 
@@ -258,7 +258,7 @@ def test_a_dead_judge_is_told_before_the_app_is_run(judge_server):
             APP,
             GOLD,
             judge="openai:test-judge",
-            terms=misslink.Terms(base_url=url),
+            terms=misslink.JudgeConfig(base_url=url),
             out="reports/x",
         )
     assert not Path("reports/x").exists()
@@ -271,7 +271,7 @@ def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
     gold = [{"question": f"Question {i}?"} for i in range(5)]
     options = {
         "judge": "openai:test-judge",
-        "terms": misslink.Terms(base_url=judge_server.url),
+        "terms": misslink.JudgeConfig(base_url=judge_server.url),
         "out": "reports/x",
         "concurrency": 1,
     }
@@ -284,7 +284,7 @@ def test_an_interrupted_run_goes_on_without_asking_the_app_or_the_judge_again(
     run = misslink.evaluate(app, gold, **options)
     assert len(asked()) == 5
     assert len(judge_server.calls) - before == 3
-    assert run.summary["usage"]["from_ledger"] == 2
+    assert run.summary["usage"]["from_cache"] == 2
 
 
 def test_an_app_that_was_down_is_asked_again_by_the_same_command(tmp_path):
@@ -315,13 +315,13 @@ def test_traces_of_an_interrupted_run_serve_another_judge_but_not_another_app(tm
             pass
 
     with pytest.raises(JudgeUnreachableError):
-        misslink.evaluate(spec, gold, judge=Down(), out="reports/x", ledger=None)
+        misslink.evaluate(spec, gold, judge=Down(), out="reports/x", cache=None)
     assert len(asked()) == 2
     misslink.evaluate(spec, gold, judge="none", out="reports/x")
     assert len(asked()) == 2, "the judge has no part in a trace"
 
     with pytest.raises(JudgeUnreachableError):
-        misslink.evaluate(spec, gold, judge=Down(), out="reports/y", ledger=None)
+        misslink.evaluate(spec, gold, judge=Down(), out="reports/y", cache=None)
     counted(tmp_path, "    return 'No.'\n")
     run = misslink.evaluate(spec, gold, judge="none", out="reports/y")
     assert {trace.answer for trace in run.traces} == {"No."}
@@ -348,15 +348,14 @@ def test_a_text_with_half_a_surrogate_pair_is_written_all_the_same(tmp_path):
     traces.write_text('{"case_id": "a", "answer": "odd \\ud83d text"}\n', encoding="utf-8")
     gold = [{"id": "a", "question": "When \ud83d?"}]
     run = misslink.evaluate(
-        goldset=gold, traces=traces, judge="embedded", ledger=None, out="reports/x"
+        goldset=gold, traces=traces, judge="heuristic", cache=None, out="reports/x"
     )
     assert run.traces[0].answer == "odd ? text"
     assert read_run("reports/x") == run
 
 
 def test_a_judge_of_ones_own_is_any_object_that_answers():
-    from misslink.judging.examination import Examination, PassageSaid
-    from misslink.judging.protocol import Reply
+    from misslink.judge.protocol import Examination, ExaminedPassage, Reply
 
     class Yes:
         name = "yes"
@@ -364,7 +363,7 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
 
         async def ask(self, ask):
             said = Examination(
-                claims=(), passages=(PassageSaid(passage=1, relevant=True),), response="answers"
+                claims=(), passages=(ExaminedPassage(passage=1, relevant=True),), response="answers"
             )
             return Reply(
                 ask.schema.model_validate(said.model_dump() | {"reference_claims": ()}), ""
@@ -373,7 +372,7 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
         async def close(self):
             pass
 
-    run = asyncio.run(evaluate_async(APP, GOLD, judge=Yes(), ledger=None, k=2))
+    run = asyncio.run(evaluate_async(APP, GOLD, judge=Yes(), cache=None, k=2))
     assert run.summary["judge"] == "yes"
     assert run.summary["generation"]["answer_relevance"]["value"] == 1.0
 

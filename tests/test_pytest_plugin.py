@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent / "deciding"))
 from gated_run import gated_run, write
 
 pytest_plugins = "pytester"
@@ -49,7 +47,7 @@ def test_the_run_may_stand_in_the_configuration(suite, pytester):
 @pytest.mark.slow
 def test_the_run_may_be_made_by_a_fixture(suite, pytester):
     pytester.makeconftest(
-        "import pytest\nfrom misslink.files import read_run\n\n"
+        "import pytest\nfrom misslink.io import read_run\n\n"
         '@pytest.fixture(scope="session")\ndef misslink_run():\n'
         '    return read_run("reports/worse")\n'
     )
@@ -79,7 +77,7 @@ def test_a_mistake_is_one_sentence_and_no_traceback(suite, pytester):
     result = suite("--misslink-run", "reports/today")
     result.assert_outcomes(failed=1)
     said = result.stdout.str()
-    assert "line 1: gate 'recal_at_1': its name says no metric" in said
+    assert "line 1: gate 'recal_at_1': its name is no metric" in said
     assert "Error" not in said
     assert "During handling" not in said
     missing = suite("--misslink-run", "nowhere")

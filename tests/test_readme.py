@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from misslink.judging.attacks import load_suite
-from misslink.judging.embedded import figures
-from misslink.judging.wrappers import cascade
+from misslink.judge.backends.heuristic import fit_figures
+from misslink.judge.checks.redteam import load_suite
+from misslink.judge.middleware import cascade
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -47,6 +47,7 @@ def leads_somewhere(page, link):
     return target.exists() and (not part or part in anchors(target))
 
 
+@pytest.mark.slow
 def test_every_python_and_shell_block_runs(tmp_path, judge_server):
     """In one folder, in their order, as a reader would; the judge is a server on loopback."""
     pytest.importorskip("langchain_core")
@@ -103,9 +104,9 @@ def test_every_page_and_every_table_stands_in_the_index():
         assert not line.startswith("- ") or re.fullmatch(r"- \[[^\]]+\]\([^)]+\): .*\S", line), line
 
 
-def test_the_figures_of_the_embedded_judge_are_those_that_were_measured():
+def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
     text = README.read_text(encoding="utf-8")
-    for name, measured in figures().items():
+    for name, measured in fit_figures().items():
         shown = (f"{measured[figure]:.2f}" for figure in ("auroc", "f1", "begin_auroc"))
         assert f"| `{name}` | {' | '.join(shown)} |" in text
 
@@ -116,7 +117,7 @@ def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measu
     texts = {(attack.kind, attack.payload) for attack in attacks}
     assert f"tries {len(attacks)} injections ({len(texts)} texts" in text
     kept = Path(cascade.__file__).with_suffix(".json").read_text(encoding="utf-8")
-    band = json.loads(kept)["judges"]["embedded"]
+    band = json.loads(kept)["judges"]["heuristic"]
     measured = band["figures"]
     assert f"people agree with {measured['wanted']:.0%}".replace("%", " %") in text
     assert f"it decides {measured['share_decided']:.0%}".replace("%", " %") in text
@@ -133,5 +134,5 @@ def test_the_figures_of_speed_are_those_that_were_measured():
     wanted = [names.index(name) for name in shown[0]]
     at_32 = [row for row in rows if row[names.index("at once")] == "32"]
     assert shown[1:] == [[row[column] for column in wanted] for row in at_32]
-    (seconds,) = re.findall(r"A full ledger answers 10,000 cases in ([\d.]+) s", table)
-    assert f"With a full ledger 10,000 cases take {seconds} s" in measured
+    (seconds,) = re.findall(r"A full cache answers 10,000 cases in ([\d.]+) s", table)
+    assert f"With a full cache 10,000 cases take {seconds} s" in measured

@@ -13,7 +13,7 @@ def test_built_in_names_are_found_by_importing_their_rooms():
         judged_metrics.names()
     )
     assert {"abstention", "correctness"} <= set(judged_metrics.names())
-    assert {"openai", "embedded"} <= set(judges.names())
+    assert {"openai", "heuristic"} <= set(judges.names())
     assert len(rank_metrics.names()) >= 5
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.judging.metric import Finding, failed
-from misslink.judging.repeats import in_one
-from misslink.repetition import repetition
+from misslink.judge.judge_case import combine_samples
+from misslink.judge.judged_metric import Finding, failed_finding
+from misslink.pipeline.summary import judge_repeatability
 from misslink.stats import mean, proportion
 from misslink.types import Verdict
 
@@ -19,10 +19,12 @@ from misslink.types import Verdict
 def verdict(case, *values, metric="faithfulness", cut=0.5):
     """The verdict of samples with these values; None is a sample that failed."""
     samples = [
-        failed("not JSON") if value is None else Finding("scored", value=value, label=value > cut)
+        failed_finding("not JSON")
+        if value is None
+        else Finding("scored", value=value, label=value > cut)
         for value in values
     ]
-    found, _ = in_one(samples)
+    found, _ = combine_samples(samples)
     return Verdict(
         case_id=str(case),
         metric=metric,
@@ -43,7 +45,7 @@ def test_by_hand():
         verdict(4, None, 0.8, None),  # one sample only: cannot flip
         verdict(5, None, None, None),
     ]
-    found = repetition(verdicts, ["faithfulness"])
+    found = judge_repeatability(verdicts, ["faithfulness"])
     assert found["samples"] == 3
     by_verdict = found["metrics"]["faithfulness"]
     assert (by_verdict["n"], by_verdict["incomplete"]) == (3, 2)
@@ -61,7 +63,7 @@ def test_by_hand():
 
 
 def test_flips_that_cancel_leave_the_runs_own_number_still():
-    found = repetition([verdict(1, 1.0, 0.0), verdict(2, 0.0, 1.0)], ["faithfulness"])
+    found = judge_repeatability([verdict(1, 1.0, 0.0), verdict(2, 0.0, 1.0)], ["faithfulness"])
     assert found["metrics"]["faithfulness"]["flip_rate"]["value"] == 1.0
     assert found["metrics"]["faithfulness"]["disagreement"]["value"] == 1.0
     assert found["metrics"]["faithfulness"]["spread"]["value"] == pytest.approx(math.sqrt(0.5))
@@ -71,7 +73,7 @@ def test_flips_that_cancel_leave_the_runs_own_number_still():
 
 def test_metrics_are_kept_apart_and_one_without_samples_says_so():
     verdicts = [verdict(1, 1.0, 0.0), verdict(1, 0.2, 0.4, metric="helpfulness")]
-    found = repetition(verdicts, {"faithfulness": 2, "helpfulness": 3, "correctness": 3})
+    found = judge_repeatability(verdicts, {"faithfulness": 2, "helpfulness": 3, "correctness": 3})
     assert found["run"]["helpfulness"]["mean"] == pytest.approx(0.3)
     assert found["metrics"]["helpfulness"]["flip_rate"]["value"] == 0.0
     missing = found["metrics"]["correctness"]
@@ -85,14 +87,14 @@ def test_metrics_are_kept_apart_and_one_without_samples_says_so():
 
 
 def test_nothing_sampled_twice_is_nothing_to_say():
-    assert repetition([], ["faithfulness"]) == {}
+    assert judge_repeatability([], ["faithfulness"]) == {}
     once = Verdict(case_id="1", metric="faithfulness", status="scored", value=1.0, judge="j")
-    assert repetition([once], ["faithfulness"]) == {}
+    assert judge_repeatability([once], ["faithfulness"]) == {}
 
 
 def test_a_run_stopped_before_its_last_sample_does_not_pretend_that_the_run_moved():
     # The second sample was had of the easy case only: its mean would be 1 for that reason alone.
-    found = repetition([verdict(1, 1.0, 1.0), verdict(2, 0.0, None)], ["faithfulness"])
+    found = judge_repeatability([verdict(1, 1.0, 1.0), verdict(2, 0.0, None)], ["faithfulness"])
     assert found["run"]["faithfulness"]["values"] == [1.0, 1.0]
     assert found["run"]["faithfulness"]["n"] == 1
     assert found["metrics"]["faithfulness"]["incomplete"] == 1
@@ -109,7 +111,7 @@ def test_a_run_stopped_before_its_last_sample_does_not_pretend_that_the_run_move
 )
 def test_whatever_the_samples_the_numbers_are_numbers_or_say_why_not(rows):
     verdicts = [verdict(case, *row) for case, row in enumerate(rows)]
-    found = repetition(verdicts, ["faithfulness"])
+    found = judge_repeatability(verdicts, ["faithfulness"])
     json.dumps(found, allow_nan=False)
     by_verdict, run = found["metrics"]["faithfulness"], found["run"]["faithfulness"]
     flips, pairs = by_verdict["flip_rate"]["value"], by_verdict["disagreement"]["value"]
@@ -119,4 +121,4 @@ def test_whatever_the_samples_the_numbers_are_numbers_or_say_why_not(rows):
         assert (pairs == 0) == (flips == 0)
     assert (run["mean"] is None) == (run["n"] == 0) == (run["reason"] is not None)
     backwards = [verdict(case, *row) for case, row in reversed(list(enumerate(rows)))]
-    assert repetition(backwards, ["faithfulness"]) == found
+    assert judge_repeatability(backwards, ["faithfulness"]) == found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.summary import coverage, levels, slices
+from misslink.pipeline.summary import level_estimates, slice_estimates, verdict_coverage
 from misslink.types import Case, Verdict
 
 LEVELS = {"faithfulness": 2, "correctness": 3, "abstention": 3}
@@ -40,21 +40,27 @@ CASES = [
 
 
 def test_what_has_no_value_is_in_no_mean_and_is_counted():
-    found = levels(SCORES, VERDICTS, LEVELS, seed=0)
+    found = level_estimates(SCORES, VERDICTS, LEVELS, seed=0)
     assert found["retrieval"]["recall@3"]["value"] == pytest.approx(0.5)
     assert found["retrieval"]["recall@3"]["n"] == 2
     assert found["generation"]["faithfulness"]["value"] == pytest.approx(0.75)
     assert found["generation"]["faithfulness"]["n"] == 2
-    assert found["generation"]["faithful"]["value"] == pytest.approx(0.5)
+    assert found["generation"]["fully_faithful"]["value"] == pytest.approx(0.5)
     assert found["answer"]["correct"]["value"] == pytest.approx(0.5)
     assert found["answer"]["correctness_precision"]["n"] == 1
-    assert coverage(VERDICTS, LEVELS)["faithfulness"] == {"scored": 2, "skipped": 1, "failed": 1}
+    assert verdict_coverage(VERDICTS, LEVELS)["faithfulness"] == {
+        "scored": 2,
+        "skipped": 1,
+        "failed": 1,
+    }
 
 
 def test_a_metric_without_any_value_says_why():
-    found = levels({}, [verdict("c", "faithfulness", reason="the answer declines")], LEVELS, seed=0)
-    assert found["generation"]["faithful"]["value"] is None
-    assert "1 of 1 skipped: the answer declines" in found["generation"]["faithful"]["reason"]
+    found = level_estimates(
+        {}, [verdict("c", "faithfulness", reason="the answer declines")], LEVELS, seed=0
+    )
+    assert found["generation"]["fully_faithful"]["value"] is None
+    assert "1 of 1 skipped: the answer declines" in found["generation"]["fully_faithful"]["reason"]
     assert found["answer"]["abstention"]["reason"] == "no judge was asked"
 
 
@@ -64,7 +70,7 @@ def test_slices_by_tier_come_after_those_by_category_and_before_tags():
         Case(id="b", question="B?", tags={"tier": "gold"}),
         Case(id="c", question="C?", tier="gold"),
     ]
-    found = slices(cases, SCORES, VERDICTS, k=3, seed=0)
+    found = slice_estimates(cases, SCORES, VERDICTS, k=3, seed=0)
     assert list(found) == ["category", "tier", "area"]
     assert {name: group["n"] for name, group in found["tier"].items()} == {"gold": 2}
     assert found["tier"]["gold"]["metrics"]["recall@3"]["n"] == 1  # of a; c has no value
@@ -72,13 +78,13 @@ def test_slices_by_tier_come_after_those_by_category_and_before_tags():
 
 def test_a_tag_called_tier_is_an_axis_where_no_case_has_a_tier():
     cases = [Case(id="a", question="A?", tags={"tier": "t"}), Case(id="b", question="B?")]
-    assert slices(cases, SCORES, VERDICTS, k=3, seed=0)["tier"]["t"]["n"] == 1
+    assert slice_estimates(cases, SCORES, VERDICTS, k=3, seed=0)["tier"]["t"]["n"] == 1
 
 
 def test_slices_are_by_category_and_by_tag():
-    found = slices(CASES, SCORES, VERDICTS, k=3, seed=0)
+    found = slice_estimates(CASES, SCORES, VERDICTS, k=3, seed=0)
     assert list(found) == ["category", "topic"]
     assert found["category"]["x"]["n"] == 2
     assert found["category"]["x"]["metrics"]["recall@3"]["value"] == pytest.approx(0.5)
-    assert found["category"]["y"]["metrics"]["faithful"]["value"] is None
-    assert found["topic"]["t"]["metrics"]["faithful"]["value"] == 1.0
+    assert found["category"]["y"]["metrics"]["fully_faithful"]["value"] is None
+    assert found["topic"]["t"]["metrics"]["fully_faithful"]["value"] == 1.0

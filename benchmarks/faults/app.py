@@ -17,7 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from faults.planting import DEPTH, K, Plant
-from misslink.text import content_words
+from misslink.text.normalization import content_words
 
 __all__ = ["WordHashes", "build", "open_store"]
 

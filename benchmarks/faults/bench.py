@@ -13,8 +13,8 @@ from faults.faults import FAULTS
 from faults.gold import Gold, read_gold, reference
 from faults.judge import ExactJudge
 from faults.planting import DEPTH, Fault, K, Plant, Staging
-from misslink.judging.terms import Terms
-from misslink.types import Cause, Link, Run
+from misslink.judge.config import JudgeConfig
+from misslink.types import FailureMode, Link, Run
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -33,22 +33,22 @@ class Told:
 
     @property
     def right(self) -> bool:
-        """The primary cause is the planted one."""
-        return self.link.cause == self.fault.cause
+        """The primary failure mode is the planted one."""
+        return self.link.failure == self.fault.failure
 
     @property
     def named(self) -> bool:
-        """The planted cause, and the one that must contribute, are among those named."""
-        names: set[Cause] = {self.link.cause, *self.link.contributing}
-        return {self.fault.cause, self.fault.also or self.fault.cause} <= names
+        """The planted failure mode, and the one that must contribute, are among those named."""
+        names: set[FailureMode] = {self.link.failure, *self.link.also}
+        return {self.fault.failure, self.fault.also or self.fault.failure} <= names
 
     @property
-    def subtypes(self) -> set[str]:
-        """Every subtype given to any of the case's missed passages."""
+    def miss_types(self) -> set[str]:
+        """Every miss type given to any of the case's missed passages."""
         return {
             name
             for missed in self.link.missed
-            for name in (missed.subtype, *missed.also)
+            for name in (missed.miss_type, *missed.also)
             if name is not None
         }
 
@@ -61,7 +61,7 @@ class Round:
     plants: dict[str, Plant]  # by question
     store: Any
 
-    def told(self, judge: Any = None, terms: Terms | None = None) -> list[Told]:
+    def told(self, judge: Any = None, terms: JudgeConfig | None = None) -> list[Told]:
         """Evaluate the app, and say of every case what was planted and what was said.
 
         Parameters
@@ -75,7 +75,7 @@ class Round:
             build(self.store, self.plants),
             [plant.case for plant in self.plants.values()],
             judge=ExactJudge(self.plants) if judge is None else judge,
-            ledger=None,
+            cache=None,
             k=K,
             depth=DEPTH,
             terms=terms,

@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 
 from faults.gold import Gold
 from faults.planting import Fault, Plant, Said, Staging, by_ids
-from misslink.judging.quotes import verified
-from misslink.text import fold, locate
+from misslink.judge.quotes import verify_quote
+from misslink.text.normalization import fold, locate
 
 __all__ = ["FAULTS"]
 
@@ -62,7 +62,7 @@ def _right(gold: Gold, of: Document | None = None) -> Said:
     text, asked = gold.case.references[0], gold.case.question
     for evidence, (document, *_) in zip(gold.case.evidence, gold.carriers, strict=True):
         other = of is not None and of.id != document.id
-        if not other and verified(evidence, document.page_content, text, asked):
+        if not other and verify_quote(evidence, document.page_content, text, asked):
             return Said(text, "supported", evidence, "agrees")
     return Said(text, "supported", (of or gold.listed[0]).page_content, "agrees")
 
@@ -256,24 +256,24 @@ def unlisted_copy(gold: Gold, stage: Staging) -> Plant:
 
 
 FAULTS = (
-    Fault("nothing", "nothing is broken", "fine", nothing),
-    Fault("declines_rightly", "no passage holds an answer; declines", "fine", declines_rightly),
-    Fault("part_suffices", "part of the gold at rank 30; right by the rest", "fine", part_suffices),
+    Fault("nothing", "nothing is broken", "passed", nothing),
+    Fault("declines_rightly", "no passage holds an answer; declines", "passed", declines_rightly),
+    Fault("part_suffices", "part of the gold at rank 30; right by the rest", "passed", part_suffices),
     Fault(
         "not_indexed", "gold not in the index; invents", "retrieval_miss", not_indexed,
-        subtype="not_indexed",
+        miss_type="not_indexed",
     ),
     Fault(
         "rank_30", "gold pushed to rank 30; invents", "retrieval_miss", rank_30,
-        subtype="below_cutoff",
+        miss_type="below_cutoff",
     ),
     Fault(
         "dropped", "gold retrieved, kept from the prompt; invents", "retrieval_miss", dropped,
-        subtype="dropped_before_prompt",
+        miss_type="dropped_from_prompt",
     ),
     Fault(
         "split", "gold cut in two, one half at rank 30; invents", "retrieval_miss", split,
-        subtype="split_evidence",
+        miss_type="split_evidence",
     ),
     Fault("part_missing", "part of the gold at rank 30; invents", "retrieval_miss", part_missing),
     Fault(
@@ -301,14 +301,14 @@ FAULTS = (
     Fault("blank", "gold there; the answer is empty", "over_refused", blank),
     Fault(
         "memory", "gold at rank 30; right, which no passage supports", "retrieval_miss",
-        from_memory, also="right_by_memory",
+        from_memory, also="answered_from_memory",
     ),
     Fault(
-        "memory_yes", "gold at rank 30; right, in one word without a claim", "right_by_memory",
+        "memory_yes", "gold at rank 30; right, in one word without a claim", "answered_from_memory",
         yes_from_memory,
     ),
     Fault(
-        "unlisted_copy", "listed gold at rank 30; right by a copy that is not listed", "gold_hole",
+        "unlisted_copy", "listed gold at rank 30; right by a copy that is not listed", "missing_label",
         unlisted_copy,
     ),
 )  # fmt: skip

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from misslink.files import read_goldset
-from misslink.retrieval.matching import needs, satisfies
+from misslink.io import read_goldset
+from misslink.retrieval.matching import case_needs, satisfies
 from misslink.types import Case, Passage
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def read_gold(documents: Sequence[Document]) -> tuple[Gold, ...]:
         # Where a chunk boundary already cuts an evidence, it cannot be placed whole.
         whole = {
             need.evidence: carrying
-            for need in needs(case, passages)[0]
+            for need in case_needs(case, passages)[0]
             if need.evidence
             and (carrying := tuple(by_id[p.id] for p in passages if satisfies(need, p)))
         }

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from faults.planting import Plant
-from misslink.judging.examination import (
-    ClaimSaidWithReference,
+from misslink.judge.protocol import (
+    Ask,
     Examination,
     ExaminationWithReference,
-    PassageSaid,
-    ReferenceSaid,
+    ExaminedClaimWithReference,
+    ExaminedPassage,
+    ExaminedReferenceClaim,
+    Reply,
 )
-from misslink.judging.protocol import Ask, Reply
 
 __all__ = ["ExactJudge"]
 
@@ -38,7 +39,7 @@ class ExactJudge:
         there = plant.helps.intersection(passages)
         common: dict[str, Any] = {
             "claims": tuple(
-                ClaimSaidWithReference(
+                ExaminedClaimWithReference(
                     text=claim.text,
                     support=claim.support,
                     quote=claim.quote,
@@ -47,7 +48,7 @@ class ExactJudge:
                 for claim in plant.said
             ),
             "passages": tuple(
-                PassageSaid(passage=number, relevant=text in there)
+                ExaminedPassage(passage=number, relevant=text in there)
                 for number, text in enumerate(passages, start=1)
             ),
             "sufficient": "yes" if there == plant.helps else "partly" if there else "no",
@@ -57,7 +58,7 @@ class ExactJudge:
         if not references:
             return Reply(Examination(**common), raw="")
         stated = tuple(
-            ReferenceSaid(reference=number, text=text, answer=plant.states)
+            ExaminedReferenceClaim(reference=number, text=text, answer=plant.states)
             for number, text in enumerate(references, start=1)
         )
         return Reply(ExaminationWithReference(**common, reference_claims=stated), raw="")

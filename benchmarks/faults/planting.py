@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from langchain_core.documents import Document
 
 from faults.gold import Gold
-from misslink.text import content_words, fold, sentences
-from misslink.types import Case, Cause, Subtype, Support
+from misslink.text.normalization import content_words, fold, sentence_spans
+from misslink.types import Case, FailureMode, MissType, Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,18 +92,18 @@ class Plant:
 
 @dataclass(frozen=True)
 class Fault:
-    """A way to break the app, and the cause that must then be named.
+    """A way to break the app, and the failure mode that must then be named.
 
-    ``also`` must be named among the contributing causes; ``subtype`` is the miss subtype that
+    ``also`` must be named among the contributing failure modes; ``miss_type`` is the miss type that
     must be given, as the first or among the others that fit.
     """
 
     name: str
     what: str
-    cause: Cause
+    failure: FailureMode
     plant: Callable[[Gold, Staging], Plant | None] = field(repr=False)
-    also: Cause | None = None
-    subtype: Subtype | None = None
+    also: FailureMode | None = None
+    miss_type: MissType | None = None
 
 
 class Staging:
@@ -147,7 +147,7 @@ class Staging:
         shunned = [fold(each) for each in without]
         telling = [
             text[start:end]
-            for start, end in sentences(text)
+            for start, end in sentence_spans(text)
             if len(content_words(text[start:end])) >= TELLING
             and text[start].isupper()
             and text[end - 1] == "."

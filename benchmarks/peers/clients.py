@@ -36,8 +36,8 @@ def bare(url: str, concurrency: int) -> Judging:
     """The openai client alone, with the requests that misslink makes of the cases."""
     import openai
 
-    from misslink.judging.examination import examine
-    from misslink.judging.models.dialect import Dialect
+    from misslink.judge.backends.request_format import RequestFormat
+    from misslink.judge.protocol import examine
 
     client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
 
@@ -48,7 +48,7 @@ def bare(url: str, concurrency: int) -> Judging:
             for row in rows(path, many)
         ]
         settings: Row = {"temperature": 0.0, "seed": 0, "max_tokens": 4096}
-        bodies = iter([Dialect().request(ask, model=MODEL, **settings) for ask in asks])
+        bodies = iter([RequestFormat().request(ask, model=MODEL, **settings) for ask in asks])
         started.update(cpu=time.process_time(), wall=time.perf_counter())
         failures = 0
 
@@ -65,22 +65,21 @@ def bare(url: str, concurrency: int) -> Judging:
 
 
 def misslink(url: str, concurrency: int) -> Judging:
-    """Every default metric of misslink, with its ledger on disk, throttle and budget."""
-    from misslink.engines.collecting import seldom_collecting
-    from misslink.engines.local import each
-    from misslink.judging.asking import judge_case
-    from misslink.judging.metric import Subject
-    from misslink.judging.opening import open_judge
-    from misslink.judging.terms import Terms
+    """Every default metric of misslink, with its cache on disk, throttle and budget."""
+    from misslink.engines.local import map_concurrently, reduced_gc
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.judge_case import judge_case
+    from misslink.judge.judged_metric import Subject
+    from misslink.judge.session import open_judge
     from misslink.registry import judged_metrics
     from misslink.types import Case, Trace
 
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
     judge = open_judge(
         f"openai:{MODEL}",
-        ledger=Path(os.environ["BENCHMARK_LEDGER"]),
+        cache=Path(os.environ["BENCHMARK_CACHE"]),
         concurrency=concurrency,
-        terms=Terms(base_url=url),
+        terms=JudgeConfig(base_url=url),
     )
     assert judge is not None
 
@@ -101,8 +100,8 @@ def misslink(url: str, concurrency: int) -> Judging:
 
     async def judging(path: Path, many: int | None) -> int:
         total = many or sum(1 for _ in rows(path, None))
-        with seldom_collecting():
-            found = await each(
+        with reduced_gc():
+            found = await map_concurrently(
                 subjects(path, many), work, concurrency, lambda *_: None, total=total
             )
         return sum(found)

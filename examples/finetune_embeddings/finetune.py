@@ -16,9 +16,9 @@ from typing import Any
 from app import MiniLM, weights
 
 from misslink.embedding import Embedder
-from misslink.files import read_goldset
-from misslink.linking.whatif.searching import Dense
-from misslink.retrieval import score
+from misslink.io import read_goldset
+from misslink.linking.whatif.search import DenseSearch
+from misslink.retrieval import score_cases
 from misslink.stats import mean, paired_difference
 from misslink.types import Case, Estimate, Passage, Trace
 
@@ -99,13 +99,13 @@ def measured(
     model: MiniLM, cases: Sequence[Case], corpus: Sequence[Passage], metrics: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """Rank metrics, case by case, of the model's nearest 100 passages."""
-    dense = Dense([passage.text for passage in corpus], Embedder(model))
+    dense = DenseSearch([passage.text for passage in corpus], Embedder(model))
     ranked = asyncio.run(dense.rank([case.question for case in cases], 100))
     traces = [
         Trace(case_id=case.id, retrieved=numbered(corpus[place] for place in places))
         for case, places in zip(cases, ranked, strict=True)
     ]
-    return score(cases, traces, metrics)
+    return score_cases(cases, traces, metrics)
 
 
 def numbered(passages: Iterable[Passage]) -> tuple[Passage, ...]:
@@ -115,7 +115,7 @@ def numbered(passages: Iterable[Passage]) -> tuple[Passage, ...]:
 
 def read_passages(path: Path) -> list[Passage]:
     """The corpus, by misslink's own reader."""
-    from misslink.files.corpus import read_corpus
+    from misslink.io.corpus import read_corpus
 
     return list(read_corpus(path))
 

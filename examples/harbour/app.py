@@ -21,7 +21,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from misslink.text import content_words, sentences
+from misslink.text.normalization import content_words, sentence_spans
 
 DOCUMENTS = {
     "ferry": "The ferry to Holm leaves at seven in the morning. Bicycles travel free of charge.",
@@ -66,7 +66,7 @@ class Copyist(SimpleChatModel):
         if "crash" in question:
             raise RuntimeError("the model is out of order")
         asked = set(content_words(question))
-        spans = [context[start:end] for start, end in sentences(context)]
+        spans = [context[start:end] for start, end in sentence_spans(context)]
         best = max(spans, key=lambda text: len(asked & set(content_words(text))), default="")
         return best if asked & set(content_words(best)) else "I don't know."
 

@@ -5,7 +5,7 @@ An ordinary LangChain app. LangChain's splitter cuts the reference that every Py
 run in this process by llama.cpp. Nothing in it knows that it will be evaluated, and nothing is
 staged: the small model makes its own mistakes.
 
-    misslink evaluate examples/python_reference/app.py:chain --goldset ... --judge embedded
+    misslink evaluate examples/python_reference/app.py:chain --goldset ... --judge heuristic
 """
 
 from __future__ import annotations

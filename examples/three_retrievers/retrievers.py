@@ -33,8 +33,7 @@ from pydantic import PrivateAttr
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from misslink.judging.embedded.lexical import stems
-from misslink.text import sentences
+from misslink.text.normalization import sentence_spans, stems
 from python_reference import app as reference
 from python_reference.local_models import (
     MiniLM,
@@ -114,7 +113,7 @@ class Reader:
         texts = [
             passage.page_content[start:stop]
             for passage in asked["context"]
-            for start, stop in sentences(passage.page_content)
+            for start, stop in sentence_spans(passage.page_content)
         ]
         texts = list(dict.fromkeys(texts))
         scores = [math.fsum(wanted.get(stem, 0) for stem in set(stems(text))) for text in texts]

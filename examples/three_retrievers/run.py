@@ -17,10 +17,10 @@ from stages import JUDGED, RANK, SPLIT, chosen, compared, live, offline, reporte
 from table import columns, recommendation, table
 
 from misslink.errors import InputError, MisslinkError
-from misslink.files import read_goldset
-from misslink.files.whole import put
-from misslink.report.live import build as page_of
-from misslink.report.live import render
+from misslink.io import read_goldset
+from misslink.io.atomic import atomic_write
+from misslink.live.page import build_live_page as page_of
+from misslink.live.page import render_live_page
 
 GOLDSET = Path(str(reference.__file__)).parent / "goldset.jsonl"
 README = Path(__file__).with_name("README.md")
@@ -53,9 +53,9 @@ def run(asked: argparse.Namespace) -> str:
     found = columns(rank, judged, split)
     text = _text(asked, len(cases), found, split, shadows)
     result = {"rank": rank, "judged": judged, "split": split, "shadow": shadows}
-    put(json.dumps(result, indent=1) + "\n", out / "result.json")
-    put(text, out / "table.md")
-    put(render(page_of({"log": log.name, **split})), out / "live.html")
+    atomic_write(json.dumps(result, indent=1) + "\n", out / "result.json")
+    atomic_write(text, out / "table.md")
+    atomic_write(render_live_page(page_of({"log": log.name, **split})), out / "live.html")
     if asked.write:
         write(text, README)
     say(f"{out / 'live.html'}, {out / 'table.md'}; more with")
@@ -77,7 +77,7 @@ def write(text: str, path: Path) -> None:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise InputError(f"the lines {BEGIN.strip()} and {END.strip()} are missing", path=path)
-    put(f"{before}{begin}{text}{end}{after}", path)
+    atomic_write(f"{before}{begin}{text}{end}{after}", path)
 
 
 def _text(
@@ -109,7 +109,7 @@ def _check(asked: argparse.Namespace) -> None:
     if asked.users < FEWEST_USERS:
         raise InputError(f"--users {asked.users} are too few: {FEWEST_USERS} at least")
     if asked.judge == "none":
-        raise InputError("stage 2 needs a judge: --judge embedded needs neither key nor server")
+        raise InputError("stage 2 needs a judge: --judge heuristic needs neither key nor server")
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -118,7 +118,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="folder for runs, log and table")
     parser.add_argument("--questions", type=int, help="of the gold set (default: all 55)")
     parser.add_argument("--users", type=int, default=5000, help="simulated (default: 5000)")
-    parser.add_argument("--judge", default="embedded", help="as misslink evaluate takes it")
+    parser.add_argument("--judge", default="heuristic", help="as misslink evaluate takes it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="put the table into README.md too")
     return parser.parse_args(given)

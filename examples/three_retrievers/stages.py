@@ -14,18 +14,18 @@ from retrievers import NAMES, PASSAGES, Apps
 from users import GIVES_THUMBS, Visit, is_satisfied, visits
 
 import misslink
-from misslink.deciding.compare import compare
-from misslink.deciding.pairing import Named
-from misslink.files import holds_run
+from misslink.compare.compare_runs import compare_runs
+from misslink.compare.pairing import NamedRun
+from misslink.io import is_run_folder
+from misslink.live.assignment import Experiment
+from misslink.live.experiment_report import live_report
+from misslink.live.log_store import LiveLog
+from misslink.live.router import Router
 from misslink.types import Case, Run
-from misslink.watching.live.assignment import Experiment
-from misslink.watching.live.router import Router
-from misslink.watching.live.writer import LiveLog
-from misslink.watching.live_report.document import live_report
 
 CONTROL = NAMES[0]
 RANK = [f"recall@{PASSAGES}", f"ndcg@{PASSAGES}", "mrr"]
-JUDGED = ["correct", "faithful", "answer_relevance"]
+JUDGED = ["correct", "fully_faithful", "answer_relevance"]
 PRIMARY = "task_done"
 SHADOW, SPLIT = "shadow", "split"  # the two experiments in the log
 SHADOWED = 200  # visits of the shadow experiment, each copied to both other retrievers
@@ -63,9 +63,9 @@ def offline(
             judge=judge,
             k=PASSAGES,
             out=folder,
-            ledger=out / "ledger.sqlite",
+            cache=out / "cache.sqlite",
             seed=seed,
-            overwrite=holds_run(folder),
+            overwrite=is_run_folder(folder),
         )
     return runs
 
@@ -75,8 +75,8 @@ def compared(runs: dict[str, Run], metrics: Sequence[str]) -> dict[str, dict[str
 
     Paired, case by case; p-values by Holm over these metrics and both variants.
     """
-    named = [Named(name, runs[name]) for name in NAMES]
-    found = compare(named, metrics=metrics)["comparisons"]
+    named = [NamedRun(name, runs[name]) for name in NAMES]
+    found = compare_runs(named, metrics=metrics)["comparisons"]
     return {one["b"]: one["metrics"] for one in found}
 
 

@@ -94,7 +94,7 @@ def p_value(p: float | None) -> str:
     """A p-value as it stands behind a difference; nothing where there was no test."""
     if p is None:
         return ""
-    return ", p < 0.001" if p < 0.001 else f", p = {p:.3f}"  # noqa: PLR2004 - the usual last step
+    return ", p < 0.001" if p < 0.001 else f", p = {p:.3f}"
 
 
 def recommendation(found: Mapping[str, Mapping[str, Any]], verdict: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from retrievers import UNKNOWN
 
-from misslink.text import STOPWORDS, fold, sentences
+from misslink.text.normalization import STOPWORDS, fold, sentence_spans
 from misslink.types import Case
 
 # How often users ask a question of a category, relative to the others; the gold set has about as
@@ -147,6 +147,6 @@ def chance_of(case: Case, passages: Sequence[str], answer: str) -> float:
 
 def says(answer: str, case: Case) -> bool:
     """Whether a sentence of the answer is one of the case's verbatim evidence, or a part of it."""
-    said = [fold(answer[start:stop]) for start, stop in sentences(answer)]
+    said = [fold(answer[start:stop]) for start, stop in sentence_spans(answer)]
     wanted = [fold(one) for one in case.evidence]
     return any(one in text or text in one for one in wanted for text in said)

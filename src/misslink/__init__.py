@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from misslink.errors import MisslinkError
-    from misslink.judging.terms import Terms
-    from misslink.pipeline import evaluate, evaluate_async
+    from misslink.judge.config import JudgeConfig
+    from misslink.pipeline.evaluate import evaluate, evaluate_async
     from misslink.types import Run
 
-__all__ = ["MisslinkError", "Run", "Terms", "__version__", "evaluate", "evaluate_async"]
+__all__ = ["JudgeConfig", "MisslinkError", "Run", "__version__", "evaluate", "evaluate_async"]
+
 
 __version__: str  # stands in pyproject.toml alone, and is read from what is installed
 
 _HOME = {
     "MisslinkError": "misslink.errors",
     "Run": "misslink.types",
-    "Terms": "misslink.judging.terms",
-    "evaluate": "misslink.pipeline",
-    "evaluate_async": "misslink.pipeline",
+    "JudgeConfig": "misslink.judge.config",
+    "evaluate": "misslink.pipeline.evaluate",
+    "evaluate_async": "misslink.pipeline.evaluate",
 }
 
 

@@ -1,32 +1,13 @@
-"""Every error misslink raises on purpose.
-
-MisslinkError                 a person can put it right; the message says how
-├── InputError                a file or option is wrong             (exit code 2)
-│   └── MissingExtraError     an optional package is not installed  (exit code 2)
-├── JudgeUnreachableError     no judge to ask                       (exit code 3)
-├── AppUnreachableError       no app to ask                         (exit code 3)
-└── EngineUnreachableError    no cluster, or no worker              (exit code 3)
-"""
+"""Every error that misslink raises on purpose."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
 
-__all__ = [
-    "AppUnreachableError",
-    "EngineUnreachableError",
-    "InputError",
-    "JudgeUnreachableError",
-    "MissingExtraError",
-    "MisslinkError",
-    "did_you_mean",
-    "known_names",
-]
-
 
 class MisslinkError(Exception):
-    """A mistake or an outage that its reader can act on: one sentence, never a traceback."""
+    """A mistake or an outage that the user can act on: one sentence, never a traceback."""
 
     exit_code = 2
 
@@ -75,7 +56,7 @@ class MissingExtraError(InputError):
 
 
 class JudgeUnreachableError(MisslinkError):
-    """The judge refuses every question, or nobody answers at its address."""
+    """The judge refuses every request, or its address does not respond."""
 
     exit_code = 3
 
@@ -100,15 +81,15 @@ def did_you_mean(
     Parameters
     ----------
     name : str
-        What somebody wrote.
+        The unknown name.
     known : iterable of str
-        What could have been meant; none is fine.
+        The known names; may be empty.
     most : int
         How many names are offered, at least 1.
     written : callable
-        How a known name is written out.
+        How a known name is formatted.
 
-    >>> did_you_mean("opanai", ["embedded", "openai"])
+    >>> did_you_mean("opanai", ["heuristic", "openai"])
     "did you mean 'openai'?"
     """
     near = difflib.get_close_matches(name, list(known), n=most)
@@ -118,17 +99,17 @@ def did_you_mean(
 def known_names(name: str, known: Iterable[str], noun: str = "") -> str:
     """Return `did_you_mean` and all known names, for the end of a message.
 
-    >>> known_names("opanai", ["embedded", "openai"])
-    "did you mean 'openai'? Known: embedded, openai"
+    >>> known_names("opanai", ["heuristic", "openai"])
+    "did you mean 'openai'? Known: heuristic, openai"
     >>> known_names("md", ["html", "markdown"])
     "did you mean 'markdown'? Known: html, markdown"
     """
     names = list(known)
-    hint = did_you_mean(name, names) or _written_out(name, names)
+    hint = did_you_mean(name, names) or _abbreviation_hint(name, names)
     return f"{f'{hint} Known' if hint else 'known'}{noun}: {', '.join(names)}"
 
 
-def _written_out(name: str, known: Iterable[str]) -> str:
+def _abbreviation_hint(name: str, known: Iterable[str]) -> str:
     """Return the question whether `name` stands for a known name: its first letter and more."""
     short = name.casefold()
     for whole in known:

@@ -1,21 +1,4 @@
-"""Gates in an existing test suite: the fixtures ``misslink_run`` and ``assert_gate``.
-
-pytest loads this by its entry point. It does nothing until a test asks for a fixture, and until
-then imports nothing of misslink that is heavy.
-
-::
-
-    def test_may_ship(assert_gate):
-        assert_gate("ship-criteria.yaml", baseline="reports/main")
-
-The run is the folder that ``misslink_run = reports/today`` in pytest's configuration (from pytest's
-root folder) or ``--misslink-run=reports/today`` (from the working folder) names, or what a fixture
-of that name in your own conftest.py returns::
-
-    @pytest.fixture(scope="session")
-    def misslink_run():
-        return misslink.evaluate(chain, "gold.jsonl", judge="embedded", k=2)
-"""
+"""Gates in a pytest suite: the fixtures ``misslink_run`` and ``assert_gate``."""
 
 from __future__ import annotations
 
@@ -27,24 +10,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from misslink.deciding.baseline import Baseline
+    from misslink.gate.baseline_diff import GateBaseline
     from misslink.types import Run
-
-__all__ = ["check_gate"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add where the run is."""
-    told = "run folder of misslink that the fixture misslink_run reads"
-    parser.addini("misslink_run", told, default="")
-    parser.getgroup("misslink").addoption("--misslink-run", metavar="FOLDER", help=told)
+    help_text = "run folder of misslink that the fixture misslink_run reads"
+    parser.addini("misslink_run", help_text, default="")
+    parser.getgroup("misslink").addoption("--misslink-run", metavar="FOLDER", help=help_text)
 
 
 @pytest.fixture(scope="session")
 def misslink_run(pytestconfig: pytest.Config) -> Run:
-    """The run that gates are held against."""
+    """The run that gates are checked on."""
     from misslink.errors import InputError
-    from misslink.files import read_whole
+    from misslink.io import read_complete_run
 
     given = pytestconfig.getoption("--misslink-run")
     named = given or pytestconfig.getini("misslink_run")
@@ -56,9 +37,9 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
             pytrace=False,
         )
     try:
-        return read_whole(Path(named) if given else _from_root(pytestconfig, named))
+        return read_complete_run(Path(named) if given else _from_rootdir(pytestconfig, named))
     except InputError as problem:
-        _fail(problem)
+        _fail_test(problem)
 
 
 @pytest.fixture(scope="session")
@@ -76,11 +57,11 @@ def assert_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         from misslink.errors import InputError
 
         root = request.config
-        held = request.getfixturevalue("misslink_run") if run is None else _placed(root, run)
+        held = request.getfixturevalue("misslink_run") if run is None else _resolve_path(root, run)
         try:
-            check_gate(_from_root(root, criteria), held, _placed(root, baseline))
+            check_gate(_from_rootdir(root, criteria), held, _resolve_path(root, baseline))
         except InputError as problem:
-            _fail(problem)
+            _fail_test(problem)
 
     return check
 
@@ -104,40 +85,40 @@ def check_gate(criteria: str | Path, run: Run | str | Path, baseline: Any = None
         The criteria, the run or the baseline cannot be read, or do not go together.
     """
     __tracebackhide__ = True
-    from misslink.deciding.criteria import read_criteria
-    from misslink.deciding.gate import decide
-    from misslink.files import read_whole
+    from misslink.gate.criteria import read_criteria
+    from misslink.gate.decision import decide_gates
+    from misslink.io import read_complete_run
 
-    wanted = read_criteria(criteria)
+    gate_criteria = read_criteria(criteria)
     folder = run if isinstance(run, str | Path) else None
-    held = read_whole(run) if isinstance(run, str | Path) else run
-    decision = decide(held, wanted, _baseline(baseline), folder=folder)
+    evaluated = read_complete_run(run) if isinstance(run, str | Path) else run
+    decision = decide_gates(evaluated, gate_criteria, _as_baseline(baseline), folder=folder)
     if not decision.passed:
         raise AssertionError(decision.text())
     if decision.failed:
         warnings.warn(decision.text(), stacklevel=2)
 
 
-def _fail(problem: Exception) -> NoReturn:
-    """End a test on a mistake of whoever set it up: its one sentence, no traceback."""
-    from misslink.files.markdown import in_line
+def _fail_test(problem: Exception) -> NoReturn:
+    """Fail a test with the one sentence of an input error, without a traceback."""
+    from misslink.render.markdown import single_line
 
-    raise pytest.fail.Exception(in_line(str(problem)), pytrace=False) from None
+    raise pytest.fail.Exception(single_line(str(problem)), pytrace=False) from None
 
 
-def _baseline(given: Any) -> Baseline | None:
-    from misslink.deciding.baseline import Baseline, read_baseline
+def _as_baseline(given: Any) -> GateBaseline | None:
+    from misslink.gate.baseline_diff import GateBaseline, read_baseline
 
     if given is None:
         return None
     if isinstance(given, str | Path):
         return read_baseline(given)
-    return Baseline(Path("given as a run"), given, given.summary)
+    return GateBaseline(Path("given as a run"), given, given.summary)
 
 
-def _placed(config: pytest.Config, given: Any) -> Any:
-    return _from_root(config, given) if isinstance(given, str | Path) else given
+def _resolve_path(config: pytest.Config, given: Any) -> Any:
+    return _from_rootdir(config, given) if isinstance(given, str | Path) else given
 
 
-def _from_root(config: pytest.Config, path: str | Path) -> Path:
+def _from_rootdir(config: pytest.Config, path: str | Path) -> Path:
     return config.rootpath / path  # an absolute path stays

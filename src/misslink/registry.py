@@ -1,8 +1,4 @@
-"""Where metrics, judges, engines and exporters are found by name.
-
-A new one is one new file with one ``@register`` line: in the package, where its room is imported
-the first time somebody asks, or in anybody else's package, found by its entry point.
-"""
+"""Metrics, judges, engines, exporters and importers, registered by name."""
 
 from __future__ import annotations
 
@@ -14,56 +10,46 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, known_names
 
-__all__ = [
-    "Registry",
-    "engines",
-    "exporters",
-    "importers",
-    "judged_metrics",
-    "judges",
-    "rank_metrics",
-]
-
 T = TypeVar("T")
 
 
 class Registry:
-    """Names to things of one kind.
+    """Registered objects of one kind, by name.
 
     Parameters
     ----------
     kind : str
-        What one entry is called in messages.
-    rooms : sequence of str
+        What messages call an entry.
+    packages : sequence of str
         Packages whose modules register the built-in ones.
     group : str
         Entry-point group through which other packages add theirs.
-    also : sequence of str
-        What may stand in a name's place and is told beside the names, but never looked up here.
+    other_forms : sequence of str
+        What messages list besides the names, such as ``FILE.py:NAME``; not looked up here.
     """
 
     def __init__(
-        self, kind: str, rooms: tuple[str, ...], group: str, also: tuple[str, ...] = ()
+        self, kind: str, packages: tuple[str, ...], group: str, other_forms: tuple[str, ...] = ()
     ) -> None:
         self.kind = kind
-        self.also = also
+        self.other_forms = other_forms
         self.group = group
-        self._rooms = rooms
+        self._packages = packages
         self._entries: dict[str, Any] = {}
         self._loaded = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Enter the decorated object under `name`."""
+        """Register the decorated object under `name`."""
 
-        def enter(thing: T) -> T:
-            known = self._entries.setdefault(name, thing)
-            if known is not thing and _origin(known) != _origin(thing):
+        def enter(entry: T) -> T:
+            earlier = self._entries.setdefault(name, entry)
+            both = _qualified_name(earlier), _qualified_name(entry)
+            if both[0] != both[1]:
                 raise InputError(
-                    f"two {self.kind}s are called '{name}' ({_origin(known)}, {_origin(thing)}); "
-                    "rename one of them"
+                    f"two {self.kind}s are called '{name}' ({', '.join(both)}); rename one of them"
                 )
-            self._entries[name] = thing
-            return thing
+            self._entries[name] = entry
+            return entry
 
         return enter
 
@@ -83,15 +69,15 @@ class Registry:
         self._load()
         if name in self._entries:
             return self._entries[name]
-        known = known_names(name, [*self.names(), *self.also])
+        known = known_names(name, [*self.names(), *self.other_forms])
         raise InputError(f"unknown {self.kind} '{name}'; {known}")
 
     def _load(self) -> None:
         if self._loaded:
             return
-        for room in self._rooms:
-            package = importlib.import_module(room)
-            for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+        for name in self._packages:
+            package = importlib.import_module(name)
+            for module in pkgutil.walk_packages(package.__path__, f"{name}."):
                 importlib.import_module(module.name)
         for entry in entry_points(group=self.group):
             try:
@@ -99,22 +85,20 @@ class Registry:
             except Exception as error:
                 raise InputError(
                     f"the plugin '{entry.value}' cannot be imported "
-                    f"({type(error).__name__}: {error}); mend or uninstall it"
+                    f"({type(error).__name__}: {error}); fix or uninstall it"
                 ) from error
         self._loaded = True
 
 
-def _origin(thing: Any) -> str:
+def _qualified_name(thing: Any) -> str:
     return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', thing)}"
 
 
 rank_metrics = Registry("rank metric", ("misslink.retrieval",), "misslink.metrics")
-judged_metrics = Registry(
-    "judged metric", ("misslink.generation", "misslink.answer"), "misslink.metrics"
-)
+judged_metrics = Registry("judged metric", ("misslink.metrics",), "misslink.metrics")
 judges = Registry(
-    "judge", ("misslink.judging",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
+    "judge", ("misslink.judge.backends",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
 )
 engines = Registry("engine", ("misslink.engines",), "misslink.engines")
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
-importers = Registry("importer", ("misslink.files.public",), "misslink.importers")
+importers = Registry("importer", ("misslink.io.label_sets",), "misslink.importers")

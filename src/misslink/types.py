@@ -1,12 +1,10 @@
-"""The nouns of misslink: what a gold set, a trace, a verdict, a link and a run are.
-
-All are pydantic models, frozen and closed (an unknown field is an error). A value that does
-not exist is ``None`` with a status and a reason beside it, never 0 and never NaN.
-"""
+"""Data models: case, trace, verdict, link, estimate and run."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,61 +21,37 @@ from pydantic import (
 from misslink import lenient
 from misslink.registry import exporters
 
-__all__ = [
-    "FORMAT",
-    "Case",
-    "Cause",
-    "Claim",
-    "ClaimLink",
-    "Estimate",
-    "Evidence",
-    "Link",
-    "Missed",
-    "Passage",
-    "PromptRef",
-    "Repeats",
-    "RetrieverCall",
-    "Rival",
-    "Run",
-    "Status",
-    "Subtype",
-    "Support",
-    "Trace",
-    "Usage",
-    "Verdict",
-]
-
-FORMAT = 1  # of run folders: raised when an older misslink could not read what this one writes
+RUN_FORMAT = 2  # of run folders; raised when their content changes, and no other format is read
 
 Grade = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Support = Literal["supported", "contradicted", "unsupported"]
 Status = Literal["scored", "skipped", "failed"]
-Subtype = Literal[
+MissType = Literal[
     "not_indexed",
-    "dropped_before_prompt",
+    "dropped_from_prompt",
     "below_cutoff",
-    "ranking",
+    "ranked_low",
     "vocabulary_mismatch",
     "domain_mismatch",
     "split_evidence",
     "duplicate_crowding",
 ]
-Cause = Literal[
+FailureMode = Literal[
     "retrieval_miss",
     "should_have_abstained",
     "over_refused",
     "distracted",
     "fabricated",
     "ignored_context",
-    "gold_hole",
-    "right_by_memory",
-    "undecided",
-    "fine",
+    "missing_label",
+    "answered_from_memory",
+    "inconclusive",
+    "passed",
 ]
 
 
-class Noun(BaseModel):
+class FrozenModel(BaseModel):
     """Frozen, closed, and without NaN or infinity."""
 
     model_config = ConfigDict(
@@ -85,30 +59,33 @@ class Noun(BaseModel):
     )
 
 
-class Case(Noun):
+class Case(FrozenModel):
     """One question of the gold set.
 
     Parameters
     ----------
     id : str
-        Unique in its gold set; a hash of the question where the file gives none.
+        Unique in its gold set. Defaults to a hash of the question.
     question : str
-        What is asked (``query`` is understood too).
+        The question to ask the app. Alias: ``query``.
     relevant : mapping of str to int
         Passage id to grade: 0 judged not relevant, 1 relevant, 2 highly relevant. A list of ids
         or a single id means grade 1.
     relevant_any : sequence of sequences of str
-        Alternative sets of passage ids, each of which suffices.
+        Alternative sets of passage ids. Each set is sufficient.
     evidence : mapping of str to int
-        Verbatim text to grade. A list of texts or a single text means grade 1. Where given, the
-        unit of relevance is the evidence, not the id.
+        Verbatim text to grade. A list of texts or a single text means grade 1. If given, relevance
+        is decided by the evidence, not by the ids.
     references : sequence of str
-        Acceptable answers (``reference`` with one text or several is understood too).
+        Acceptable answers. Alias: ``reference``, with one text or several.
     answerable : bool or None
-        Whether the corpus holds an answer. None: not said.
+        Whether the corpus holds an answer. None: unknown.
     category, tier : str or None
+        Optional groups, for reports and gates.
     tags : mapping of str to str
+        Free-form labels.
     asked_at : date or datetime or None
+        Time of the question.
     """
 
     id: str = Field(min_length=1)
@@ -125,14 +102,14 @@ class Case(Noun):
     tier: str | None = None
     asked_at: dt.datetime | dt.date | None = None
 
-    _id_from_content = model_validator(mode="before")(lenient.id_from_content)
-    _number_as_id = field_validator("id", mode="before")(lenient.number_as_id)
-    _question_has_text = field_validator("question")(lenient.question_has_text)
-    _graded = field_validator("relevant", "evidence", mode="before")(lenient.graded)
-    _evidence_has_text = field_validator("evidence")(lenient.evidence_has_text)
-    _one_or_many = field_validator("references", mode="before")(lenient.one_or_many)
-    _sets_of_ids = field_validator("relevant_any", mode="before")(lenient.sets_of_ids)
-    _tags_as_text = field_validator("tags", mode="before")(lenient.tags_as_text)
+    _id_from_content = model_validator(mode="before")(lenient.fill_missing_id)
+    _number_as_id = field_validator("id", mode="before")(lenient.read_number_as_id)
+    _question_has_text = field_validator("question")(lenient.check_question_text)
+    _graded = field_validator("relevant", "evidence", mode="before")(lenient.read_grades)
+    _evidence_has_text = field_validator("evidence")(lenient.check_evidence_text)
+    _one_or_many = field_validator("references", mode="before")(lenient.read_one_or_many)
+    _sets_of_ids = field_validator("relevant_any", mode="before")(lenient.read_id_sets)
+    _tags_as_text = field_validator("tags", mode="before")(lenient.read_tags)
 
     @property
     def expects_answer(self) -> bool | None:
@@ -146,14 +123,14 @@ class Case(Noun):
         return True if listed else None
 
 
-class Usage(Noun):
+class Usage(FrozenModel):
     """Tokens a model reported; None where it reported none."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Passage(Noun):
+class Passage(FrozenModel):
     """A retrieved chunk; ``rank`` counts from 1, ``score`` is the retriever's own or None."""
 
     id: str
@@ -163,7 +140,7 @@ class Passage(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class RetrieverCall(Noun):
+class RetrieverCall(FrozenModel):
     """One call of one retriever, as LangChain reported it."""
 
     query: str
@@ -172,31 +149,32 @@ class RetrieverCall(Noun):
     nested: bool = False
 
 
-class Trace(Noun):
-    """What the app did for one case.
+class Trace(FrozenModel):
+    """What the app did for one case: retrieval calls, prompt and answer.
 
     Parameters
     ----------
     case_id : str
     retrieved : sequence of Passage
-        Best first, without repetitions. Of several retriever calls, a passage keeps its best rank.
+        Best first, without duplicates. A passage returned by several calls has its best rank.
     prompted : sequence of str or None
-        Ids of the retrieved passages whose text reached the model. None: the prompt was not seen.
+        Ids of the retrieved passages in the prompt. None: misslink did not see the prompt.
     answer : str or None
     latency_s : float or None
+        Seconds.
     usage : Usage or None
     error : str or None
-        What the app raised.
+        The exception that the app raised.
     unmeasured : str or None
-        Why it is not known what was retrieved, where it is not; that is not the same as nothing.
+        Why misslink does not know the retrieved passages. Not the same as no retrieved passages.
     calls : sequence of RetrieverCall
-        Every retriever call, nested ones too.
+        Every retriever call, including nested ones.
     deeper : sequence of Passage
-        Needed passages that were missed, at the rank they have when the retriever is asked deeper.
+        Missed relevant passages, with their rank in a deeper search.
     depth : int or None
-        How deep it was asked. None: it was not.
+        Depth of that search. None: no deeper search.
     notes : sequence of str
-        What could not be seen, for people.
+        Readable notes on what misslink could not capture.
     """
 
     case_id: str
@@ -212,7 +190,7 @@ class Trace(Noun):
     depth: int | None = None
     notes: tuple[str, ...] = ()
 
-    _number_as_id = field_validator("case_id", mode="before")(lenient.number_as_id)
+    _number_as_id = field_validator("case_id", mode="before")(lenient.read_number_as_id)
 
     def context(self, k: int) -> tuple[Passage, ...]:
         """The passages the answer was written from, best first.
@@ -225,7 +203,7 @@ class Trace(Noun):
         return tuple(passage for passage in self.retrieved if passage.id in reached)
 
 
-class Evidence(Noun):
+class Evidence(FrozenModel):
     """A quote found in a passage; ``start`` and ``end`` are character offsets into its text.
 
     ``edits`` is how many characters the judge wrote otherwise than the passage, after folding.
@@ -238,7 +216,7 @@ class Evidence(Noun):
     edits: int = Field(default=0, ge=0)
 
 
-class Claim(Noun):
+class Claim(FrozenModel):
     """One atomic statement of an answer.
 
     Parameters
@@ -272,15 +250,15 @@ class Claim(Noun):
     overruled: bool = False
 
 
-class PromptRef(Noun):
-    """Which prompt was asked: its name, version and the SHA-256 of its file."""
+class PromptRef(FrozenModel):
+    """Identity of a prompt: its name, its version and the SHA-256 of its file."""
 
     name: str
     version: int
     sha256: str
 
 
-class Repeats(Noun):
+class Repeats(FrozenModel):
     """Several samples of one verdict, in order.
 
     ``spread`` is the standard deviation (n - 1) of the values, ``flipped`` the share of labels
@@ -293,35 +271,35 @@ class Repeats(Noun):
     flipped: Share | None = None
 
 
-class Verdict(Noun):
-    """What a judge said of one metric of one case.
+class Verdict(FrozenModel):
+    """The judge's result for one metric of one case.
 
     Parameters
     ----------
     case_id, metric : str
     status : {'scored', 'skipped', 'failed'}
-        Skipped: there was nothing to judge. Failed: the judge gave nothing usable.
+        Skipped: there was nothing to judge. Failed: the judge returned nothing usable.
     value : float or None
-        In [0, 1]; None unless scored, and ``reason`` then says why.
+        In [0, 1]. None unless scored; ``reason`` then says why.
     label : bool or None
-        The verdict as good (faithful, relevant, correct) or bad. None: no value.
+        True: good (faithful, relevant, correct). False: bad. None: no value.
     probability : float or None
-        P(good label), where the judge gives one.
+        P(good label), if the judge reports it.
     claims : sequence of Claim
     passages : mapping of str to float or None
-        What was said of each passage, by id, where the metric is about passages. None: nothing.
+        Score of each passage by id, for metrics about passages. None: no score.
     parts : mapping of str to float or None
-        What the value is made of, such as precision and recall; each in [0, 1].
+        Components of the value, such as precision and recall; each in [0, 1].
     repeats : Repeats or None
-        The samples, where the judge was asked several times: then ``value``, ``probability`` and
-        ``parts`` are means over them, ``label`` the most frequent one (bad on a tie), and the
-        rest that of the first sample with that label.
+        The samples, if the judge answered several times. ``value``, ``probability`` and ``parts``
+        are then means, ``label`` is the most frequent (bad on a tie), and the other fields are
+        those of the first sample with that label.
     judge : str
-        Who said it; of a cascade the member that did.
+        Name of the judge. In a cascade, the member that decided.
     prompt : PromptRef or None
     usage, raw
-        What the reply cost, and its text. One reply serves several metrics: they stand on the
-        first of them (the text on every failed one too), so that sums count a reply once.
+        Cost and text of the reply. If one reply serves several metrics, only the first has them,
+        so that sums count the reply once. Every failed metric has the text.
     """
 
     case_id: str
@@ -341,7 +319,7 @@ class Verdict(Noun):
     raw: str | None = None
 
     @model_validator(mode="after")
-    def _value_goes_with_status(self) -> Verdict:
+    def _check_value_and_status(self) -> Verdict:
         if (self.status == "scored") != (self.value is not None):
             raise ValueError("a verdict has a value exactly when its status is 'scored'")
         if self.status != "scored" and not self.reason:
@@ -349,7 +327,7 @@ class Verdict(Noun):
         return self
 
 
-class Rival(Noun):
+class CompetingPassage(FrozenModel):
     """A passage that stood above a missed one.
 
     ``score`` is the retriever's own; ``cosine`` that of the question and the passage;
@@ -363,39 +341,37 @@ class Rival(Noun):
     duplicate_of: str | None = None
 
 
-class Missed(Noun):
-    """A needed passage that did not reach the prompt.
+class RetrievalMiss(FrozenModel):
+    """A relevant passage that did not reach the prompt.
 
     Parameters
     ----------
     passage_id : str
-        Where relevance was given as evidence and no passage that carries it is known: 'evidence-N',
-        N counting from 1.
+        'evidence-N', with N from 1, if no known passage holds the evidence.
     grade : int
     true_rank : int or None
-        Its rank when the retriever is asked deeper. None: not within ``depth``, or not asked.
-    subtype : str or None
-        Why it was missed, as far as it was measured; ``also`` are others that fit, ``reason`` the
-        measurement behind it in one sentence.
+        Rank in a deeper search. None: not within ``depth``, or no deeper search.
+    miss_type : str or None
+        Why the retriever missed the passage. ``also`` lists other types that fit, ``reason`` gives
+        the measurement in one sentence.
     depth : int or None
-        How deep the retriever was asked. None: it was not.
+        Depth of the deeper search. None: no deeper search.
     distance : int or None
-        How many ranks it stands behind the last that counts; None without a rank, or where it
-        was retrieved.
+        Number of ranks below the cutoff. None without a rank, or if the passage was retrieved.
     score : float or None
-        The retriever's own.
+        The retriever's score.
     evidence, text : str or None
     measured : mapping of str to float
-        What was measured of it, by name; see `misslink.linking.measuring`.
+        Measurements by name; see `misslink.linking.miss_measurement`.
     above : sequence of Rival
-        What stood above it, best first.
+        Passages ranked above it, best first.
     """
 
     passage_id: str
     grade: Grade = 1
     true_rank: int | None = None
-    subtype: Subtype | None = None
-    also: tuple[Subtype, ...] = ()
+    miss_type: MissType | None = None
+    also: tuple[MissType, ...] = ()
     reason: str | None = None
     depth: int | None = None
     distance: int | None = None
@@ -403,27 +379,27 @@ class Missed(Noun):
     evidence: str | None = None
     text: str | None = None
     measured: dict[str, float] = Field(default_factory=dict)
-    above: tuple[Rival, ...] = ()
+    above: tuple[CompetingPassage, ...] = ()
 
 
-class ClaimLink(Noun):
-    """An unfaithful claim held against the missed passage it needed.
+class ClaimLink(FrozenModel):
+    """An unfaithful claim compared with the missed passage it needed.
 
     Parameters
     ----------
     index : int
-        The claim's place in the faithfulness verdict, from 0.
+        Index of the claim in the faithfulness verdict, from 0.
     passage_id : str
     relation : {'would_support', 'would_contradict', 'unrelated'}
-        What the passage would have said of the claim.
+        Whether the passage would have supported or contradicted the claim.
     true_rank, distance, score
-        Of the passage, as `Missed` has them.
+        Of the passage, as in `RetrievalMiss`.
     quote : str or None
-        The sentence of the passage that says so.
+        The sentence of the passage that supports or contradicts the claim.
     probability : float or None
-        P(the passage supports the claim), where the judge gives one.
+        P(the passage supports the claim), if the judge reports it.
     by : str
-        The judge that said so.
+        Name of the judge.
     """
 
     index: int
@@ -434,31 +410,31 @@ class ClaimLink(Noun):
     score: float | None = None
     quote: str | None = None
     probability: Share | None = None
-    by: str = "embedded"
+    by: str = "heuristic"
 
 
-class Link(Noun):
-    """Why a case failed: the retrieval outcome, the answer outcome, and the cause.
+class Link(FrozenModel):
+    """Why a case failed: the retrieval outcome, the answer outcome, and the failure mode.
 
     ``retrieval`` is 'unknown' where what was retrieved was not seen. ``reasons`` holds the
-    evidence for the primary cause and for every contributing one; ``basis`` is 'replayed' where
-    a replay has confirmed the cause.
+    evidence for the primary failure mode and for every contributing one; ``basis`` is 'replayed' where
+    a replay has confirmed the failure mode.
     """
 
     case_id: str
     retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
     answer: Literal["faithful", "unfaithful", "abstained", "unknown"]
     correct: bool | None = None
-    cause: Cause
-    contributing: tuple[Cause, ...] = ()
+    failure: FailureMode
+    also: tuple[FailureMode, ...] = ()
     reason: str
-    reasons: dict[Cause, str] = Field(default_factory=dict)
-    missed: tuple[Missed, ...] = ()
+    reasons: dict[FailureMode, str] = Field(default_factory=dict)
+    missed: tuple[RetrievalMiss, ...] = ()
     claims: tuple[ClaimLink, ...] = ()
     basis: Literal["observed", "replayed"] = "observed"
 
 
-class Estimate(Noun):
+class Estimate(FrozenModel):
     """A number fit to be read: its value, a 95 % interval, what it rests on and how.
 
     ``value``, ``low`` and ``high`` are None together, and ``reason`` then says why. An end that
@@ -484,7 +460,7 @@ class Estimate(Noun):
         return cls(value=None, low=None, high=None, n=n, method=method, reason=reason)
 
 
-class Run(Noun):
+class Run(FrozenModel):
     """Everything one evaluation found; it round-trips through its folder without loss.
 
     ``replay``, ``whatif`` and ``map`` are the documents that later commands add, or None;
@@ -503,6 +479,44 @@ class Run(Noun):
     map: dict[str, JsonValue] | None = None
     calibration: dict[str, JsonValue] | None = None
     audit: dict[str, JsonValue] | None = None
+
+    def __repr__(self) -> str:
+        modes = ", ".join(f"{name} {count}" for name, count in self._failure_counts())
+        judge = self.summary.get("judge") or self.manifest.get("judge")
+        return f"Run({len(self.cases)} cases, judge {judge}; {modes or 'not linked'})"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The failure modes and a link to the report, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{count}</td></tr>" for name, count in self._failure_counts()
+        )
+        folder = self.summary.get("run")
+        report = f"{folder}/report.html"
+        link = f'<p><a href="{escape(report)}">{escape(report)}</a></p>' if folder else ""
+        header = "<tr><th>failure mode</th><th>cases</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{header}{rows}</table>{link}"
+
+    def _failure_counts(self) -> list[tuple[str, int]]:
+        return Counter(str(link.failure) for link in self.links).most_common()
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per case: outcomes, failure mode and judged metrics."""
+        import pandas as pd
+
+        links = {link.case_id: link for link in self.links}
+        values: dict[str, dict[str, float | None]] = {}
+        for verdict in self.verdicts:
+            values.setdefault(verdict.case_id, {})[verdict.metric] = verdict.value
+        rows = []
+        for case in self.cases:
+            link = links.get(case.id)
+            row: dict[str, Any] = {"case_id": case.id, "question": case.question}
+            for name in ("retrieval", "answer", "correct", "failure", "reason"):
+                row[name] = getattr(link, name, None)
+            rows.append({**row, **values.get(case.id, {})})
+        return pd.DataFrame(rows)
 
     def html(self, path: str | Path) -> Path:
         """Write the report, a single self-contained page, and return its path."""

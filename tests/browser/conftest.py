@@ -5,13 +5,12 @@ Where Chromium or Playwright is missing the tests are skipped, and say so.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-from watch import listening
 
-from misslink.report.html import write
+from misslink.report.html import write_html
+from watch import listening
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -26,7 +25,6 @@ FLAGS = [
 
 
 # The hand-written runs lie with the tests of the report.
-sys.path.append(str(Path(__file__).parents[1] / "report"))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def report(tmp_path_factory):
     """The report of a hand-written run that uses every part of the page."""
     from proven_run import proven_run
 
-    return write(proven_run(), tmp_path_factory.mktemp("report") / "report.html")
+    return write_html(proven_run(), tmp_path_factory.mktemp("report") / "report.html")
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from watch import listening
 
-from misslink.report import places
+from misslink.report import links as places
+from watch import listening
 
 SEVERE = {"serious", "critical"}
 
@@ -22,7 +22,7 @@ def axe():
 
 def _whole(page, report):
     """Open a case and all that is folded, so that nothing escapes the look."""
-    page.goto(report.as_uri() + "#" + places.case(1))
+    page.goto(report.as_uri() + "#" + places.case_fragment(1))
     page.locator("#pane article").wait_for()
     page.evaluate("""() => {
       for (const folded of document.querySelectorAll("details")) folded.open = true;

@@ -6,6 +6,7 @@ import re
 from importlib import resources
 
 import pytest
+
 from annotation_desk import Served, open_case, small_run, write_run
 from watch import listening
 
@@ -155,8 +156,8 @@ def _tokens(text, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_colours_and_letters_are_those_of_the_report(scheme):
     files = resources.files("misslink")
-    report = (files / "report" / "templates" / "report.css").read_text(encoding="utf-8")
-    own = (files / "annotating" / "page" / "annotate.css").read_text(encoding="utf-8")
+    report = (files / "render" / "templates" / "report.css").read_text(encoding="utf-8")
+    own = (files / "annotation" / "page" / "annotate.css").read_text(encoding="utf-8")
     ours, theirs = _tokens(own, scheme), _tokens(report, scheme)
     alone = {"found"}
 

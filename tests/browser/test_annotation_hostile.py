@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from annotation_desk import Served, write_run
 from attacks import ATTACKS
 from hostile_run import BENIGN, VARIANTS, hostile_run
+from misslink.annotation.session import AnnotationSession
 from watch import listening
-
-from misslink.annotating.desk import Desk
 
 # What a page of attacks may be made of, and which attributes mean something to a browser.
 SEEN = """() => {
@@ -56,7 +56,7 @@ class Tour:
         """See every case once, before and after it is labelled."""
         server = Served(self.run, metrics=self.metrics)
         try:
-            with Desk(self.run, metrics=self.metrics) as desk:
+            with AnnotationSession(self.run, metrics=self.metrics) as desk:
                 total = len(desk.tasks)
             self.page.goto(f"{server.address}#annotator=anna&case=1")
             for place in range(1, total + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from annotation_desk import (
     FIRST,
     SECOND,
@@ -15,9 +16,8 @@ from annotation_desk import (
     states,
     write_run,
 )
+from misslink.io.labels import read_labels
 from watch import listening
-
-from misslink.files.labels import read_labels
 
 CLAIM, ANSWER = ("with-exit", "faithfulness", 0), ("with-exit", "faithfulness", None)
 
@@ -160,7 +160,7 @@ def test_undo_takes_back_the_last_label_and_then_the_one_before(page, served, ru
     page.locator("#claim", has_text=FIRST).wait_for()
     assert states(page) == ["open"] * 4
     page.keyboard.press("u")
-    saved(page, "there is no label of yours to take back")
+    saved(page, "you have no label to undo")
 
     assert [line.get("event") for line in lines_of(run, "anna")] == [None, None, "undone", "undone"]
     page.said.clear()  # the browser notes the refusal (409) on its console

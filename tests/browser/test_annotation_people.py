@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from annotation_desk import (
     Served,
     lines_of,
@@ -13,10 +14,9 @@ from annotation_desk import (
     states,
     write_run,
 )
+from misslink.annotation.session import AnnotationSession
+from misslink.io.labels import read_labels
 from watch import listening
-
-from misslink.annotating.desk import Desk
-from misslink.files.labels import read_labels
 
 ANSWER = ("with-exit", "faithfulness", None)
 
@@ -147,7 +147,7 @@ def test_a_name_that_cannot_be_a_file_is_refused_in_a_sentence(page, served, run
 
 
 def test_who_adjudicates_sees_what_was_said_beside_and_is_asked_no_more(page, run):
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         at = [task.case.id for task in desk.tasks].index("with-exit")
         for name, label in (("anna", 1), ("ben", 0)):
             desk.label(name, at, "faithfulness", None, label, "hard" if label else "")

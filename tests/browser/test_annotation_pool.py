@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-from watch import listening
-
-sys.path.append(str(Path(__file__).parents[1] / "annotating"))
-sys.path.append(str(Path(__file__).parents[1] / "goldset" / "pooling"))
 
 from labelled_runs import served
 from made_pools import HOSTILE, grade_all, put_pool, truth
-
-from misslink.annotating import PoolDesk
-from misslink.goldset.pooling.settling import read_grades
+from misslink.goldset.pooling.annotation import PoolAnnotationSession
+from misslink.goldset.pooling.grades import read_grades
+from watch import listening
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def saved(page, text):
 
 
 def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
-    with PoolDesk(folder) as desk, served(desk) as port:
+    with PoolAnnotationSession(folder) as desk, served(desk) as port:
         page.goto(f"http://127.0.0.1:{port}/?annotator=anna")
         page.locator(".meta", has_text="Passage 1 of").wait_for()
         told = page.inner_text(".question")
@@ -68,7 +61,7 @@ def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
 
 def test_hostile_text_is_shown_as_text(page, pool, folder):
     at = next(n for n, item in enumerate(pool.items) if HOSTILE in item.text)
-    with PoolDesk(folder) as desk, served(desk) as port:
+    with PoolAnnotationSession(folder) as desk, served(desk) as port:
         page.goto(f"http://127.0.0.1:{port}/#annotator=anna&case={at + 1}")
         page.locator(".answer", has_text="<img src=x onerror=alert(1)>").wait_for()
         assert page.locator("main img").count() == 0
@@ -77,7 +70,7 @@ def test_hostile_text_is_shown_as_text(page, pool, folder):
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_fits_the_screen_and_buttons_stand_from_low_to_high(page, pool, folder, width):
     page.set_viewport_size({"width": width, "height": 800})
-    with PoolDesk(folder) as desk, served(desk) as port:
+    with PoolAnnotationSession(folder) as desk, served(desk) as port:
         page.goto(f"http://127.0.0.1:{port}/?annotator=anna")
         page.locator(".meta", has_text="Passage 1 of").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -92,7 +85,7 @@ def test_adjudication_shows_what_was_said_under_letters_and_ends_with_the_next_s
     grade_all(folder, "ada")
     grade_all(folder, "bob", lambda one: 2 if one.item == item.item
               else truth(one.case_id, one.passage_id))  # fmt: skip
-    with PoolDesk(folder, adjudicate=True) as desk, served(desk) as port:
+    with PoolAnnotationSession(folder, adjudicate=True) as desk, served(desk) as port:
         page.goto(f"http://127.0.0.1:{port}/")
         page.locator(".meta", has_text="Passage 1 of 1").wait_for()
         told = sorted(page.locator(".others li").all_inner_texts())
@@ -101,5 +94,5 @@ def test_adjudication_shows_what_was_said_under_letters_and_ends_with_the_next_s
         saved(page, "Saved: passage relevant")
         page.keyboard.press("Enter")
         page.locator("#start-title", has_text="Everything is labelled").wait_for()
-        assert "misslink goldset pooled" in page.inner_text(".command")
+        assert "misslink goldset pool-apply" in page.inner_text(".command")
     assert read_grades(folder, pool)["adjudicated"] == {item.item: 1}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from annotation_desk import Served, open_case, said_of, saved, small_run, states, write_run
-from watch import listening
 
+from annotation_desk import Served, open_case, said_of, saved, small_run, states, write_run
 from misslink.types import Claim
+from watch import listening
 
 LOOKED_FOR = 3_100  # milliseconds after which the page has looked for the server
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from annotation_desk import Served, open_case, said_of, small_run, write_run
 from watch import listening
 
@@ -154,14 +155,14 @@ def test_a_case_that_could_not_be_opened_opens_on_a_click(page, served):
 
 
 def test_what_the_disk_refuses_is_told_and_kept(page, served, run, monkeypatch):
-    from misslink.annotating import keeping
+    from misslink.annotation import label_writer as keeping
 
     def full(keeper, *entries):
         raise keeping.UnsavedError("your label could not be saved (No space left on device)")
 
     open_case(page, served, "context")
     with monkeypatch.context() as patch:
-        patch.setattr(keeping.Keeper, "keep", full)
+        patch.setattr(keeping.LabelWriter, "save", full)
         page.keyboard.press("1")
         page.locator("#trouble", has_text="No space left").wait_for()
         assert "again in its terminal" not in page.inner_text("#trouble")

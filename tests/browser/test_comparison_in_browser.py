@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-from attacks import ATTACKS
 from test_accessible import SEVERE
-from watch import Watch, listening
 
-from misslink.deciding.compare import compare
-from misslink.deciding.pairing import Named
-from misslink.files.whole import put
-from misslink.report.comparison import build, render
-
-sys.path.append(str(Path(__file__).parents[1] / "deciding"))
-
+from attacks import ATTACKS
+from misslink.compare.compare_runs import compare_runs
+from misslink.compare.pairing import NamedRun
+from misslink.io.atomic import atomic_write
+from misslink.report.comparison import build_comparison_page, render_comparison_page
 from small_runs import broken, small_run
+from watch import Watch, listening
 
 N = 8
 REPORTS = ("first/report.html", "second/report.html")
@@ -35,7 +29,7 @@ def _answering(run, answers):
 
 
 def _preferences(judge):
-    """As misslink judge prefer found them, of a judge of this name."""
+    """As misslink judge pairwise found them, of a judge of this name."""
     sides = {"a": 1, "b": 5, "tie": 2}
     share = {"value": 5 / 6, "low": 0.4, "high": 0.97, "n": 6, "method": "wilson"}
     return {
@@ -66,13 +60,13 @@ def _written(folder, texts, *, linked=True):
     reason = {"reason": f"[reason] {texts[-1]}", "status": "failed", "value": None, "label": None}
     verdicts = [v.model_copy(update=reason) if v.case_id == ids[7] else v for v in b.verdicts]
     b = b.model_copy(update={"traces": tuple(traces), "verdicts": tuple(verdicts)})
-    runs = [Named(f"[run {place}] {texts[0]}", run) for place, run in enumerate((a, b))]
-    document = compare(runs)
+    runs = [NamedRun(f"[run {place}] {texts[0]}", run) for place, run in enumerate((a, b))]
+    document = compare_runs(runs)
     document["comparisons"][0]["preference"] = _preferences(f"[preferring] {texts[-1]}")
     reports = dict(zip((one.name for one in runs), REPORTS, strict=True)) if linked else {}
-    page = build(document, {one.name: one.run for one in runs}, reports)
+    page = build_comparison_page(document, {one.name: one.run for one in runs}, reports)
     path = folder / "comparison.html"
-    return put(render(page), path)
+    return atomic_write(render_comparison_page(page), path)
 
 
 def _watched(browser, path):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from watch import listening  # beside this file
 
-from misslink.report.cases import case_entries
-from misslink.report.html import write
+from misslink.report.cases import build_case_entries
+from misslink.report.html import write_html
 from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+from watch import listening  # beside this file
 
 CASE = "#case-title"
 
@@ -52,8 +52,8 @@ def fragment(page):
 
 def test_every_filter_narrows_the_list_and_they_combine(opened):
     assert shown(opened) == "14 of 14"
-    opened.select_option("#by-cause", "retrieval_miss")
-    assert (shown(opened), fragment(opened)) == ("2 of 14", "cause=retrieval_miss")
+    opened.select_option("#by-failure", "retrieval_miss")
+    assert (shown(opened), fragment(opened)) == ("2 of 14", "failure=retrieval_miss")
     opened.click("#more")
     for field, value, count in (
         ("retrieval", "miss", 2), ("answer", "unfaithful", 2), ("correct", "no", 1),
@@ -64,12 +64,12 @@ def test_every_filter_narrows_the_list_and_they_combine(opened):
         assert shown(opened) == f"{count} of 14", field
     assert numbers(opened) == [14]
     assert fragment(opened) == (
-        "cause=retrieval_miss&retrieval=miss&answer=unfaithful&correct=no&category=procedural"
+        "failure=retrieval_miss&retrieval=miss&answer=unfaithful&correct=no&category=procedural"
         "&metric=faithfulness&tag=topic%3Acontext%20managers"
     )
     opened.select_option("#by-correct", "")
-    opened.get_by_role("button", name="Remove: Cause: Retrieval miss").click()
-    assert "cause" not in fragment(opened)
+    opened.get_by_role("button", name="Remove: Failure mode: Retrieval miss").click()
+    assert "failure" not in fragment(opened)
 
 
 def test_text_is_searched_in_questions_answers_passages_and_ids_all_words_of_it(opened):
@@ -90,10 +90,10 @@ def test_text_is_searched_in_questions_answers_passages_and_ids_all_words_of_it(
 
 
 def test_an_address_sets_every_filter_and_the_open_case(at):
-    page = at("cause=retrieval_miss&q=sockets&sort=gold&case=14&claim=1")
+    page = at("failure=retrieval_miss&q=sockets&sort=gold&case=14&claim=1")
 
     assert shown(page) == "1 of 14"
-    assert page.input_value("#by-cause") == "retrieval_miss"
+    assert page.input_value("#by-failure") == "retrieval_miss"
     assert page.input_value("#by-q") == "sockets"
     assert page.input_value("#by-sort") == "gold"
     assert page.inner_text(CASE) == "What does a with statement do when its suite raises?"
@@ -103,9 +103,9 @@ def test_an_address_sets_every_filter_and_the_open_case(at):
 @pytest.mark.parametrize(
     ("given", "count"),
     [
-        ("nonsense=1&cause=fine", "3 of 14"), ("case=99999&cause=fine", "3 of 14"),
-        ("case=-1&claim=x&sort=toString", "14 of 14"), ("cause=__proto__", "14 of 14"),
-        ("q=%", "1 of 14"), ("ids=3,5,x,77", "2 of 14"), ("subtype=vocabulary_mismatch", "1 of 14"),
+        ("nonsense=1&failure=passed", "3 of 14"), ("case=99999&failure=passed", "3 of 14"),
+        ("case=-1&claim=x&sort=toString", "14 of 14"), ("failure=__proto__", "14 of 14"),
+        ("q=%", "1 of 14"), ("ids=3,5,x,77", "2 of 14"), ("miss_type=vocabulary_mismatch", "1 of 14"),
         ("case=14&claim=99&passage=99", "14 of 14"), ("tag=no:such", "14 of 14"), ("=", "14 of 14"),
     ],
 )  # fmt: skip
@@ -117,8 +117,8 @@ def test_what_an_address_holds_never_does_harm(at, given, count):
     ("given", "told", "left"),
     [
         ("case=999", "There is no case 999 in this report.", ""),
-        ("case=-1&cause=fine", "There is no “case=-1” in this report.", "cause=fine"),
-        ("cause=no&tag=a:b&answer=faithful", "There is no “cause=no”, no “tag=a:b” in this report.",
+        ("case=-1&failure=passed", "There is no “case=-1” in this report.", "failure=passed"),
+        ("failure=no&tag=a:b&answer=faithful", "There is no “failure=no”, no “tag=a:b” in this report.",
          "answer=faithful"),
         ("ids=3,77,5,x", "There is no case 77, no “ids=x” in this report.", "ids=3,5"),
         ("case=14&claim=99", "There is no claim 99 of case 14 in this report.", "case=14"),
@@ -127,8 +127,8 @@ def test_what_an_address_holds_never_does_harm(at, given, count):
          "There is no “sort=x”, no “a=1”, no “b=2”, nor 2 more of this address, in this report.",
          ""),
         ("x=<b>&q=sockets", "There is no “x=<b>” in this report.", "q=sockets"),
-        ("correct=no&cause=gold_hole&sort=gold&case=9&passage=2", "",
-         "cause=gold_hole&correct=no&sort=gold&case=9&passage=2"),
+        ("correct=no&failure=missing_label&sort=gold&case=9&passage=2", "",
+         "failure=missing_label&correct=no&sort=gold&case=9&passage=2"),
     ],
 )  # fmt: skip
 def test_what_an_address_names_in_vain_is_told_politely_and_leaves_it(at, given, told, left):
@@ -143,40 +143,40 @@ def test_what_an_address_names_in_vain_is_told_politely_and_leaves_it(at, given,
 
 
 def test_a_long_name_in_an_address_is_told_in_short(at):
-    told = at(f"cause={'W' * 5000}").inner_text("#astray")
+    told = at(f"failure={'W' * 5000}").inner_text("#astray")
 
     assert len(told) < 110
     assert "W…" in told
 
 
 def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters(at):
-    page = at("cause=fine")
-    page.evaluate("location.hash = '#cause=fabricated'")
+    page = at("failure=passed")
+    page.evaluate("location.hash = '#failure=fabricated'")
     until(page, "document.querySelector('#shown').innerText === '1 of 14'")
-    page.evaluate("location.hash = '#causes'")
-    until(page, "document.querySelector('#causes').getBoundingClientRect().top < 200")
+    page.evaluate("location.hash = '#failures'")
+    until(page, "document.querySelector('#failures').getBoundingClientRect().top < 200")
     assert shown(page) == "1 of 14"
 
 
 def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
-    opened.select_option("#by-cause", "retrieval_miss")
+    opened.select_option("#by-failure", "retrieval_miss")
     row(opened, 14).click()
-    assert fragment(opened) == "cause=retrieval_miss&case=14"
+    assert fragment(opened) == "failure=retrieval_miss&case=14"
     row(opened, 4).click()
-    assert fragment(opened) == "cause=retrieval_miss&case=4"
+    assert fragment(opened) == "failure=retrieval_miss&case=4"
     opened.go_back()
     opened.wait_for_selector("#pane", state="hidden")
-    assert fragment(opened) == "cause=retrieval_miss"
+    assert fragment(opened) == "failure=retrieval_miss"
     opened.go_forward()
     opened.wait_for_selector(CASE)
-    assert fragment(opened) == "cause=retrieval_miss&case=4"
+    assert fragment(opened) == "failure=retrieval_miss&case=4"
 
 
 def test_filters_set_while_a_case_is_open_stay_when_it_is_closed(opened):
     row(opened, 14).click()
-    opened.select_option("#by-cause", "fine")
+    opened.select_option("#by-failure", "passed")
     opened.click(".shut")
-    until(opened, "location.hash === '#cause=fine'")
+    until(opened, "location.hash === '#failure=passed'")
     assert shown(opened) == "3 of 14"
     assert opened.locator("#pane").is_hidden()
     opened.reload()
@@ -237,7 +237,7 @@ def test_escape_empties_the_text_field_and_then_leaves_it_to_the_keys(opened):
 
 
 def test_a_fresh_list_begins_at_its_first_row_and_an_open_case_keeps_its_place(browser, tmp_path):
-    many = write(_many(300), tmp_path / "r.html")
+    many = write_html(_many(300), tmp_path / "r.html")
     page = browser.new_page(viewport={"width": 1200, "height": 800})
     place = """[document.getElementById("rows").scrollTop,
       document.getElementById("rows").getAttribute("aria-activedescendant")]"""
@@ -259,7 +259,7 @@ def test_a_tier_stands_in_the_line_of_a_case_and_narrows_the_list(browser, tmp_p
     tiers = ("A", None, "\u202eB", "A", None, None)
     cases = zip(run.cases, tiers, strict=True)
     cases = tuple(case.model_copy(update={"tier": tier}) for case, tier in cases)
-    report = write(run.model_copy(update={"cases": cases}), tmp_path / "r.html")
+    report = write_html(run.model_copy(update={"cases": cases}), tmp_path / "r.html")
     page = browser.new_page(viewport={"width": 1200, "height": 800})
     page.goto(f"{report.as_uri()}#tier=A&sort=gold")
 
@@ -338,7 +338,7 @@ def test_a_case_shows_everything_that_is_known_of_it(at):
         "None of the 2 needed passages reached the prompt", "confirmed by replay", "also",
         "Replay:", "procedural", "topic:context managers", "2.3 s", "Worded by the judge",
         "The judge's quote is in no passage.", "precision 25 %", "P(supported) 0.07",
-        "worded differently from the question", "not within the first 100", "Judged by embedded",
+        "worded differently from the question", "not within the first 100", "Judged by heuristic",
     ):  # fmt: skip
         assert told in text, told
     assert page.locator(".raw pre").is_hidden()
@@ -362,10 +362,10 @@ def test_a_link_to_a_passage_of_a_case_opens_it_there(opened):
 
 
 def test_a_cause_in_the_table_shows_its_cases_and_a_second_click_does_so_again(opened):
-    link = opened.locator("table.causes a[href='#cause=fine']")
+    link = opened.locator("table.failures a[href='#failure=passed']")
     link.click()
     assert shown(opened) == "3 of 14"
-    opened.get_by_role("button", name="Remove: Cause: Fine").click()
+    opened.get_by_role("button", name="Remove: Failure mode: Passed").click()
     assert shown(opened) == "14 of 14"
     link.click()
     assert shown(opened) == "3 of 14"
@@ -383,7 +383,7 @@ def test_without_a_clipboard_the_link_and_the_command_stand_selected_in_a_field(
     page.get_by_role("button", name="Copy command").click()
     assert page.evaluate(selected)[0] == (
         "misslink evaluate examples/python_reference/app.py:chain --goldset "
-        "examples/python_reference/goldset.jsonl --judge embedded --case=with-exit "
+        "examples/python_reference/goldset.jsonl --judge heuristic --case=with-exit "
         "--out reports/today-case-14"
     )
 
@@ -404,7 +404,7 @@ def test_with_a_clipboard_they_are_copied(at):
 def test_an_id_that_is_not_safe_to_paste_gives_no_command(at, browser, tmp_path):
     run = _many(1, name="\x1b[2J{}")
     page = browser.new_page()
-    page.goto(f"{write(run, tmp_path / 'r.html').as_uri()}#case=1")
+    page.goto(f"{write_html(run, tmp_path / 'r.html').as_uri()}#case=1")
 
     assert "not safe to paste" in page.inner_text(".case-bar")
     assert page.get_by_role("button", name="Copy command").count() == 0
@@ -451,7 +451,7 @@ def test_two_panes_stand_side_by_side_where_there_is_room(at):
 
 
 def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_path):
-    page = at("cause=fine&case=14")
+    page = at("failure=passed&case=14")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
 
@@ -464,7 +464,7 @@ def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_
     assert len(page.pdf()) > 20_000
 
     many = browser.new_page()
-    many.goto(write(_many(450), tmp_path / "r.html").as_uri())
+    many.goto(write_html(_many(450), tmp_path / "r.html").as_uri())
     many.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert many.locator("#printed li").count() == 300
     assert "150 more cases left out" in many.locator("#printed").text_content()
@@ -473,7 +473,7 @@ def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, browser, tmp_
 
 def test_of_many_cases_only_those_in_view_stand_in_the_document(browser, tmp_path):
     page = listening(browser.new_page(viewport={"width": 1200, "height": 800}))
-    page.goto(f"{write(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
+    page.goto(f"{write_html(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
     assert shown(page) == "3,000 of 3,000"
 
     seen = page.evaluate("""async () => {
@@ -510,7 +510,7 @@ def test_of_many_cases_only_those_in_view_stand_in_the_document(browser, tmp_pat
 def _many(cases, name="case {}"):
     """Cases alike, each with a passage of its hundred and a word that is nowhere else."""
     ids = [name.format(n) for n in range(1, cases + 1)]
-    causes = itertools.cycle(("fine", "retrieval_miss", "undecided"))
+    failures = itertools.cycle(("passed", "retrieval_miss", "inconclusive"))
     return Run(
         manifest={"command": "misslink evaluate app.py:app --goldset gold.jsonl"},
         cases=tuple(Case(id=one, question=f"Question {n}?") for n, one in enumerate(ids, 1)),
@@ -527,8 +527,8 @@ def _many(cases, name="case {}"):
             for one in ids
         ),
         links=tuple(
-            Link(case_id=one, retrieval="hit", answer="faithful", cause=cause, reason="-")
-            for one, cause in zip(ids, causes, strict=False)
+            Link(case_id=one, retrieval="hit", answer="faithful", failure=failure, reason="-")
+            for one, failure in zip(ids, failures, strict=False)
         ),
         summary={},
     )
@@ -537,7 +537,7 @@ def _many(cases, name="case {}"):
 def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
     from proven_run import proven_run  # beside the tests of the report
 
-    for entry in case_entries(proven_run(), 5):
+    for entry in build_case_entries(proven_run(), 5):
         opened.evaluate("n => { location.hash = `#case=${n}`; }", entry.number)
         until(
             opened,
@@ -561,7 +561,7 @@ def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
 
 def test_rows_are_used_again_while_the_list_scrolls(browser, tmp_path):
     page = browser.new_page(viewport={"width": 1200, "height": 800})
-    page.goto(f"{write(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
+    page.goto(f"{write_html(_many(3000), tmp_path / 'r.html').as_uri()}#sort=gold")
     shown(page)
     made = page.evaluate("""async () => {
       const box = document.getElementById("rows"), sheet = document.getElementById("all-rows");
@@ -663,7 +663,7 @@ def test_without_labels_there_is_no_choice_of_what_people_said(browser, tmp_path
     from example_run import example_run
 
     page = listening(browser.new_page())
-    page.goto(write(example_run(), tmp_path / "report.html").as_uri())
+    page.goto(write_html(example_run(), tmp_path / "report.html").as_uri())
     page.locator("#more").click()
     assert page.locator("#by-metric").is_visible()
     assert not page.locator("#by-people").is_visible()

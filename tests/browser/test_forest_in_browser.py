@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.report.forest import forest
-from misslink.report.html import asset
+from misslink.render.html import read_assets
+from misslink.report.comparison import draw_forest
+from misslink.report.html import TEMPLATES
 
 NAMES = ("correctness_precision", "should_have_abstained", "a" * 29, "mrr")
 
@@ -19,7 +20,7 @@ def page(browser):
 
 def test_a_plot_on_a_phone_is_whole(page):
     found = {"difference": {"value": 0.02, "low": -0.05, "high": 0.09}}
-    drawn = forest([(name, "no difference", found) for name in NAMES])
+    drawn = draw_forest([(name, "no difference", found) for name in NAMES])
     texts = "".join(
         f'<g><text x="{drawn.left - 12}" y="{row.y + 4}" text-anchor="end">{row.name}</text></g>'
         for row in drawn.whiskers
@@ -29,7 +30,7 @@ def test_a_plot_on_a_phone_is_whole(page):
         f'<text class="head" x="{tick.x}" y="13" text-anchor="{anchor}">{tick.label}</text>'
         for anchor, tick in zip(anchors, drawn.ticks, strict=True)
     )
-    styles = "".join(map(asset, ("report.css", "comparison.css")))
+    styles = read_assets(TEMPLATES, "report.css", "comparison.css")
     page.set_content(
         f'<meta name="viewport" content="width=device-width"><style>{styles}</style><main>'
         f'<div class="scroll"><svg class="forest" viewBox="0 0 {drawn.width} {drawn.height}">'

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import pytest
+from markupsafe import escape
+
 from attacks import ATTACKS
 from hostile_run import BENIGN, VARIANTS, hostile_run
-from markupsafe import escape
-from watch import Watch
-
+from misslink.render.html import read_assets
 from misslink.report import html
-from misslink.report.html import write
+from misslink.report.html import write_html
+from watch import Watch
 
 # Fields whose text must be seen on the page: were they not, attacks in them would prove nothing.
 SHOWN = {
     *("Case.id", "Case.question", "Case.references", "Case.category", "Case.tags"),
     *("Case.tags.value", "Passage.id", "Passage.text", "Trace.answer", "Trace.error"),
     *("Trace.notes", "Claim.text", "Claim.note", "Verdict.metric", "Verdict.reason"),
-    *("Verdict.raw", "Verdict.judge", "Link.reasons.value", "Missed.passage_id", "Missed.reason"),
-    *("Missed.text", "Rival.passage_id", "Rival.duplicate_of", "ClaimLink.by"),
+    *(
+        "Verdict.raw",
+        "Verdict.judge",
+        "Link.reasons.value",
+        "RetrievalMiss.passage_id",
+        "RetrievalMiss.reason",
+    ),
+    *(
+        "RetrievalMiss.text",
+        "CompetingPassage.passage_id",
+        "CompetingPassage.duplicate_of",
+        "ClaimLink.by",
+    ),
     *("manifest.app", "manifest.judge", "manifest.command"),
 }
 # Each kind of attack takes the browser seconds: these are tried every time, all of them in CI.
@@ -32,7 +44,7 @@ def _marker(number):
 @pytest.fixture(scope="module")
 def harmless(browser, tmp_path_factory):
     """The same page with a harmless word for every attack: what it is made of is allowed."""
-    report = write(hostile_run(BENIGN), tmp_path_factory.mktemp("harmless") / "report.html")
+    report = write_html(hostile_run(BENIGN), tmp_path_factory.mktemp("harmless") / "report.html")
     watch = Watch(browser, report, VARIANTS)
     watch.open_each(_marker)
     yield watch
@@ -44,7 +56,7 @@ def harmless(browser, tmp_path_factory):
     [pytest.param(k, marks=() if k in _EVERY_TIME else pytest.mark.slow) for k in ATTACKS],
 )
 def test_attacks_stay_words_on_every_part_of_the_page(browser, harmless, tmp_path, kind):
-    report = write(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
+    report = write_html(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
     watch = Watch(browser, report, VARIANTS)
     watch.open_each(_marker)
 
@@ -63,7 +75,7 @@ def test_every_field_that_people_read_is_among_those_attacked(harmless):
     ["script", *(pytest.param(k, marks=pytest.mark.slow) for k in _ALSO_NOTICED)],
 )
 def test_one_field_left_unescaped_is_noticed(browser, harmless, tmp_path, kind):
-    report = write(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
+    report = write_html(hostile_run(ATTACKS[kind]), tmp_path / "report.html")
     page = report.read_text(encoding="utf-8")
     for attack in (one for one in ATTACKS[kind] if "<" in one):  # the others name signs, not tags
         broken = page.replace(str(escape(attack)), attack)
@@ -76,21 +88,16 @@ def test_one_field_left_unescaped_is_noticed(browser, harmless, tmp_path, kind):
 
 
 def test_a_script_that_parses_texts_as_markup_is_noticed(browser, harmless, tmp_path, monkeypatch):
-    real = html.asset
-
-    def careless(name):
-        text = real(name)
-        return (
-            text.replace("made.append(...children", "made.innerHTML = [...children", 1).replace(
-                "child === 0));", "child === 0)].map((one) => one.outerHTML ?? one).join('');", 1
-            )
-            if name == "report.js"
-            else text
+    def careless(*names):
+        text = read_assets(*names)
+        return text.replace("made.append(...children", "made.innerHTML = [...children", 1).replace(
+            "child === 0));", "child === 0)].map((one) => one.outerHTML ?? one).join('');", 1
         )
 
-    assert careless("report.js") != real("report.js")
-    monkeypatch.setattr(html, "asset", careless)
-    report = write(hostile_run(ATTACKS["handler"]), tmp_path / "report.html")
+    script = (html.TEMPLATES, "report.js")
+    assert careless(*script) != read_assets(*script)
+    monkeypatch.setattr(html, "read_assets", careless)
+    report = write_html(hostile_run(ATTACKS["handler"]), tmp_path / "report.html")
     watch = Watch(browser, report, VARIANTS)
     watch.page.evaluate("location.hash = 'case=1'")
     watch.page.wait_for_selector("#pane article")
@@ -103,7 +110,7 @@ def test_a_script_that_parses_texts_as_markup_is_noticed(browser, harmless, tmp_
 def test_a_category_named_as_a_part_of_javascript_is_offered_by_its_name(browser, tmp_path):
     run = hostile_run(ATTACKS["name"])
     page = browser.new_page()
-    page.goto(write(run, tmp_path / "report.html").as_uri())
+    page.goto(write_html(run, tmp_path / "report.html").as_uri())
     options = page.evaluate(
         "[...document.querySelectorAll('#by-category option')].map((one) => [one.value, one.text])"
     )

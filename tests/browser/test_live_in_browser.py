@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+
+from misslink.live.experiment_report import live_report
+from misslink.live.page import build_live_page, render_live_page
 from watch import listening
-
-from misslink.report.live import build, render
-from misslink.watching.live_report.document import live_report
-
-sys.path.append(str(Path(__file__).parents[1] / "watching"))
 
 pytestmark = pytest.mark.slow
 _WIDER = """() => [...document.querySelectorAll("main *")].filter(
@@ -28,7 +23,7 @@ def live(tmp_path_factory):
     name = "a-name-without-any-break-" * 3
     log = simulated(folder / "live.sqlite", 600, (0.4, 0.7), name=name)
     path = folder / "live.html"
-    path.write_text(render(build(live_report(log))), encoding="utf-8")
+    path.write_text(render_live_page(build_live_page(live_report(log))), encoding="utf-8")
     return path
 
 

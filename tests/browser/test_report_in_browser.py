@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from example_run import example_run  # of tests/report: conftest.py puts it within reach
 
-from misslink.report.html import write
+from example_run import example_run  # of tests/report: conftest.py puts it within reach
+from misslink.report.html import write_html
 
 
 def test_nothing_is_said_on_the_console_nothing_asked_and_no_hostile_script_runs(opened, report):
@@ -37,7 +37,7 @@ def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, 
     group = next(iter(run.summary["slices"]["category"].values()))
     many = {f"topic {number}": group for number in range(20)}
     summary = run.summary | {"slices": run.summary["slices"] | {"topic": many}}
-    path = write(run.model_copy(update={"summary": summary}), tmp_path / "report.html")
+    path = write_html(run.model_copy(update={"summary": summary}), tmp_path / "report.html")
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(path.as_uri())
     assert not page.get_by_text("topic 19", exact=True).is_visible()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+
+from misslink.canary.alarms import detect_alarms
+from misslink.canary.history import CanaryHistory
+from misslink.canary.trend_page import build_trend_page, render_trend_page
 from watch import listening
-
-from misslink.report.trend import build, render
-from misslink.watching.canaries.alarms import look
-from misslink.watching.canaries.history import History
-
-sys.path.append(str(Path(__file__).parents[1] / "watching"))
 
 pytestmark = pytest.mark.slow
 _WIDER = """() => [...document.querySelectorAll("main *")].filter(
@@ -26,12 +21,16 @@ def trend(tmp_path_factory):
     from canary_runs import finished
 
     folder = tmp_path_factory.mktemp("trend")
-    with History(folder / "canary.sqlite") as history:
+    with CanaryHistory(folder / "canary.sqlite") as history:
         for number in range(60):
             ill = range(8) if number % 40 > 30 else (number % 10,) if number % 4 == 0 else ()
             history.enter(finished(number, ill, documents={"a long id " * 9: str(number // 31)}))
         readings = history.comparable("main")
-        html = render(build("main", history.runs("main"), readings, look(readings, learn=10)))
+        html = render_trend_page(
+            build_trend_page(
+                "main", history.runs("main"), readings, detect_alarms(readings, learn=10)
+            )
+        )
     path = folder / "trend.html"
     path.write_text(html, encoding="utf-8")
     return path

@@ -7,11 +7,11 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 import pytest
 
-from misslink.report import worst
-from misslink.report.html import write
+from misslink.report import cases as worst
+from misslink.report.html import write_html
 from misslink.types import Case, Claim, Link, Passage, Run, Trace, Verdict
 
-CASES, HERE = 900, 250  # so that of the causes but the first only some are here
+CASES, HERE = 900, 250  # so that of the failure modes but the first only some are here
 HOSTILE = "it's \"<b>\" & '); drop"
 
 
@@ -37,7 +37,7 @@ def large_run():
         links.append(
             Link(case_id=one, retrieval="miss" if miss else "hit", reason="-",
                  answer="unfaithful" if miss else "faithful",
-                 cause="retrieval_miss" if miss else "fine")
+                 failure="retrieval_miss" if miss else "passed")
         )  # fmt: skip
     return Run(
         manifest={"app": "app:chain"}, summary={}, cases=cases, traces=traces,
@@ -49,9 +49,9 @@ def large_run():
 def report(tmp_path_factory):
     """The page of a run of many cases, of which the worst stand in it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worst, "MOST_WHOLE", CASES - 1)
-        patch.setattr(worst, "WORST", HERE)
-        return write(large_run(), tmp_path_factory.mktemp("large") / "report.html")
+        patch.setattr(worst, "MAX_FULL_PAGE", CASES - 1)
+        patch.setattr(worst, "PARTIAL_PAGE_CASES", HERE)
+        return write_html(large_run(), tmp_path_factory.mktemp("large") / "report.html")
 
 
 def told(page):
@@ -64,7 +64,7 @@ def test_it_says_how_many_are_here_and_where_all_of_them_are(at):
     section = page.inner_text(".partial")
     assert section.startswith("The worst 250 of 900 cases are here in full.")
     assert "cases.parquet" in section
-    assert "by cause, in the order of the table of causes" in section
+    assert "by failure mode, in the order of the table of failure modes" in section
     assert told(page) == ("250 of the worst 250", "", "")
 
 
@@ -80,23 +80,23 @@ def test_all_of_them_are_a_click_away(at, report, tmp_path):
 
 def test_a_filter_counts_what_is_here_and_says_how_many_there_are(at):
     page = at()
-    page.select_option("#by-cause", "retrieval_miss")
+    page.select_option("#by-failure", "retrieval_miss")
     count, elsewhere, _ = told(page)
     assert count == "245 of the worst 250"
     assert elsewhere == (
         "300 of all 900 cases fit; those that are not here are in cases.parquet: "
-        "select * from 'cases.parquet' where \"cause\" = 'retrieval_miss'"
+        "select * from 'cases.parquet' where \"failure\" = 'retrieval_miss'"
     )
-    labels = page.locator("#by-cause option").all_inner_texts()
-    assert labels == ["any", "Retrieval miss (245 of 300)", "Fine (5 of 600)"]
+    labels = page.locator("#by-failure option").all_inner_texts()
+    assert labels == ["any", "Retrieval miss (245 of 300)", "Passed (5 of 600)"]
 
 
 def test_several_filters_say_that_others_may_fit(at):
-    page = at("cause=fine&tag=topic:1")
+    page = at("failure=passed&tag=topic:1")
     count, elsewhere, _ = told(page)
     assert count.endswith(" of the worst 250")
     assert elsewhere.startswith("Of the 650 cases that are not here others may fit; all are in ")
-    assert elsewhere.endswith("where \"cause\" = 'fine' and \"tags.topic\" = '1'")
+    assert elsewhere.endswith("where \"failure\" = 'passed' and \"tags.topic\" = '1'")
 
 
 def test_a_text_is_found_here_and_perhaps_elsewhere(at):
@@ -106,7 +106,7 @@ def test_a_text_is_found_here_and_perhaps_elsewhere(at):
 
 def test_where_all_that_fit_are_here_it_says_so(at):
     assert told(at("ids=3,6,9"))[:2] == ("3 of the worst 250", "All cases that fit are here.")
-    assert told(at("cause=distracted"))[:2] == ("0 of the worst 250", "No case of the run fits.")
+    assert told(at("failure=distracted"))[:2] == ("0 of the worst 250", "No case of the run fits.")
 
 
 def test_an_address_of_chosen_cases_keeps_those_that_are_elsewhere(at):
@@ -163,5 +163,5 @@ def test_a_condition_names_a_column_of_the_table_and_quotes_its_value(at, report
 
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_is_as_wide_as_the_screen(at, width):
-    page = at("cause=fine&tag=topic:1", viewport={"width": width, "height": 900})
+    page = at("failure=passed&tag=topic:1", viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from labelled import held, label, verdict
 
 
@@ -33,14 +34,14 @@ def test_a_judge_that_is_hard_on_long_answers_is_found_out():
     assert found["length"]["coefficient"]["low"] > 0
     assert found["length"]["pull"]["high"] < 0
     assert found["length"]["finding"] == (
-        "the judge errs more on longer answers; it is too hard on longer answers"
+        "the judge errs more on longer answers; it is too strict on longer answers"
     )
 
 
 def test_a_judge_that_is_kind_to_one_category_is_found_out():
     found = planted(kind_to_law=True)
     assert found["category: law"]["pull"]["low"] > 0
-    assert "it is too kind to answers with the category law" in found["category: law"]["finding"]
+    assert "it is too lenient on answers with the category law" in found["category: law"]["finding"]
 
 
 @pytest.mark.slow

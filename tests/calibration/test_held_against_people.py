@@ -7,8 +7,8 @@ import math
 import random
 
 import pytest
-from labelled import METRIC, held, label, table, verdict
 
+from labelled import METRIC, held, label, table, verdict
 from misslink.errors import InputError
 from misslink.types import Estimate
 
@@ -67,11 +67,11 @@ def test_the_threshold_is_one_half_unless_something_else_is_known():
     assert (moved["threshold"], moved["confusion"]["false_good"]) == (0.85, 0)
 
 
-def test_the_embedded_judge_brings_its_own_cut():
-    from misslink.judging.embedded.fitted import load_fit
+def test_the_heuristic_judge_brings_its_own_cut():
+    from misslink.judge.backends.heuristic.judge import load_fit
 
-    document = held(*table(judge="embedded"))
-    assert document["threshold"] == load_fit("embedded").cut
+    document = held(*table(judge="heuristic"))
+    assert document["threshold"] == load_fit("heuristic").cut
     assert document["threshold_from"] == "the judge's own"
 
 
@@ -95,7 +95,7 @@ def test_a_case_exactly_at_the_threshold_is_called_good():
 def test_the_corrected_share_is_that_of_all_verdicts_with_labelled_cases_counted_once():
     verdicts, labels = table()
     others = [verdict(f"o{n}", 0.9 if n < 70 else 0.1) for n in range(100)]
-    document = held(verdicts, labels, everyone=verdicts[:60] + others)
+    document = held(verdicts, labels, all_verdicts=verdicts[:60] + others)
     assert document["corrected"]["verdicts"] == 200
     assert document["corrected"]["judge_only"]["value"] == (60 + 70) / 200
     # corrected: 0.65 - 0.4 over 0.8 + 0.6 - 1
@@ -105,14 +105,14 @@ def test_the_corrected_share_is_that_of_all_verdicts_with_labelled_cases_counted
 def test_a_share_outside_what_the_labels_allow_is_missing_and_says_why():
     verdicts, labels = table()
     others = [verdict(f"o{n}", 0.9) for n in range(100)]
-    found = held(verdicts, labels, everyone=verdicts[:60] + others)["corrected"]["rogan_gladen"]
+    found = held(verdicts, labels, all_verdicts=verdicts[:60] + others)["corrected"]["rogan_gladen"]
     assert found["value"] is None
-    assert "unlike the rest" in found["reason"]
+    assert "differ from the rest" in found["reason"]
 
 
 def test_labelled_cases_may_have_their_verdict_among_all_alone():
     verdicts, labels = table()
-    document = held(verdicts[:50], labels, everyone=verdicts)
+    document = held(verdicts[:50], labels, all_verdicts=verdicts)
     assert document["n"] == 100
 
 
@@ -140,7 +140,7 @@ def test_one_class_alone_still_tells_what_it_can():
     assert document["corrected"]["labelled_only"]["value"] == 1.0
     assert document["corrected"]["rogan_gladen"]["value"] is None
     assert document["verdict"] == "do not use"
-    assert any("People call all 50 cases good" in note for note in document["notes"])
+    assert any("Every labelled case (50) is good" in note for note in document["notes"])
 
 
 def test_three_labels_say_that_they_are_three():
@@ -150,7 +150,7 @@ def test_three_labels_say_that_they_are_three():
     assert document["corrected"]["prediction_powered"]["value"] is None
     assert "3 labels are too few" in document["corrected"]["prediction_powered"]["reason"]
     assert document["verdict"] == "do not use"
-    assert document["reasons"][0] == ("3 labelled cases; at least 30 is needed to use it at all.")
+    assert document["reasons"][0] == ("Labelled cases: 3; at least 30 is needed to use it at all.")
 
 
 def test_failed_verdicts_count_nowhere_and_are_told():
@@ -161,7 +161,7 @@ def test_failed_verdicts_count_nowhere_and_are_told():
     document = held(verdicts, labels)
     assert document["n"] == 98
     assert document["left_out"] == {"failed": 1, "skipped": 1}
-    assert "1 verdict is failed and counts nowhere: 1 x no JSON." in document["notes"]
+    assert "1 verdict failed and not counted: 1 x no JSON." in document["notes"]
 
 
 @pytest.mark.parametrize("wrong", [1.2, -0.1, math.nan, "high", 97])
@@ -207,7 +207,7 @@ def test_a_judge_at_chance_is_not_to_be_used():
 def test_a_judge_that_hardly_errs_is_trusted_with_what_holds_as_reasons():
     document = held(*table(97, 3, 3, 97))
     assert document["verdict"] == "trust"
-    assert any("Kappa of judge and people is 0.94" in reason for reason in document["reasons"])
+    assert any("Kappa of judge and annotators is 0.94" in reason for reason in document["reasons"])
 
 
 def test_labels_of_claims_make_the_answers_label_where_they_settle_it():
@@ -226,7 +226,7 @@ def test_labels_of_claims_make_the_answers_label_where_they_settle_it():
     ]  # fmt: skip
     document = held(rows, labels)
     assert (document["n"], document["positives"]) == (2, 1)
-    assert "Labels of 1 claim that has no verdict were left out." in document["notes"]
+    assert "Labels of claims without a verdict left out: 1." in document["notes"]
     assert document["claims"]["n"] == 4
     assert document["claims"]["without_verdict"] == 1
     assert document["claims"]["agreement"]["specificity"]["value"] == 1.0
@@ -262,8 +262,8 @@ def test_unequal_chances_of_being_labelled_change_the_rates():
 def test_verdicts_of_two_judges_are_not_mixed():
     verdicts, labels = table(judge="openai:a")
     others = [verdict("o", 0.9, judge="openai:b")]
-    with pytest.raises(InputError, match="verdicts of openai:b, the others of openai:a"):
-        held(verdicts, labels, everyone=others)
+    with pytest.raises(InputError, match="verdicts by openai:b, the labelled ones by openai:a"):
+        held(verdicts, labels, all_verdicts=others)
 
 
 def test_a_threshold_that_is_no_share_is_refused():
@@ -292,19 +292,19 @@ def test_an_answer_whose_claims_leave_people_tied_counts_half_in_the_corrected_s
     assert (document["n"], document["positives"], document["corrected"]["ties"]) == (10, 6, 2)
     assert document["corrected"]["labelled_only"]["value"] == pytest.approx(7 / 12)
     (note,) = [one for one in document["notes"] if "tied" in one]
-    assert note.startswith("2 items are tied and left out, so agreement, the judge's error rates")
+    assert note.startswith("2 tied items left out of agreement, error rates")
     assert "count 2 tied answers as half good" in note
 
 
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        ([label("a", 0)], "People call the one case bad: how"),
-        ([label("a", 1, claim=0)], "1 case has the label that follows from its claims' labels."),
-        ([label("a", 1), label("x", 1)], "1 label of an unknown case was left out."),
+        ([label("a", 0)], "Every labelled case (1) is bad"),
+        ([label("a", 1, claim=0)], "1 case got a label from the labels of the claims."),
+        ([label("a", 1), label("x", 1)], "Labels of unknown cases left out: 1."),
         (
             [label("a", 1), label("b", 1), label("b", 0, "ben")],
-            "1 item is tied and left out, so",
+            "1 tied item left out of agreement",
         ),
     ],
 )
@@ -312,4 +312,4 @@ def test_one_of_a_kind_is_told_in_the_singular(labels, said):
     claims = [{"text": "It is so.", "support": "supported"}]
     document = held([verdict("a", 0.9, claims=claims), verdict("b", 0.9)], labels, known_only=True)
     assert any(note.startswith(said) for note in document["notes"]), document["notes"]
-    assert document["reasons"][0].startswith("1 labelled case; at least 30")
+    assert document["reasons"][0].startswith("Labelled cases: 1; at least 30")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
 import pytest
 
 from misslink.errors import InputError
-from misslink.files.public import Imported, write_imported
+from misslink.io.label_sets import ImportedLabelSet, write_label_set
 from misslink.types import Case, Estimate, Passage, Trace
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 judge_agreement = pytest.importorskip("judge_agreement")
 
 HIVE = "A hive has one queen, who lays all of the eggs in summer."
@@ -27,7 +24,7 @@ SAID = {  # what was answered, and whether people found it in the passage
 
 def asked(tmp_path, *judges):
     return argparse.Namespace(
-        judge=list(judges), ledger=tmp_path / "ledger.sqlite", concurrency=2, base_url=None
+        judge=list(judges), cache=tmp_path / "cache.sqlite", concurrency=2, base_url=None
     )
 
 
@@ -36,7 +33,7 @@ def folder(tmp_path):
     """A set as  misslink import  writes it, labelled by two people who differ on one answer."""
     passage = Passage(id="p", text=HIVE, rank=1)
     people = {"ann": SAID, "bob": SAID | {"a": (SAID["a"][0], 0)}}
-    found = Imported(
+    found = ImportedLabelSet(
         "Hives",
         "nobody",
         "MIT",
@@ -53,27 +50,29 @@ def folder(tmp_path):
             ]
         },
     )
-    write_imported(found, "mine", tmp_path / "hives")
+    write_label_set(found, "mine", tmp_path / "hives")
     return tmp_path / "hives"
 
 
 @pytest.fixture
 def rows(folder, tmp_path):
     sets = judge_agreement.read([folder])
-    return {each.judge: each for each in judge_agreement.measure(sets, asked(tmp_path, "embedded"))}
+    return {
+        each.judge: each for each in judge_agreement.measure(sets, asked(tmp_path, "heuristic"))
+    }
 
 
 def test_a_judge_stands_beside_baselines_and_people(rows):
-    assert list(rows) == ["embedded", "always the majority", "length alone", "people"]
+    assert list(rows) == ["heuristic", "always the majority", "length alone", "people"]
 
 
 def test_a_tie_of_people_is_left_out_of_what_judges_are_held_against(rows):
-    assert (rows["embedded"].n, rows["embedded"].bad) == (4, 3)
+    assert (rows["heuristic"].n, rows["heuristic"].bad) == (4, 3)
     assert (rows["people"].n, rows["people"].bad) == (5, None)
 
 
 def test_the_numbers_are_those_of_the_table_of_people_and_judge(rows):
-    found = rows["embedded"].numbers
+    found = rows["heuristic"].numbers
     # b called good, c and d found, e missed: precision 1, recall 2/3.
     assert found["f1"].value == pytest.approx(0.8)
     assert found["balanced_accuracy"].value == pytest.approx((1 + 2 / 3) / 2)
@@ -88,7 +87,7 @@ def test_the_numbers_are_those_of_the_table_of_people_and_judge(rows):
 def test_a_set_on_which_nothing_was_fitted_has_no_mark(rows):
     table = judge_agreement.table(rows.values(), {"f1": "F1", "kappa": "kappa"})
     assert judge_agreement.MARK not in table
-    assert "| hives | unfaithful | embedded | 4 | 3 | 0.80 [" in table
+    assert "| hives | unfaithful | heuristic | 4 | 3 | 0.80 [" in table
     assert "| length alone | 4 | 3 | no cut | no cut |" in table
 
 

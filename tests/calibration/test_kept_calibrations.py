@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from judged_runs import held, judged_run, keeping
 
-from misslink.calibration.judged import verdicts_hash
-from misslink.calibration.kept import applied, corrected, documents, together
-from misslink.linking import Calibration
-from misslink.stats import Confusion, prediction_powered, rogan_gladen
+from judged_runs import held, judged_run, keeping
+from misslink.calibration.stored_calibration import (
+    applied_calibration,
+    corrected_shares,
+    merge_calibration,
+    stored_calibrations,
+)
+from misslink.calibration.verdicts import hash_verdicts
+from misslink.linking.judge_calibration import Calibration
+from misslink.stats import ConfusionMatrix, prediction_powered, rogan_gladen
 from misslink.types import Usage
 
 JUDGE = "1" * 60 + "0" * 40  # 100 cases
@@ -26,13 +31,13 @@ def document(run):
 
 
 def test_without_a_calibration_there_is_nothing_to_correct_with(run):
-    assert documents(run) == {}
-    assert corrected(run) == {}
-    assert applied(run) is None
+    assert stored_calibrations(run) == {}
+    assert corrected_shares(run) == {}
+    assert applied_calibration(run) is None
 
 
 def test_own_labels_give_the_prediction_powered_share(run, document):
-    found = corrected(keeping(run, document))["faithful"]
+    found = corrected_shares(keeping(run, document))["fully_faithful"]
     labelled = [place for place, mark in enumerate(PEOPLE) if mark != "-"]
     oracle = prediction_powered(
         [float(PEOPLE[place]) for place in labelled],
@@ -46,8 +51,8 @@ def test_own_labels_give_the_prediction_powered_share(run, document):
 
 def test_a_calibration_of_another_run_corrects_by_its_error_rates(document):
     other = keeping(judged_run("1" * 30 + "0" * 70), document)
-    found = corrected(other)["faithful"]
-    judge = Confusion(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
+    found = corrected_shares(other)["fully_faithful"]
+    judge = ConfusionMatrix(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
     assert (found.by, found.own) == ("rogan-gladen", False)
     assert found.estimate == rogan_gladen(30, 100, judge)
     assert "of another run" in found.note
@@ -55,7 +60,9 @@ def test_a_calibration_of_another_run_corrects_by_its_error_rates(document):
 
 def test_the_same_verdicts_of_other_answers_are_not_the_runs_own(document):
     """A judge that says the same of everything would else make every run the labelled one."""
-    assert not corrected(keeping(judged_run(JUDGE, answer="No."), document))["faithful"].own
+    assert not corrected_shares(keeping(judged_run(JUDGE, answer="No."), document))[
+        "fully_faithful"
+    ].own
 
 
 def test_what_a_reply_cost_does_not_make_it_another_verdict(run):
@@ -64,24 +71,28 @@ def test_what_a_reply_cost_does_not_make_it_another_verdict(run):
         for one in run.verdicts
     ]
     again = run.model_copy(update={"verdicts": tuple(reversed(dear))})
-    assert verdicts_hash(again, "faithfulness") == verdicts_hash(run, "faithfulness")
+    assert hash_verdicts(again, "faithfulness") == hash_verdicts(run, "faithfulness")
 
 
 def test_a_part_of_the_cases_is_corrected_by_the_error_rates(run, document):
-    found = corrected(keeping(run, document), {f"c{at}" for at in range(50, 70)})["faithful"]
-    judge = Confusion(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
+    found = corrected_shares(keeping(run, document), {f"c{at}" for at in range(50, 70)})[
+        "fully_faithful"
+    ]
+    judge = ConfusionMatrix(true_positive=20, false_negative=2, false_positive=5, true_negative=18)
     assert (found.by, found.own, found.raw.n) == ("rogan-gladen", True, 20)
     assert found.estimate == rogan_gladen(10, 20, judge)
 
 
 def test_failed_verdicts_are_in_neither_share(document):
-    found = corrected(keeping(judged_run("1" * 30 + "0" * 50 + "f" * 20), document))["faithful"]
+    found = corrected_shares(keeping(judged_run("1" * 30 + "0" * 50 + "f" * 20), document))[
+        "fully_faithful"
+    ]
     assert (found.raw.value, found.raw.n, found.estimate.n) == (30 / 80, 80, 80)
 
 
 def test_labels_that_say_nothing_leave_the_share_missing_with_the_reason():
     few = keeping(judged_run("1" * 9), held(judged_run("10"), "10"))
-    found = corrected(few)["faithful"]
+    found = corrected_shares(few)["fully_faithful"]
     assert found.estimate.value is None
     assert "do not show that the judge is better than chance" in found.estimate.reason
 
@@ -91,7 +102,9 @@ def test_weighted_rates_come_before_the_plain_table(document):
     rate = {"value": 0.8, "low": 0.7, "high": 0.9, "n": 50, "method": "wilson, weighted"}
     other = keeping(judged_run("1" * 50 + "0" * 50), document)
     other.calibration["weighted"] = {"sensitivity": rate, "specificity": rate}
-    assert corrected(other)["faithful"].estimate.value == pytest.approx((0.5 - 0.2) / 0.6)
+    assert corrected_shares(other)["fully_faithful"].estimate.value == pytest.approx(
+        (0.5 - 0.2) / 0.6
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,51 +118,53 @@ def test_weighted_rates_come_before_the_plain_table(document):
 )
 def test_a_document_that_somebody_edited_is_missing_and_no_crash(broken):
     run = judged_run("10").model_copy(update={"calibration": broken})
-    found = corrected(run)["faithful"]
+    found = corrected_shares(run)["fully_faithful"]
     assert found.estimate.value is None
     assert found.estimate.reason
 
 
 @pytest.mark.parametrize("broken", [{}, {"metric": 3}, {"others": [1]}, {"others": {"a": 1}}])
 def test_what_is_no_calibration_is_none(broken):
-    assert documents(judged_run("1").model_copy(update={"calibration": broken})) == {}
+    assert stored_calibrations(judged_run("1").model_copy(update={"calibration": broken})) == {}
 
 
 def test_faithfulness_is_on_top_whichever_came_first(run, document):
     other = {"metric": "correctness", "n": 3}
     for kept in (
-        together(together(None, document), other),
-        together(together(None, other), document),
+        merge_calibration(merge_calibration(None, document), other),
+        merge_calibration(merge_calibration(None, other), document),
     ):
         assert kept["metric"] == "faithfulness"
         assert kept["others"] == {"correctness": other}
-        assert documents(run.model_copy(update={"calibration": kept})).keys() == {
+        assert stored_calibrations(run.model_copy(update={"calibration": kept})).keys() == {
             "faithfulness",
             "correctness",
         }
 
 
 def test_a_metric_labelled_again_takes_the_place_of_its_document():
-    kept = together(together(None, {"metric": "correctness", "n": 3}), {"metric": "a", "n": 1})
-    assert together(kept, {"metric": "correctness", "n": 9}) == {
+    kept = merge_calibration(
+        merge_calibration(None, {"metric": "correctness", "n": 3}), {"metric": "a", "n": 1}
+    )
+    assert merge_calibration(kept, {"metric": "correctness", "n": 9}) == {
         "metric": "correctness", "n": 9, "others": {"a": {"metric": "a", "n": 1}}
     }  # fmt: skip
 
 
 def test_links_are_by_the_document_that_is_kept_or_by_another(run, document):
-    used = Calibration.of(document, "c.json").document()
+    used = Calibration.from_document(document, "c.json").document()
     linked = run.model_copy(update={"manifest": {**run.manifest, "calibration": used}})
-    assert applied(keeping(linked, document)).same
+    assert applied_calibration(keeping(linked, document)).same
     later = held(run, "0" * 5 + "1" * 20 + "-" * 35 + "0" * 20 + "-" * 20)
-    by = applied(keeping(linked, later))
+    by = applied_calibration(keeping(linked, later))
     assert (by.metric, by.threshold, by.same) == ("faithfulness", 0.5, False)
     assert by.rates["sensitivity"].value == pytest.approx(20 / 22)
-    assert not applied(linked).same  # no document is kept
+    assert not applied_calibration(linked).same  # no document is kept
 
 
 def test_a_calibration_that_names_no_verdicts_may_be_of_this_run_or_not(run, document):
     """As an older misslink wrote it."""
     old = {name: value for name, value in document.items() if name != "verdicts_sha256"}
-    found = corrected(keeping(run, old))["faithful"]
+    found = corrected_shares(keeping(run, old))["fully_faithful"]
     assert (found.by, found.own) == ("rogan-gladen", False)
-    assert "45 labels of this run or of another; it holds if" in found.note
+    assert "45 labels of this run or of another; valid if" in found.note

@@ -7,15 +7,14 @@ import random
 from pathlib import Path
 
 import pytest
-from labelled import METRIC, held, label, verdict
 
+from labelled import METRIC, held, label, verdict
 from misslink.calibration import calibrate, read_verdicts
-from misslink.calibration.bias import findings
-from misslink.calibration.matched import longer, of_kind
-from misslink.calibration.pairs import answers as paired
-from misslink.calibration.people import settled
-from misslink.files.labels import read_labels
-from misslink.stats.proportions import critical, wilson
+from misslink.calibration.bias import bias_findings, category_preference, length_preference
+from misslink.calibration.inter_annotator import pair_answers as paired
+from misslink.calibration.inter_annotator import settle_labels
+from misslink.io.labels import read_labels
+from misslink.stats.intervals import critical_value, wilson_interval
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -32,9 +31,9 @@ def answers(rows):
 
 def matched(rows, kind=None):
     verdicts, labels = answers(rows)
-    gold = settled(read_labels(labels).items).gold
+    gold = settle_labels(read_labels(labels).items).gold
     pairs, _ = paired(gold, read_verdicts(verdicts, METRIC))
-    return of_kind(pairs, "model", kind) if kind else longer(pairs)
+    return category_preference(pairs, "model", kind) if kind else length_preference(pairs)
 
 
 def planted(pull, questions=40, seed=3):
@@ -70,9 +69,9 @@ def test_a_pull_to_longer_answers_is_found_within_questions():
     assert found["longer_preferred"]["low"] > 0.5
     assert found["difference"]["low"] > 0
     assert found["finding"].startswith(
-        "of two answers to one question that people judge alike, the"
+        "of two answers to one question with the same label, the judge"
     )
-    assert found["finding"] in findings(document["bias"])
+    assert found["finding"] in bias_findings(document["bias"])
 
 
 def test_without_a_pull_nothing_is_found():
@@ -110,14 +109,14 @@ def test_the_interval_is_that_of_a_ratio_over_questions():
     assert worth < len(won) / 2
     assert found.value == pytest.approx(share)
     student = float(pytest.importorskip("scipy.stats").t.ppf(0.975, 30 - 1))
-    assert (found.low, found.high) == pytest.approx(wilson(share, worth, student))
+    assert (found.low, found.high) == pytest.approx(wilson_interval(share, worth, student))
 
 
 def test_questions_that_all_agree_are_worth_one_pair_each():
     rows = [(f"q{q}", size, size / 100, True, "a") for q in range(6) for size in (10, 20, 30)]
     found = matched([*rows, ("q0", 5, 0.5, False, "a")])["longer_preferred"]
     assert (found.value, found.n) == (1.0, 18)
-    assert found.low == pytest.approx(wilson(1.0, 6, critical(0.95))[0])
+    assert found.low == pytest.approx(wilson_interval(1.0, 6, critical_value(0.95))[0])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,9 @@ def test_questions_with_a_pair_each_are_independent():
             for size in (10, 25)]  # fmt: skip
     found = matched([*rows, ("q0", 5, 0.5, False, "a")])["longer_preferred"]
     assert 0 < found.value < 1
-    assert (found.low, found.high) == pytest.approx(wilson(found.value, 11, critical(0.95)))
+    assert (found.low, found.high) == pytest.approx(
+        wilson_interval(found.value, 11, critical_value(0.95))
+    )
 
 
 @pytest.mark.slow

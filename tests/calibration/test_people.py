@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from misslink.calibration.people import agreement, settled
-from misslink.files.labels import Label
+from misslink.calibration.inter_annotator import annotator_agreement, settle_labels
+from misslink.io.labels import Label
 
 
 def of(case, **said):
@@ -12,7 +12,7 @@ def of(case, **said):
 
 def test_the_majority_settles_and_a_tie_waits_in_front_of_the_queue():
     labels = of("a", x=1, y=1, z=0) + of("b", x=1, y=0) + of("c", x=1, y=1)
-    people = settled(labels)
+    people = settle_labels(labels)
     assert {item: truth.good for item, truth in people.gold.items()} == {
         ("a", None): True, ("c", None): True,
     }  # fmt: skip
@@ -24,21 +24,21 @@ def test_the_majority_settles_and_a_tie_waits_in_front_of_the_queue():
 
 
 def test_an_adjudicated_label_settles_against_the_majority_and_leaves_the_queue():
-    people = settled(of("a", x=1, y=1, Adjudicated=0))
+    people = settle_labels(of("a", x=1, y=1, Adjudicated=0))
     assert people.gold["a", None].good is False
     assert people.queue == ()
 
 
 def test_the_adjudicator_is_none_of_the_annotators():
-    found = agreement(of("a", x=1, y=1, adjudicated=0) + of("b", x=0, y=0), {}, seed=0)
+    found = annotator_agreement(of("a", x=1, y=1, adjudicated=0) + of("b", x=0, y=0), {}, seed=0)
     assert found["annotators"] == 2
     assert found["percent"].value == 1.0
 
 
 def test_graded_labels_keep_their_mean_and_give_ordinal_alpha():
     labels = of("a", x=1, y=0.5) + of("b", x=0, y=0) + of("c", x=0.5, y=0.5)
-    assert settled(labels).gold["a", None].share == 0.75
-    found = agreement(labels, {}, seed=0)
+    assert settle_labels(labels).gold["a", None].share == 0.75
+    found = annotator_agreement(labels, {}, seed=0)
     assert found["alpha"].value == 1.0  # all on the same side of one half
     assert 0 < found["alpha_ordinal"].value < 1
 
@@ -46,7 +46,7 @@ def test_graded_labels_keep_their_mean_and_give_ordinal_alpha():
 def test_alpha_of_two_people_is_the_one_worked_out_by_hand():
     # pairs (1,1) (0,0) (1,0) (0,0): observed 1/4; of 8 values 3 are good: expected 2*3*5/(8*7)
     labels = of("a", x=1, y=1) + of("b", x=0, y=0) + of("c", x=1, y=0) + of("d", x=0, y=0)
-    found = agreement(labels, {}, seed=0)
+    found = annotator_agreement(labels, {}, seed=0)
     assert abs(found["alpha"].value - (1 - (1 / 4) / (30 / 56))) < 1e-12
     assert found["kappa"].value == 0.5
 
@@ -54,7 +54,7 @@ def test_alpha_of_two_people_is_the_one_worked_out_by_hand():
 def test_the_judge_is_held_against_each_person_and_beside_all():
     labels = of("a", x=1, y=1) + of("b", x=0, y=0) + of("c", x=1, y=0) + of("d", x=0, y=1)
     judge = {("a", None): True, ("b", None): False, ("c", None): True, ("d", None): False}
-    found = agreement(labels, judge, seed=0)
+    found = annotator_agreement(labels, judge, seed=0)
     assert found["each"]["x"]["judge"].value == 1.0
     assert found["each"]["y"]["judge"].value == 0.5
     assert found["each"]["y"]["others"].value == 0.5
@@ -62,20 +62,22 @@ def test_the_judge_is_held_against_each_person_and_beside_all():
 
 
 def test_one_person_alone_has_nobody_to_agree_with():
-    found = agreement(of("a", x=1) + of("b", x=0), {("a", None): True}, seed=0)
+    found = annotator_agreement(of("a", x=1) + of("b", x=0), {("a", None): True}, seed=0)
     assert found["alpha"].value is None
-    assert "one person labelled" in found["alpha"].reason
+    assert "only one annotator labelled" in found["alpha"].reason
 
 
 def test_two_people_of_other_cases_have_nothing_in_common():
-    found = agreement(of("a", x=1) + of("b", y=0), {}, seed=0)
+    found = annotator_agreement(of("a", x=1) + of("b", y=0), {}, seed=0)
     assert found["annotators"] == 2
-    assert "nobody labelled what another did" in found["alpha"].reason
+    assert "no item was labelled by two annotators" in found["alpha"].reason
 
 
 def test_people_who_never_differ_are_told_of():
     same = [one for n in range(20) for one in of(f"c{n}", x=n % 3 == 0, y=n % 3 == 0)]
-    assert agreement(same, {}, seed=0)["copies"] == [{"annotators": ["x", "y"], "labels": 20}]
+    assert annotator_agreement(same, {}, seed=0)["copies"] == [
+        {"annotators": ["x", "y"], "labels": 20}
+    ]
     other = [*same, *of("d", x=1, y=0)]
-    assert agreement(other, {}, seed=0)["copies"] == []
-    assert agreement(same[:-2], {}, seed=0)["copies"] == []  # nineteen may be chance
+    assert annotator_agreement(other, {}, seed=0)["copies"] == []
+    assert annotator_agreement(same[:-2], {}, seed=0)["copies"] == []  # nineteen may be chance

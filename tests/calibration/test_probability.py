@@ -6,17 +6,22 @@ import math
 
 import numpy as np
 import pytest
-from labelled import held, label, verdict
 
-from misslink.calibration.judge import counted
-from misslink.calibration.judged import Judged
-from misslink.calibration.pairs import Pair
-from misslink.calibration.probability import nested, probability, recalibration, uncertain_band
+from labelled import held, label, verdict
+from misslink.calibration.inter_annotator import LabelPair
+from misslink.calibration.judge_accuracy import judge_confusion
+from misslink.calibration.probabilities import (
+    nested_thresholds,
+    probability_measures,
+    recalibrate,
+    uncertain_band,
+)
+from misslink.calibration.verdicts import JudgedCase
 
 
 def pairs_of(good, chance):
     return [
-        Pair(f"c{n}", bool(g), float(g), p, p, None, Judged(f"c{n}", p, p))
+        LabelPair(f"c{n}", bool(g), float(g), p, p, None, JudgedCase(f"c{n}", p, p))
         for n, (g, p) in enumerate(zip(good, chance, strict=True))
     ]
 
@@ -34,14 +39,14 @@ def test_brier_and_calibration_error_are_those_of_scikit_learn(overconfident):
     metrics = pytest.importorskip("sklearn.metrics")
     good = [pair.good for pair in overconfident]
     chance = [pair.probability for pair in overconfident]
-    found = probability(overconfident, seed=0)
+    found = probability_measures(overconfident, seed=0)
     assert found["numbers"]["brier"] == pytest.approx(metrics.brier_score_loss(good, chance))
     assert found["numbers"]["brier"] == found["intervals"]["brier"].value
 
 
 def test_recalibration_mends_what_is_overconfident(overconfident):
-    before = probability(overconfident, seed=0)["numbers"]
-    found = recalibration(overconfident, seed=0)
+    before = probability_measures(overconfident, seed=0)["numbers"]
+    found = recalibrate(overconfident, seed=0)
     for form in ("platt", "isotonic"):
         assert found[form]["ece"].value < before["ece"] / 2
         assert found[form]["brier"].value < before["brier"]
@@ -51,9 +56,9 @@ def test_a_threshold_is_not_measured_on_what_it_was_fitted_on():
     """Scores that tell nothing: fitted on all cases F1 looks better than it is."""
     generator = np.random.default_rng(2)
     pairs = pairs_of((np.arange(60) % 3 > 0).tolist(), generator.random(60).tolist())
-    found = nested(pairs, seed=0)
+    found = nested_thresholds(pairs, seed=0)
     cut = found["f1"]["threshold"]
-    assert found["f1"]["detection"]["f1"].value < counted(pairs, cut).turned.f1.value
+    assert found["f1"]["detection"]["f1"].value < judge_confusion(pairs, cut).turned.f1.value
     assert found["precision_0.9"]["threshold"] is None  # no cut reaches it
 
 
@@ -77,7 +82,7 @@ def test_the_band_is_where_the_curve_lies_around_one_half():
         (
             ([1] * 45 + [0] * 5 + [1] * 46 + [0] * 4),
             [0.2] * 50 + [0.8] * 50,
-            "the better call is right in 60 %",
+            "the better call is correct in 60%",
         ),
     ],
 )
@@ -104,7 +109,7 @@ def test_the_precision_and_the_recall_that_are_wanted_are_reached_on_the_labels(
     good = np.arange(200) % 2 == 0
     chance = np.clip(generator.normal(np.where(good, 0.62, 0.42), 0.18), 0, 1)
     pairs = pairs_of(good.tolist(), chance.tolist())
-    found = nested(pairs, seed=0, wanted=wanted)
+    found = nested_thresholds(pairs, seed=0, target=wanted)
     assert set(found) == {"reason", "f1", f"precision_{wanted}", f"recall_{wanted}"}
     for name, cells in (("precision", 0), ("recall", 1)):
         cut = found[f"{name}_{wanted}"]["threshold"]

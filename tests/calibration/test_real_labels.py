@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from misslink.calibration import calibrate, read_verdicts
-from misslink.calibration.judge import counted
-from misslink.calibration.pairs import answers
-from misslink.calibration.people import agreement, settled
-from misslink.files.labels import read_labels
-from misslink.files.public import Wanted
+from misslink.calibration.inter_annotator import annotator_agreement, pair_answers, settle_labels
+from misslink.calibration.judge_accuracy import judge_confusion
+from misslink.io.label_sets import ImportOptions
+from misslink.io.labels import read_labels
 from misslink.registry import importers
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -21,7 +20,7 @@ def imported(name, *parts, **wanted):
     path = DATA.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"the data set {'/'.join(parts)} is not here")
-    return importers.get(name)([path], Wanted(**wanted))
+    return importers.get(name)([path], ImportOptions(**wanted))
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +59,21 @@ def test_agreement_on_graded_relevance_is_what_scikit_learn_and_scipy_say(releva
 
 def test_the_kappa_of_people_and_model_on_trec_rag_is_the_known_one():
     found = imported("trec-rag", "judges", "rag25_human_vs_umbrela2.tsv")
-    gold = settled(read_labels(found.labels).items).gold
-    pairs, left_out = answers(gold, read_verdicts(found.verdicts, "relevance"))
+    gold = settle_labels(read_labels(found.labels).items).gold
+    pairs, left_out = pair_answers(gold, read_verdicts(found.verdicts, "relevance"))
     assert (len(pairs), left_out) == (10_284, {})
-    assert counted(pairs, 0.5).kappa.value == pytest.approx(0.43, abs=0.005)
+    assert judge_confusion(pairs, 0.5).kappa.value == pytest.approx(0.43, abs=0.005)
 
 
 def test_two_annotators_of_ragchecker_agree_on_every_second_pair():
     found = imported("ragchecker", "judges", "ragchecker_pairs_dev.jsonl")
-    labels = read_labels(found.labels).of("preference_grade")
+    labels = read_labels(found.labels).select_metric("preference_grade")
     by_pair = {}
     for label in labels.items:
         by_pair.setdefault(label.case_id, []).append(label.value)
     exact = sum(a == b for a, b in by_pair.values()) / len(by_pair)
     assert exact == pytest.approx(0.55, abs=0.02)  # of the whole set, 0.55
-    told = agreement(labels.items, {}, seed=0)
+    told = annotator_agreement(labels.items, {}, seed=0)
     assert told["annotators"] == 2
     assert told["percent"].value > exact  # on the better side or not, grades apart
     assert 0 < told["alpha_ordinal"].value < 1

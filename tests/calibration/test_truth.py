@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from labelled import held, label, table, verdict
 
-from misslink.calibration.judged import Judged
-from misslink.calibration.pairs import Pair, Tie
-from misslink.calibration.truth import corrected, labels_needed
+from labelled import held, label, table, verdict
+from misslink.calibration.corrected_prevalence import correct_prevalence, labels_needed
+from misslink.calibration.inter_annotator import LabelPair, TiedLabel
+from misslink.calibration.verdicts import JudgedCase
 
 
 def pair(case, good, score, weight=None):
-    return Pair(case, bool(good), float(good), score, score, weight, Judged(case, score, score))
+    return LabelPair(
+        case, bool(good), float(good), score, score, weight, JudgedCase(case, score, score)
+    )
 
 
 def test_prediction_powered_is_the_one_worked_out_by_hand():
     """y, f of 20 labelled cases without an error, 70 of 120 called good: 0.5 + b (7/12 - 0.5)."""
     pairs = [pair(f"c{n}", n % 2, float(n % 2)) for n in range(20)]
     scores = {f"o{n}": float(n < 60) for n in range(100)}
-    found = corrected(pairs, scores, 0.5, seed=0)
+    found = correct_prevalence(pairs, scores, 0.5, seed=0)
     b = 0.25 / (70 / 120 * 50 / 120)
     assert found["prediction_powered"].value == pytest.approx(0.5 + b * (70 / 120 - 0.5))
     assert found["power"] == pytest.approx(b * 100 / 120)
@@ -31,7 +33,7 @@ def test_the_correction_undoes_what_the_judge_errs():
     verdicts, labels = table(80, 20, 10, 90)
     # among the others 30 % are good: 0.3 * 0.8 + 0.7 * 0.1 = 31 % are called good
     others = [verdict(f"o{n}", 0.9 if n < 310 else 0.1) for n in range(1000)]
-    found = held(verdicts, labels, everyone=others)["corrected"]
+    found = held(verdicts, labels, all_verdicts=others)["corrected"]
     everyone = (80 + 10 + 310) / 1200
     assert found["judge_only"]["value"] == pytest.approx(everyone)
     assert found["rogan_gladen"]["value"] == pytest.approx((everyone - 0.1) / 0.7)
@@ -41,7 +43,7 @@ def test_the_correction_undoes_what_the_judge_errs():
 def test_more_labels_never_widen_the_curve():
     verdicts, labels = table()
     others = [verdict(f"o{n}", 0.9) for n in range(2000)]
-    found = held(verdicts, labels, everyone=others)["labels_needed"]
+    found = held(verdicts, labels, all_verdicts=others)["labels_needed"]
     widths = [point["width"] for point in found["curve"]]
     assert widths == sorted(widths, reverse=True)
     assert [point["labels"] for point in found["curve"]] == [
@@ -80,7 +82,7 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
         scores = np.where(call, 0.9, 0.1)
         pairs = [pair(f"c{i}", truth[i], float(scores[i])) for i in range(n)]
         others = {f"c{i}": float(scores[i]) for i in range(n, 3000)}
-        found = corrected(pairs, others, 0.5, seed=0)
+        found = correct_prevalence(pairs, others, 0.5, seed=0)
         for name in held_by:
             each = found[name]
             if each.value is not None:
@@ -96,9 +98,9 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
 
 def test_ties_of_people_count_half_and_leave_the_error_rates_alone():
     pairs = [pair(f"c{n}", n % 2, float(n % 2)) for n in range(20)]
-    tied = [Tie(f"t{n}", 1.0) for n in range(5)]
+    tied = [TiedLabel(f"t{n}", 1.0) for n in range(5)]
     scores = {f"o{n}": float(n < 60) for n in range(100)} | {one.case_id: 1.0 for one in tied}
-    found, without = (corrected(pairs, scores, 0.5, 0, some) for some in (tied, ()))
+    found, without = (correct_prevalence(pairs, scores, 0.5, 0, some) for some in (tied, ()))
     assert found["labelled_only"].value == pytest.approx((10 + 2.5) / 25)
     assert found["prediction_powered"].n == 25
     assert (found["ties"], found["verdicts"]) == (5, 125)
@@ -110,8 +112,8 @@ def test_ties_of_people_count_half_and_leave_the_error_rates_alone():
 def test_left_out_ties_would_bias_the_share_that_people_would_find():
     """Half of the answers are good, a tenth split two people, and the judge calls those good."""
     pairs = [pair(f"c{n}", n < 200, float(n < 200)) for n in range(360)]
-    tied = [Tie(f"t{n}", 1.0) for n in range(40)]
-    found = corrected(pairs, {}, 0.5, 0, tied)["prediction_powered"]
+    tied = [TiedLabel(f"t{n}", 1.0) for n in range(40)]
+    found = correct_prevalence(pairs, {}, 0.5, 0, tied)["prediction_powered"]
     assert found.value == pytest.approx((200 + 20) / 400)
 
 
@@ -131,7 +133,7 @@ def by_weight(generator, n=400):
 
 def test_with_unequal_weights_rogan_and_gladen_go_by_the_weighted_rates():
     _, pairs, scores = by_weight(np.random.default_rng(3))
-    found = corrected(pairs, scores, 0.5, 0)
+    found = correct_prevalence(pairs, scores, 0.5, 0)
     good = [(p.weight, p.score > 0.5) for p in pairs if p.good]
     bad = [(p.weight, p.score < 0.5) for p in pairs if not p.good]
     sensitivity, specificity = (
@@ -148,7 +150,7 @@ def test_the_weighted_interval_of_rogan_and_gladen_holds_the_truth():
     generator, held_by, draws = np.random.default_rng(5), 0, 300
     for _ in range(draws):
         truth, pairs, scores = by_weight(generator, 200)
-        found = corrected(pairs, scores, 0.5, 0)["rogan_gladen"]
+        found = correct_prevalence(pairs, scores, 0.5, 0)["rogan_gladen"]
         held_by += found.low <= truth.mean() <= found.high
     assert held_by / draws >= 0.93
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from labelled import METRIC, verdict
 
+from labelled import METRIC, verdict
 from misslink.calibration import read_verdicts
 from misslink.errors import InputError
 
@@ -43,7 +43,7 @@ def test_the_length_is_the_answers_or_else_the_claims(tmp_path):
 @pytest.mark.parametrize("passages", [0, "0", [], {}])
 def test_no_passage_is_a_number_of_passages(passages):
     found = read_verdicts([verdict("a", 1, passages=passages), verdict("b", 1)], METRIC).items
-    assert (found["a"].about, found["b"].about) == ({"passages": 0.0}, {})
+    assert (found["a"].covariates, found["b"].covariates) == ({"passages": 0.0}, {})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+
 from watched_apps import CORPUS, WordCounts
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from misslink.capture.passages import merged, passage_from, passages_from
-from misslink.text import content_id
+from misslink.capture.passages import merge_rankings, passage_from, passages_from
+from misslink.text.normalization import content_id
 from misslink.types import Passage
 
 
@@ -72,14 +72,14 @@ def test_a_repeated_id_keeps_its_first_place():
 
 def test_no_documents_no_passages():
     assert passages_from([]) == ()
-    assert merged([]) == ((), [])
+    assert merge_rankings([]) == ((), [])
 
 
 def test_best_rank_then_call_order():
     def ranked(names):
         return tuple(Passage(id=name, text=name, rank=at) for at, name in enumerate(names, 1))
 
-    passages, notes = merged([ranked("abc"), ranked("dca")])
+    passages, notes = merge_rankings([ranked("abc"), ranked("dca")])
     # ranks: a 1, d 1, b 2, c 2 (second call)
     assert [(one.id, one.rank) for one in passages] == [("a", 1), ("d", 2), ("b", 3), ("c", 4)]
     assert notes == []
@@ -91,7 +91,7 @@ def test_merging_ranks_every_passage_once_from_one(names):
         tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(part, 1))
         for part in names
     ]
-    passages, notes = merged(lists)
+    passages, notes = merge_rankings(lists)
     assert [one.rank for one in passages] == list(range(1, len(passages) + 1))
     assert {one.id for one in passages} == {one for part in names for one in part}
     assert notes == []
@@ -102,4 +102,4 @@ def test_merging_ranks_every_passage_once_from_one(names):
 def test_merging_one_list_with_itself_changes_nothing():
     names = random.Random(3).sample("abcdefgh", 8)
     ranked = tuple(Passage(id=one, text=one, rank=at) for at, one in enumerate(names, 1))
-    assert merged([ranked, ranked])[0] == merged([ranked])[0]
+    assert merge_rankings([ranked, ranked])[0] == merge_rankings([ranked])[0]

@@ -15,10 +15,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, chain
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
 
 from misslink.capture import Watcher
 from misslink.types import Case
+from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
 
 FISH = Case(id="fish", question="which fish swims up rivers to spawn")
 
@@ -553,11 +553,11 @@ class TestTracelessness:
     def test_the_hook_is_registered_once(self):
         from langchain_core.tracers.context import _configure_hooks
 
-        from misslink.capture.recorder import CURRENT
+        from misslink.capture.recorder import CURRENT_RECORDER
 
         watch(str.upper)
         watch(str.upper)
-        assert sum(hook[0] is CURRENT for hook in _configure_hooks) == 1
+        assert sum(hook[0] is CURRENT_RECORDER for hook in _configure_hooks) == 1
 
     def test_what_runs_outside_of_a_case_is_not_recorded(self, store):
         retriever = store.as_retriever()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from judged_app import COMMAND
-from misslink.cli import main
+from misslink.cli.main import main
 
 
 @pytest.fixture(autouse=True)

@@ -12,14 +12,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "annotating"))
-
 from labelled_runs import ask, label_all, put, run_of
+from misslink.annotation import AnnotationSession
+from misslink.io.labels import read_labels
 
-from misslink.annotating import Desk
-from misslink.files.labels import read_labels
-
-PROGRAM = (sys.executable, "-c", "from misslink.cli import main; main()")
+PROGRAM = (sys.executable, "-c", "from misslink.cli.main import main; main()")
 
 
 @pytest.fixture
@@ -78,12 +75,12 @@ def test_a_killed_server_loses_nothing_and_goes_on(run, started):
         assert ask(port, "/api/label", label)[0] == 200
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         assert desk.session("ada")["done"] == 3
 
 
 def test_all_labels_are_exported(misslink, run):
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         label_all(desk, "ada", lambda _: 1)
     code, out, _ = misslink("annotate", "run", "--export", "all.csv")
     assert (code, "Labels of run written to all.csv: 4" in out) == (0, True)
@@ -93,7 +90,7 @@ def test_all_labels_are_exported(misslink, run):
 
 
 def test_calibrate_takes_the_folder_of_labels(misslink, run):
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         label_all(desk, "ada", lambda case: int(case in {"c2", "c3"}))
     code, out, err = misslink("calibrate", "run", "--labels", "run/labels", "--json")
     assert code == 0, err
@@ -102,11 +99,14 @@ def test_calibrate_takes_the_folder_of_labels(misslink, run):
 
 
 def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         for who in ("ada", "bob"):
             label_all(desk, who, lambda _: 1)
     code, out, _ = misslink("annotate", "run", "--adjudicate", "--no-browser")
-    assert (code, out.partition("\n")[0]) == (0, "People agree wherever they labelled the same.")
+    assert (code, out.partition("\n")[0]) == (
+        0,
+        "The annotators agree on everything that several labelled.",
+    )
     code, out, _ = misslink("annotate", "run", "--adjudicate", "--json")
     assert json.loads(out)["annotators"] == {"ada": 4, "bob": 4}
 
@@ -116,12 +116,12 @@ def test_where_people_agree_there_is_nothing_to_adjudicate(misslink, run):
     [
         (("nowhere",), "nowhere: this is no run folder"),
         (("run", "--annotator", "../x"), "a name is 1 to 40 letters"),
-        (("run", "--annotator", "adjudicated"), "kept for --adjudicate"),
+        (("run", "--annotator", "adjudicated"), "reserved for --adjudicate"),
         (("run", "--metric", "faithfull"), "did you mean 'faithfulness'?"),
-        (("run", "--adjudicate"), "nobody has labelled this run"),
+        (("run", "--adjudicate"), "this run has no labels"),
         (("run", "--export", "x.pdf"), "exported as .csv or .jsonl"),
         (("run", "--export", "run/cases.jsonl"), "this is a part of a run"),
-        (("run", "--export", "x.csv"), "nobody has labelled this run"),
+        (("run", "--export", "x.csv"), "this run has no labels"),
         (("nowhere", "--export", "x.csv"), "this is no run folder"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_taken_port_is_told(misslink, run):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         code, _, err = misslink("annotate", "run", "--port", port, "--no-browser")
-    assert (code, f"port {port} of 127.0.0.1 cannot be had" in err) == (2, True)
+    assert (code, f"port {port} of 127.0.0.1 is not available" in err) == (2, True)
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])
@@ -150,7 +150,7 @@ def test_what_is_not_installed_is_told_with_the_command(misslink, run, monkeypat
 
 
 def test_a_report_and_an_evaluation_do_not_mind_the_labels(misslink, run):
-    with Desk(run) as desk:
+    with AnnotationSession(run) as desk:
         label_all(desk, "ada", lambda _: 1)
     put(run, run_of([0.1, 0.4, 0.6, 0.9]))
     assert misslink("report", "run")[0] == 0

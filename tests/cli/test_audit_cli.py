@@ -9,7 +9,7 @@ import pytest
 
 from honest_judge import fenced, honest
 from judged_app import PRICES, write_inputs
-from misslink.files import read_run
+from misslink.io import read_run
 
 CASES = 6
 BLUE = "By day the sky over town {} is blue and clear."
@@ -66,7 +66,7 @@ def test_an_honest_judge_is_moved_by_nothing_and_a_second_audit_costs_nothing(au
             assert (entry["n"], entry["flipped"]["value"], entry["finding"]) == (CASES, 0.0, None)
     assert "preferences" not in first
     assert judge_server.answered - before == first["usage"]["calls"] == CASES * 5
-    assert first["usage"]["from_ledger"] == CASES
+    assert first["usage"]["from_cache"] == CASES
     second = json.loads(audit("--json"))
     assert second["usage"]["calls"] == 0
     varying = {"created": None, "usage": None}
@@ -89,9 +89,9 @@ def test_a_judge_that_long_answers_win_over_is_found_out(audit, judge_server):
     assert row.split()[:5] == ["padding", str(CASES), "50", "%", "[19,"]
 
 
-def test_the_embedded_judge_is_not_asked_the_same_again(misslink, monkeypatch):
+def test_the_heuristic_judge_is_not_asked_the_same_again(misslink, monkeypatch):
     write_inputs(6, passages, answer)
-    inputs = ("--goldset", "gold.jsonl", "--judge", "embedded", "--out", "run")
+    inputs = ("--goldset", "gold.jsonl", "--judge", "heuristic", "--out", "run")
     assert misslink("evaluate", "app.py:app", *inputs)[0] == 0
     code, out, err = misslink("judge", "audit", "run")
     assert code == 0, err
@@ -99,13 +99,13 @@ def test_the_embedded_judge_is_not_asked_the_same_again(misslink, monkeypatch):
     assert set(document["metrics"]["faithfulness"]) == {
         "padding", "passage_order", "passage_shuffle",
     }  # fmt: skip
-    assert "says the same to the same question" in out
+    assert "always gives the same reply to the same question" in out
     assert "asked again  " not in out
 
 
 def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server):
     judge_server.script = lambda _: "I would rather not say."
-    asked = ("judge", "audit", run, "--retries", "0", "--ledger", "other.sqlite")
+    asked = ("judge", "audit", run, "--retries", "0", "--cache", "other.sqlite")
     code, _, err = misslink(*asked)
     assert code == 3
     assert "nothing was measured: no verdict could be compared" in err
@@ -114,7 +114,7 @@ def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server
 
 def test_a_spent_budget_is_told_and_more_of_it_goes_on(audit, judge_server):
     out = audit("--max-calls", "12")
-    assert "questions were not put, since the budget or the time is used up" in out
+    assert "questions were not asked because the budget or the time is used up" in out
     assert sum(kept()["metrics"]["faithfulness"]["again"]["left_out"].values()) > 0
     first = kept()["usage"]["calls"]
     audit()
@@ -126,7 +126,7 @@ def test_a_dry_run_asks_nothing_and_names_what_would_be_asked(audit, judge_serve
     before = judge_server.answered
     found = json.loads(audit("--dry-run", "--json", *PRICES))
     assert judge_server.answered == before
-    assert (found["calls"], found["from_ledger"]) == (CASES * 5, CASES)
+    assert (found["calls"], found["from_cache"]) == (CASES * 5, CASES)
     assert found["cost"] > 0
     assert not Path("run/audit.json").exists()
     audit("--json")
@@ -161,16 +161,16 @@ def test_against_another_run_the_order_of_answers_is_swapped(
 
 def test_a_judge_that_cannot_compare_is_refused_before_it_is_asked_anything(misslink, monkeypatch):
     write_inputs(6, passages, answer)
-    inputs = ("--goldset", "gold.jsonl", "--judge", "embedded", "--out", "run")
+    inputs = ("--goldset", "gold.jsonl", "--judge", "heuristic", "--out", "run")
     assert misslink("evaluate", "app.py:app", *inputs)[0] == 0
 
     def asked(*_, **__):
         raise AssertionError("it was asked")
 
-    monkeypatch.setattr("misslink.judging.audits.put_to", asked)
+    monkeypatch.setattr("misslink.judge.checks.audit_variants.audit_cases", asked)
     code, _, err = misslink("judge", "audit", "run", "--against", "run")
     assert code == 2
-    assert "cannot say which of two answers is better" in err
+    assert "cannot compare two answers" in err
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from batch_server import BatchServer
 from judged_app import COMMAND, PRICES, short_cases
-from misslink.judging.batches.notes import Notes
-from misslink.judging.wrappers.ledger_file import DEFAULT_LEDGER
+from misslink.judge.batch.store import BatchStore
+from misslink.judge.middleware.cache import DEFAULT_CACHE
 
 BATCH = (*COMMAND, "--engine", "batch")
 
@@ -28,16 +28,16 @@ def test_one_command_shows_the_saving_before_anything_is_submitted(misslink, ser
     assert "The judge would be asked 3 questions" in out
     assert " live.\n" in out
     assert "In batches: 2 questions, in 1 batch or more, files of about 0.00" in out
-    assert "at 25 % of the price all cost about 0.00" in out
-    assert out.endswith("Nothing has been asked.\n")
+    assert "at 25% of the price all cost about 0.00" in out
+    assert out.endswith("No judge call was made.\n")
     _, out, _ = misslink(*BATCH, "--dry-run")
-    assert "a token costs 50 % of the price there; --price-in and --price-out say" in out
+    assert "a token costs 50% of the price; --price-in and --price-out show" in out
     code, out, _ = misslink(*BATCH, "--dry-run", *PRICES, "--json")
     batch = json.loads(out)["batch"]
     assert (batch["questions"], batch["batches"], batch["price"]) == (2, 1, 0.5)
     assert batch["cost"] + batch["saving"] == pytest.approx(json.loads(out)["cost"])
     _, out, _ = misslink(*BATCH, "--dry-run", "--case", "case-0")
-    assert "In batches: no questions; the one question is put live, to see what the" in out
+    assert "In batches: no questions; the only question is sent live, as a probe of the" in out
     assert (server.requests, server.calls) == ([], [])
 
 
@@ -53,7 +53,7 @@ def test_without_batches_a_dry_run_speaks_of_none(misslink, server):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--judge", "embedded"), "has no batch service; --engine batch goes with openai:MODEL"),
+        (("--judge", "heuristic"), "has no batch service; --engine batch goes with openai:MODEL"),
         (("--workers", "2"), "--workers goes with --engine ray; the engine 'batch' works at"),
         (("--batch-price", "1.5"), "--batch-price is 1.5; it is a share, from 0 to 1"),
     ],
@@ -71,22 +71,22 @@ def test_a_server_without_batches_is_bad_usage(misslink, judge_server):
     short_cases(2)
     code, _, err = misslink(*BATCH, "--base-url", judge_server.url)
     assert code == 2
-    assert "has no batch interface (/files and /batches); use --engine local" in err
+    assert "has no batch API (/files and /batches); use --engine local" in err
     assert judge_server.calls == []
 
 
-def test_ledger_stats_lists_the_batches_whose_answers_are_not_fetched(misslink):
-    notes = Notes(DEFAULT_LEDGER, "{}", "openai:m")
-    named = notes.intend("file-1", ["a", "b"])
-    notes.name(named.row, "batch_1\x1b[31m")
-    notes.intend("file-2", ["c"])
+def test_cache_stats_lists_the_batches_whose_answers_are_not_fetched(misslink):
+    notes = BatchStore(DEFAULT_CACHE, "{}", "openai:m")
+    named = notes.reserve("file-1", ["a", "b"])
+    notes.set_service_id(named.row, "batch_1\x1b[31m")
+    notes.reserve("file-2", ["c"])
     notes.close()
-    code, out, err = misslink("ledger", "stats")
+    code, out, err = misslink("cache", "stats")
     day = named.created[:10]
     assert (code, err) == (0, "")
     assert out.splitlines()[1:] == [
         f"openai:m: batch batch_1[31m of {day}, 2 of 2 questions not fetched",
-        f"openai:m: batch not named yet of {day}, 1 of 1 questions not fetched",
+        f"openai:m: batch without a name yet of {day}, 1 of 1 questions not fetched",
     ]
-    listed = json.loads(misslink("ledger", "stats", "--json")[1])["batches"]
+    listed = json.loads(misslink("cache", "stats", "--json")[1])["batches"]
     assert [(one["waiting"], one["questions"]) for one in listed] == [(2, 2), (1, 1)]

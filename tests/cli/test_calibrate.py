@@ -5,18 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "calibration"))
-
-from labelled import METRIC, label, table
-
 import misslink as package
-from misslink.files import read_run
-from misslink.linking import Calibration
+from labelled import METRIC, label, table
+from misslink.io import read_run
+from misslink.linking.judge_calibration import Calibration
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]"
@@ -38,7 +34,7 @@ def files():
 def harbour(tmp_path_factory):
     folder = tmp_path_factory.mktemp("calibrated") / "run"
     package.evaluate(
-        f"{HARBOUR / 'app.py'}:chain", HARBOUR / "goldset.jsonl", k=2, ledger=None, out=folder
+        f"{HARBOUR / 'app.py'}:chain", HARBOUR / "goldset.jsonl", k=2, cache=None, out=folder
     )
     return folder
 
@@ -111,7 +107,7 @@ def test_a_run_keeps_the_document_and_its_page_shows_it(misslink, harbour):
     assert json.loads((harbour / "calibration.json").read_text(encoding="utf-8")) == document
     assert read_run(harbour).calibration == document
     page = (harbour / "report.html").read_text(encoding="utf-8")
-    assert "Held against human labels of faithfulness" in page
+    assert "Compared with human labels of faithfulness" in page
     assert HOSTILE not in page
 
 
@@ -134,7 +130,7 @@ def test_a_later_evaluation_is_corrected_by_it(misslink, harbour):
         f"{HARBOUR / 'app.py'}:chain",
         HARBOUR / "goldset.jsonl",
         k=2,
-        ledger=None,
+        cache=None,
         calibration=harbour / "calibration.json",
     )
     assert run.calibration == document
@@ -157,7 +153,7 @@ def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--labels", "l.jsonl"), "name a run folder, or else a file with --verdicts"),
+        (("--labels", "l.jsonl"), "name a run folder, or a file with --verdicts"),
         (("run", "--verdicts", "v.jsonl", "--labels", "l.jsonl"), "and not both"),
         (("--verdicts", "none.jsonl", "--labels", "l.jsonl"), "none.jsonl: there is no such file"),
         (("--verdicts", "v.jsonl", "--labels", "none.csv"), "none.csv: there is no such file"),
@@ -196,4 +192,4 @@ def test_labels_of_unknown_cases_can_be_left_out(misslink, files):
     )
     document = json.loads(out)
     assert (code, document["n"], document["unknown_labels"]) == (0, 1, 1)
-    assert "1 label of an unknown case was left out." in document["notes"]
+    assert "Labels of unknown cases left out: 1." in document["notes"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from misslink.watching.canaries.repeating import only_one
+from misslink.canary.cli import lock_series
+from misslink.canary.history import HISTORY_FORMAT
 
 APP = """
 import json, re
@@ -48,7 +50,7 @@ def app(question):
     return pool.submit(threading.Event().wait).result()
 """
 RUN = ("canary", "run", "app.py:retriever", "--canaries", "canaries.jsonl", "--learn", "10")
-PROGRAM = [sys.executable, "-c", "from misslink.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from misslink.cli.main import main; main()"]
 TOWNS = ["Aachen", "Bonn", "Cork", "Dover", "Essen", "Faro", "Ghent", "Hull"]
 
 
@@ -209,7 +211,7 @@ def test_yaml_canaries_are_read_and_a_repeated_id_told_with_both_lines(misslink)
         (("--markdown", "-", "--json"), "both print to stdout"),
         (("--corpus", "none.jsonl"), "there is no such file"),
         (("--judge", "nobody"), "nobody"),
-        (("--history", "."), "this is a folder"),
+        (("--history", "."), "This is a folder"),
         (("--learn", "3"), "--learn"),
         (("--name", " "), "--name is empty"),
     ],
@@ -224,7 +226,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_kept(misslink, options, said):
 def test_a_series_or_history_that_is_not_there_is_told(misslink, run):
     code, _, err = misslink("canary", "history")
     assert code == 2
-    assert "there is no history here" in err
+    assert "There is no canary history here" in err
     run()
     code, _, err = misslink("canary", "history", "--name", "mian")
     assert code == 2
@@ -233,7 +235,8 @@ def test_a_series_or_history_that_is_not_there_is_told(misslink, run):
 
 def test_a_run_that_a_held_history_cannot_take_is_entered_by_the_next(misslink, run, monkeypatch):
     run()
-    monkeypatch.setattr("misslink.watching.canaries.history_file._WAIT_S", 0.05)
+    impatient = dataclasses.replace(HISTORY_FORMAT, wait_s=0.05)
+    monkeypatch.setattr("misslink.canary.history.HISTORY_FORMAT", impatient)
     holder = sqlite3.connect(".misslink/canary.sqlite", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     code, out, err = misslink(*RUN, "--json")
@@ -250,7 +253,7 @@ def test_watch_refuses_wrong_options_at_once(misslink):
     watch = ("canary", "watch", *RUN[2:])
     assert misslink(*watch, "--every", "soon")[0] == 2
     assert misslink(*watch, "--every", "1h", "--kk", "3")[0] == 2
-    with only_one(Path(".misslink/canary.sqlite"), "main"):
+    with lock_series(Path(".misslink/canary.sqlite"), "main"):
         code, _, err = misslink(*watch, "--every", "1h")
     assert code == 2
     assert "watched by another process" in err

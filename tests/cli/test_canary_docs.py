@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 import typer
 
-from misslink.cli.canary import app
+from misslink.canary.cli import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "canary.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from misslink.files import read_run
-from misslink.pipeline.carrying import carried_links
+from misslink.io import read_run
+from misslink.pipeline.artifact_reuse import reuse_link_artifacts
 from replayed_app import JUDGE, case, forget_stores
 
 APP = """
@@ -65,7 +65,7 @@ def warnings(caplog):
 def test_the_same_answers_keep_both_and_the_links_that_were_confirmed(before, evaluated, caplog):
     again = evaluated("other")
     assert again.replay is None, "a folder of its own has nothing to carry over"
-    kept = carried_links(again, "run")
+    kept = reuse_link_artifacts(again, "run")
     assert (kept.replay, kept.whatif) == (before.replay, before.whatif)
     assert [link.basis for link in kept.links] == ["replayed", "replayed", "observed"]
     assert kept.summary == again.summary
@@ -76,12 +76,12 @@ def test_other_answers_keep_neither_and_the_warnings_say_why_and_how(before, eva
     stubborn = APP.replace('found=("3",)))', 'found=("3",))), "stubborn"')
     assert stubborn != APP
     Path("app.py").write_text(stubborn, encoding="utf-8")
-    kept = carried_links(evaluated("other"), "run")
+    kept = reuse_link_artifacts(evaluated("other"), "run")
     assert (kept.replay, kept.whatif) == (None, None)
     assert {link.basis for link in kept.links} == {"observed"}
     replay, whatif = warnings(caplog)
     assert "1 of 3 cases were retrieved or answered otherwise" in replay
-    assert "misslink replay run --app app.py:app  (answers that are kept cost nothing)" in replay
+    assert "misslink replay run --app app.py:app  (cached answers cost nothing)" in replay
     assert "1 of 3 cases were retrieved or answered otherwise" in whatif
     assert whatif.endswith("misslink whatif run")
 
@@ -102,14 +102,14 @@ def test_the_warning_names_the_corpus_and_the_app_of_the_what_if_before(
     code, _, err = misslink("whatif", "run", *asked, "--options", "bm25", "--json")
     assert code == 0, err
     Path("app.py").write_text(APP.replace('found=("3",)))', 'found=("3",))), "stubborn"'), "utf-8")
-    carried_links(evaluated("other"), "run")
+    reuse_link_artifacts(evaluated("other"), "run")
     assert warnings(caplog)[1].endswith(again)
 
 
 def test_code_that_changed_and_answers_the_same_loses_the_replay_alone(before, evaluated, caplog):
     """What it would have generated from other passages nobody knows."""
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
-    kept = carried_links(evaluated("other"), "run")
+    kept = reuse_link_artifacts(evaluated("other"), "run")
     assert (kept.replay, kept.whatif) == (None, before.whatif)
     (said,) = warnings(caplog)
     assert "the app or its code may be another one" in said
@@ -119,9 +119,9 @@ def test_a_forecast_that_rests_on_the_replay_goes_with_it(before, evaluated, cap
     Path("run/whatif.json").write_text(
         json.dumps({**before.whatif, "basis": "replayed"}), encoding="utf-8"
     )
-    assert carried_links(evaluated("other"), "run").whatif["basis"] == "replayed"
+    assert reuse_link_artifacts(evaluated("other"), "run").whatif["basis"] == "replayed"
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
-    kept = carried_links(evaluated("another"), "run")
+    kept = reuse_link_artifacts(evaluated("another"), "run")
     assert (kept.replay, kept.whatif) == (None, None)
     assert len(warnings(caplog)) == 2
 
@@ -135,7 +135,7 @@ def test_another_gold_set_and_another_k_keep_neither(
 ):
     rows = Path("gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     Path("other.jsonl").write_text("".join(rows[:lines]), encoding="utf-8")
-    kept = carried_links(evaluated("other", *options, gold="other.jsonl"), "run")
+    kept = reuse_link_artifacts(evaluated("other", *options, gold="other.jsonl"), "run")
     assert (kept.replay, kept.whatif) == (None, None)
     assert [why in one for one in warnings(caplog)] == [True, True]
 
@@ -144,20 +144,20 @@ def test_another_judge_that_says_the_same_loses_the_replay(before, evaluated, ca
     again = evaluated("other")
     inputs = {**again.manifest["inputs"], "judge_identity.temperature": "0.7"}
     again = again.model_copy(update={"manifest": {**again.manifest, "inputs": inputs}})
-    kept = carried_links(again, "run")
+    kept = reuse_link_artifacts(again, "run")
     assert (kept.replay, kept.whatif) == (None, before.whatif)
-    assert "the judge or what it reads is another one" in warnings(caplog)[0]
+    assert "the judge or its prompts are others" in warnings(caplog)[0]
 
 
 def test_what_cannot_be_read_is_told_and_the_run_stays(before, evaluated, caplog):
     again = evaluated("other")
     Path("run/traces.jsonl").write_text("{", encoding="utf-8")
-    assert carried_links(again, "run") == again
+    assert reuse_link_artifacts(again, "run") == again
     (said,) = warnings(caplog)
-    assert "The replay and the what-if of the run before" in said
+    assert "replay.json and whatif.json of the run before" in said
 
 
 def test_a_run_without_a_folder_or_with_nothing_to_keep_is_as_it_was(evaluated):
     run = evaluated("run")
-    assert carried_links(run, None) is run
-    assert carried_links(run, "run") is run
+    assert reuse_link_artifacts(run, None) is run
+    assert reuse_link_artifacts(run, "run") is run

@@ -54,14 +54,14 @@ def files():
 def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslink, files):
     gold, traces = files
     code, out, err = misslink(
-        "evaluate", "--traces", traces, "--goldset", gold, "--judge", "embedded", "--json"
+        "evaluate", "--traces", traces, "--goldset", gold, "--judge", "heuristic", "--json"
     )
     assert code == 0, err
     document = json.loads(out)
-    assert (document["cases"], document["judge"], document["k"]) == (2, "embedded", 5)
+    assert (document["cases"], document["judge"], document["k"]) == (2, "heuristic", 5)
     names = {
         "retrieval": ["hit@5", "mrr", "recall@5", "precision@5", "ndcg@5"],
-        "generation": ["faithfulness", "faithful", "answer_relevance", "context_utilization"],
+        "generation": ["faithfulness", "fully_faithful", "answer_relevance", "context_utilization"],
         "answer": ["correctness", "abstention"],
         "link": [
             "risk_given_miss",
@@ -81,19 +81,19 @@ def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslin
         "hit_faithful": 1,
         "left_out": 0,
     }
-    assert document["link"]["causes"] == {"retrieval_miss": 1, "fine": 1}
+    assert document["link"]["failures"] == {"retrieval_miss": 1, "passed": 1}
     assert document["coverage"]["faithfulness"] == {"scored": 2, "skipped": 0, "failed": 0}
     assert set(document["usage"]) == {
         "calls",
         "not_asked",
-        "from_ledger",
+        "from_cache",
         "prompt_tokens",
         "completion_tokens",
         "cost",
     }
     folder = Path(document["run"])
     assert json.loads((folder / "summary.json").read_text(encoding="utf-8")) == document
-    assert Path(".misslink/ledger.sqlite").exists()
+    assert Path(".misslink/cache.sqlite").exists()
 
 
 def test_every_line_of_verdicts_and_links_has_the_contracted_keys(misslink, files):
@@ -110,9 +110,11 @@ def test_every_line_of_verdicts_and_links_has_the_contracted_keys(misslink, file
             for evidence in claim["evidence"]:
                 assert {"passage_id", "quote", "start", "end"} <= set(evidence)
     for link in lines("run/links.jsonl"):
-        assert {"case_id", "retrieval", "answer", "cause", "missed", "claims", "basis"} <= set(link)
+        assert {"case_id", "retrieval", "answer", "failure", "missed", "claims", "basis"} <= set(
+            link
+        )
         for missed in link["missed"]:
-            assert {"passage_id", "grade", "true_rank", "subtype"} <= set(missed)
+            assert {"passage_id", "grade", "true_rank", "miss_type"} <= set(missed)
         for claim in link["claims"]:
             assert {"index", "passage_id", "relation"} <= set(claim)
 
@@ -174,7 +176,7 @@ def test_a_run_of_the_same_inputs_is_replaced_and_others_need_overwrite(misslink
     code, _, err = misslink(*common, "--k", "3", "--judge", "none")
     assert code == 2
     hashes = "was [0-9a-f]{16}, is [0-9a-f]{16}"
-    told = f"judge was embedded, is none; goldset {hashes}; traces {hashes}; and [0-9]+ more"
+    told = f"judge was heuristic, is none; goldset {hashes}; traces {hashes}; and [0-9]+ more"
     assert re.search(f"\\({told}\\)", err), err
 
 
@@ -192,7 +194,7 @@ def app(question):
 def test_what_the_app_prints_is_not_on_stdout_whatever_the_encoding(encoding):
     Path("loud.py").write_text(LOUD, encoding="utf-8")
     write("gold.jsonl", {"id": "a", "question": "Q?", "relevant": ["p"], "category": "caf\u00e9"})
-    program = "from misslink.cli import main; main()"
+    program = "from misslink.cli.main import main; main()"
     options = ["evaluate", "loud.py:app", "--goldset", "gold.jsonl", "--judge", "none", "--json"]
     done = subprocess.run(
         [sys.executable, "-c", program, *options],
@@ -213,7 +215,7 @@ def test_an_interrupted_run_says_how_to_go_on(misslink, files, monkeypatch):
     monkeypatch.setattr("misslink.pipeline.evaluate_async", interrupt)
     code, _, err = misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")
     assert code == 130
-    assert "the same command with  --out run  goes on" in err
+    assert "the same command with  --out run  resumes" in err
 
 
 def test_a_password_in_an_address_is_in_no_file(misslink, files, judge_server):
@@ -234,9 +236,9 @@ def test_ping_says_what_a_judge_can_do(misslink, judge_server):
     )
     found = json.loads(out)
     assert (code, found["ok"], found["structure"]) == (0, True, "json_schema")
-    code, out, _ = misslink("judge", "ping", "--judge", "embedded")
+    code, out, _ = misslink("judge", "ping", "--judge", "heuristic")
     assert code == 0
-    assert "embedded" in out
+    assert "heuristic" in out
 
 
 GOOD = {"id": "a", "question": "Q?", "relevant": ["p"]}
@@ -256,11 +258,11 @@ TRACE = {"case_id": "a", "retrieved": ["p"], "answer": "A."}
         ([GOOD], [TRACE], ["--judge", "opanai:x"], 2, "did you mean 'openai'"),
         ([GOOD], [TRACE], ["--judge", "openai:x"], 2, "OPENAI_API_KEY"),
         ([GOOD], [TRACE], ["--judge", "openai"], 2, "openai"),
-        ([GOOD], [TRACE], ["--judge", "embedded:huge"], 2, "huge"),
+        ([GOOD], [TRACE], ["--judge", "heuristic:huge"], 2, "huge"),
         ([GOOD], [TRACE], ["--judge", "openai:x", "--base-url", "http://127.0.0.1:9"], 3, "127.0"),
         ([GOOD], [TRACE], ["--out", "gold.jsonl"], 2, "gold.jsonl: this is a file"),
         ([GOOD], [TRACE], ["--out", "gold.jsonl/run"], 2, "cannot be written"),
-        ([GOOD], [TRACE], ["--ledger", "gold.jsonl"], 2, "gold.jsonl"),
+        ([GOOD], [TRACE], ["--cache", "gold.jsonl"], 2, "gold.jsonl"),
         ([GOOD], [TRACE], ["--out", "."], 2, "folder"),
         ([GOOD], [TRACE], ["--k", "0"], 2, "--k"),
     ],
@@ -315,10 +317,10 @@ print(sorted(heavy & set(sys.modules)), time.process_time())
     "statement",
     [
         "import misslink",
-        "import misslink.types, misslink.registry, misslink.files",
+        "import misslink.types, misslink.registry, misslink.io",
         (
             "sys.argv = ['misslink', '--help']\n"
-            "from misslink.cli import main\n"
+            "from misslink.cli.main import main\n"
             "try:\n    main()\nexcept SystemExit:\n    pass"
         ),
     ],

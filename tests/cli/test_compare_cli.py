@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "deciding"))
-
 from small_runs import broken, small_run, write_run
 
 N = 10
@@ -41,7 +39,7 @@ def test_the_table_fits_80_columns(misslink, runs, monkeypatch):
     assert any("recall@1" in line and "better" in line for line in table)
     assert max(map(len, table)) <= 80
     assert "recall@1: 10 cases better, 0 worse." in out
-    assert "The same in every case: faithfulness, faithful." in out
+    assert "The same in every case: faithfulness, fully_faithful." in out
 
 
 def test_the_terminal_has_every_test_and_what_would_have_been_seen(misslink, monkeypatch):
@@ -57,7 +55,9 @@ def test_the_terminal_has_every_test_and_what_would_have_been_seen(misslink, mon
     assert re.fullmatch(r"0\.5\d", cells[4])
     assert re.fullmatch(r"\d+ points", cells[5])
     assert "Detectable: seen in 4 of 5 repetitions." in " ".join(tests.split())
-    assert "11 of 30 cases have another cause: Retrieval miss to Fine 10, Fine to Ret" in tests
+    assert (
+        "11 of 30 cases have another failure mode: Retrieval miss to Passed 10, Passed to " in tests
+    )
     assert max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└") <= 80
 
 
@@ -95,7 +95,7 @@ def test_markdown_is_written(misslink, runs):
     assert "ab.md" in out
     written = Path("ab.md").read_text(encoding="utf-8")
     assert "`recall@1`" in written
-    assert "`faithful`" not in written
+    assert "`fully_faithful`" not in written
 
 
 def test_markdown_links_to_the_page_that_is_written_with_it(misslink, runs):
@@ -128,7 +128,7 @@ def test_three_runs_are_each_compared_with_the_first(misslink, runs):
         (["runs/a", "runs/../runs/a"], "this is the same run as runs/a"),
         (["runs/a", "nowhere"], "no run folder"),
         (["runs/a", "runs/b b", "--metrics", "recal@1"], "did you mean 'recall@1'"),
-        (["runs/a", "runs/b b", "--metrics", ","], "no metric is named"),
+        (["runs/a", "runs/b b", "--metrics", ","], "there is no metric to compare"),
         (["runs/a", "runs/b b", "--cases", "nothing.txt"], "nothing.txt"),
         (["runs/a", "runs/b b", "--preferences", "nothing.json"], "nothing.json"),
         (["runs/a", "runs/b b", "--html", "runs/a/report.html"], "a file of a run"),
@@ -154,7 +154,7 @@ def test_a_run_that_lost_lines_is_refused(misslink, runs, part):
     path.write_text("".join(lines[:5]), encoding="utf-8")
     code, out, err = misslink("compare", *runs)
     assert (code, out) == (2, "")
-    assert "this run folder is not whole" in err
+    assert "this run folder is not complete" in err
     assert len(err.splitlines()) == 1
 
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from misslink.cli.diagnose import diagnose
 from misslink.errors import InputError
-from misslink.linking.checklist import checklist
-from misslink.linking.measuring import measure
+from misslink.linking.checklist import build_checklist
+from misslink.linking.miss_measurement import measure_misses
 from misslink.types import Case, Link, Passage, Trace
 
 HOSTILE = "[red]When[/red] \x1b[31mdoes\x07\nit leave?"
@@ -38,10 +38,10 @@ def write_run(folder, holes=(), *, measured=True):
             Trace(case_id=case.id, retrieved=retrieved[:2], deeper=deeper, depth=50, answer="a")
         )
     shown = {one.id: one for trace in traces for one in (*trace.retrieved, *trace.deeper)}
-    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=[*shown.values()]))
+    found = asyncio.run(measure_misses(cases, traces, 2, embedder=None, corpus=[*shown.values()]))
     links = [
         Link(
-            case_id=case.id, retrieval="miss", answer="unfaithful", cause="retrieval_miss",
+            case_id=case.id, retrieval="miss", answer="unfaithful", failure="retrieval_miss",
             reason="r", missed=found.missed[case.id],
         )
         for case in cases
@@ -49,8 +49,8 @@ def write_run(folder, holes=(), *, measured=True):
     diagnosis = {
         "embedding": None,
         "corpus": None,
-        "checklist": checklist(cases, traces, found, 2),
-        "gold_holes": {"holes": list(holes), "metrics": {}},
+        "checklist": build_checklist(cases, traces, found, 2),
+        "missing_labels": {"holes": list(holes), "metrics": {}},
     }
     folder = Path(folder)
     folder.mkdir()
@@ -67,8 +67,8 @@ def test_json_groups_the_misses_by_subtype_the_largest_first():
     result = command(write_run("run"), "--json")
     found = json.loads(result.stdout)
     assert (found["run"], found["cases"], found["misses"]) == ("run", 9, 8)
-    assert list(found["subtypes"]) == ["below_cutoff", "not_indexed"]
-    group = found["subtypes"]["below_cutoff"]
+    assert list(found["miss_types"]) == ["below_cutoff", "not_indexed"]
+    group = found["miss_types"]["below_cutoff"]
     assert group["count"] == 7
     assert group["share"]["value"] == pytest.approx(7 / 8)
     assert group["share"]["method"] == "wilson"
@@ -79,7 +79,7 @@ def test_json_groups_the_misses_by_subtype_the_largest_first():
     assert group["cases"][0]["reason"] == "it has rank 4, and the first 2 count"
     assert group["cases"][0]["measured"]["pool"] == 10
     assert found["checklist"][0]["name"] == "chunk_quality"
-    assert found["gold_holes"] == {"holes": [], "metrics": {}}
+    assert found["missing_labels"] == {"holes": [], "metrics": {}}
 
 
 def test_people_read_counts_advice_evidence_and_the_checklist():
@@ -91,7 +91,7 @@ def test_people_read_counts_advice_evidence_and_the_checklist():
     assert "and 2 more (--all shows them)" in result.stdout
     assert "needs 'gold7': the listed corpus of 10 passages does not hold it" in result.stdout
     assert "Is what is needed among the first 2" in result.stdout
-    assert "No gold hole was found" in result.stdout
+    assert "No missing label was found" in result.stdout
 
 
 def test_all_shows_every_case():
@@ -125,7 +125,7 @@ def test_a_passage_that_two_evidences_of_a_case_need_counts_and_prints_once():
     path.write_text("".join(f"{json.dumps(link)}\n" for link in links), encoding="utf-8")
     found = json.loads(command(folder, "--json").stdout)
     assert found["misses"] == 8
-    assert found["subtypes"]["below_cutoff"]["count"] == 7
+    assert found["miss_types"]["below_cutoff"]["count"] == 7
     assert command(folder, "--all").stdout.count("needs 'gold0'") == 1
 
 
@@ -151,11 +151,11 @@ def test_why_no_gold_hole_could_be_looked_for_is_said():
     folder = write_run("run")
     path = folder / "summary.json"
     summary = json.loads(path.read_text(encoding="utf-8"))
-    summary["diagnosis"]["gold_holes"]["reason"] = "no language model judged"
+    summary["diagnosis"]["missing_labels"]["reason"] = "no language model judged"
     path.write_text(json.dumps(summary), encoding="utf-8")
     printed = command(folder).stdout
-    assert "Gold holes were not looked for: no language model judged." in printed
-    assert "No gold hole was found" not in printed
+    assert "Missing labels were not looked for: no language model judged." in printed
+    assert "No missing label was found" not in printed
 
 
 def test_holes_are_shown_and_written_for_review():
@@ -188,11 +188,11 @@ def test_a_place_that_cannot_be_written_is_named_without_holes_too_before_anythi
 
 def test_without_holes_no_file_is_written_and_that_is_said():
     folder = write_run("run")
-    told = "No gold hole, so nothing was written to holes.jsonl."
+    told = "No missing label, so nothing was written to holes.jsonl."
     result = command(folder, "--holes", "holes.jsonl")
     assert result.exit_code == 0
     assert told in result.stdout
     result = command(folder, "--holes", "holes.jsonl", "--json")
-    assert json.loads(result.stdout)["gold_holes"]["holes"] == []
+    assert json.loads(result.stdout)["missing_labels"]["holes"] == []
     assert told in result.stderr
     assert not Path("holes.jsonl").exists()

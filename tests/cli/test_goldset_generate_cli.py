@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from judge_server import JudgeServer
-from misslink.files import read_goldset
+from misslink.io import read_goldset
 from question_writer import TOWNS, Writer, islands
 
 COMMAND = (
     "goldset", "generate", "--corpus", "isles.jsonl", "--judge", "openai:test-judge",
-    "--out", "gold.jsonl", "--embedding", "none", "--ledger", "ledger.sqlite",
+    "--out", "gold.jsonl", "--embedding", "none", "--cache", "cache.sqlite",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_a_dry_run_asks_nothing_and_writes_nothing(generate, judge_server, tmp_p
     assert told["prompt_tokens"] > told["completion_tokens"] > 0
     assert judge_server.calls == []
     assert not (tmp_path / "gold.jsonl").exists()
-    assert "Nothing has been asked." in generate("-n", 5, "--dry-run")[1]
+    assert "No judge call was made." in generate("-n", 5, "--dry-run")[1]
 
 
 def test_a_spent_budget_says_what_is_missing_and_the_same_command_goes_on(generate):
@@ -94,17 +94,17 @@ def test_a_spent_budget_says_what_is_missing_and_the_same_command_goes_on(genera
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--judge", "embedded"), 2, "cannot write questions"),
-        (("--judge", "none"), 2, "asks nobody"),
+        (("--judge", "heuristic"), 2, "cannot write questions"),
+        (("--judge", "none"), 2, "cannot write questions"),
         (("--corpus", "nowhere.jsonl"), 2, "nowhere.jsonl: there is no such file"),
         (("--corpus", "nowhere:loader"), 2, "no module 'nowhere'"),
         (("--categories", "simple"), 2, "did you mean 'simple_factual'"),
         (("--config", "absent.yaml"), 2, "absent.yaml: there is no such file"),
         (("--out", "no/such/gold.jsonl"), 2, "its folder does not exist"),
-        (("--rejects", "gold.jsonl"), 2, "give each its own"),
-        (("--rejects", "gold.jsonl.json"), 2, "give each its own"),
-        (("--out", "isles.jsonl", "--overwrite"), 2, "this is read"),
-        (("--rejects", "isles.jsonl"), 2, "this is read"),
+        (("--rejects", "gold.jsonl"), 2, "Name two files"),
+        (("--rejects", "gold.jsonl.json"), 2, "Name two files"),
+        (("--out", "isles.jsonl", "--overwrite"), 2, "This is an input"),
+        (("--rejects", "isles.jsonl"), 2, "This is an input"),
         (("--embedding", "minilmm"), 2, "names no embedding"),
         (("--base-url", "http://127.0.0.1:9/v1"), 3, "127.0.0.1:9"),
         (("-n", "0"), 2, "-n"),

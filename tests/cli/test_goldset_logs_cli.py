@@ -63,7 +63,7 @@ def test_evaluate_runs_on_what_it_wrote(misslink, log):
         "--goldset",
         "gold.jsonl",
         "--judge",
-        "embedded",
+        "heuristic",
         "--out",
         "run",
         "--json",
@@ -79,7 +79,7 @@ def test_for_people_it_says_what_was_picked_masked_and_comes_next(misslink, log)
     assert code == 0
     assert "3 questions in gold.jsonl, of 3 different ones in 4 requests" in out
     assert "Masked: EMAIL 1." in out
-    assert "Names are masked only by a list" in out
+    assert "Names are masked only by --mask-names" in out
     assert "misslink evaluate --traces t.jsonl --goldset gold.jsonl" in out
 
 
@@ -123,11 +123,11 @@ def test_an_embedding_is_given_masked_questions(misslink, log, tmp_path):
         (["--head", 0.9], "add up to 1.5"),
         (["--column", "questoin=query"], "did you mean 'question'"),
         (["--column", "question=qurey"], "did you mean 'query'"),
-        (["--mask-pattern", "A=["], "no regular expression"),
+        (["--mask-pattern", "A=["], "not a valid regular expression"),
         (["--mask-names", "nowhere.txt"], "there is no such file"),
-        (["--mask-names", "names.txt", "--traces", "names.txt", "--overwrite"], "this is read"),
+        (["--mask-names", "names.txt", "--traces", "names.txt", "--overwrite"], "This is an input"),
         (["--traces", "gold.jsonl"], "the same file"),
-        (["--traces", "log.csv"], "this is read; name another file with --traces"),
+        (["--traces", "log.csv"], "This is an input. Name another file with --traces"),
         (["--traces", "no/such/t.jsonl"], "its folder does not exist"),
         (["--embedding", "nonsense"], "nonsense"),
     ],
@@ -167,7 +167,7 @@ def test_import_prints_one_document_and_tells_on_stderr_what_is_lost(misslink, t
     assert code == 0
     assert (document["format"], document["cases"], document["traces_found"]) == ("ragas", 1, 1)
     assert document["left_out"] == {"rubrics": 1}
-    assert err == "misslink: Not brought: rubrics (1).\n"
+    assert err == "misslink: Not imported: rubrics (1).\n"
     code, out, err = misslink(
         "evaluate",
         "--traces",
@@ -192,7 +192,7 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
     )
     assert code == 0
     assert json.loads(out)["lost"] == {"tier": 1}
-    assert err == "misslink: This format does not hold, so it is not in it: tier (1).\n"
+    assert err == "misslink: Not supported by this format: tier (1).\n"
     assert (tmp_path / "t" / "qrels.txt").read_text() == "a 0 p 1\n"
     code, out, _ = misslink("goldset", "import", "t", "--out", "back.jsonl")
     assert code == 0
@@ -202,14 +202,14 @@ def test_export_tells_what_the_format_does_not_hold(misslink, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["import", "nowhere", "--out", "g.jsonl"], "there is no such file or folder"),
+        (["import", "nowhere", "--out", "g.jsonl"], "File or folder not found"),
         (["import", "r.jsonl", "--out", "g.jsonl", "--format", "regas"], "did you mean 'ragas'"),
         (
             ["import", "r.jsonl", "--out", "r.jsonl", "--overwrite"],
-            "this is read; name another file with --out",
+            "This is an input. Name another file with --out",
         ),
-        (["import", "r.jsonl", "--out", "g.jsonl", "--column", "x"], "says no column"),
-        (["import", "r.jsonl", "--out", "g.jsonl", "--traces", "g.jsonl"], "give each its own"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--column", "x"], "names no column"),
+        (["import", "r.jsonl", "--out", "g.jsonl", "--traces", "g.jsonl"], "Name two files"),
         (
             ["export", "r.jsonl", "--format", "ragas", "--out", "x.jsonl"],
             "field 'question': this field is required",
@@ -232,7 +232,7 @@ def test_an_export_never_replaces_the_gold_set_it_is_made_of(misslink, tmp_path,
     code, _, err = misslink(
         "goldset", "export", gold, "--out", gold, "--format", name, "--overwrite"
     )
-    assert (code, "this is read" in err) == (2, True)
+    assert (code, "This is an input" in err) == (2, True)
     assert gold.read_text() == before
 
 
@@ -249,6 +249,6 @@ def test_nothing_replaces_a_file_of_a_beir_folder_that_is_read(misslink, tmp_pat
     assert misslink("goldset", "export", "g.jsonl", "--out", "b", *given)[0] == 0
     queries = (tmp_path / "b" / "queries.jsonl").read_text()
     back = misslink("goldset", "import", "b", "--out", "b/queries.jsonl", "--overwrite")
-    assert (back[0], "this is read" in back[2]) == (2, True)
+    assert (back[0], "This is an input" in back[2]) == (2, True)
     assert (tmp_path / "b" / "queries.jsonl").read_text() == queries
     assert misslink("goldset", "import", "b", "--out", "b/gold.jsonl")[0] == 0

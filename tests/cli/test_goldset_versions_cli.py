@@ -42,7 +42,7 @@ def test_parts_merged_again_are_the_whole(misslink, gold):
         "dev": 2,
         "test": 1,
     }
-    assert document["notes"][0].startswith("the shares are not what was asked")
+    assert document["notes"][0].startswith("The shares differ from --parts")
     files = [part["path"] for part in document["parts"].values()]
     assert misslink("goldset", "merge", *files, "--out", "whole.jsonl")[0] == 0
     code, out, _ = misslink("goldset", "diff", gold, "whole.jsonl", "--json")
@@ -62,15 +62,15 @@ def test_a_review_says_what_changed_and_renders_nothing(misslink, gold):
     assert document["grades"] == [{"id": "a", "unit": "p", "before": 1, "after": 2}]
     assert document["removed"] == ["c"]
     review = Path("review.md").read_text()
-    assert "0 added, 1 removed, 1 changed, 1 the same" in review
+    assert "0 added, 1 removed, 1 changed, 1 unchanged" in review
     assert "<img" not in review
 
 
 def test_mistakes_are_one_sentence(misslink, gold):
     for arguments, told in [
-        (("merge", gold, "--out", "x.jsonl"), "name two or more"),
+        (("merge", gold, "--out", "x.jsonl"), "needs at least two gold sets"),
         (("split", gold, "--out", "parts", "--by", "sorce"), "did you mean 'source'"),
-        (("split", gold, "--out", "parts", "--parts", "a=2"), "'a=2' is no part"),
+        (("split", gold, "--out", "parts", "--parts", "a=2"), "'a=2' is not name=share"),
         (("diff", gold, "none.jsonl"), "none.jsonl"),
         (("stats", "none.jsonl"), "none.jsonl"),
     ]:
@@ -92,7 +92,7 @@ def test_no_command_writes_over_a_gold_set_that_it_reads(misslink, gold):
     ]:
         code, out, err = misslink("goldset", *arguments)
         assert (code, out) == (2, ""), arguments
-        assert "this is read" in err
+        assert "This is an input" in err
         assert err.count("\n") == 1
     assert {name: Path(name).read_bytes() for name in held} == held
 
@@ -102,7 +102,7 @@ def test_a_split_that_is_refused_writes_no_part(misslink, gold):
     Path("parts/test.jsonl").write_text(json.dumps({"question": "Who?"}) + "\n")
     code, _, err = misslink("goldset", "split", gold, "--out", "parts")
     assert code == 2
-    assert "parts/test.jsonl: there is a file already" in err
+    assert "parts/test.jsonl: The file exists" in err
     assert [path.name for path in Path("parts").iterdir()] == ["test.jsonl"]
     assert misslink("goldset", "split", gold, "--out", "parts", "--overwrite")[0] == 0
     assert misslink("goldset", "split", gold, "--out", "parts")[0] == 0  # the same once more

@@ -75,13 +75,15 @@ def test_a_file_that_is_not_there_is_named(misslink):
 
 
 def test_what_another_package_registers_is_found(misslink, begin, monkeypatch):
-    from misslink.files.public import Imported
+    from misslink.io.label_sets import ImportedLabelSet
     from misslink.registry import importers
 
     importers.names()  # so that what is undone after the test is the whole of it
     monkeypatch.setattr(importers, "_entries", dict(importers._entries))
     label = {"case_id": "a", "metric": "tone", "label": 1, "annotator": "me"}
-    importers.register("mine")(lambda paths, _: Imported(str(paths[0]), "me", "MIT", [label]))
+    importers.register("mine")(
+        lambda paths, _: ImportedLabelSet(str(paths[0]), "me", "MIT", [label])
+    )
     code, out, _ = misslink("import", "mine", begin, "--out", "set", "--json")
     assert code == 0
     assert json.loads(out)["labels"]["tone"]["n"] == 1

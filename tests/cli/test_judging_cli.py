@@ -24,7 +24,7 @@ from judged_app import (
     statuses,
     write_inputs,
 )
-from misslink.judging.forecast import Forecast
+from misslink.judge.checks.dry_run import JudgingForecast
 
 
 def cases_of_default_size(count):
@@ -51,7 +51,7 @@ def test_a_dry_run_asks_nothing_and_says_what_the_run_then_uses(evaluate, judge_
     assert app_was_asked() == 10
     used = evaluate(*PRICES)["usage"]
     assert app_was_asked() == 10  # its traces were kept
-    assert set(foreseen) == set(Forecast.__dataclass_fields__)
+    assert set(foreseen) == set(JudgingForecast.__dataclass_fields__)
     assert foreseen["calls"] == used["calls"] == len(judge_server.calls) == 10
     for name in ("prompt_tokens", "completion_tokens", "cost"):
         assert foreseen[name] == pytest.approx(used[name], rel=0.10), name
@@ -63,9 +63,9 @@ def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, ju
     short_cases(2)
     code, out, _ = misslink(*COMMAND, "--base-url", judge_server.url, "--dry-run", *PRICES)
     assert code == 0
-    assert "The judge would be asked 2 questions (0 more are answered by the ledger)" in out
-    assert "which cost about" in out
-    assert out.endswith("Nothing has been asked.\n")
+    assert "The judge would be asked 2 questions (the cache answers 0 more)" in out
+    assert "at a cost of about" in out
+    assert out.endswith("No judge call was made.\n")
     assert judge_server.calls == []
 
 
@@ -74,7 +74,7 @@ def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judg
     command = (*COMMAND[: COMMAND.index("--out")], "--base-url", judge_server.url)
     code, _, err = misslink(*command, "--dry-run")
     assert code == 0
-    told = re.search(r"the app's answers are kept; a run with  --out (\S+)  does not ask", err)
+    told = re.search(r"the app's answers are saved; a run with  --out (\S+)  does not call", err)
     assert misslink(*command, "--out", told[1])[0] == 0
     assert app_was_asked() == 2
     assert [path.name for path in Path("reports").iterdir()] == [Path(told[1]).name]
@@ -101,7 +101,7 @@ def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_
         assert len(skipped) == document["usage"]["not_asked"] == 8 - scored
         for verdict in skipped:
             assert verdict["value"] is None
-            assert "--max-calls 3 is used up; the same command goes on" in verdict["reason"]
+            assert "--max-calls 3 is used up; the same command continues" in verdict["reason"]
         assert document["coverage"]["faithfulness"]["skipped"] == 8 - scored
         assert bool(manifest()["unfinished"]) is unfinished
     assert len(judge_server.calls) == 8
@@ -119,11 +119,11 @@ def test_max_cost_is_never_passed_whatever_is_in_flight(evaluate, judge_server):
     assert spent == pytest.approx(bill)
     assert 0 < spent <= cap
     assert 0 < statuses().count("scored") < 12
-    assert "raise it, and the same command goes on" in str(faithfulness())
+    assert "raise it, and the same command continues" in str(faithfulness())
     assert manifest()["unfinished"]
     done = len(judge_server.calls)
     document = evaluate("--max-cost", 10, *small)
-    assert document["usage"]["from_ledger"] == done
+    assert document["usage"]["from_cache"] == done
     assert statuses() == ["scored"] * 12
     assert len(judge_server.calls) == app_was_asked() == 12
     assert not manifest()["unfinished"]
@@ -194,12 +194,12 @@ def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
 
     judge_server.script = dying
     told = evaluate(expect=3)
-    assert "run the same command again when it is well" in told
+    assert "run the same command again when the judge works" in told
     assert not Path("run").exists()
     with JudgeServer(port=judge_server.port) as again:
         document = evaluate()
         assert len(again.calls) == document["usage"]["calls"] == 8
-    assert document["usage"]["from_ledger"] == 4
+    assert document["usage"]["from_cache"] == 4
     assert statuses() == ["scored"] * 12
     assert app_was_asked() == 12
 
@@ -215,7 +215,7 @@ def test_ping_is_one_document_or_exit_code_3(misslink, judge_server, at_server):
     judge_server.stop()
     code, out, err = misslink("judge", "ping", *at_server, "--json")
     assert (code, out) == (3, "")
-    assert "nobody answers there" in err
+    assert "no connection" in err
 
 
 def test_ping_waits_for_a_reply_no_longer_than_it_is_told(misslink, judge_server, at_server):
@@ -225,13 +225,13 @@ def test_ping_waits_for_a_reply_no_longer_than_it_is_told(misslink, judge_server
 
 
 def test_an_attack_is_one_document_and_free_the_second_time(misslink, judge_server, at_server):
-    code, out, _ = misslink("judge", "attack", *at_server, "--json")
+    code, out, _ = misslink("judge", "redteam", *at_server, "--json")
     found = json.loads(out)
     assert code == 0
     assert found["attacks"] >= 60
     assert found["flipped"]["n"] > 0
     assert len(judge_server.calls) == found["usage"]["calls"] > found["attacks"]
-    code, out, _ = misslink("judge", "attack", *at_server, "--json")
+    code, out, _ = misslink("judge", "redteam", *at_server, "--json")
     again = json.loads(out)
     assert (code, again["usage"]["calls"]) == (0, 0)
     assert {**again, "usage": None} == {**found, "usage": None}
@@ -248,31 +248,31 @@ def test_two_runs_are_compared_answer_by_answer(misslink, evaluate, judge_server
         return {"better": "first" if "blue" in dict(fenced(body))["first"] else "second"}
 
     judge_server.script = likes_blue
-    code, out, _ = misslink("judge", "prefer", "run", "other", *at_server, "--json")
+    code, out, _ = misslink("judge", "pairwise", "run", "other", *at_server, "--json")
     found = json.loads(out)
     assert code == 0
     assert found["wins"] == {"a": 2, "b": 0, "tie": 0}
     assert len(judge_server.calls) - before == found["usage"]["calls"] == 4  # in both orders
 
 
-def test_the_ledger_of_a_run_is_counted_copied_out_and_thinned(misslink, evaluate, judge_server):
+def test_the_cache_of_a_run_is_counted_copied_out_and_thinned(misslink, evaluate, judge_server):
     short_cases(3)
     judge_server.script = lambda body: (
         None if "town 2" not in str(body) else "nothing that can be read"
     )
     evaluate()
-    code, out, _ = misslink("ledger", "stats", "--json")
+    code, out, _ = misslink("cache", "stats", "--json")
     found = json.loads(out)
     # Of the third case: what could not be read, its repair, and the one word asked for at last.
     assert (code, found["replies"]) == (0, len(judge_server.calls)) == (0, 5)
-    code, out, _ = misslink("ledger", "export")
+    code, out, _ = misslink("cache", "export")
     rows = [json.loads(line) for line in out.splitlines()]
     assert (code, len(rows)) == (0, 5)
-    code, out, _ = misslink("ledger", "prune", "--unreadable", "--yes", "--json")
+    code, out, _ = misslink("cache", "prune", "--unreadable", "--yes", "--json")
     assert code == 0
     assert json.loads(out)["left"] == 2
     judge_server.script = None
-    assert evaluate()["usage"]["from_ledger"] == 2
+    assert evaluate()["usage"]["from_cache"] == 2
     assert statuses() == ["scored"] * 3
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judged_app import COMMAND, JUDGE, PRICES, app_was_asked, short_cases
-from misslink.prompting import prompts_folder
+from misslink.judge.prompts import prompts_folder
 
 
 def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_server):
@@ -45,16 +45,16 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
         (["--temperature", "-1"], "--temperature is -1"),
         (["--context-length", "-5"], "--context-length is -5"),
         (["--prompts", "nowhere"], "nowhere: there is no such folder of prompts"),
-        (["--judge", "cascade:embedded"], "cascade:embedded,openai:MODEL"),
-        (["--judge", f"cascade:{JUDGE},embedded"], "cannot be the first of a cascade"),
+        (["--judge", "cascade:heuristic"], "cascade:heuristic,openai:MODEL"),
+        (["--judge", f"cascade:{JUDGE},heuristic"], "cannot be the first of a cascade"),
         (["--judge", "langchain:openai"], "needs a provider and a model"),
         (["--judge", "openai-responses"], "needs a model"),
         (["--judge", "llamacpp:nowhere.gguf"], "nowhere.gguf"),
         (["--judge", "mine.py:judge"], "there is no file mine.py"),
-        (["--ledger", "."], "the ledger is a file and this is a folder"),
-        (["--ledger", "app.py"], "this file is no ledger"),
-        (["--ledger", "app.py/ledger"], "the ledger's folder cannot be made"),
-        (["--ledger", "/dev/full"], "/dev/full"),
+        (["--cache", "."], "the response cache is a file and this is a folder"),
+        (["--cache", "app.py"], "this file is no response cache"),
+        (["--cache", "app.py/cache"], "the folder of the response cache cannot be created"),
+        (["--cache", "/dev/full"], "/dev/full"),
         (["--out", "app.py/run"], "cannot be written"),
     ],
 )
@@ -73,12 +73,12 @@ def test_a_mistake_costs_one_sentence_and_nothing_else(evaluate, judge_server, o
         (["ping"], "Missing option '--judge'"),
         (["ping", "--judge", "opanai:x"], "did you mean 'openai'"),
         (["ping", "--judge", "none"], "none"),
-        (["attack", "--judge", "none"], "--judge none asks nobody"),
-        (["attack", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
-        (["attack", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
-        (["attack", "--judge", JUDGE, "--ledger", "."], "this is a folder"),
-        (["prefer", "a", "b", "--judge", JUDGE], "a: this is no run folder"),
-        (["prefer", "a", "--judge", JUDGE], "run_b"),
+        (["redteam", "--judge", "none"], "--judge none makes no model calls"),
+        (["redteam", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
+        (["redteam", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
+        (["redteam", "--judge", JUDGE, "--cache", "."], "this is a folder"),
+        (["pairwise", "a", "b", "--judge", JUDGE], "a: this is no run folder"),
+        (["pairwise", "a", "--judge", JUDGE], "run_b"),
     ],
 )
 def test_a_mistake_with_a_command_of_the_judge_is_exit_code_2(
@@ -95,7 +95,7 @@ def test_a_mistake_with_a_command_of_the_judge_is_exit_code_2(
 def program(*arguments, **options):
     """The program in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-c", "from misslink.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from misslink.cli.main import main; main()", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -117,28 +117,28 @@ def without_rights():
 @pytest.mark.parametrize(
     ("mode", "within", "told"),
     [
-        (0o755, no_file_may_grow, "the ledger cannot be written, the disk"),
-        (0o555, without_rights, "the ledger cannot be written to"),
+        (0o755, no_file_may_grow, "the response cache cannot be written, the disk"),
+        (0o555, without_rights, "the response cache cannot be written to"),
     ],
 )
-def test_a_ledger_that_cannot_be_written_is_told_before_anything_is_asked(
+def test_a_cache_that_cannot_be_written_is_told_before_anything_is_asked(
     evaluate, judge_server, mode, within, told
 ):
     short_cases(3)
-    evaluate("--max-calls", "1", "--ledger", "kept/ledger.sqlite")
+    evaluate("--max-calls", "1", "--cache", "kept/cache.sqlite")
     spent = len(judge_server.calls), app_was_asked()
-    Path("kept/ledger.sqlite").chmod(mode & 0o644)
+    Path("kept/cache.sqlite").chmod(mode & 0o644)
     Path("kept").chmod(mode)
-    done = program(*COMMAND, "--ledger", "kept/ledger.sqlite", preexec_fn=within)
+    done = program(*COMMAND, "--cache", "kept/cache.sqlite", preexec_fn=within)
     Path("kept").chmod(0o755)
     assert done.returncode == 2, done.stderr
-    assert f"kept/ledger.sqlite: {told}" in done.stderr
+    assert f"kept/cache.sqlite: {told}" in done.stderr
     assert "Traceback" not in done.stderr
     assert (len(judge_server.calls), app_was_asked()) == spent
 
 
 def files_stay_small():
-    """As on a disk with room for the ledger of a few replies, but for no run of 50 cases."""
+    """As on a disk with room for the cache of a few replies, but for no run of 50 cases."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**19, 2**19))
 
 

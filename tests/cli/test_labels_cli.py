@@ -10,11 +10,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "calibration"))
 
-from labelled import METRIC, label, table, verdict
-
 import misslink as package
-from misslink.calibration.kept import applied
-from misslink.files import read_run
+from labelled import METRIC, label, table, verdict
+from misslink.calibration.stored_calibration import applied_calibration
+from misslink.io import read_run
 
 TEXT = "The ferry leaves at seven from the old pier."
 ANSWERS = ("The ferry leaves at seven.", "Dolphins rarely sing opera in Munich.")
@@ -51,7 +50,7 @@ def run(given):
         goldset=given / "gold.jsonl",
         traces=given / "traces.jsonl",
         embedding="none",
-        ledger=given / "ledger.sqlite",
+        cache=given / "cache.sqlite",
         out="run",
     )
     return Path("run")
@@ -112,7 +111,7 @@ def test_labels_given_with_the_judge_in_view_are_counted(misslink, run):
     rows = [{**row, "judge_shown": at < 4} for at, row in enumerate(labels())]
     _, out, _ = misslink("calibrate", run, "--labels", lines("l.jsonl", rows), "--json")
     assert any(
-        note.startswith("4 of 24 labels were given after the judge's opinion was shown")
+        note.startswith("4 of 24 labels were given after the judge's verdict was shown")
         for note in json.loads(out)["notes"]
     )
 
@@ -123,33 +122,33 @@ def test_links_by_an_earlier_calibration_are_told_with_the_way_to_the_new_one(
     monkeypatch.setenv("COLUMNS", "1000")
     first = lines("a.jsonl", labels())
     code, out, _ = misslink("calibrate", run, "--labels", first)
-    assert "causes and risks are not corrected by this yet" in out
+    assert "failure modes and risks are not corrected by this yet" in out
     evaluate = (
         *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
-        *("--embedding", "none", "--ledger", given / "ledger.sqlite", "--out", "linked"),
+        *("--embedding", "none", "--cache", given / "cache.sqlite", "--out", "linked"),
     )
     code, _, err = misslink(*evaluate, "--calibration", run / "calibration.json")
     assert code == 0, err
     code, out, _ = misslink("calibrate", "linked", "--labels", first)
-    assert "causes and risks" not in out  # by just this one
+    assert "failure modes and risks" not in out  # by just this one
     again = lines("b.jsonl", labels("bob", wrong=(3, 5)))
     code, out, err = misslink("calibrate", "linked", "--labels", again)
     assert code == 0, err
-    assert "causes and risks are still by an earlier calibration on a.jsonl of 20" in out
+    assert "failure modes and risks use an earlier calibration on a.jsonl of 20" in out
     assert "--calibration linked/calibration.json" in out
-    assert not applied(read_run("linked")).same
+    assert not applied_calibration(read_run("linked")).same
 
 
 def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given):
     file = lines("l.jsonl", [*labels(), *labels(metric="correctness")])
     code, out, err = misslink(
         *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
-        *("--embedding", "none", "--ledger", given / "ledger.sqlite", "--out", "new"),
+        *("--embedding", "none", "--cache", given / "cache.sqlite", "--out", "new"),
         *("--labels", file),
     )
     assert code == 0, err
-    assert "faithful 50 % [" in out
-    told = next(line for line in out.splitlines() if line.startswith("faithful 50 %"))
+    assert "fully_faithful 50 % [" in out
+    told = next(line for line in out.splitlines() if line.startswith("fully_faithful 50 %"))
     assert ", corrected 5" in told
     assert told.endswith("by 24 labels (prediction-powered).")
 
@@ -164,9 +163,9 @@ ONE_CLASS = labels(cases=range(0, SIZE, 2))
     [
         ([UNKNOWN], 2, "none of its cases is in run: these labels belong to another run"),
         ([*labels(), UNKNOWN], 2, "there is no case 'zebra' in run"),
-        (ONE_CLASS, 0, "People call all 12 cases good"),
+        (ONE_CLASS, 0, "Every labelled case (12) is good"),
         (FEW, 0, "3 cases with a label and a verdict: intervals are wide"),
-        ([*labels(), *labels("bob")], 0, "if one file is a copy, people's agreement says nothing"),
+        ([*labels(), *labels("bob")], 0, "if one file is a copy, their agreement means nothing"),
     ],
     ids=["another run", "an unknown case", "one class", "three labels", "a copy"],
 )
@@ -193,7 +192,7 @@ def test_failed_verdicts_and_impossible_probabilities_are_told_and_left_out(miss
     assert code == 0, err
     document = json.loads(out)
     assert (document["n"], document["left_out"]) == (98, {"failed": 2})
-    (note,) = [one for one in document["notes"] if "count nowhere" in one]
+    (note,) = [one for one in document["notes"] if "not counted" in one]
     assert "its probability of 1.7 is not between 0 and 1" in note
     assert "unreadable" in note
 
@@ -210,7 +209,7 @@ def test_evaluate_goes_on_without_a_calibration_that_labels_do_not_carry(
 ):
     code, out, err = misslink(
         *("evaluate", "--goldset", given / "gold.jsonl", "--traces", given / "traces.jsonl"),
-        *("--embedding", "none", "--ledger", given / "ledger.sqlite", "--out", "new", "--json"),
+        *("--embedding", "none", "--cache", given / "cache.sqlite", "--out", "new", "--json"),
         *("--labels", lines("l.jsonl", rows)),
     )
     assert code == 0, err

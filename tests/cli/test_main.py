@@ -57,7 +57,7 @@ def test_a_reader_that_has_left_is_no_failed_gate_and_no_traceback(arguments, tm
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-c", "from misslink.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from misslink.cli.main import main; main()", *arguments],
         stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, check=False,
     )  # fmt: skip
     os.close(writer)

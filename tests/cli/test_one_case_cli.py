@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from misslink.report.command import one_case
+from misslink.report.links import build_case_command
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def given():
     traces.write_text(
         "".join(json.dumps({"case_id": one, "answer": f"It is {one}."}) + "\n" for one in ids)
     )
-    return ["evaluate", "--traces", traces, "--goldset", gold, "--judge", "embedded", "--json"]
+    return ["evaluate", "--traces", traces, "--goldset", gold, "--judge", "heuristic", "--json"]
 
 
 def test_only_the_named_cases_are_evaluated_and_the_manifest_says_so(misslink, given):
@@ -55,7 +55,7 @@ def test_an_unknown_id_names_the_nearest(misslink, given):
 
 def test_the_report_s_command_for_a_case_runs(misslink, given):
     command = shlex.join(["misslink", *map(str, given), "--out", "reports/all"])
-    found = one_case({"command": command})
+    found = build_case_command({"command": command})
 
     words = shlex.split(f"{found.head} --case='b b' --out {found.out}2")[1:]
     code, _, err = misslink(*words)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.cli.output import progress_bars, shown
-from misslink.report.wording import shown as on_page
+from misslink.cli.output import format_estimate, progress_bars
+from misslink.render.format import format_estimate as on_page
 from misslink.types import Estimate
 
 
@@ -34,21 +34,23 @@ def test_a_bar_follows_a_total_that_changes(capsys):
     ],
 )
 def test_a_share_has_no_minus_zero_and_no_interval_of_question_marks(value, low, high, written):
-    assert shown(_estimate(value, low, high)) == written
+    assert format_estimate(_estimate(value, low, high)) == written
 
 
-@pytest.mark.parametrize("name", ["mrr", "ndcg@5", "map", "recall@5", "faithful", "risk_ratio"])
+@pytest.mark.parametrize(
+    "name", ["mrr", "ndcg@5", "map", "recall@5", "fully_faithful", "risk_ratio"]
+)
 @pytest.mark.parametrize("value", [0.0, 0.004, 0.425, 0.999])
 def test_a_metric_is_written_as_on_the_page(name, value):
     found = _estimate(value, value / 2, value * 1.5)
-    assert shown(found, name) == on_page(name, Estimate.model_validate(found)).brief
+    assert format_estimate(found, name) == on_page(name, Estimate.model_validate(found)).brief
 
 
 def test_the_retrieval_of_a_rank_metric_is_a_decimal():
-    assert shown(_estimate(0.425, 0.3, 0.5), "ndcg@5") == "0.42 [0.30, 0.50]"
+    assert format_estimate(_estimate(0.425, 0.3, 0.5), "ndcg@5") == "0.42 [0.30, 0.50]"
 
 
 def test_what_was_not_measured_says_why():
-    assert shown(Estimate.missing("nobody asked").model_dump(), "mrr") == (
+    assert format_estimate(Estimate.missing("nobody asked").model_dump(), "mrr") == (
         "not measured: nobody asked"
     )

@@ -1,19 +1,15 @@
-"""misslink goldset pool and pooled: from two runs to a graded gold set, and what is told."""
+"""misslink goldset pool and pool-apply: from two runs to a graded gold set, and what is told."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "goldset" / "pooling"))
-
-from made_pools import corpus, goldset, grade_all, two_runs
-
 from honest_judge import fenced
-from misslink.files.goldset import read_goldset
+from made_pools import corpus, goldset, grade_all, two_runs
+from misslink.io.goldset import read_goldset
 
 RETRIEVER = """
 from langchain_core.documents import Document
@@ -40,7 +36,7 @@ def files():
     for run in two_runs():
         lines = [
             f"{case} Q0 {name} {rank} {-rank} {run.name}\n"
-            for case, names in run.of.items()
+            for case, names in run.passages.items()
             for rank, name in enumerate(names, 1)
         ]
         Path(f"{run.name}.trec").write_text("".join(lines), encoding="utf-8")
@@ -60,19 +56,19 @@ def test_from_two_runs_to_a_graded_gold_set(misslink):
         assert sum(one["size"] for one in strata) == drawn["corpus"] == 60
     grade_all(Path("pool"), "ada")
     grade_all(Path("pool"), "bob")
-    found = told(misslink, "goldset", "pooled", "pool", "--out", "graded.jsonl")
+    found = told(misslink, "goldset", "pool-apply", "pool", "--out", "graded.jsonl")
     assert found["agreement"]["kappa"]["value"] == 1
     recall = found["recall"]["retrievers"]["good"]["recall@3"]
     assert recall["estimated"]["low"] <= 0.3 <= recall["estimated"]["high"]
     assert recall["of_judged"]["value"] > recall["estimated"]["value"]
     graded = read_goldset("graded.jsonl")
     assert sum(len(case.relevant) for case in graded.cases) == found["merged"] == drawn["items"]
-    code, out, _ = misslink("goldset", "pooled", "pool", "--out", "graded.jsonl")
+    code, out, _ = misslink("goldset", "pool-apply", "pool", "--out", "graded.jsonl")
     assert code == 0
     assert "weighted kappa" in out
     assert "recall@3" in out
-    assert "That rests on" in out
-    assert "times as many; see --random and --stratified" in " ".join(out.split())
+    assert "Based on" in out
+    assert "times as many (--random, --stratified)" in " ".join(out.split())
 
 
 def test_the_same_command_keeps_the_pool_and_another_is_refused(misslink):
@@ -80,7 +76,7 @@ def test_the_same_command_keeps_the_pool_and_another_is_refused(misslink):
     assert told(misslink, *BASE, *RUNS, "--out", "pool")["written"] is False
     code, _, err = misslink(*BASE, *RUNS, "--out", "pool", "--seed", 3)
     assert code == 2
-    assert "another pool lies there" in err
+    assert "contains another pool" in err
 
 
 def test_a_live_retriever_may_talk_and_keeps_stdout_clean(misslink, imports_forgotten):
@@ -112,7 +108,7 @@ def test_where_no_pool_can_lie_no_retriever_is_asked(misslink, imports_forgotten
     Path("app.py").write_text(asked, encoding="utf-8")
     code, _, err = misslink(*BASE, "--retriever", "app.py:retriever", "--out", ".")
     assert code == 2
-    assert "holds other things" in err
+    assert "contains other files" in err
     assert not Path("asked").exists()
     assert misslink(*BASE, "--retriever", "app.py:retriever", "--out", "pool")[0] == 0
     assert Path("asked").exists()
@@ -131,25 +127,27 @@ def test_a_judge_grades_on_request_and_is_measured(misslink, judge_server, monke
     drawn = told(misslink, *options)
     assert drawn["prelabels"]["labelled"] == drawn["items"]
     grade_all(Path("pool"), "ada", upto=8)
-    kept = told(misslink, "goldset", "pooled", "pool", "--out", "kept.jsonl")
+    kept = told(misslink, "goldset", "pool-apply", "pool", "--out", "kept.jsonl")
     assert kept["merged"] == kept["prelabels"]["n"] == 8
-    code, out, _ = misslink("goldset", "pooled", "pool", "--out", "all.jsonl", "--accept-prelabels")
+    code, out, _ = misslink(
+        "goldset", "pool-apply", "pool", "--out", "all.jsonl", "--accept-prelabels"
+    )
     assert code == 0
-    assert "and people, weighted kappa over 8 passages" in out
-    assert f"{drawn['items'] - 8} of its grades were taken" in out
+    assert "and annotators, weighted kappa over 8 passages" in out
+    assert f"{drawn['items'] - 8} of its grades were used" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*BASE, "--out", "pool"), "nothing brings passages"),
+        ((*BASE, "--out", "pool"), "No retriever is given"),
         ((*BASE, "--run", "gone.trec", "--out", "pool"), "gone.trec: there is no such file"),
-        ((*BASE, *RUNS, "--out", "."), "holds other things"),
+        ((*BASE, *RUNS, "--out", "."), "contains other files"),
         ((*BASE, *RUNS, "--out", "gold.jsonl"), "gold.jsonl"),
-        ((*BASE, *RUNS, "--out", "pool", "--prelabel", "embedded"), "cannot grade passages"),
+        ((*BASE, *RUNS, "--out", "pool", "--prelabel", "heuristic"), "cannot grade passages"),
         ((*BASE, "--run", "corpus.jsonl", "--out", "pool"), "corpus.jsonl"),
-        (("goldset", "pooled", "gone", "--out", "g.jsonl"), "there is no such folder"),
-        (("goldset", "pooled", ".", "--out", "x/g.jsonl"), "this is no pool"),
+        (("goldset", "pool-apply", "gone", "--out", "g.jsonl"), "Folder not found"),
+        (("goldset", "pool-apply", ".", "--out", "x/g.jsonl"), "This is not a pool"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(misslink, arguments, message):
@@ -165,7 +163,7 @@ def test_a_file_that_is_there_is_not_written_over_nor_one_of_the_pool(misslink):
     grade_all(Path("pool"), "ada")
     before = Path("gold.jsonl").read_bytes()
     for out in ("gold.jsonl", "pool/gold.jsonl", "pool/labels/ada.jsonl", "pool/new/g.jsonl"):
-        code, _, err = misslink("goldset", "pooled", "pool", "--out", out)
+        code, _, err = misslink("goldset", "pool-apply", "pool", "--out", out)
         assert code == 2, err
     assert Path("gold.jsonl").read_bytes() == before
 
@@ -174,12 +172,12 @@ def test_annotate_opens_a_pool_and_exports_it_but_takes_no_option_of_a_run(missl
     told(misslink, *BASE, *RUNS, "--out", "pool")
     code, _, err = misslink("annotate", "pool", "--metric", "faithfulness")
     assert code == 2
-    assert "are of a run" in err
+    assert "are for runs" in err
     code, _, err = misslink("annotate", "pool", "--export", "grades.csv")
     assert code == 2
-    assert "nobody has labelled this pool" in err
+    assert "No annotator has labelled this pool" in err
     grade_all(Path("pool"), "ada", upto=3)
     assert told(misslink, "annotate", "pool", "--export", "grades.csv")["labels"] == 3
     code, out, _ = misslink("annotate", "pool", "--adjudicate")
     assert code == 0
-    assert "misslink goldset pooled pool --out graded.jsonl" in out
+    assert "misslink goldset pool-apply pool --out graded.jsonl" in out

@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from misslink.cli.attack import attack
+from misslink.cli.judge import redteam
 from misslink.cli.prompts import app
 from misslink.errors import InputError
-from misslink.prompting import BUILT_IN
+from misslink.judge.prompts import BUILT_IN
 
 
 def run(*arguments, of=app):
@@ -81,7 +81,7 @@ def test_what_a_folder_lacks_is_shown_to_come_from_the_built_in_prompts(tmp_path
     assert re.search(r"label_alone +│ mine ", shown)
     assert re.search(r"citations +│ built-in ", shown)
     lacking = ", ".join(f"{name}.jinja" for name in BUILT_IN.names() if name != "label_alone")
-    assert f"mine has no {lacking}; the built-in prompt is asked for it, in English" in shown
+    assert f"mine has no {lacking}; the built-in English prompt is used" in shown
     for arguments, said in [
         (["citations", "--prompts", "mine"], "misslink: mine has no citations.jinja"),
         (["label_alone", "--prompts", "mine"], ""),
@@ -101,19 +101,19 @@ def test_a_name_that_is_none_lists_those_there_are():
         run("show", "--rendered")
 
 
-def test_an_attack_on_the_embedded_judge_is_one_document(tmp_path, monkeypatch):
+def test_an_attack_on_the_heuristic_judge_is_one_document(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = typer.Typer()
-    program.command()(attack)
-    code, out = run("--judge", "embedded", "--json", of=program)
+    program.command()(redteam)
+    code, out = run("--judge", "heuristic", "--json", of=program)
     found = json.loads(out)
     assert code == 0
     assert {"judge", "attacks", "cases", "obeyed", "flipped", "by_place", "by_kind"} <= set(found)
     assert found["flipped"]["value"] == 0
     assert found["usage"]["calls"] == found["cases"] * (found["attacks"] + 1)
-    again = json.loads(run("--judge", "embedded", "--json", of=program)[1])
+    again = json.loads(run("--judge", "heuristic", "--json", of=program)[1])
     assert again["usage"]["calls"] == 0
     assert again["by_kind"] == found["by_kind"]
-    assert "judge embedded" in run("--judge", "embedded", of=program)[1]
-    with pytest.raises(InputError, match="--judge none asks nobody"):
+    assert "judge heuristic" in run("--judge", "heuristic", of=program)[1]
+    with pytest.raises(InputError, match="--judge none makes no model calls"):
         run("--judge", "none", of=program)

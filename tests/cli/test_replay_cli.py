@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from misslink.cli import again, replay
-from misslink.files import Staging, read_run
-from misslink.linking.replay.kept import Kept
-from replayed_app import case, causes, chain, corpus, forget_stores, retriever, run_of
+from misslink.cli import replay
+from misslink.cli import rerun_context as again
+from misslink.io import RunStaging, read_run
+from misslink.linking.replay.cache import ReplayCache
+from replayed_app import case, chain, corpus, failures, forget_stores, retriever, run_of
 
 TOWNS = {"missed": ("1", "2"), "found": ("3",)}
 APP = """
@@ -47,10 +48,10 @@ def write_run(judge_server):
     def write(name="run", **manifest):
         app = chain(retriever(corpus(**TOWNS)))
         run = run_of(app, [case(town) for town in "123"], judge_server)
-        assert causes(run) == ["retrieval_miss", "retrieval_miss", "fine"]
+        assert failures(run) == ["retrieval_miss", "retrieval_miss", "passed"]
         made = {key: value for key, value in {**run.manifest, **manifest}.items() if value != ""}
         run = run.model_copy(update={"manifest": made})
-        with Staging(Path(name), {}, "work") as staging:
+        with RunStaging(Path(name), {}, "work") as staging:
             staging.publish(run, lambda path: path.write_text("before", encoding="utf-8"))
         return name
 
@@ -71,7 +72,7 @@ def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_ru
         "app.py:app",
         "openai:test-judge",
     )
-    assert found["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    assert found["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
     assert "2 misses were replayed, and below 10" in found["causal_attributable_fraction"]["reason"]
     assert "the app says something" in err
     run = read_run("run")
@@ -86,7 +87,7 @@ def test_people_read_the_share_and_what_it_rests_on(misslink, write_run):
     assert "retrieval_miss" in out
     assert "100 % [34, 100]" in out
     assert "ignored_context" not in out
-    assert "Answers of the app: 8 new, 0 kept from before." in out
+    assert "Answers of the app: 8 new, 0 reused." in out
     assert "or declined where an answer was due; full misses only" in " ".join(out.split())
 
 
@@ -96,17 +97,17 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
     name = write_run()
     _, first, _ = misslink("replay", name, "--json")
     before, calls = asked(), len(judge_server.calls)
-    ledger = ("--ledger", "another.sqlite")  # whose replies are gone: only those drawn are paid for
-    code, out, _ = misslink("replay", name, "--sample", 1, "--seed", 3, *ledger, "--json")
+    cache = ("--cache", "another.sqlite")  # whose replies are gone: only those drawn are paid for
+    code, out, _ = misslink("replay", name, "--sample", 1, "--seed", 3, *cache, "--json")
     assert code == 0
     found = json.loads(out)
     assert found["cases_kept"] == 1
     assert {one["case_id"] for one in found["cases"]} == {"case-1", "case-2"}
-    assert found["causes"] == json.loads(first)["causes"]
+    assert found["failures"] == json.loads(first)["failures"]
     assert asked() == before
     assert 0 < len(judge_server.calls) - calls <= 3  # unchanged, first and last of one case
-    _, out, _ = misslink("replay", name, "--sample", 1, *ledger)
-    assert "8 kept from before (also 1 cases beyond this sample)" in " ".join(out.split())
+    _, out, _ = misslink("replay", name, "--sample", 1, *cache)
+    assert "8 reused (also 1 cases beyond this sample)" in " ".join(out.split())
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
     _, out, _ = misslink("replay", name, "--sample", 1, "--json")
     assert len(json.loads(out)["cases"]) == 1  # other code: what was kept is another app's
@@ -121,7 +122,7 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
         (
             (0.4, 0.2, 0.6),
             (-0.1, -0.4, -0.05),
-            "they are no more frequent after a miss (\u221210 %",
+            "they are not more frequent after a miss (\u221210 %",
         ),
     ],
 )
@@ -129,7 +130,7 @@ def test_the_sentence_says_which_way_and_how_sure(causal, observed, said):
     def estimate(ends):
         return {**dict(zip(("value", "low", "high"), ends, strict=True)), "n": 12, "method": "made"}
 
-    sentence = replay._sentence(
+    sentence = replay._summary_sentence(
         {
             "causal_attributable_fraction": estimate(causal),
             "observed_attributable_fraction": estimate(observed),
@@ -168,7 +169,7 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
 def test_a_function_that_builds_the_app_may_be_named(misslink, write_run):
     code, out, _ = misslink("replay", write_run(), "--app", "app.py:build", "--json")
     assert code == 0
-    assert json.loads(out)["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    assert json.loads(out)["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
 
 
 def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_server):
@@ -184,12 +185,12 @@ def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_se
 @pytest.mark.parametrize(
     ("manifest", "options", "said"),
     [
-        ({"traces": "traces.jsonl", "app": None}, [], "made from traces; name the app"),
+        ({"traces": "traces.jsonl", "app": None}, [], "has traces and no app; name the app"),
         ({"app": "app.Chain"}, [], "made in Python with an object (app.Chain)"),
         ({"judge": "none"}, [], "this run was not judged"),
         ({}, ["--app", "app.py:missing"], "app.py has no 'missing'"),
-        ({}, ["--app", "app.py:by_heart"], "in the first 2 cases of the replay the app asked no"),
-        ({}, ["--judge", "none"], "--judge none asks nobody"),
+        ({}, ["--app", "app.py:by_heart"], "in the first 2 cases of the replay the app called no"),
+        ({}, ["--judge", "none"], "--judge none makes no model calls"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_with_2(misslink, write_run, manifest, options, said):
@@ -209,17 +210,17 @@ def test_a_folder_that_is_no_run_is_told(misslink):
 def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write_run, monkeypatch):
     name = write_run()
     newer = read_run(write_run("newer", created="2026-11-23T00:00:00+00:00"))
-    put = again.put_into_run
+    put = again.save_to_run
 
     def late(folder, *rest):
-        with Staging(Path(name), {}, "work", overwrite=True) as staging:
+        with RunStaging(Path(name), {}, "work", overwrite=True) as staging:
             staging.publish(newer, lambda path: path.write_text("newer", encoding="utf-8"))
         put(folder, *rest)
 
-    monkeypatch.setattr(replay, "put_into_run", late)
+    monkeypatch.setattr(replay, "save_to_run", late)
     code, out, err = misslink("replay", name, "--json")
     assert (code, out) == (2, "")
-    assert "evaluated anew while this was under way" in err
+    assert "the folder holds another run since" in err
     assert read_run(name).replay is None
     assert Path("run/report.html").read_text(encoding="utf-8") == "newer"
     assert Path("run/replays.jsonl").exists()  # what the app generated
@@ -227,13 +228,13 @@ def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write
 
 def test_what_another_command_put_in_meanwhile_stays(misslink, write_run, monkeypatch):
     name = write_run()
-    put = again.put_into_run
+    put = again.save_to_run
 
     def late(folder, run, *rest):
         put(folder, run, "whatif", {"options": []})
         put(folder, run, *rest)
 
-    monkeypatch.setattr(replay, "put_into_run", late)
+    monkeypatch.setattr(replay, "save_to_run", late)
     assert misslink("replay", name)[0] == 0
     found = read_run(name)
     assert found.whatif == {"options": []}
@@ -245,7 +246,7 @@ def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, jud
     calls = len(judge_server.calls)
     code, out, err = misslink("replay", name, "--json")
     assert (code, out) == (2, "")
-    assert "was asked at 10.0.0.5:8000/v1, and would now be asked at 127.0.0.1" in err
+    assert "was at 10.0.0.5:8000/v1, and would now be at 127.0.0.1" in err
     assert (asked(), len(judge_server.calls)) == (0, calls)
     code, out, _ = misslink("replay", name, "--base-url", judge_server.url, "--json")
     assert code == 0
@@ -283,7 +284,7 @@ def test_where_a_run_of_traces_puts_its_question_may_be_said(misslink, write_run
         "replay", name, "--app", "app.py:keyed", "--input-key", "odd", "--json"
     )
     assert code == 0, err
-    assert json.loads(out)["causes"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    assert json.loads(out)["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
 
 
 def test_of_two_replays_at_once_the_second_is_refused_and_pays_nothing(
@@ -291,7 +292,7 @@ def test_of_two_replays_at_once_the_second_is_refused_and_pays_nothing(
 ):
     name = write_run()
     calls = len(judge_server.calls)
-    first = Kept(Path(name) / "replays.jsonl")
+    first = ReplayCache(Path(name) / "replays.jsonl")
     code, _, err = misslink("replay", name)
     assert code == 2
     assert "run: another misslink is replaying this run" in err

@@ -36,7 +36,7 @@ def run(misslink):
 def evaluate(misslink, *options):
     code, _, err = misslink(
         *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
-        *("--judge", "embedded", "--out", "run", *options),
+        *("--judge", "heuristic", "--out", "run", *options),
     )
     assert code == 0, err
 
@@ -60,7 +60,7 @@ def test_every_form_has_its_file_beside_the_run(misslink, run, form, name, begin
 
 def test_people_are_told_what_the_run_found_and_what_to_do(misslink, run):
     _, out, _ = misslink("report", run, "--format", "csv")
-    assert out.startswith("2 cases, judge embedded, k = 5\n")
+    assert out.startswith("2 cases, judge heuristic, k = 5\n")
     assert "recall@5" in out
     assert "What to do next\n1. " in out
 
@@ -69,11 +69,11 @@ def test_evaluate_says_the_same(misslink, run):
     _, again, _ = misslink("report", run)
     _, out, _ = misslink(
         *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
-        *("--judge", "embedded", "--out", "run"),
+        *("--judge", "heuristic", "--out", "run"),
     )
 
-    def numbers(printed):  # the second time the ledger answers
-        return [line for line in printed.splitlines() if "ledger" not in line]
+    def numbers(printed):  # the second time the cache answers
+        return [line for line in printed.splitlines() if "cache" not in line]
 
     assert numbers(out) == numbers(again)
 
@@ -173,8 +173,8 @@ def test_a_run_that_lost_a_line_is_refused(misslink, run, part):
     for command in ("report", "diagnose"):
         code, out, err = misslink(command, run)
         assert (code, out) == (2, "")
-        assert f"run: this run folder is not whole ({part}.jsonl has " in err or part == "cases"
-        assert "this run folder is not whole" in err
+        assert f"run: this run folder is not complete ({part}.jsonl has " in err or part == "cases"
+        assert "this run folder is not complete" in err
         assert len(err.splitlines()) == 1
 
 

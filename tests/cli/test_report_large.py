@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from misslink.report import worst
+from misslink.report import cases as worst
 
 CASES = [{"id": f"c{n}", "question": f"What of {n}?", "relevant": ["a"]} for n in range(6)]
 SHOWN = {"id": "a", "text": "The ferry leaves at seven."}
@@ -18,13 +18,13 @@ TRACES = [{"case_id": case["id"], "retrieved": [SHOWN], "answer": "At seven."} f
 @pytest.fixture
 def run(misslink, monkeypatch):
     """A run of six cases in ./run, where a page tells the worst two of more than four."""
-    monkeypatch.setattr(worst, "MOST_WHOLE", 4)
-    monkeypatch.setattr(worst, "WORST", 2)
+    monkeypatch.setattr(worst, "MAX_FULL_PAGE", 4)
+    monkeypatch.setattr(worst, "PARTIAL_PAGE_CASES", 2)
     for name, rows in (("gold.jsonl", CASES), ("traces.jsonl", TRACES)):
         Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     code, _, err = misslink(
         *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
-        *("--judge", "embedded", "--out", "run"),
+        *("--judge", "heuristic", "--out", "run"),
     )
     assert code == 0, err
     return Path("run")

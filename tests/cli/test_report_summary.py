@@ -5,19 +5,15 @@ from __future__ import annotations
 import io
 import re
 import sys
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
-from misslink.cli.summary import print_run, wrapped
-from misslink.report.overview import levels
-from misslink.report.wording import Shown
-from misslink.types import Estimate, Run
-
-sys.path.append(str(Path(__file__).parents[1] / "report"))
-
 from example_run import HOSTILE, example_run, missing
+from misslink.cli.run_summary import print_run_summary, wrap_text
+from misslink.render.format import FormattedEstimate
+from misslink.report.overview import metric_levels
+from misslink.types import Estimate, Run
 from proven_run import proven_run
 
 WIDE = "correctness_of_everything_that_a_plugin_of_somebody_else_measured"
@@ -29,14 +25,16 @@ def printed(capsys, monkeypatch):
 
     def at(width, run):
         monkeypatch.setenv("COLUMNS", str(width))
-        print_run(run, "reports/today/report.html")
+        print_run_summary(run, "reports/today/report.html")
         return capsys.readouterr().out.splitlines()
 
     return at
 
 
 def measured(run):
-    return [one.shown for level in levels(run) for one in level.metrics if one.shown.measured]
+    return [
+        one.shown for level in metric_levels(run) for one in level.metrics if one.shown.measured
+    ]
 
 
 def with_metrics(**metrics):
@@ -149,7 +147,7 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding=encoding))
     monkeypatch.setenv("COLUMNS", "80")
     metric = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "method": "m", "reason": None}
-    print_run(with_metrics(دوال=metric), "reports/übermorgen/report.html")
+    print_run_summary(with_metrics(دوال=metric), "reports/übermorgen/report.html")
     sys.stdout.flush()
     text = kept.getvalue().decode(encoding)
     assert "38 % [-8, 61] of unfaithful answers to questions with a passage to find" in text
@@ -170,22 +168,24 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     ],
 )
 def test_lines_break_at_blanks_but_in_no_number(text, lines):
-    assert list(wrapped(text, 5)) == lines
+    assert list(wrap_text(text, 5)) == lines
 
 
 def test_the_lines_of_an_item_stand_under_its_first():
-    assert list(wrapped("1. one two three", 10, "   ")) == ["1. one two", "   three"]
+    assert list(wrap_text("1. one two three", 10, "   ")) == ["1. one two", "   three"]
 
 
 def test_the_interval_of_a_number_is_kept_with_it_as_people_read_it():
     """Whatever the page can write of an estimate, no line of the terminal ends within it."""
-    from misslink.report.wording import shown, shown_difference
+    from misslink.render.format import format_difference, format_estimate
 
     ends = [(0.616, 0.51, 0.72), (0.0, None, None), (0.3, None, 0.9), (-0.004, -0.2, 0.1)]
     for value, low, high in ends:
         why = "open" if None in (low, high) else None
         one = Estimate(value=value, low=low, high=high, n=12, method="m", reason=why)
-        written: list[Shown] = [shown(name, one) for name in ("recall@5", "mrr", "risk_ratio")]
-        written += [shown_difference("recall@5", one), shown_difference("mrr", one)]
+        written: list[FormattedEstimate] = [
+            format_estimate(name, one) for name in ("recall@5", "mrr", "risk_ratio")
+        ]
+        written += [format_difference("recall@5", one), format_difference("mrr", one)]
         for number in written:
-            assert list(wrapped(f"word {number.brief}", 1)) == ["word", number.brief]
+            assert list(wrap_text(f"word {number.brief}", 1)) == ["word", number.brief]

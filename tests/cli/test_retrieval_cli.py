@@ -13,7 +13,7 @@ import pytest
 from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 
-from misslink.files.goldset import read_goldset
+from misslink.io.goldset import read_goldset
 
 DL19 = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "dl19"
 KEYS = {"value", "low", "high", "n", "method", "reason"}
@@ -116,16 +116,16 @@ def test_the_table_fits_80_columns_and_says_what_was_counted(misslink, files, mo
     assert re.fullmatch(r" mrr +0\.3750 +\[0\.\d{4}, 0\.\d{4}\] +4 +0\.\d{4} +0\.\d{4} *", row)
     assert widest(out) <= 80
     assert "5 queries in the qrels, 4 evaluated." in out
-    assert "1 query without a relevant document: no value there but of judged@k." in out
+    assert "1 query without a relevant document: only judged@k has a value." in out
     assert "1 query missing from the run: counted as 0." in out
-    assert "1 query of the run not in the qrels: passed over." in out
+    assert "1 query of the run not in the qrels: ignored." in out
 
 
 def test_little_judged_is_warned_of_and_the_bounds_are_offered(misslink, files):
     _, out, _ = misslink("retrieval", *files)
-    warning = "Warning: Only 62 % of the first 10 were ever judged"
+    warning = "Warning: Only 62 % of the first 10 are judged"
     assert warning.replace("of the first 10", "of the first 5, 62 % of the first 10") in out
-    assert "--bounds shows what that leaves open" in out
+    assert "--bounds shows the possible range" in out
     _, out, _ = misslink("retrieval", *files, "--bounds", "--metrics", "mrr")
     assert warning in out
     assert "--bounds" not in out
@@ -143,7 +143,7 @@ def test_judgements_are_looked_at_as_deep_as_the_metrics_go(misslink):
     assert set(document["judged"]["judged@20"]) == KEYS
     assert document["judged"]["judged@20"]["value"] == 0.5
     [warning] = document["warnings"]
-    assert warning.startswith("Only 50 % of the first 20 were ever judged")
+    assert warning.startswith("Only 50 % of the first 20 are judged")
 
 
 def test_all_judged_is_not_warned_of(misslink, files):
@@ -237,7 +237,7 @@ def test_slices_come_from_a_gold_set_with_traces_too(misslink, monkeypatch):
     given = ("--qrels", "gold.jsonl", "--run", "traces.jsonl", "--metrics", "hit@1")
     slices = read(misslink, *given, "--by", "language")["slices"]["language"]
     values = {group: one["metrics"]["hit@1"]["value"] for group, one in slices.items()}
-    assert values == {"de": 1.0, "fr": 0.0, "not said": 0.0}
+    assert values == {"de": 1.0, "fr": 0.0, "not given": 0.0}
     _, out, _ = misslink("retrieval", *given, "--by", "language")
     assert re.search(r"^ hit@1 +de +1\.0000 +\[\S+ \S+\] +1", out, re.MULTILINE)
     assert widest(out) <= 80
@@ -263,7 +263,7 @@ def test_a_file_of_queries_says_what_the_qrels_do_not(misslink, files):
     Path("queries.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     document = read(misslink, *files, "--by", "kind", "--queries", "queries.jsonl")
     counted = {group: one["n"] for group, one in document["slices"]["kind"].items()}
-    assert counted == {"long": 1, "short": 1, "not said": 3}
+    assert counted == {"long": 1, "short": 1, "not given": 3}
 
 
 def test_a_parquet_file_says_it_too(misslink, files):
@@ -271,7 +271,7 @@ def test_a_parquet_file_says_it_too(misslink, files):
     frame = pandas.DataFrame({"qid": ["q1", "q2", "q3"], "kind": ["short", "long", None]})
     frame.to_parquet("queries.parquet")
     document = read(misslink, *files, "--by", "kind", "--queries", "queries.parquet")
-    assert list(document["slices"]["kind"]) == ["long", "short", "not said"]
+    assert list(document["slices"]["kind"]) == ["long", "short", "not given"]
 
 
 def test_a_parquet_file_of_queries_that_is_not_utf8_is_told(misslink, files):
@@ -282,15 +282,15 @@ def test_a_parquet_file_of_queries_that_is_not_utf8_is_told(misslink, files):
     code, out, error = misslink("retrieval", *files, "--by", "kind", "--queries", "queries.parquet")
     assert (code, out) == (2, "")
     assert error == (
-        "misslink: queries.parquet: byte 0xff in a text is not UTF-8; write the file anew with "
-        "text\n"
+        "misslink: queries.parquet: byte 0xff in a text is not UTF-8; write the file with "
+        "valid text\n"
     )
 
 
 def test_a_slice_of_one_cluster_says_why_it_has_no_interval(misslink, several):
     first = several[:4]
     _, out, _ = misslink("retrieval", *first, "--cluster", "category", "--by", "category")
-    assert out.count("Without an interval: one cluster does not say how clusters differ.") == 1
+    assert out.count("Without an interval: one cluster does not show how clusters differ.") == 1
     _, out, _ = misslink("retrieval", *first, "--cluster", "document", "--by", "category")
     assert "Without an interval" not in out
 
@@ -309,7 +309,7 @@ def test_clusters_widen_the_intervals_and_are_told(misslink, several):
     assert found["high"] - found["low"] > 1.1 * (alone["high"] - alone["low"])
     assert document["cluster"] == {"column": "document", "clusters": 6}
     _, out, _ = misslink("retrieval", *first, "--cluster", "document")
-    assert "Intervals draw the 6 clusters of 'document'." in out
+    assert "Intervals resample the 6 clusters of 'document'." in out
 
 
 def test_several_runs_stand_side_by_side_with_every_test(misslink, several):
@@ -386,7 +386,7 @@ def test_the_curve_is_drawn_in_the_terminal_and_in_ascii_where_it_must_be(
 ):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = misslink("retrieval", *files, "--curve")
-    assert "first.trec by cut-off k" in out
+    assert "first.trec by cutoff k" in out
     assert "● recall@k: 0.12 at k = 1, 0.50 at k = 100 (n = 4)" in out
     kept = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii"))
@@ -408,8 +408,8 @@ def test_the_drawing_is_written_as_svg(misslink, several):
 
 def test_a_png_is_refused_with_the_way_out(misslink, files):
     said = refused(misslink, *files, "--plot", "curve.png")
-    assert said.startswith("curve.png: the drawing is SVG")
-    assert said.endswith("name a file ending in .svg")
+    assert said.startswith("curve.png: the plot is an SVG")
+    assert said.endswith("name a file that ends in .svg")
     assert not Path("curve.png").exists()
 
 
@@ -505,14 +505,14 @@ def test_qrels_given_as_a_run_and_the_other_way_round_are_told(misslink, files):
     [
         (("--metrics", "recal@5"), "unknown rank metric 'recal@5'; did you mean 'recall@5'?"),
         (("--metrics", "recall@0"), "rank metric 'recall@0': k counts from 1"),
-        (("--metrics", "recall"), "rank metric 'recall' needs a cut-off"),
+        (("--metrics", "recall"), "rank metric 'recall' needs a cutoff"),
         (("--metrics", "mrr ndcg@10"), "'mrr ndcg@10' are several names; separate by commas"),
         (("--metrics", " , "), "--metrics names no metric"),
         (("--relevance-level", "0"), "the relevance level is 0; it counts from 1"),
         (("--dedupe", "last"), "dedupe is 'last'; it can be 'first'"),
         (("--run", "./first.trec"), "first.trec: this is the same run as first.trec"),
         (("--by", "category", "--queries", "none.csv"), "none.csv: there is no such file"),
-        (("--queries", "qrels.txt"), "--queries says which column only with --by or --cluster"),
+        (("--queries", "qrels.txt"), "--queries needs --by or --cluster"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(misslink, files, option, said):
@@ -521,9 +521,9 @@ def test_a_wrong_option_is_one_sentence(misslink, files, option, said):
 
 def test_a_column_that_is_not_there_has_the_nearest_one_named(misslink, several):
     said = refused(misslink, *several, "--by", "categry")
-    assert said.startswith("qrels.csv: it says nothing of any query in a column 'categry'")
+    assert said.startswith("qrels.csv: no query has a value in a column 'categry'")
     assert "did you mean 'category'?" in said
-    assert said.endswith("Name a file that does with --queries")
+    assert said.endswith("Name a file that has it with --queries")
 
 
 def test_trec_qrels_have_no_columns_and_say_where_to_name_them(misslink, files):

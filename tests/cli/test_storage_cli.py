@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from file_server import serving
-from misslink.files import read_run
+from misslink.io import read_run
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -66,7 +66,7 @@ def test_a_run_by_urls_is_the_run_by_paths_and_every_reader_takes_it(misslink, i
     assert (inputs / "page.html").is_file()
     code, _, err = misslink("report", url)
     assert (code, err) == (
-        2, "misslink: this run lies in a storage; say with --out where its report goes\n",
+        2, "misslink: this run is in remote storage; name a local file for the report with --out\n",
     )  # fmt: skip
     code, out, err = misslink("diagnose", url, "--json")
     assert (code, json.loads(out)["misses"]) == (0, 2), err
@@ -117,11 +117,11 @@ def of_secret(path: Path) -> bool:
     "arguments",
     [
         ("calibrate", "URL/run"),
-        ("evaluate", "--goldset", "gold", "--traces", "traces", "--ledger", "URL/l.sqlite"),
+        ("evaluate", "--goldset", "gold", "--traces", "traces", "--cache", "URL/l.sqlite"),
         ("evaluate", "--goldset", "gold", "--traces", "traces", "--labels", "URL/l.csv"),
         ("goldset", "split", "gold", "--out", "URL/parts"),
         ("goldset", "merge", "gold", "gold", "--out", "URL/all.jsonl"),
-        ("ledger", "stats", "--ledger", "URL/l.sqlite"),
+        ("cache", "stats", "--cache", "URL/l.sqlite"),
         ("gate", "run", "--criteria", "URL/criteria.yaml"),
         ("import", "ragtruth", "URL/a.jsonl", "URL/b.jsonl", "--out", "set"),
     ],
@@ -147,7 +147,7 @@ def test_parts_are_not_written_among_the_shards_that_are_cut(misslink, inputs, r
         "goldset", "split", read, "--parts", "part-0=0.6,test=0.4", "--out", out
     )
     assert code == 2
-    assert "this is read; name another folder with --out" in err
+    assert "This is an input. Name another folder with --out" in err
     assert sorted((inputs / "gold").iterdir()) == before
 
 

@@ -9,33 +9,37 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from misslink.cli.options import AS_JSON
-from misslink.cli.terms import (
-    CAPS,
-    CASES,
-    MODEL,
-    PACE,
-    PRICES,
+from misslink.cli.options import (
+    CAP_OPTIONS,
+    CASE_OPTIONS,
+    JSON_OPTION,
+    MODEL_OPTIONS,
+    PACE_OPTIONS,
+    PRICE_OPTIONS,
     REPEATS_OF_RUN,
-    Given,
-    asks_judge,
+    JudgeOptions,
+    with_judge_options,
 )
-from misslink.judging.terms import Terms
+from misslink.judge.config import JudgeConfig
 
-ALL = tuple(dict.fromkeys((*MODEL, *CASES, *PACE, *PRICES, "batch_price", *CAPS)))
-DEFAULTS = {one.name: one.default for one in fields(Terms)}
+ALL = tuple(
+    dict.fromkeys(
+        (*MODEL_OPTIONS, *CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, "batch_price", *CAP_OPTIONS)
+    )
+)
+DEFAULTS = {one.name: one.default for one in fields(JudgeConfig)}
 
 
 def told(*line, names=ALL, **own):
     """What a command is given for this command line."""
     got = []
 
-    @asks_judge(*names, **own)
+    @with_judge_options(*names, **own)
     def ask(
         judge: str = typer.Argument(...),
         *,
-        given: Given,
-        as_json: bool = AS_JSON,
+        given: JudgeOptions,
+        as_json: bool = JSON_OPTION,
     ) -> None:
         got.append((judge, dict(given), as_json))
 
@@ -53,7 +57,7 @@ def test_with_nothing_said_the_terms_are_those_of_python():
     judge, given, as_json = told()
     assert (judge, as_json) == ("me", False)
     assert given == {name: DEFAULTS[name] for name in ALL}
-    assert Terms(**given) == Terms()
+    assert JudgeConfig(**given) == JudgeConfig()
 
 
 SAID = {
@@ -74,21 +78,21 @@ def test_what_is_said_arrives_under_its_name_and_nothing_else_changes(name):
 
 
 def test_a_command_has_the_options_that_it_names_and_no_other():
-    _, given, as_json = told("--max-calls", 3, "--json", names=("base_url", *CAPS))
+    _, given, as_json = told("--max-calls", 3, "--json", names=("base_url", *CAP_OPTIONS))
     assert given == {"base_url": None, "max_calls": 3, "max_cost": None}
     assert as_json
-    assert told("--rpm", 3, names=CAPS).exit_code == 2
+    assert told("--rpm", 3, names=CAP_OPTIONS).exit_code == 2
 
 
 def test_a_command_may_have_its_own_in_place_of_the_usual_one():
-    _, given, _ = told(names=CASES, repeats=REPEATS_OF_RUN)
+    _, given, _ = told(names=CASE_OPTIONS, repeats=REPEATS_OF_RUN)
     assert given["repeats"] is None
-    assert told("--repeats", 0, names=CASES, repeats=REPEATS_OF_RUN).exit_code == 2
+    assert told("--repeats", 0, names=CASE_OPTIONS, repeats=REPEATS_OF_RUN).exit_code == 2
 
 
 def test_the_options_stand_where_the_parameter_stood_in_the_order_of_their_names():
-    @asks_judge("price_in", "base_url")
-    def ask(judge: str, *, given: Given, as_json: bool = False) -> None:
+    @with_judge_options("price_in", "base_url")
+    def ask(judge: str, *, given: JudgeOptions, as_json: bool = False) -> None:
         """Ask."""
 
     assert [*inspect.signature(ask).parameters] == ["judge", "price_in", "base_url", "as_json"]
@@ -97,9 +101,9 @@ def test_the_options_stand_where_the_parameter_stood_in_the_order_of_their_names
 
 def test_a_name_that_is_no_option_is_refused_when_the_program_is_written():
     with pytest.raises(KeyError, match="base_uri"):
-        asks_judge("base_uri")
+        with_judge_options("base_uri")
     with pytest.raises(KeyError, match="repeats"):
-        asks_judge("base_url", repeats=REPEATS_OF_RUN)
+        with_judge_options("base_url", repeats=REPEATS_OF_RUN)
 
 
 def test_a_command_that_takes_no_terms_is_refused():
@@ -107,4 +111,4 @@ def test_a_command_that_takes_no_terms_is_refused():
         """Ask."""
 
     with pytest.raises(TypeError, match="ask has no parameter given"):
-        asks_judge("base_url")(ask)
+        with_judge_options("base_url")(ask)

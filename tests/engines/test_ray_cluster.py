@@ -10,7 +10,7 @@ import types
 import pytest
 
 from misslink.engines.ray import cluster
-from misslink.engines.ray.cluster import connect
+from misslink.engines.ray.cluster import connect_cluster
 from misslink.engines.ray.engine import open_ray
 from misslink.errors import EngineUnreachableError, InputError, MissingExtraError
 from misslink.registry import engines
@@ -36,15 +36,15 @@ def test_without_ray_its_extra_is_named(monkeypatch):
 @pytest.mark.parametrize("address", ["ray://head:10001", "head", "head:", ":6379", "head:0", ""])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(InputError, match="write auto, or HOST:PORT"):
-        connect(address, None)
+        connect_cluster(address, None)
 
 
 @pytest.mark.usefixtures("unconnected")
 def test_an_address_where_nobody_answers_is_told_at_once():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
-        with pytest.raises(EngineUnreachableError, match="nobody answers at --ray-address") as said:
-            connect(f"127.0.0.1:{taken.getsockname()[1]}", None)
+        with pytest.raises(EngineUnreachableError, match="no connection to --ray-address") as said:
+            connect_cluster(f"127.0.0.1:{taken.getsockname()[1]}", None)
     assert said.value.exit_code == 3
     assert "ray start --head" in str(said.value)
 
@@ -57,13 +57,13 @@ def test_no_cluster_on_this_machine_is_told(unconnected, monkeypatch, tmp_path):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     with pytest.raises(EngineUnreachableError, match=r"no Ray cluster on this machine .*--head"):
-        connect("auto", None)
+        connect_cluster("auto", None)
 
 
 def test_auto_takes_the_address_of_the_environment(unconnected, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "nonsense")
     with pytest.raises(InputError, match="--ray-address is nonsense"):
-        connect("auto", None)
+        connect_cluster("auto", None)
 
 
 @pytest.mark.usefixtures("unconnected")
@@ -75,8 +75,8 @@ def test_a_cluster_that_ended_without_a_word_is_told_at_once(monkeypatch, tmp_pa
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         (tmp_path / "ray" / "ray_current_cluster").write_text(address, encoding="utf-8")
-        with pytest.raises(EngineUnreachableError, match=f"nobody answers .*{address}"):
-            connect("auto", None)
+        with pytest.raises(EngineUnreachableError, match=f"no connection to .*{address}"):
+            connect_cluster("auto", None)
 
 
 def test_the_address_of_the_command_wins_over_the_environments(unconnected, monkeypatch):
@@ -91,7 +91,7 @@ def test_the_address_of_the_command_wins_over_the_environments(unconnected, monk
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
         with pytest.raises(EngineUnreachableError, match="does not let this process join"):
-            connect(address, None)
+            connect_cluster(address, None)
     assert seen == [(address, None)]
     assert os.environ["RAY_ADDRESS"] == "elsewhere:6379"
 
@@ -113,7 +113,7 @@ def test_the_cluster_that_was_started_last_is_left_to_ray_to_find_with_its_token
         address = f"127.0.0.1:{there.getsockname()[1]}"
         (tmp_path / "ray" / "ray_current_cluster").write_text(address, encoding="utf-8")
         with pytest.raises(EngineUnreachableError):
-            connect("auto", None)
+            connect_cluster("auto", None)
     assert seen == ["auto"]
 
 
@@ -126,19 +126,19 @@ def test_a_cluster_that_wants_a_token_says_where_it_comes_from(unconnected, monk
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
         with pytest.raises(EngineUnreachableError, match="set RAY_AUTH_MODE=token and") as said:
-            connect(address, None)
+            connect_cluster(address, None)
     assert "\n" not in str(said.value)
 
 
 def test_more_workers_than_the_memory_could_hold_are_refused_before_anything_starts(unconnected):
     unconnected.init = None  # calling it would fail
     with pytest.raises(InputError, match=r"--workers is 1000000, and this machine has .* write"):
-        connect(None, 1_000_000)
+        connect_cluster(None, 1_000_000)
 
 
 def test_more_workers_than_a_cluster_could_hold_are_refused(two_nodes):
     with pytest.raises(InputError, match="the cluster has 4 processors; write 128 or less"):
-        connect(two_nodes.address, 129)
+        connect_cluster(two_nodes.address, 129)
 
 
 def test_a_connection_that_somebody_made_is_used_and_left(two_nodes):
@@ -174,4 +174,4 @@ def test_files_are_shared_where_all_nodes_are_this_machine(unconnected, mine, ot
     unconnected.nodes = lambda: nodes
     context = types.SimpleNamespace(get_node_id=lambda: "0")
     unconnected.get_runtime_context = lambda: context
-    assert connect(None, None).shared is shared
+    assert connect_cluster(None, None).shared is shared

@@ -31,15 +31,16 @@ def towns(tmp_path, monkeypatch, judge_server):
 
 
 def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=2, **options):
-    terms = misslink.Terms(**options.pop("terms", {}))
+    terms = misslink.JudgeConfig(**options.pop("terms", {}))
     return misslink.evaluate(
         app, "gold.jsonl", judge=judge, out=out or engine, engine=engine, terms=terms,
         workers=workers if engine == "ray" else None,
-        ledger=options.pop("ledger", f"{engine}.sqlite"), **options,
+        cache=options.pop("cache", f"{engine}.sqlite"), **options,
     )  # fmt: skip
 
 
-def test_a_run_says_the_same_as_in_one_process_for_a_fresh_ledger_and_for_a_full_one(judge_server):
+@pytest.mark.slow
+def test_a_run_says_the_same_as_in_one_process_for_a_fresh_cache_and_for_a_full_one(judge_server):
     judge_server.key = "a-key-of-the-driver"
     terms = {"api_key": "a-key-of-the-driver"}
     evaluate(engine="local", terms=terms)
@@ -47,9 +48,9 @@ def test_a_run_says_the_same_as_in_one_process_for_a_fresh_ledger_and_for_a_full
     evaluate(terms=terms)
     assert said("ray") == said("local")
     assert len(judge_server.calls) == 2 * asked
-    evaluate(out="again", ledger="local.sqlite", terms=terms)
+    evaluate(out="again", cache="local.sqlite", terms=terms)
     assert said("again", usage=False) == said("local", usage=False)
-    assert len(judge_server.calls) == 2 * asked  # all of it was in the ledger
+    assert len(judge_server.calls) == 2 * asked  # all of it was in the cache
 
 
 @pytest.mark.slow
@@ -150,7 +151,7 @@ def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
 
 @pytest.mark.slow
 def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch):
-    monkeypatch.setattr("misslink.engines.ray.pool._LEAST_DEATHS", 3)
+    monkeypatch.setattr("misslink.engines.ray.pool._MIN_FATAL_DEATHS", 3)
     app = "import os\nif os.getpid() != {}: os._exit(1)\napp = lambda question: ''\n"
     (towns / "deadly_to_load.py").write_text(app.format(os.getpid()), encoding="utf-8")
     with pytest.raises(EngineUnreachableError, match="3 workers died in a row"):
@@ -174,15 +175,17 @@ def test_a_judge_that_nobody_answers_for_ends_the_run_with_its_sentence(judge_se
 
 
 def test_workers_that_cannot_be_had_end_the_run(monkeypatch):
-    monkeypatch.setattr("misslink.engines.ray.pool._PATIENCE_S", 0.01)
-    with pytest.raises(EngineUnreachableError, match="the same command goes on") as caught:
+    monkeypatch.setattr("misslink.engines.ray.pool._START_TIMEOUT_S", 0.01)
+    with pytest.raises(EngineUnreachableError, match="the same command continues") as caught:
         evaluate(judge="none")
     assert caught.value.exit_code == 3
 
 
 @pytest.mark.slow
 def test_workers_that_do_not_see_this_folder_are_sent_the_apps(towns, monkeypatch):
-    monkeypatch.setattr("misslink.engines.ray.cluster._machine", lambda node: (node["NodeID"], ""))
+    monkeypatch.setattr(
+        "misslink.engines.ray.cluster._node_machine", lambda node: (node["NodeID"], "")
+    )
     (towns / "sub").mkdir()
     app = "import os, beside\napp = lambda question: os.getcwd() + beside.told\n"
     (towns / "sub" / "travelling.py").write_text(app, encoding="utf-8")
@@ -203,15 +206,15 @@ def folders_of_workers():
 
 READING = """
 from pathlib import Path
-from misslink.judging.opening import bare_judge
-from misslink.judging.terms import Terms
+from misslink.judge.session import create_judge
+from misslink.judge.config import JudgeConfig
 
 class Judge:
     name = "reading"
     identity = {"judge": "reading"}
 
     def __init__(self):
-        self.inner = bare_judge("embedded", Terms())
+        self.inner = create_judge("heuristic", JudgeConfig())
 
     async def ask(self, ask):
         Path("beside.py").read_text()  # as every file of its folder

@@ -50,7 +50,7 @@ def start(server, *more):
     """The command in a process of its own, with a cluster of its own."""
     command = (
         "evaluate", "counting.py:app", "--goldset", "gold.jsonl", "--judge", "openai:test-judge",
-        "--ledger", "ledger.sqlite", "--out", "run", "--concurrency", str(CONCURRENCY),
+        "--cache", "cache.sqlite", "--out", "run", "--concurrency", str(CONCURRENCY),
         "--engine", "ray", "--workers", "2", "--json", *more,
     )  # fmt: skip
     return subprocess.Popen(
@@ -63,7 +63,7 @@ def start(server, *more):
 
 
 def kept():
-    with sqlite3.connect("file:ledger.sqlite?mode=ro", uri=True) as file:
+    with sqlite3.connect("file:cache.sqlite?mode=ro", uri=True) as file:
         return file.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
 
 
@@ -109,7 +109,7 @@ def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_se
     printed, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 0, told
     usage = json.loads(printed)["usage"]
-    assert usage["from_ledger"] == paid
+    assert usage["from_cache"] == paid
     assert usage["calls"] + paid == kept()
     assert paid_twice(judge_server) <= CONCURRENCY  # what was out at that moment
     asked = Path("asked.txt").read_text(encoding="utf-8").splitlines()
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_with_the_usual_sentence_and_the_same_command_goes_on(judge_
     printed, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 130
     assert printed == ""
-    assert "misslink: interrupted; what was done is kept" in told
+    assert "misslink: interrupted; finished work is saved" in told
     assert "Traceback" not in told
     assert kept() == len(judge_server.calls)  # those in flight came home
     judge_server.script = None
@@ -146,7 +146,7 @@ def test_the_key_is_in_no_file_that_ray_writes(judge_server, monkeypatch):
     assert sessions
     written = [file for folder in sessions for file in folder.rglob("*") if file.is_file()]
     assert [str(file) for file in written if key.encode() in file.read_bytes()] == []
-    assert re.search(r"asking the judge", told)
+    assert re.search(r"Judging", told)
 
 
 @pytest.mark.usefixtures("imports_forgotten")
@@ -156,7 +156,7 @@ def test_a_run_whose_node_dies_says_what_it_would_have(two_nodes, judge_server, 
     def evaluate(out, **options):
         return misslink.evaluate(
             "counting.py:app", "gold.jsonl", judge="openai:test-judge", out=out,
-            ledger=f"{out}.sqlite", **options,
+            cache=f"{out}.sqlite", **options,
         )  # fmt: skip
 
     evaluate("local")

@@ -9,12 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from honest_judge import small_ask
-from misslink.engines.ray.wire import Answer, Raised, received, sendable
+from misslink.engines.ray.worker import RaisedError, WorkerReply, restore_reply, serializable_ask
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judging.examination import Examination
-from misslink.judging.opening import bare_judge
-from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
-from misslink.judging.terms import Terms
+from misslink.judge.config import JudgeConfig
+from misslink.judge.protocol import Examination, Reply, RetryableError, SkippedAskError
+from misslink.judge.session import create_judge
 
 
 def crossed(thing):
@@ -24,8 +23,8 @@ def crossed(thing):
 @pytest.mark.parametrize(
     "error",
     [
-        TryAgainError("told to wait", "rate", 2.5),
-        NotAskedError("used up"),
+        RetryableError("told to wait", "rate", 2.5),
+        SkippedAskError("used up"),
         JudgeUnreachableError("nobody there"),
         InputError("is no number", path="gold.jsonl", line=3, field="k"),
         KeyError("sky"),
@@ -34,7 +33,7 @@ def crossed(thing):
 )
 def test_an_exception_arrives_with_all_it_says(error):
     with pytest.raises(type(error)) as caught:
-        crossed(Answer(raised=Raised.of(error))).result()
+        crossed(WorkerReply(raised=RaisedError.from_error(error))).result()
     assert str(caught.value) == str(error)
     assert vars(caught.value) == vars(error)
 
@@ -44,12 +43,12 @@ def test_an_exception_that_cannot_cross_is_told_in_words():
         pass
 
     with pytest.raises(RuntimeError, match="Odd: no disk"):
-        crossed(Answer(raised=Raised.of(Odd("no disk")))).result()
+        crossed(WorkerReply(raised=RaisedError.from_error(Odd("no disk")))).result()
 
 
 def test_a_question_arrives_rendered_under_the_key_it_had():
     ask = small_ask(3)
-    sent = crossed(sendable(ask))
+    sent = crossed(serializable_ask(ask))
     assert sent.key == ask.key
     assert [dict(message) for message in sent.messages] == [dict(m) for m in ask.messages]
     assert (sent.schema, sent.inputs, sent.prompt) == (ask.schema, ask.inputs, ask.prompt)
@@ -57,11 +56,11 @@ def test_a_question_arrives_rendered_under_the_key_it_had():
 
 
 def test_a_judge_answers_a_question_that_crossed_as_it_answers_the_question():
-    judge = bare_judge("embedded", Terms())
+    judge = create_judge("heuristic", JudgeConfig())
     ask = small_ask(3)
 
     async def both():
-        return await judge.ask(ask), await judge.ask(crossed(sendable(ask)))
+        return await judge.ask(ask), await judge.ask(crossed(serializable_ask(ask)))
 
     here, there = asyncio.run(both())
     assert crossed(there) == here
@@ -73,6 +72,6 @@ def test_a_reply_in_another_class_of_the_same_schema_is_read_as_this_processs():
     parsed = asked.model_validate(said)
     twin = type("Examination", (BaseModel,), {"__annotations__": dict.fromkeys(said, object)})
     there = Reply(parsed=twin(**{**said, "claims": [], "passages": []}), raw="{}")
-    assert received(there, small_ask(1)).parsed == parsed
+    assert restore_reply(there, small_ask(1)).parsed == parsed
     same = Reply(parsed=parsed, raw="{}")
-    assert received(same, small_ask(1)) is same
+    assert restore_reply(same, small_ask(1)) is same

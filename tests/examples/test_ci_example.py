@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from misslink.deciding.comment import marker
-from misslink.deciding.criteria import read_criteria
+from misslink.gate.ci_reports import comment_marker
+from misslink.gate.criteria import read_criteria
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "examples" / "ci"
@@ -30,6 +30,7 @@ def steps(workflow):
     return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
+@pytest.mark.slow
 def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
     pytest.importorskip("langchain_core")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -53,7 +54,7 @@ def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     written = (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8")
-    assert written.startswith(marker(read_criteria(CI / "ship-criteria.yaml").name))
+    assert written.startswith(comment_marker(read_criteria(CI / "ship-criteria.yaml").name))
     assert (tmp_path / "gate" / "gate.xml").stat().st_size > 100
 
 
@@ -113,7 +114,7 @@ def posted(workflow, tmp_path):
 def test_where_nothing_was_decided_the_comment_says_so_and_links_the_log(posted):
     calls, text = posted(known="7")
     assert "--method PATCH one/7" in calls, "an older verdict must not stand"
-    assert text.startswith(f"{marker(read_criteria(CI / 'ship-criteria.yaml').name)}\n")
+    assert text.startswith(f"{comment_marker(read_criteria(CI / 'ship-criteria.yaml').name)}\n")
     assert "Could not be decided" in text
     assert "https://log.example/1" in text
 

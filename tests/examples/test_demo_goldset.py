@@ -7,7 +7,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from misslink.text import content_words, fold
+from misslink.text.normalization import content_words, fold
 from misslink.types import Case
 
 GOLDSET = Path(__file__).parents[2] / "examples" / "python_reference" / "goldset.jsonl"

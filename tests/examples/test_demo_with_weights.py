@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from misslink.text import fold
+from misslink.text.normalization import fold
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,7 +23,7 @@ pytestmark = [
 
 ANSWER_AGAIN = """
 import json, sys
-from misslink.capture.loading import load_app
+from misslink.capture.app import load_app
 chain = load_app(sys.argv[1])
 print(json.dumps({"answer": chain.invoke(sys.argv[2]), "torch": "torch" in sys.modules}))
 """

@@ -48,7 +48,7 @@ def apps(example):
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    from misslink.text import content_words
+    from misslink.text.normalization import content_words
 
     class Counting(Embeddings):
         def embed_query(self, text):
@@ -72,7 +72,7 @@ def apps(example):
 
 @pytest.fixture(scope="module")
 def cases(example):
-    from misslink.files import read_goldset
+    from misslink.io import read_goldset
 
     return read_goldset(example.run.GOLDSET).cases
 
@@ -97,7 +97,7 @@ def test_a_small_run_leaves_runs_log_page_and_table(example, ran):
     for name in example.retrievers.NAMES:
         summary = json.loads((out / "offline" / name / "summary.json").read_text("utf-8"))
         assert summary["cases"] == 12
-        assert summary["judge"].startswith("embedded")
+        assert summary["judge"].startswith("heuristic")
 
 
 def test_the_table_has_each_retriever_by_each_stage_with_intervals(example, ran):
@@ -126,7 +126,7 @@ def test_the_table_is_what_the_runs_and_the_log_say(example, ran):
 
 
 def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, cases):
-    from misslink.watching.live.log import experiments_in, read_live
+    from misslink.live.log import experiments_in, read_live
 
     out, _ = ran
     log = out / "simulated.sqlite"
@@ -144,7 +144,7 @@ def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, case
 
 
 def test_a_shadow_ran_beside_each_request_and_was_seen_by_nobody(example, ran):
-    from misslink.watching.live.log import read_live
+    from misslink.live.log import read_live
 
     out, _ = ran
     live = read_live(out / "simulated.sqlite", example.stages.SHADOW)

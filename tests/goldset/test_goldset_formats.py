@@ -12,8 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.files.goldset import GoldSet, read_goldset
-from misslink.goldset.formats import Options, bring, formats, guess, take_out
+from misslink.goldset.formats import (
+    FormatOptions,
+    detect_format,
+    export_goldset,
+    formats,
+    import_goldset,
+)
+from misslink.io.goldset import GoldSet, read_goldset
 from misslink.types import Case
 
 WHOLE = Case(
@@ -42,8 +48,8 @@ def target(tmp_path, name):
 
 def there_and_back(tmp_path, name, gold=GOLD, **options):
     out = target(tmp_path, name)
-    lost = take_out(gold, name, out, Options(overwrite=True, **options))
-    told, brought = bring(out)
+    lost = export_goldset(gold, name, out, FormatOptions(overwrite=True, **options))
+    told, brought = import_goldset(out)
     assert told == name  # its format is told by what it holds
     return lost, brought
 
@@ -180,7 +186,7 @@ def test_beir_as_others_publish_it(tmp_path):
     (folder / "corpus.jsonl").write_text(
         '{"_id": "d1", "title": "", "text": "x"}\n', encoding="utf-8"
     )
-    name, brought = bring(folder)
+    name, brought = import_goldset(folder)
     assert name == "beir"
     assert brought.cases == (
         Case(id="1", question="Why?", relevant={"d1": 2, "d3": 0}, tags={"source": "web"}),
@@ -191,9 +197,11 @@ def test_beir_as_others_publish_it(tmp_path):
         "judged queries without a text": 1,
     }
     assert "1 judged passages are not in it, such as 'd3'" in brought.notes[0]
-    assert [case.id for case in bring(folder, options=Options(split="dev"))[1].cases] == ["2"]
-    with pytest.raises(InputError, match=r"no split 'train' in it \(it has dev.tsv, test.tsv\)"):
-        bring(folder, options=Options(split="train"))
+    assert [
+        case.id for case in import_goldset(folder, options=FormatOptions(split="dev"))[1].cases
+    ] == ["2"]
+    with pytest.raises(InputError, match=r"no split 'train' \(it has dev.tsv, test.tsv\)"):
+        import_goldset(folder, options=FormatOptions(split="train"))
 
 
 TOPICS = """<top>
@@ -228,12 +236,12 @@ def test_topics_of_three_kinds(tmp_path, topics, questions):
     path, qrels = tmp_path / "topics.txt", tmp_path / "some.qrels"
     path.write_text(topics, encoding="utf-8")
     qrels.write_text("301 0 d1 1\n302 0 d2 0\n", encoding="utf-8")
-    name, brought = bring(path, options=Options(qrels=qrels))
+    name, brought = import_goldset(path, options=FormatOptions(qrels=qrels))
     assert name == "trec"
     assert [(case.id, case.question) for case in brought.cases] == list(
         zip(["301", "302"], questions, strict=True)
     )
-    assert bring(tmp_path)[1].cases == brought.cases  # both in one folder
+    assert import_goldset(tmp_path)[1].cases == brought.cases  # both in one folder
 
 
 def test_ragas_of_both_generations_and_their_traces(tmp_path):
@@ -247,7 +255,7 @@ def test_ragas_of_both_generations_and_their_traces(tmp_path):
     }
     path = tmp_path / "new.jsonl"
     path.write_text(json.dumps(new) + "\n", encoding="utf-8")
-    _, brought = bring(path)
+    _, brought = import_goldset(path)
     assert brought.cases[0].evidence == {"one": 1}
     assert brought.cases[0].references == ("Because.",)
     assert brought.cases[0].tags == {"persona_name": "novice"}
@@ -259,7 +267,7 @@ def test_ragas_of_both_generations_and_their_traces(tmp_path):
         writer = csv.writer(file)
         writer.writerow(["question", "contexts", "answer", "ground_truth"])
         writer.writerow(["Why?", "['one', \"two's\"]", "So.", "Because."])
-    name, brought = bring(old)
+    name, brought = import_goldset(old)
     assert name == "ragas"
     assert [passage.text for passage in brought.traces[0].retrieved] == ["one", "two's"]
 
@@ -271,7 +279,7 @@ def test_a_numpy_list_without_commas_is_as_many_texts_as_it_was(tmp_path):
         writer = csv.writer(file)
         writer.writerow(["question", "contexts", "answer", "ground_truth"])
         writer.writerow(["Why?", str(np.array(texts, dtype=object)), "So.", "Because."])
-    _, brought = bring(path)
+    _, brought = import_goldset(path)
     assert [passage.text for passage in brought.traces[0].retrieved] == texts
 
 
@@ -283,7 +291,7 @@ def test_a_ragas_conversation_is_its_last_question(tmp_path):
         {"content": "Why?", "type": "human"},
     ]
     path.write_text(json.dumps({"user_input": turns, "reference": "x"}), encoding="utf-8")
-    _, brought = bring(path)
+    _, brought = import_goldset(path)
     assert brought.cases[0].question == "Why?"
     assert brought.left_out == {"turns before a conversation's last question": 1}
 
@@ -301,13 +309,13 @@ def test_langsmith_as_it_is_downloaded(tmp_path):
     ]
     (tmp_path / "a.json").write_text(json.dumps(examples, indent=1), encoding="utf-8")
     (tmp_path / "b.csv").write_text("inputs.question,outputs.answer\nWhy?,So.\n", encoding="utf-8")
-    name, brought = bring(tmp_path / "a.json")
+    name, brought = import_goldset(tmp_path / "a.json")
     assert name == "langsmith"
     assert brought.cases == (
         Case(id="u1", question="Why?", references=("So.",), tags={"team": "a"}),
     )
     assert brought.left_out == {"examples without a question": 1}
-    name, brought = bring(tmp_path / "b.csv")
+    name, brought = import_goldset(tmp_path / "b.csv")
     assert (name, brought.cases[0].question, brought.cases[0].references) == (
         "langsmith",
         "Why?",
@@ -337,11 +345,11 @@ def test_langfuse_as_its_api_and_its_page_give_it(tmp_path):
                 ["i1", '{"query": "Why?"}', '"So."', '{"team": "a"}'],
             ]
         )
-    name, brought = bring(tmp_path / "a.json")
+    name, brought = import_goldset(tmp_path / "a.json")
     assert name == "langfuse"
     assert brought.cases == (Case(id="i1", question="Why?", references=("So.",)),)
     assert brought.left_out == {"archived items": 1}
-    name, brought = bring(tmp_path / "b.csv")
+    name, brought = import_goldset(tmp_path / "b.csv")
     assert name == "langfuse"
     assert brought.cases[0].tags == {"team": "a"}
 
@@ -375,7 +383,7 @@ SQUAD = [
 
 def test_a_saved_dataset_and_one_with_splits(tmp_path):
     saved(tmp_path / "one", SQUAD)
-    name, brought = bring(tmp_path / "one")
+    name, brought = import_goldset(tmp_path / "one")
     assert name == "huggingface"
     assert brought.cases == (
         Case(id="s1", question="Why?", evidence={"Because of that.": 1}, references=("that",)),
@@ -383,18 +391,18 @@ def test_a_saved_dataset_and_one_with_splits(tmp_path):
     saved(tmp_path / "dict" / "train", SQUAD)
     saved(tmp_path / "dict" / "test", [{"frage": "Wann?"}])
     (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(InputError, match="name a split with --split; it has train, test"):
-        bring(tmp_path / "dict")
+    with pytest.raises(InputError, match="Name one with --split; it has train, test"):
+        import_goldset(tmp_path / "dict")
     with pytest.raises(InputError, match=r"--column question=NAME  \(it has frage\)"):
-        bring(tmp_path / "dict", options=Options(split="test"))
-    options = Options(split="test", columns={"question": "frage"})
-    assert bring(tmp_path / "dict", options=options)[1].cases[0].question == "Wann?"
+        import_goldset(tmp_path / "dict", options=FormatOptions(split="test"))
+    options = FormatOptions(split="test", columns={"question": "frage"})
+    assert import_goldset(tmp_path / "dict", options=options)[1].cases[0].question == "Wann?"
 
 
 def test_what_the_package_datasets_saved_is_read(tmp_path):
     datasets = pytest.importorskip("datasets")
     datasets.Dataset.from_list(SQUAD).save_to_disk(tmp_path / "one")
-    assert bring(tmp_path / "one")[1].cases[0].id == "s1"
+    assert import_goldset(tmp_path / "one")[1].cases[0].id == "s1"
 
 
 def test_a_state_that_leads_out_of_its_folder_is_not_followed(tmp_path):
@@ -405,7 +413,7 @@ def test_a_state_that_leads_out_of_its_folder_is_not_followed(tmp_path):
     saved(tmp_path / "other", SQUAD)
     (tmp_path / "other" / "data-00000-of-00001.arrow").rename(tmp_path / "secret.arrow")
     with pytest.raises(InputError, match="cannot be read"):
-        bring(tmp_path / "one")
+        import_goldset(tmp_path / "one")
 
 
 @pytest.mark.parametrize(
@@ -434,12 +442,12 @@ def test_a_state_that_leads_out_of_its_folder_is_not_followed(tmp_path):
             "line 1, field 'relevant",
         ),
         ("trec", "a.tsv", b"1\tx\n2\n", "line 2"),
-        ("trec", "a.tsv", b"<top>\n<title> x\n</top>\n", "line 1: this topic lacks a number"),
+        ("trec", "a.tsv", b"<top>\n<title> x\n</top>\n", "line 1: This topic has no number"),
         ("huggingface", "a.parquet", b"PAR1", "cannot be read"),
         ("huggingface", "a.arrow", b"ARROW1", "cannot be read"),
-        ("beir", "a.jsonl", b"{}", "name the BEIR folder"),
+        ("beir", "a.jsonl", b"{}", "Name the BEIR folder"),
         ("auto", "a.jsonl", b'{"question": "x", "relevant": ["a"]}', "a gold set already"),
-        ("auto", "a.jsonl", b'{"colour": "x"}', "it has the fields colour; name it with --format"),
+        ("auto", "a.jsonl", b'{"colour": "x"}', "(fields: colour). Name it with --format"),
         ("rages", "a.jsonl", b"{}", "did you mean 'ragas'"),
     ],
 )
@@ -448,7 +456,7 @@ def test_a_broken_source_is_one_sentence_with_its_place(tmp_path, name, file, co
     path.write_bytes(content)
     qrels.write_text("1 0 d 1\n")
     with pytest.raises(InputError) as wrong:
-        bring(path, name, Options(qrels=qrels))
+        import_goldset(path, name, FormatOptions(qrels=qrels))
     assert told in str(wrong.value)
     assert "\n" not in str(wrong.value)
 
@@ -463,14 +471,14 @@ def test_no_file_whatever_it_holds_gives_more_than_a_sentence(tmp_path, name, co
     path.write_bytes(content)
     for each in (name, "auto"):
         with pytest.raises(InputError):
-            bring(path, each, Options(qrels=path))
+            import_goldset(path, each, FormatOptions(qrels=path))
 
 
 @pytest.mark.parametrize("name", ["beir", "trec"])
 def test_an_id_with_a_blank_is_refused_before_anything_is_written(tmp_path, name):
     gold = GoldSet((Case(id="a", question="x?", relevant={"a b": 1}),), "gold.jsonl", {"a": 3})
-    with pytest.raises(InputError, match=r"gold.jsonl, line 3, field 'relevant'.*holds a blank"):
-        take_out(gold, name, tmp_path / "out")
+    with pytest.raises(InputError, match=r"gold.jsonl, line 3, field 'relevant'.*contains a blank"):
+        export_goldset(gold, name, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -479,34 +487,34 @@ def test_an_id_with_a_blank_is_refused_before_anything_is_written(tmp_path, name
 )
 def test_nothing_is_written_over_unless_asked(tmp_path, name):
     out = target(tmp_path, name)
-    take_out(GOLD, name, out)
+    export_goldset(GOLD, name, out)
     with pytest.raises(InputError, match="--overwrite"):
-        take_out(GOLD, name, out)
-    take_out(GOLD, name, out, Options(overwrite=True))
+        export_goldset(GOLD, name, out)
+    export_goldset(GOLD, name, out, FormatOptions(overwrite=True))
 
 
 def test_all_formats_are_registered_and_level_1_reads_what_trec_wrote(tmp_path):
-    from misslink.retrieval.opening import open_qrels
+    from misslink.retrieval.readers import open_qrels
 
     assert formats.names() == ["beir", "huggingface", "langfuse", "langsmith", "ragas", "trec"]
-    take_out(GOLD, "trec", tmp_path / "t")
+    export_goldset(GOLD, "trec", tmp_path / "t")
     assert open_qrels(tmp_path / "t" / "qrels.txt").by_query == {
         "ferry": {"times": 2, "pets": 0},
         "dogs": {"p\u00e4ts": 1},
     }
-    assert guess(tmp_path / "t") == "trec"
+    assert detect_format(tmp_path / "t") == "trec"
 
 
 def test_beir_with_a_corpus_is_whole(tmp_path):
     corpus = tmp_path / "c.jsonl"
     corpus.write_text('{"id": "times", "text": "At seven."}\n', encoding="utf-8")
-    take_out(GOLD, "beir", tmp_path / "b", Options(corpus=corpus))
+    export_goldset(GOLD, "beir", tmp_path / "b", FormatOptions(corpus=corpus))
     assert json.loads((tmp_path / "b" / "corpus.jsonl").read_text()) == {
         "_id": "times",
         "title": "",
         "text": "At seven.",
     }
-    assert len(read_goldset(bring(tmp_path / "b")[1].cases).cases) == 2
+    assert len(read_goldset(import_goldset(tmp_path / "b")[1].cases).cases) == 2
 
 
 def test_questions_that_nobody_judged_yet_go_to_beir_and_back(tmp_path):

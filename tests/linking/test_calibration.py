@@ -8,7 +8,7 @@ import json
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.calibration import Calibration, calibration_document, check_judge
+from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.stats import proportion
 
 DOCUMENT = {
@@ -44,14 +44,14 @@ def test_a_calibration_is_read_beside_keys_it_does_not_need(written):
 
 def test_the_band_includes_its_ends_and_nothing_beyond(written):
     found = Calibration.read(written(uncertain_band=[0.35, 0.6]))
-    said = [found.uncertain(p) for p in (0.0, 0.349, 0.35, 0.5, 0.6, 0.601, 1.0)]
+    said = [found.is_uncertain(p) for p in (0.0, 0.349, 0.35, 0.5, 0.6, 0.601, 1.0)]
     assert said == [False, False, True, True, True, False, False]
 
 
 @pytest.mark.parametrize("changes", [{}, {"uncertain_band": None}])
 def test_without_a_band_nothing_is_uncertain(written, changes):
     found = Calibration.read(written(**changes))
-    assert not any(found.uncertain(p / 10) for p in range(11))
+    assert not any(found.is_uncertain(p / 10) for p in range(11))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_number_that_no_run_can_keep_is_refused_by_name(tmp_path, number):
 
 
 def test_the_document_is_kept_whole(written):
-    assert calibration_document(written()) == DOCUMENT
+    assert read_calibration_document(written()) == DOCUMENT
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

@@ -1,4 +1,4 @@
-"""Every cause of the design's table, put there by the evidence it names."""
+"""Every failure mode of the design's table, put there by the evidence it names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from misslink.linking import link_case
+from misslink.linking.failure_modes import link_case
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 TEXTS = {
@@ -101,7 +101,7 @@ class World:
 
 
 @pytest.mark.parametrize(
-    ("world", "cause"),
+    ("world", "failure"),
     [
         (World(support="unsupported"), "retrieval_miss"),
         (World(correct=False), "retrieval_miss"),
@@ -118,25 +118,28 @@ class World:
         (World(retrieved=("gold",), rests_on="gold", correct=False), "ignored_context"),
         (
             World(rests_on="noise", correct=True, judged_relevant=("noise",)),
-            "gold_hole",
+            "missing_label",
         ),
-        (World(correct=True), "right_by_memory"),
-        (World(correct=True, judged_relevant=("noise",), judge="embedded"), "right_by_memory"),
-        (World(relevant=(), rests_on="noise", correct=False), "undecided"),
+        (World(correct=True), "answered_from_memory"),
+        (
+            World(correct=True, judged_relevant=("noise",), judge="heuristic"),
+            "answered_from_memory",
+        ),
+        (World(relevant=(), rests_on="noise", correct=False), "inconclusive"),
         (World(relevant=("gold",), answerable=False), "should_have_abstained"),
-        (World(relevant=("gold",), answerable=False, declined=True), "fine"),
-        (World(support=None), "undecided"),
-        (World(faithfulness="failed"), "undecided"),
-        (World(relevant=(), declined=True), "undecided"),
-        (World(retrieved=("gold",), rests_on="gold"), "fine"),
-        (World(retrieved=("gold",), rests_on="gold", correct=True), "fine"),
-        (World(relevant=(), answerable=False, declined=True), "fine"),
-        (World(retrieved=("gold",), relevant=("gold", "other"), rests_on="gold"), "fine"),
+        (World(relevant=("gold",), answerable=False, declined=True), "passed"),
+        (World(support=None), "inconclusive"),
+        (World(faithfulness="failed"), "inconclusive"),
+        (World(relevant=(), declined=True), "inconclusive"),
+        (World(retrieved=("gold",), rests_on="gold"), "passed"),
+        (World(retrieved=("gold",), rests_on="gold", correct=True), "passed"),
+        (World(relevant=(), answerable=False, declined=True), "passed"),
+        (World(retrieved=("gold",), relevant=("gold", "other"), rests_on="gold"), "passed"),
     ],
 )
-def test_a_case_gets_the_cause_its_evidence_shows(world, cause):
+def test_a_case_gets_the_cause_its_evidence_shows(world, failure):
     link = world.link()
-    assert link.cause == cause, link.reason
+    assert link.failure == failure, link.reason
     assert link.reason
 
 
@@ -147,13 +150,13 @@ BY_TEXT = {"evidence": [TEXTS["gold"]]}
 
 
 @pytest.mark.parametrize(
-    ("world", "causes"),
+    ("world", "failures"),
     [
         # Part of the gold was there.
         (World(**PART, rests_on="gold", support="unsupported"), "retrieval_miss ignored_context"),
         (World(**PART, rests_on="gold", correct=False), "retrieval_miss"),
         (World(**PART, correct=False), "retrieval_miss distracted ignored_context"),
-        (World(**PART, rests_on="gold", correct=True), "fine"),
+        (World(**PART, rests_on="gold", correct=True), "passed"),
         (World(**PART, declined=True), "retrieval_miss"),
         (World(**PART, declined=True, sufficient=True), "retrieval_miss over_refused"),
         (
@@ -161,9 +164,9 @@ BY_TEXT = {"evidence": [TEXTS["gold"]]}
             "retrieval_miss fabricated ignored_context",
         ),
         (World(**PART, support="unsupported", sufficient=False), "retrieval_miss ignored_context"),
-        (World(**PART, correct=True, judged_relevant=("noise",)), "gold_hole"),
+        (World(**PART, correct=True, judged_relevant=("noise",)), "missing_label"),
         # Of alternatives each suffices, and each is relevant.
-        (World(retrieved=("other", "noise"), gold=EITHER, rests_on="other", correct=True), "fine"),
+        (World(retrieved=("other", "noise"), gold=EITHER, rests_on="other", correct=True), "passed"),
         (World(retrieved=("other", "noise"), gold=EITHER, declined=True), "over_refused"),
         (World(retrieved=("other", "noise"), gold=EITHER, correct=False, rests_on="other"),
          "ignored_context"),
@@ -174,25 +177,25 @@ BY_TEXT = {"evidence": [TEXTS["gold"]]}
         (World(retrieved=("other", "noise"), gold=BOTH, rests_on="other", correct=False),
          "retrieval_miss"),
         # Evidence is relevant wherever it stands.
-        (World(retrieved=("gold", "noise"), gold=BY_TEXT, rests_on="gold", correct=True), "fine"),
+        (World(retrieved=("gold", "noise"), gold=BY_TEXT, rests_on="gold", correct=True), "passed"),
         (World(retrieved=("gold", "noise"), gold=BY_TEXT, correct=False),
          "distracted ignored_context"),
         (World(retrieved=("noise",), gold=BY_TEXT, support="unsupported"),
          "retrieval_miss should_have_abstained"),
-        (World(correct=True, judged_relevant=("noise",)), "gold_hole"),
+        (World(correct=True, judged_relevant=("noise",)), "missing_label"),
         # A person has judged the passage and found it irrelevant: the gold set has no hole there.
         (World(gold={"relevant": {"gold": 1, "noise": 0}}, correct=True,
-               judged_relevant=("noise",)), "right_by_memory"),
+               judged_relevant=("noise",)), "answered_from_memory"),
         (World(correct=True, support="unsupported"),
-         "retrieval_miss should_have_abstained right_by_memory"),
+         "retrieval_miss should_have_abstained answered_from_memory"),
         # Whether an answer that was refused was right nobody can say without a reference.
         (World(retrieved=("gold",), declined=True, correct=False), "over_refused"),
     ],
 )  # fmt: skip
-def test_every_cause_that_fits_is_named_in_order(world, causes):
+def test_every_cause_that_fits_is_named_in_order(world, failures):
     link = world.link()
-    assert (link.cause, *link.contributing) == tuple(causes.split())
-    assert tuple(link.reasons) == (link.cause, *link.contributing)
+    assert (link.failure, *link.also) == tuple(failures.split())
+    assert tuple(link.reasons) == (link.failure, *link.also)
     assert all(link.reasons.values())
 
 
@@ -207,10 +210,10 @@ def test_an_answer_without_a_claim_is_wrong_because_it_ignores_the_context():
     passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
     trace = Trace(case_id="1", retrieved=passages, answer="It depends.")
     by_metric = {v.metric: v for v in (*verdicts, skipped)}
-    assert run_link(case, trace, by_metric, k=5).cause == "ignored_context"
+    assert run_link(case, trace, by_metric, k=5).failure == "ignored_context"
     # Without that verdict the answer may as well be invented.
     del by_metric["faithfulness"]
-    assert run_link(case, trace, by_metric, k=5).cause == "undecided"
+    assert run_link(case, trace, by_metric, k=5).failure == "inconclusive"
 
 
 def test_the_retrieval_note_explains_a_gold_set_whose_evidence_could_not_be_looked_for():
@@ -220,15 +223,15 @@ def test_the_retrieval_note_explains_a_gold_set_whose_evidence_could_not_be_look
         case_id="1", metric="faithfulness", status="scored", value=0.0, label=False, judge="j"
     )
     link = run_link(case, trace, {"faithfulness": verdict}, k=5)
-    assert link.cause == "fabricated"
+    assert link.failure == "fabricated"
     assert "no retrieved passage has a text" in link.reason
 
 
 def test_contributing_causes_are_kept_beside_the_primary_one():
     miss = World(support="unsupported").link()
-    assert miss.contributing == ("should_have_abstained",)
+    assert miss.also == ("should_have_abstained",)
     ignored = World(retrieved=("gold",), support="unsupported").link()
-    assert ignored.contributing == ("ignored_context",)
+    assert ignored.also == ("ignored_context",)
 
 
 def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():
@@ -244,14 +247,14 @@ def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():
         "correctness": Verdict(metric="correctness", status="failed", reason="no JSON", **common),
     }
     link = run_link(case, trace, verdicts, k=5)
-    assert (link.cause, link.reason) == ("undecided", "correctness failed: no JSON")
+    assert (link.failure, link.reason) == ("inconclusive", "correctness failed: no JSON")
 
 
 def test_an_unfaithful_claim_is_linked_to_the_missed_passage_it_needed_with_its_true_rank():
     deep = Passage(id="gold", text=TEXTS["gold"], rank=17, score=0.4)
     link = World(support="unsupported", more={"deeper": (deep,), "depth": 100}).link()
     (missed,) = link.missed
-    assert (missed.passage_id, missed.true_rank, missed.subtype) == ("gold", 17, "below_cutoff")
+    assert (missed.passage_id, missed.true_rank, missed.miss_type) == ("gold", 17, "below_cutoff")
     (claim,) = link.claims
     assert (claim.passage_id, claim.relation, claim.true_rank) == ("gold", "would_support", 17)
     assert claim.quote in TEXTS["gold"]
@@ -270,7 +273,7 @@ def test_a_passage_that_was_retrieved_and_not_prompted_was_dropped():
     passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
     trace = Trace(case_id="1", retrieved=passages, prompted=("noise",), answer="a")
     (missed,) = run_link(case, trace, {}, k=5).missed
-    assert (missed.subtype, missed.true_rank) == ("dropped_before_prompt", 1)
+    assert (missed.miss_type, missed.true_rank) == ("dropped_from_prompt", 1)
 
 
 def test_an_id_that_was_never_retrieved_is_a_miss_without_a_rank():

@@ -1,12 +1,12 @@
-"""What holds of the causes of any case, whatever was retrieved, said and judged."""
+"""What holds of the failure modes of any case, whatever was retrieved, said and judged."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.linking.causes import RULES, causes_of
-from misslink.linking.facts import gather
+from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.failure_modes import FAILURE_MODES, classify_failure
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 IDS = ("a", "b", "c", "d")
@@ -14,7 +14,7 @@ TEXTS = {
     name: f"Pier {name} opened in 190{n}, and its lamps burn until the last ferry has left."
     for n, name in enumerate(IDS)
 }
-ORDER = [cause for cause, _ in RULES]
+ORDER = [name for name, mode in FAILURE_MODES.items() if mode.rule]
 TELLING = ("faithfulness", "correctness", "abstention")
 subsets = st.lists(st.sampled_from(IDS), unique=True, max_size=3)
 
@@ -74,7 +74,7 @@ def worlds(draw):
     trace = Trace(
         case_id="1", retrieved=passages, prompted=prompted, answer="a", unmeasured=unmeasured
     )
-    judge = draw(st.sampled_from(("openai:m", "embedded")))
+    judge = draw(st.sampled_from(("openai:m", "heuristic")))
     declined = draw(st.booleans())
     referenced = case.references and case.expects_answer is not False
     verdicts = [
@@ -99,15 +99,15 @@ def worlds(draw):
     if relevant:
         verdicts.append(said("context_relevance", judge=judge, label=True, passages=relevant))
     sufficient = draw(st.sampled_from((None, True, False)))
-    if sufficient is not None and judge != "embedded":
+    if sufficient is not None and judge != "heuristic":
         verdicts.append(said("context_sufficiency", judge=judge, label=sufficient))
     return case, trace, {verdict.metric: verdict for verdict in verdicts}
 
 
 def named(world, **changed):
     case, trace, verdicts = world
-    facts = gather(case, trace, {**verdicts, **changed}, 5)
-    return facts, *causes_of(facts)
+    facts = CaseEvidence.from_verdicts(case, trace, {**verdicts, **changed}, 5)
+    return facts, *classify_failure(facts)
 
 
 @settings(max_examples=400)
@@ -116,7 +116,7 @@ def test_there_is_one_primary_cause_and_the_others_follow_in_order(world):
     _, primary, reasons = named(world)
     assert primary == next(iter(reasons))
     assert all(reason.strip() for reason in reasons.values())
-    if primary in {"fine", "undecided"}:
+    if primary in {"passed", "inconclusive"}:
         assert len(reasons) == 1
     else:
         assert list(reasons) == sorted(reasons, key=ORDER.index)
@@ -128,7 +128,7 @@ def test_each_cause_has_what_it_means_and_none_stands_beside_what_it_excludes(wo
     facts, primary, reasons = named(world)
     names = set(reasons)
     if "retrieval_miss" in names:
-        assert facts.found.missed
+        assert facts.outcome.missed
         assert facts.bad
     if "over_refused" in names:
         assert facts.declined
@@ -139,14 +139,14 @@ def test_each_cause_has_what_it_means_and_none_stands_beside_what_it_excludes(wo
         assert facts.answer == "unfaithful"
     if names & {"distracted", "ignored_context"}:
         assert facts.bad or any(claim.correct is False for claim in facts.claims)
-    if names & {"gold_hole", "right_by_memory"}:
+    if names & {"missing_label", "answered_from_memory"}:
         assert facts.correct
-        assert facts.found.missed
-        assert not {"gold_hole", "right_by_memory"} <= names
-    if "gold_hole" in names:
+        assert facts.outcome.missed
+        assert not {"missing_label", "answered_from_memory"} <= names
+    if "missing_label" in names:
         assert not facts.by_heuristic
         assert facts.answer == "faithful"
-    if primary == "fine":
+    if primary == "passed":
         assert facts.correct is not False
         assert facts.answer != "unfaithful"
 
@@ -162,12 +162,12 @@ def test_a_verdict_that_failed_adds_no_cause_and_makes_nothing_fine(world, lost,
     if not absent:
         left[lost] = said(lost, status="failed", reason="no JSON")
     _, after, reasons = named((case, trace, left))
-    if after == "fine":
+    if after == "passed":
         # An answer nobody held against its reference is fine as far as it was judged.
-        assert before == "fine" or (absent and lost == "correctness")
-    elif after != "undecided":
+        assert before == "passed" or (absent and lost == "correctness")
+    elif after != "inconclusive":
         # Whether the answer stands in an unlisted passage is not known any more.
-        unlisted = {"right_by_memory"} if "gold_hole" in known else set()
+        unlisted = {"answered_from_memory"} if "missing_label" in known else set()
         assert set(reasons) <= set(known) | unlisted
 
 
@@ -181,5 +181,5 @@ def test_undecided_hides_no_cause_that_holds_whatever_the_missing_verdict_would_
     _, _, good = named(world, **{lost: said(lost, label=True)})
     _, _, bad = named(world, **{lost: said(lost, label=False)})
     _, _, left = named(world, **{lost: said(lost, status="failed", reason="no JSON")})
-    either_way = set(good) & set(bad) - {"fine"}
+    either_way = set(good) & set(bad) - {"passed"}
     assert either_way <= set(left)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from misslink.linking.checklist import checklist
-from misslink.linking.measuring import Measured, Pairs, measure
+from misslink.linking.checklist import build_checklist
+from misslink.linking.miss_measurement import MissMeasurements, SimilaritySamples, measure_misses
 from misslink.types import Case, Estimate, Passage, Trace
 
 NAMES = ["chunk_quality", "embedding_quality", "recall", "precision", "vocabulary", "boundaries"]
@@ -19,7 +19,9 @@ K = 2
 
 
 def items(cases=(), traces=(), measured=None, **more):
-    found = checklist(list(cases), list(traces), measured or Measured(missed={}), K, **more)
+    found = build_checklist(
+        list(cases), list(traces), measured or MissMeasurements(missed={}), K, **more
+    )
     assert [item["name"] for item in found] == NAMES
     json.dumps(found, allow_nan=False)
     return {item["name"]: item for item in found}
@@ -63,7 +65,7 @@ def test_a_run_without_anything_answers_every_question_with_a_reason():
 
 def test_every_finding_is_one_sentence_and_every_number_an_estimate_or_a_count():
     cases, traces = run_of()
-    measured = asyncio.run(measure(cases, traces, K, embedder=None, corpus=None))
+    measured = asyncio.run(measure_misses(cases, traces, K, embedder=None, corpus=None))
     for item in items(cases, traces, measured).values():
         assert re.fullmatch(r"[A-Z0-9][^\n]*\.", item["finding"])
         assert item["question"].endswith("?")
@@ -78,8 +80,10 @@ def test_every_finding_is_one_sentence_and_every_number_an_estimate_or_a_count()
 def test_embedding_quality_is_the_area_between_known_and_random_pairs(shift, ok):
     generator = np.random.default_rng(0)
     known, random = generator.normal(shift, 1, 60), generator.normal(0, 1, 300)
-    pairs = Pairs(known=marked(known), random=marked(random))
-    item = items(measured=Measured(missed={}, pairs=pairs, embedding="m"))["embedding_quality"]
+    pairs = SimilaritySamples(known=marked(known), random=marked(random))
+    item = items(measured=MissMeasurements(missed={}, pairs=pairs, embedding="m"))[
+        "embedding_quality"
+    ]
     expected = roc_auc_score([1] * 60 + [0] * 300, [*known, *random])
     assert item["numbers"]["auroc"]["value"] == pytest.approx(expected)
     assert item["numbers"]["median_cosine_known"]["value"] == pytest.approx(np.median(known))
@@ -112,8 +116,8 @@ def test_precision_reads_scores_whichever_way_they_run(distances):
 
 
 def test_precision_takes_cosines_where_there_are_no_scores():
-    pairs = Pairs(relevant=marked([0.9] * 20), irrelevant=marked(np.linspace(0, 1, 20)))
-    item = items(measured=Measured(missed={}, pairs=pairs, embedding="m"))["precision"]
+    pairs = SimilaritySamples(relevant=marked([0.9] * 20), irrelevant=marked(np.linspace(0, 1, 20)))
+    item = items(measured=MissMeasurements(missed={}, pairs=pairs, embedding="m"))["precision"]
     assert item["numbers"]["auroc"]["value"] == pytest.approx(0.9)
     assert "cosines" in item["finding"]
 
@@ -123,15 +127,15 @@ def test_precision_takes_cosines_where_there_are_no_scores():
 )
 def test_vocabulary_tells_whether_missed_passages_lack_the_words(missed, ok):
     found = [0.5, 0.6, 0.7, 0.4] * 10
-    pairs = Pairs(shared_found=marked(found), shared_missed=marked(missed))
-    item = items(measured=Measured(missed={}, pairs=pairs))["vocabulary"]
+    pairs = SimilaritySamples(shared_found=marked(found), shared_missed=marked(missed))
+    item = items(measured=MissMeasurements(missed={}, pairs=pairs))["vocabulary"]
     assert item["numbers"]["median_shared_missed"]["value"] == pytest.approx(np.median(missed))
     assert item["ok"] is ok
 
 
 @pytest.mark.parametrize(("split", "ok"), [(0, True), (40, False), (9, None)])
 def test_boundaries_are_the_share_of_evidence_over_two_chunks(split, ok):
-    item = items(measured=Measured(missed={}, whole=100 - split, split=split))["boundaries"]
+    item = items(measured=MissMeasurements(missed={}, whole=100 - split, split=split))["boundaries"]
     assert item["numbers"]["split"]["value"] == split / 100
     assert item["ok"] is ok
 

@@ -6,15 +6,15 @@ import asyncio
 import itertools
 
 import pytest
-from said_needs import FERRY, GULLS, TOLL, lost, needs, said, unfaithful
 
 from misslink.errors import JudgeUnreachableError
-from misslink.judging.embedded import relations
-from misslink.judging.embedded.lexical import Context
-from misslink.judging.opening import open_judge
-from misslink.judging.protocol import NotAskedError, Reply, TryAgainError
-from misslink.linking.claims import hold_claims
-from misslink.types import Claim, Missed
+from misslink.judge.backends.heuristic import claim_relations
+from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.protocol import Reply, RetryableError, SkippedAskError
+from misslink.judge.session import open_judge
+from misslink.linking.claim_support import link_claims
+from misslink.types import Claim, RetrievalMiss
+from said_needs import FERRY, GULLS, TOLL, lost, needs, said, unfaithful
 from scripted_judge import ScriptedJudge
 
 SEVEN = "The ferry to Holm leaves at seven."
@@ -23,7 +23,7 @@ INVENTED = "A casino was built beside the old lighthouse."
 
 
 def hold(claims, missed, judge=None, question="When does the ferry leave?"):
-    return asyncio.run(hold_claims(unfaithful(*claims), missed, judge=judge, question=question))
+    return asyncio.run(link_claims(unfaithful(*claims), missed, judge=judge, question=question))
 
 
 def test_nothing_missed_links_nothing_and_nothing_unfaithful_neither():
@@ -33,11 +33,11 @@ def test_nothing_missed_links_nothing_and_nothing_unfaithful_neither():
     assert judge.asked == []
 
 
-def test_without_a_judge_the_embedded_one_holds_every_claim():
+def test_without_a_judge_the_heuristic_one_holds_every_claim():
     links = hold([SEVEN, NINE, "It has a casino."], [lost("ferry", FERRY, rank=17)])
     assert [link.relation for link in links] == ["would_support", "would_contradict", "unrelated"]
     assert [link.index for link in links] == [0, 1, 2]
-    assert {link.by for link in links} == {"embedded"}
+    assert {link.by for link in links} == {"heuristic"}
     assert (links[0].quote, links[2].quote) == (FERRY, None)
     assert [(link.passage_id, link.true_rank, link.distance) for link in links[:1]] == [
         ("ferry", 17, 12)
@@ -78,8 +78,8 @@ def test_a_passage_without_text_is_held_by_its_evidence_and_without_either_says_
     assert (link.relation, judge.asked) == ("unrelated", [])
 
 
-def test_a_judge_is_asked_once_and_goes_before_the_embedded_one():
-    """The embedded judge takes the first for supported: it cannot read."""
+def test_a_judge_is_asked_once_and_goes_before_the_heuristic_one():
+    """The heuristic judge takes the first for supported: it cannot read."""
     judge = ScriptedJudge(needs(said(1, "unrelated"), said(2, "would_support", 1, "at seven")))
     links = hold([SEVEN, "At seven a boat goes to Holm."], [lost("ferry", FERRY)], judge)
     assert len(judge.asked) == 1
@@ -97,7 +97,7 @@ def test_what_shares_nothing_never_reaches_the_judge():
     assert judge.asked[0].inputs["claims"] == (SEVEN,)
     assert judge.asked[0].inputs["passages"] == (FERRY,)
     assert [(link.relation, link.by) for link in links] == [
-        ("unrelated", "embedded"),
+        ("unrelated", "heuristic"),
         ("would_support", "scripted"),
     ]
     judge = ScriptedJudge(needs())
@@ -161,7 +161,7 @@ def test_the_probability_is_that_of_support():
 def test_a_claim_the_judge_leaves_out_and_numbers_that_are_none_change_nothing():
     judge = ScriptedJudge(needs(said(9, "would_support", 1, "seven"), said(0, "unrelated")))
     (link,) = hold([NINE], [lost("ferry", FERRY)], judge)
-    assert (link.relation, link.by) == ("would_contradict", "embedded")
+    assert (link.relation, link.by) == ("would_contradict", "heuristic")
 
 
 def test_of_two_things_said_of_a_claim_the_stronger_counts():
@@ -184,12 +184,12 @@ def fails(error):
         Reply.nothing("the server is down"),
         Reply(None, "I'm sorry, I can't help with that.", problem="the judge declined to answer"),
         Reply(Claim(text="x", support="supported"), "{}"),  # the answer to another question
-        fails(NotAskedError("the budget is spent")),
-        fails(TryAgainError("slow down", "rate")),
+        fails(SkippedAskError("the budget is spent")),
+        fails(RetryableError("slow down", "rate")),
         fails(ValueError("a judge of somebody's own")),
     ],
 )
-def test_where_no_answer_can_be_had_the_embedded_judge_stays(reply):
+def test_where_no_answer_can_be_had_the_heuristic_judge_stays(reply):
     missed = [lost("ferry", FERRY)]
     assert hold([SEVEN, NINE], missed, ScriptedJudge(reply)) == hold([SEVEN, NINE], missed)
 
@@ -199,9 +199,9 @@ def test_a_judge_that_is_pointless_to_ask_on_stops_the_run():
         hold([SEVEN], [lost("ferry", FERRY)], ScriptedJudge(fails(JudgeUnreachableError("gone"))))
 
 
-def test_the_embedded_judge_is_not_asked_twice():
+def test_the_heuristic_judge_is_not_asked_twice():
     missed = [lost("ferry", FERRY)]
-    opened = open_judge("embedded", ledger=None, concurrency=1)
+    opened = open_judge("heuristic", cache=None, concurrency=1)
     assert hold([SEVEN], missed, opened) == hold([SEVEN], missed)
     assert opened.usage()["calls"] == 0
 
@@ -236,17 +236,17 @@ def test_untrusted_texts_stay_inside_their_fences():
 
 
 def test_one_missed_passage_keeps_all_that_was_measured_of_it():
-    missed = Missed(passage_id="p", text=FERRY, true_rank=9, distance=4, score=0.25)
+    missed = RetrievalMiss(passage_id="p", text=FERRY, true_rank=9, distance=4, score=0.25)
     (link,) = hold([SEVEN], [missed])
     assert (link.true_rank, link.distance, link.score) == (9, 4, 0.25)
 
 
 @pytest.mark.parametrize("claim", [SEVEN, NINE, "The ferry is blue.", INVENTED, "At nine.", ""])
 @pytest.mark.parametrize("text", [FERRY, GULLS, TOLL, "", f"{GULLS} {FERRY}"])
-def test_what_the_embedded_judge_is_not_asked_it_would_call_unrelated(claim, text):
+def test_what_the_heuristic_judge_is_not_asked_it_would_call_unrelated(claim, text):
     """`relations` is its own word of one pair."""
     (link,) = hold([claim], [lost("p", text)])
-    ((kind, quote, probability),) = relations([claim], Context((text,)))
+    ((kind, quote, probability),) = claim_relations([claim], MatchingContext((text,)))
     assert (link.relation, link.quote) == (kind, quote)
     assert link.probability in {None, probability}
     assert link.probability is not None or kind == "unrelated"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from misslink.judging.embedded import relations
-from misslink.judging.embedded.abstention import claim_spans, declines
-from misslink.judging.embedded.lexical import Context
-from misslink.linking.needs import LEAST_SHARED, may_be_related, share_of
+from misslink.judge.backends.heuristic import claim_relations
+from misslink.judge.backends.heuristic.abstention import claim_spans, declines
+from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.linking.claim_support import MIN_SHARED_STEMS, may_be_related, shared_stem_share
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "faithfulness"
 MOST_LOST = 0.02
@@ -74,14 +74,16 @@ def test_at_most_2_percent_of_related_pairs_are_lost_and_most_others_are_spared(
 
 
 @pytest.mark.parametrize("source", [ragtruth, begin, clapnq])
-def test_what_shares_too_little_is_unrelated_to_the_embedded_judge_too(source):
+def test_what_shares_too_little_is_unrelated_to_the_heuristic_judge_too(source):
     pairs = list(source())
     draw = random.Random(0)
     held = [(claim, draw.choice(pairs)[1][0]) for claim, _, _ in pairs]
     held += [(claim, passages[0]) for claim, passages, _ in pairs]
-    apart = [pair for pair in held if share_of(*pair) < LEAST_SHARED]
+    apart = [pair for pair in held if shared_stem_share(*pair) < MIN_SHARED_STEMS]
     assert len(apart) > len(pairs) / 2
-    assert {relations([pair[0]], Context((pair[1],)))[0][0] for pair in apart} == {"unrelated"}
+    assert {claim_relations([pair[0]], MatchingContext((pair[1],)))[0][0] for pair in apart} == {
+        "unrelated"
+    }
 
 
 def test_no_sentence_that_people_marked_as_contradicted_is_lost():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import misslink
-from misslink.linking.calibration import Calibration
-from misslink.linking.causes import causes_of
-from misslink.linking.facts import gather
+from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.failure_modes import classify_failure
+from misslink.linking.judge_calibration import Calibration
 from misslink.types import Case, Claim, Estimate, Evidence, Passage, Trace, Verdict
 
 SHARE = Estimate(value=0.9, low=0.8, high=0.95, n=100, method="wilson")
@@ -32,33 +32,35 @@ def facts(*verdicts, calibration=None, answer="It opened in 1904.", **case):
     gold = {"relevant": ["gold"], "references": ["In 1904."]} | case
     trace = Trace(case_id="1", retrieved=PASSAGES, answer=answer)
     of = {each.metric: each for each in verdicts}
-    return gather(Case(id="1", question="When?", **gold), trace, of, 5, calibration)
+    return CaseEvidence.from_verdicts(
+        Case(id="1", question="When?", **gold), trace, of, 5, calibration
+    )
 
 
 UNFAITHFUL = (Claim(text="It opened in 1904.", support="unsupported", probability=0.45),)
 
 
 @pytest.mark.parametrize(
-    ("calibration", "answer", "cause"),
+    ("calibration", "answer", "failure"),
     [
         (None, "unfaithful", "fabricated"),
-        (band(), "unknown", "undecided"),
-        (band(ends=(0.45, 0.45)), "unknown", "undecided"),
+        (band(), "unknown", "inconclusive"),
+        (band(ends=(0.45, 0.45)), "unknown", "inconclusive"),
         (band(ends=(0.46, 0.6)), "unfaithful", "fabricated"),
         (band(ends=None), "unfaithful", "fabricated"),
         (band(metric="correctness"), "unfaithful", "fabricated"),
     ],
 )
 def test_a_probability_in_the_uncertain_band_of_its_own_metric_decides_nothing(
-    calibration, answer, cause
+    calibration, answer, failure
 ):
     said = verdict("faithfulness", label=False, probability=0.45, claims=UNFAITHFUL)
     known = facts(said, calibration=calibration)
     assert known.answer == answer
-    primary, reasons = causes_of(known)
-    assert primary == cause
-    if cause == "undecided":
-        assert "0.45" in reasons["undecided"]
+    primary, reasons = classify_failure(known)
+    assert primary == failure
+    if failure == "inconclusive":
+        assert "0.45" in reasons["inconclusive"]
 
 
 def test_a_verdict_without_a_probability_is_never_uncertain():
@@ -75,7 +77,9 @@ def test_an_uncertain_verdict_keeps_its_claims_for_the_links_and_lends_them_to_n
 def test_what_is_certain_names_its_cause_beside_an_uncertain_verdict():
     said = verdict("faithfulness", label=True, probability=0.5)
     wrong = verdict("correctness", label=False)
-    primary, reasons = causes_of(facts(said, wrong, calibration=band(), relevant=["elsewhere"]))
+    primary, reasons = classify_failure(
+        facts(said, wrong, calibration=band(), relevant=["elsewhere"])
+    )
     assert primary == "retrieval_miss"
     assert "the answer is wrong" in reasons["retrieval_miss"]
 
@@ -84,13 +88,13 @@ def test_an_uncertain_correctness_verdict_is_neither_right_nor_wrong():
     said = verdict("faithfulness", label=True), verdict("correctness", label=False, probability=0.5)
     known = facts(*said, calibration=band("correctness"))
     assert known.correct is None
-    assert causes_of(known)[0] == "undecided"
+    assert classify_failure(known)[0] == "inconclusive"
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_a_blank_answer_declines_whatever_a_judge_says(blank):
     assert facts(answer=blank).answer == "abstained"
-    assert causes_of(facts(answer=blank))[0] == "over_refused"
+    assert classify_failure(facts(answer=blank))[0] == "over_refused"
 
 
 def test_claims_show_that_an_answer_did_not_decline_where_no_verdict_says_so():
@@ -99,22 +103,25 @@ def test_claims_show_that_an_answer_did_not_decline_where_no_verdict_says_so():
 
 
 def test_whether_the_unanswerable_was_answered_stays_open_where_no_verdict_tells():
-    primary, reasons = causes_of(
+    primary, reasons = classify_failure(
         facts(verdict("faithfulness", label=False), relevant=[], answerable=False)
     )
-    assert primary == "undecided"
-    assert "declined" in reasons["undecided"]
+    assert primary == "inconclusive"
+    assert "declined" in reasons["inconclusive"]
 
 
-def test_an_embedded_relevance_verdict_makes_no_gold_hole():
+def test_a_heuristic_relevance_verdict_makes_no_gold_hole():
     rests = Evidence(passage_id="noise", quote="opened in 1904", start=15, end=29)
     claim = Claim(text="It opened in 1904.", support="supported", evidence=(rests,))
     said = verdict("faithfulness", label=True, claims=(claim,)), verdict("correctness", label=True)
     relevance = verdict("context_relevance", label=True, passages={"noise": 1.0})
     by_llm = facts(*said, relevance, relevant=["elsewhere"])
-    assert causes_of(by_llm)[0] == "gold_hole"
-    heuristic = relevance.model_copy(update={"judge": "embedded"})
-    assert causes_of(facts(*said, heuristic, relevant=["elsewhere"]))[0] == "right_by_memory"
+    assert classify_failure(by_llm)[0] == "missing_label"
+    heuristic = relevance.model_copy(update={"judge": "heuristic"})
+    assert (
+        classify_failure(facts(*said, heuristic, relevant=["elsewhere"]))[0]
+        == "answered_from_memory"
+    )
 
 
 ANSWERS = {
@@ -138,7 +145,7 @@ def test_a_case_is_wrong_in_the_links_exactly_where_its_correctness_verdict_says
             name = f"{gold_name}, {answer_name}"
             cases.append({"id": name, "question": "When did the pier open?", **gold})
             traces.append(Trace(case_id=name, retrieved=PASSAGES, answer=answer))
-    run = misslink.evaluate(goldset=cases, traces=traces, judge="embedded", ledger=None)
+    run = misslink.evaluate(goldset=cases, traces=traces, judge="heuristic", cache=None)
     labels = {v.case_id: v.label for v in run.verdicts if v.metric == "correctness"}
     assert {link.case_id: link.correct for link in run.links} == labels
     # Those that count in the table of wrong answers are those that count in the share of correct
@@ -146,9 +153,9 @@ def test_a_case_is_wrong_in_the_links_exactly_where_its_correctness_verdict_says
     table = run.summary["link"]["wrong"]["table"]
     known = [n for n, label in labels.items() if label is not None and n.startswith("listed")]
     assert sum(table.values()) - table["left_out"] == len(known) == len(ANSWERS)
-    causes = {link.case_id: link.cause for link in run.links}
-    assert causes["listed, blank"] == causes["listed, declined"] == "over_refused"
-    assert causes["without reference, blank"] == "over_refused"
-    assert causes["unanswerable, blank"] == causes["unanswerable, declined"] == "fine"
-    assert causes["unanswerable, wrong"] == "should_have_abstained"
-    assert causes["not listed, blank"] == "undecided"
+    failures = {link.case_id: link.failure for link in run.links}
+    assert failures["listed, blank"] == failures["listed, declined"] == "over_refused"
+    assert failures["without reference, blank"] == "over_refused"
+    assert failures["unanswerable, blank"] == failures["unanswerable, declined"] == "passed"
+    assert failures["unanswerable, wrong"] == "should_have_abstained"
+    assert failures["not listed, blank"] == "inconclusive"

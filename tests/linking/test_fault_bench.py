@@ -1,17 +1,14 @@
-"""The fault bench in small: what is broken on purpose gets its cause, by the whole line."""
+"""The fault bench in small: what is broken on purpose gets its failure mode, by the whole line."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("chromadb")
 pytest.importorskip("sklearn")
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from faults.bench import Bench
 from faults.faults import FAULTS
@@ -32,7 +29,7 @@ def told(broken):
 def test_every_planted_fault_gets_its_cause_from_an_exact_judge(told):
     assert {each.fault.name for each in told} == {fault.name for fault in FAULTS}
     wrong = {
-        (each.fault.name, each.link.case_id): (each.link.cause, each.link.reason)
+        (each.fault.name, each.link.case_id): (each.link.failure, each.link.reason)
         for each in told
         if not each.right
     }
@@ -44,7 +41,7 @@ def test_the_cause_that_must_contribute_is_named_beside_the_primary_one(told):
     assert {each.fault.also for each in of} == {
         "ignored_context",
         "distracted",
-        "right_by_memory",
+        "answered_from_memory",
     }
     assert all(each.named for each in of)
 
@@ -54,7 +51,7 @@ def test_a_planted_miss_has_its_subtype_and_its_true_rank(told, fault):
     of = [each for each in told if each.fault.name == fault]
     assert of
     for each in of:
-        assert each.fault.subtype in each.subtypes, each.link.missed
+        assert each.fault.miss_type in each.miss_types, each.link.missed
     ranks = {missed.true_rank for each in of for missed in each.link.missed}
     assert (min(ranks) >= 30) is (fault != "dropped")
 
@@ -64,16 +61,16 @@ def test_a_passage_that_is_not_in_the_index_is_said_not_to_be_and_has_no_rank(to
     missed = [m for each in told if each.fault.name == "not_indexed" for m in each.link.missed]
     assert missed
     assert {(lost.true_rank, lost.depth) for lost in missed} == {(None, 100)}
-    assert {lost.subtype for lost in missed} == {"not_indexed"}
+    assert {lost.miss_type for lost in missed} == {"not_indexed"}
     others = [m for each in told if each.fault.name != "not_indexed" for m in each.link.missed]
-    assert not any(lost.subtype == "not_indexed" for lost in others)
+    assert not any(lost.miss_type == "not_indexed" for lost in others)
 
 
 def test_the_bench_sees_a_judge_that_errs(broken):
-    told = broken.told("embedded")
+    told = broken.told("heuristic")
     wrong = {each.fault.name for each in told if not each.right}
-    assert "unlisted_copy" in wrong  # a heuristic never says gold_hole
-    assert not any(each.link.cause == "gold_hole" for each in told)
+    assert "unlisted_copy" in wrong  # a heuristic never says missing_label
+    assert not any(each.link.failure == "missing_label" for each in told)
     # What needs no reading of the answer is right all the same.
     assert not wrong & {"rank_30", "dropped", "split", "refuses", "blank", "unanswerable"}
 

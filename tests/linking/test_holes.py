@@ -1,4 +1,4 @@
-"""Gold holes: which unlisted passage answers a question, and what the metrics are with it."""
+"""Missing labels: which unlisted passage answers a question, and what the metrics are with it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import asyncio
 import pytest
 
 from misslink.errors import InputError
-from misslink.files.goldset import read_goldset
-from misslink.judging.asking import judge_case
-from misslink.judging.metric import Subject
-from misslink.judging.opening import open_judge
-from misslink.judging.terms import Terms
-from misslink.linking import link_case
-from misslink.linking.holes import accepted, gold_holes, hole_document, write_accepted
+from misslink.io.goldset import read_goldset
+from misslink.judge.config import JudgeConfig
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.session import open_judge
+from misslink.linking.failure_modes import link_case
+from misslink.linking.missing_labels import (
+    add_missing_labels,
+    find_missing_labels,
+    missing_label_document,
+    write_labelled_cases,
+)
 from misslink.registry import judged_metrics
-from misslink.retrieval import score
+from misslink.retrieval import score_cases
 from misslink.types import Case, Claim, Evidence, Link, Passage, Trace, Verdict
 
 K = 5
@@ -62,12 +67,17 @@ def said(*, relevant=("board",), sufficient=1.0, rests_on=None, judge=JUDGE, sup
 
 def link_of(retrieval="miss", *, answer="faithful", correct=True):
     return Link(
-        case_id="1", retrieval=retrieval, answer=answer, correct=correct, cause="fine", reason="r"
+        case_id="1",
+        retrieval=retrieval,
+        answer=answer,
+        correct=correct,
+        failure="passed",
+        reason="r",
     )
 
 
 def holes(case=None, trace=None, verdicts=None, link=None):
-    found = gold_holes(
+    found = find_missing_labels(
         [case or case_of()],
         [trace or trace_of("other", "board")],
         list(said() if verdicts is None else verdicts),
@@ -78,7 +88,7 @@ def holes(case=None, trace=None, verdicts=None, link=None):
 
 
 def test_a_relevant_passage_that_suffices_without_the_needed_one_is_a_hole():
-    (hole,) = gold_holes(
+    (hole,) = find_missing_labels(
         [case_of()], [trace_of("other", "board")], list(said()), [link_of(correct=None)], K
     )
     assert (hole.case_id, hole.passage_id, hole.rank) == ("1", "board", 2)
@@ -116,8 +126,8 @@ def test_a_passage_that_the_judge_does_not_call_relevant_is_none():
     assert holes(verdicts=said(relevant=())) == []
 
 
-@pytest.mark.parametrize("judge", ["embedded", "embedded:minilm"])
-def test_the_embedded_judge_never_says_it(judge):
+@pytest.mark.parametrize("judge", ["heuristic", "heuristic:minilm"])
+def test_the_heuristic_judge_never_says_it(judge):
     assert holes(verdicts=said(judge=judge, rests_on="board")) == []
 
 
@@ -149,19 +159,21 @@ def test_what_did_not_reach_the_context_was_not_judged():
 
 
 def test_a_case_without_trace_or_link_has_none():
-    assert gold_holes([case_of()], [], list(said()), [link_of()], K) == ()
-    assert gold_holes([case_of()], [trace_of("board")], list(said()), [], K) == ()
-    assert gold_holes([], [], [], [], K) == ()
+    assert find_missing_labels([case_of()], [], list(said()), [link_of()], K) == ()
+    assert find_missing_labels([case_of()], [trace_of("board")], list(said()), [], K) == ()
+    assert find_missing_labels([], [], [], [], K) == ()
 
 
 def found(case, *names):
-    return gold_holes([case], [trace_of(*names)], list(said(relevant=TEXTS)), [link_of()], K)
+    return find_missing_labels(
+        [case], [trace_of(*names)], list(said(relevant=TEXTS)), [link_of()], K
+    )
 
 
 def test_accepted_holes_are_relevant_at_grade_1_and_the_case_stays_as_it_is():
     case = case_of(category="travel")
     (other,) = cases = [Case(id="2", question="Why?", relevant=["x"])]
-    (first, second) = accepted([case, *cases], found(case, "board", "other"))
+    (first, second) = add_missing_labels([case, *cases], found(case, "board", "other"))
     assert first.relevant == {"gold": 2, "board": 1, "other": 1}
     assert first.model_copy(update={"relevant": case.relevant}) == case
     assert second is other
@@ -170,15 +182,15 @@ def test_accepted_holes_are_relevant_at_grade_1_and_the_case_stays_as_it_is():
 
 def test_where_evidence_counts_the_text_is_added_and_where_there_are_alternatives_one_more():
     case = case_of(relevant={}, evidence={"on every day of the week": 2})
-    (with_text,) = accepted([case], found(case, "board"))
+    (with_text,) = add_missing_labels([case], found(case, "board"))
     assert with_text.evidence == {"on every day of the week": 2, TEXTS["board"]: 1}
     names = ["recall@5"]
-    assert score([case], [trace_of("board")], names)["recall@5"]["1"] == 0
-    assert score([with_text], [trace_of("board")], names)["recall@5"]["1"] == 0.5
+    assert score_cases([case], [trace_of("board")], names)["recall@5"]["1"] == 0
+    assert score_cases([with_text], [trace_of("board")], names)["recall@5"]["1"] == 0.5
     case = case_of(relevant={}, relevant_any=[["gold", "x"]])
-    (wider,) = accepted([case], found(case, "board", "other"))
+    (wider,) = add_missing_labels([case], found(case, "board", "other"))
     assert wider.relevant_any == (("gold", "x"), ("board", "other"))
-    assert score([wider], [trace_of("board", "other")], names)["recall@5"]["1"] == 1
+    assert score_cases([wider], [trace_of("board", "other")], names)["recall@5"]["1"] == 1
 
 
 def test_the_document_shows_the_metrics_without_and_with_the_holes():
@@ -187,8 +199,8 @@ def test_the_document_shows_the_metrics_without_and_with_the_holes():
     hit = Trace(case_id="2", retrieved=(Passage(id="other", text="x", rank=1),))
     traces = [trace_of("board"), hit]
     verdicts = list(said())
-    (hole,) = gold_holes(cases, traces, verdicts, [link_of()], K)
-    told = hole_document(cases, traces, verdicts, [hole], K)
+    (hole,) = find_missing_labels(cases, traces, verdicts, [link_of()], K)
+    told = missing_label_document(cases, traces, verdicts, [hole], K)
     assert told["holes"] == [
         {
             "case_id": "1",
@@ -207,16 +219,18 @@ def test_the_document_shows_the_metrics_without_and_with_the_holes():
         m["with"]["n"] == 2 and m["with"]["low"] is not None for m in told["metrics"].values()
     )
     assert told["reason"] is None
-    known = score(cases, traces, list(told["metrics"]))
-    assert hole_document(cases, traces, verdicts, [hole], K, scores=known) == told
+    known = score_cases(cases, traces, list(told["metrics"]))
+    assert missing_label_document(cases, traces, verdicts, [hole], K, scores=known) == told
 
 
 def test_without_a_language_model_it_says_why_there_are_none():
-    told = hole_document([case_of()], [trace_of("board")], list(said(judge="embedded")), (), K)
+    told = missing_label_document(
+        [case_of()], [trace_of("board")], list(said(judge="heuristic")), (), K
+    )
     assert told["holes"] == []
     assert "no language model" in told["reason"]
     assert all(metric["with"] == metric["without"] for metric in told["metrics"].values())
-    empty = hole_document([], [], [], (), K)["metrics"]["recall@5"]["with"]
+    empty = missing_label_document([], [], [], (), K)["metrics"]["recall@5"]["with"]
     assert empty["value"] is None
     assert empty["reason"]
 
@@ -228,21 +242,21 @@ def test_what_is_written_is_a_gold_set(tmp_path):
     path = tmp_path / "holes.jsonl"
     holes_found = found(case, "board")
     other = Case(id="2", question="Why?", relevant=["x"])
-    assert write_accepted(path, [other, case], holes_found) == 1
+    assert write_labelled_cases(path, [other, case], holes_found) == 1
     (read,) = read_goldset(path).cases
-    (wanted,) = accepted([case], holes_found)
-    assert read == wanted.model_copy(update={"tags": {"topic": "travel", "gold_hole": "yes"}})
+    (wanted,) = add_missing_labels([case], holes_found)
+    assert read == wanted.model_copy(update={"tags": {"topic": "travel", "missing_label": "yes"}})
 
 
 def test_a_file_that_may_hold_a_review_is_not_overwritten(tmp_path):
     path = tmp_path / "holes.jsonl"
     path.write_text("reviewed", encoding="utf-8")
     with pytest.raises(InputError, match=r"holes\.jsonl: it is there already"):
-        write_accepted(path, [case_of()], found(case_of(), "board"))
+        write_labelled_cases(path, [case_of()], found(case_of(), "board"))
     assert path.read_text(encoding="utf-8") == "reviewed"
     with pytest.raises(InputError, match="cannot be written"):
-        write_accepted(tmp_path / "no" / "x.jsonl", [case_of()], found(case_of(), "board"))
-    assert write_accepted(tmp_path / "none.jsonl", [case_of()], ()) == 0
+        write_labelled_cases(tmp_path / "no" / "x.jsonl", [case_of()], found(case_of(), "board"))
+    assert write_labelled_cases(tmp_path / "none.jsonl", [case_of()], ()) == 0
     assert not (tmp_path / "none.jsonl").exists()
 
 
@@ -254,9 +268,9 @@ def test_hostile_text_is_written_as_it_can_be(tmp_path):
         scored("context_relevance", 1.0, passages={"b\nad": 1.0}),
         scored("context_sufficiency", 1.0),
     ]
-    holes_found = gold_holes([case], [trace], verdicts, [link_of()], K)
+    holes_found = find_missing_labels([case], [trace], verdicts, [link_of()], K)
     path = tmp_path / "holes.jsonl"
-    assert write_accepted(path, [case], holes_found) == 1
+    assert write_labelled_cases(path, [case], holes_found) == 1
     (read,) = read_goldset(path).cases
     assert list(read.evidence)[1] == '"}\n{"id": "x"} ? the ferry'
 
@@ -269,14 +283,14 @@ def test_the_whole_way_from_a_server_s_verdicts(judge_server):
     metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
 
     async def judge():
-        terms = Terms(base_url=judge_server.url, api_key="k")
-        asked = open_judge("openai:test-judge", ledger=None, concurrency=1, terms=terms)
+        terms = JudgeConfig(base_url=judge_server.url, api_key="k")
+        asked = open_judge("openai:test-judge", cache=None, concurrency=1, terms=terms)
         verdicts = await judge_case(Subject(case, trace, K), metrics, asked)
         await asked.close()
         link = await link_case(case, trace, {v.metric: v for v in verdicts}, K)
         return verdicts, link
 
     verdicts, link = asyncio.run(judge())
-    (hole,) = gold_holes([case], [trace], verdicts, [link], K)
-    assert (hole.passage_id, link.cause) == ("board", "gold_hole")
+    (hole,) = find_missing_labels([case], [trace], verdicts, [link], K)
+    assert (hole.passage_id, link.failure) == ("board", "missing_label")
     assert hole.reason == "openai:test-judge calls it relevant, and the right answer rests on it"

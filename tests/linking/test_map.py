@@ -10,24 +10,24 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from misslink.embedding import Embedder
-from misslink.linking import map as drawing
-from misslink.linking.map import map_document
-from misslink.types import Case, Link, Missed, Passage, Trace
+from misslink.linking import embedding_map as drawing
+from misslink.linking.embedding_map import build_embedding_map
+from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
 
 @pytest.fixture(autouse=True)
 def by_components(monkeypatch):
     """Whether UMAP is installed must not decide these tests."""
-    monkeypatch.setattr(drawing, "_umap_serves", lambda _: False)
+    monkeypatch.setattr(drawing, "_use_umap", lambda _: False)
 
 
 def passage(name, rank=1, text=None):
     return Passage(id=name, text=f"text of {name}" if text is None else text, rank=rank)
 
 
-def link(case_id, *missed, cause="retrieval_miss"):
+def link(case_id, *missed, failure="retrieval_miss"):
     return Link(
-        case_id=case_id, retrieval="miss", answer="unfaithful", cause=cause, reason="r",
+        case_id=case_id, retrieval="miss", answer="unfaithful", failure=failure, reason="r",
         missed=missed,
     )  # fmt: skip
 
@@ -44,24 +44,26 @@ TRACES = [
     Trace(case_id="c3", retrieved=(passage("empty", text=" "),)),
 ]
 LINKS = [
-    link("c1", Missed(passage_id="a", true_rank=9), Missed(passage_id="gone")),
-    link("c2", cause="fine"),
-    link("c3", Missed(passage_id="evidence-1", evidence="lost words"), cause="undecided"),
+    link("c1", RetrievalMiss(passage_id="a", true_rank=9), RetrievalMiss(passage_id="gone")),
+    link("c2", failure="passed"),
+    link(
+        "c3", RetrievalMiss(passage_id="evidence-1", evidence="lost words"), failure="inconclusive"
+    ),
 ]
 
 
 def drawn(cases=CASES, traces=TRACES, links=LINKS, seed=0, size=16):
     embedder = Embedder(DeterministicFakeEmbedding(size=size))
-    return asyncio.run(map_document(cases, traces, links, embedder=embedder, seed=seed))
+    return asyncio.run(build_embedding_map(cases, traces, links, embedder=embedder, seed=seed))
 
 
 def test_points_are_the_questions_and_what_was_needed_or_retrieved():
     found = drawn()
     assert (found["method"], found["embedding"]) == ("pca", "DeterministicFakeEmbedding")
-    assert [(q["id"], q["cause"], q["text"]) for q in found["queries"]] == [
+    assert [(q["id"], q["failure"], q["text"]) for q in found["queries"]] == [
         ("c1", "retrieval_miss", "one?"),
-        ("c2", "fine", "two?"),
-        ("c3", "undecided", "three?"),
+        ("c2", "passed", "two?"),
+        ("c3", "inconclusive", "three?"),
         ("c4", None, "four?"),
     ]
     assert {p["id"]: p["text"] for p in found["passages"]} == {
@@ -75,8 +77,8 @@ def test_points_are_the_questions_and_what_was_needed_or_retrieved():
 
 def test_a_line_leads_from_each_missed_question_to_what_has_a_place():
     assert drawn()["lines"] == [
-        {"case_id": "c1", "passage_id": "a", "cause": "retrieval_miss"},
-        {"case_id": "c3", "passage_id": "c3: evidence-1", "cause": "undecided"},
+        {"case_id": "c1", "passage_id": "a", "failure": "retrieval_miss"},
+        {"case_id": "c3", "passage_id": "c3: evidence-1", "failure": "inconclusive"},
     ]
 
 
@@ -84,7 +86,7 @@ def test_places_are_the_first_two_components_as_scikit_learn_has_them():
     decomposition = pytest.importorskip("sklearn.decomposition")
     for rows, columns in ((40, 12), (12, 40), (5, 1)):
         vectors = np.random.default_rng(1).normal(size=(rows, columns)).astype(np.float32)
-        ours = drawing._pca(vectors, 0)
+        ours = drawing._project_pca(vectors, 0)
         parts = min(2, columns)
         theirs = decomposition.PCA(parts, svd_solver="full").fit_transform(
             vectors.astype(np.float64)
@@ -94,7 +96,7 @@ def test_places_are_the_first_two_components_as_scikit_learn_has_them():
 
 
 def test_places_fill_the_unit_square_at_one_scale():
-    spots = drawing._scaled(np.array([[0.0, 10.0], [4.0, 10.0], [2.0, 12.0]]))
+    spots = drawing._scale_to_unit_square(np.array([[0.0, 10.0], [4.0, 10.0], [2.0, 12.0]]))
     assert spots.tolist() == [[0.0, 0.25], [1.0, 0.25], [0.5, 0.75]]
     found = drawn()
     values = [point[axis] for point in found["queries"] + found["passages"] for axis in "xy"]
@@ -109,17 +111,19 @@ def test_equal_texts_lie_in_the_middle():
 
 
 def test_without_an_embedder_or_with_two_texts_there_is_no_map():
-    assert asyncio.run(map_document(CASES, TRACES, LINKS, embedder=None, seed=0)) is None
+    assert asyncio.run(build_embedding_map(CASES, TRACES, LINKS, embedder=None, seed=0)) is None
     assert drawn(CASES[:2], [], []) is None
     assert drawn([], [], []) is None
 
 
 def test_of_too_many_the_missed_stay_and_the_seed_decides_the_rest(monkeypatch):
-    monkeypatch.setattr(drawing, "POINTS", 6)
+    monkeypatch.setattr(drawing, "MAX_POINTS", 6)
     many = tuple(passage(f"p{at}", at + 1) for at in range(20))
     cases = [Case(id=f"c{at}", question=f"question {at}?", relevant={"p7": 1}) for at in range(10)]
     traces = [Trace(case_id="c0", retrieved=many)]
-    links = [link(f"c{at}", Missed(passage_id=f"m{at}", text=f"missed {at}")) for at in (8, 9)]
+    links = [
+        link(f"c{at}", RetrievalMiss(passage_id=f"m{at}", text=f"missed {at}")) for at in (8, 9)
+    ]
     shown = [drawn(cases, traces, links, seed=seed) for seed in range(8)]
     for found in shown:
         ids = [p["id"] for p in found["passages"]]

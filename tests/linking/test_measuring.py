@@ -1,4 +1,4 @@
-"""Every subtype planted in a real Chroma and found again; what is measured, against oracles."""
+"""Every miss type planted in a real Chroma and found again; what is measured, against oracles."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 
 import numpy as np
 import pytest
-from planted import World
 from sklearn.metrics.pairwise import cosine_similarity
 
-from misslink.linking.measuring import measure
-from misslink.linking.subtypes import FEWEST_PAIRS
+from misslink.linking.miss_measurement import measure_misses
+from misslink.linking.miss_types import MIN_PAIRS
 from misslink.types import Case, Passage, Trace
+from planted import World
 
 K = 3
 EVIDENCE = "The winter timetable begins on the first Sunday of November at noon."
@@ -88,14 +88,16 @@ def asked(world):
 @pytest.fixture(scope="module")
 def measured(world, asked):
     traces, embedder = asked
-    return asyncio.run(measure(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world)))
+    return asyncio.run(
+        measure_misses(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world))
+    )
 
 
 @pytest.mark.parametrize(
-    ("case", "subtype", "told"),
+    ("case", "miss_type", "told"),
     [
         ("cut", "below_cutoff", "rank 5, and the first 3"),
-        ("rank", "ranking", "'rank-r0' (rank 1, score 0.05, cosine 0.95)"),
+        ("rank", "ranked_low", "'rank-r0' (rank 1, score 0.05, cosine 0.95)"),
         ("crowd", "duplicate_crowding", "it would have rank 2 instead of 4"),
         ("domain", "domain_mismatch", "0.05, is below 100% of the run's"),
         ("words", "vocabulary_mismatch", "it has only 17% of the question's content words"),
@@ -104,11 +106,11 @@ def measured(world, asked):
         ("halves", "split_evidence", "cuts the evidence over 'half1' and 'half2'"),
     ],
 )
-def test_a_planted_subtype_is_found_with_its_numbers(measured, case, subtype, told):
+def test_a_planted_subtype_is_found_with_its_numbers(measured, case, miss_type, told):
     (lost,) = measured.missed[case]
-    assert lost.subtype == subtype, lost
+    assert lost.miss_type == miss_type, lost
     assert told in lost.reason
-    assert subtype not in lost.also
+    assert miss_type not in lost.also
 
 
 def test_nothing_is_missed_where_all_was_found(measured):
@@ -168,7 +170,7 @@ def test_pairs_and_names_are_kept_for_the_checklist(world, asked, measured):
 def test_texts_are_embedded_once_and_in_one_batch(world):
     async def run():
         traces, embedder = await world.asked(K, depth=100)
-        await measure(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world))
+        await measure_misses(world.cases, traces, K, embedder=embedder, corpus=corpus_of(world))
         return embedder.model.batches
 
     (batch,) = asyncio.run(run())
@@ -176,7 +178,7 @@ def test_texts_are_embedded_once_and_in_one_batch(world):
 
 
 def test_without_an_embedder_and_a_corpus_words_and_ranks_still_tell(world, asked):
-    found = asyncio.run(measure(world.cases, asked[0], K, embedder=None, corpus=None))
+    found = asyncio.run(measure_misses(world.cases, asked[0], K, embedder=None, corpus=None))
     (lost,) = found.missed["cut"]
     seen = {p.id for trace in asked[0] for p in (*trace.retrieved, *trace.deeper)}
     assert lost.measured["pool"] == len(seen) < len(world.passages)
@@ -184,14 +186,14 @@ def test_without_an_embedder_and_a_corpus_words_and_ranks_still_tell(world, aske
     assert {"shared_stems", "shared_stems_percentile", "bm25_rank"} <= set(lost.measured)
     assert (found.embedding, found.corpus, found.pairs.known) == (None, None, ())
     (lost,) = found.missed["none"]  # not within the depth is not the same as not in the index
-    assert lost.subtype is None
+    assert lost.miss_type is None
     assert "not among the first 100" in lost.reason
 
 
 def test_another_corpus_than_the_apps_cannot_say_what_is_not_indexed(world, asked):
     other = [Passage(id=f"other{at}", text=f"text {at}", rank=at) for at in range(1, 9)]
-    found = asyncio.run(measure(world.cases, asked[0], K, embedder=None, corpus=other))
-    assert found.missed["none"][0].subtype is None
+    found = asyncio.run(measure_misses(world.cases, asked[0], K, embedder=None, corpus=other))
+    assert found.missed["none"][0].miss_type is None
 
 
 def test_evidence_that_no_chunk_carries_is_not_indexed_but_a_deep_one_is():
@@ -202,12 +204,12 @@ def test_evidence_that_no_chunk_carries_is_not_indexed_but_a_deep_one_is():
         Case(id="gone", question="winter timetable", evidence=["Nobody ever wrote this sentence."]),
     ]
     traces = [Trace(case_id=case.id, retrieved=corpus[:2], depth=5) for case in cases]
-    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=corpus))
+    found = asyncio.run(measure_misses(cases, traces, 2, embedder=None, corpus=corpus))
     (deep,), (gone,) = found.missed["deep"], found.missed["gone"]
     assert (deep.passage_id, deep.text, deep.true_rank) == ("deep", corpus[-1].text, None)
-    assert deep.subtype != "not_indexed"
+    assert deep.miss_type != "not_indexed"
     assert deep.measured["bm25_rank"] == 1
-    assert gone.subtype == "not_indexed"
+    assert gone.miss_type == "not_indexed"
 
 
 def test_evidence_cut_in_two_is_found_in_the_corpus_where_no_half_was_retrieved():
@@ -216,8 +218,10 @@ def test_evidence_cut_in_two_is_found_in_the_corpus_where_no_half_was_retrieved(
     corpus.append(Passage(id="two", text=f"{EVIDENCE[35:]} After.", rank=6))
     case = Case(id="c", question="winter timetable", evidence=[EVIDENCE])
     trace = Trace(case_id="c", retrieved=corpus[:2], depth=2)
-    (lost,) = asyncio.run(measure([case], [trace], 2, embedder=None, corpus=corpus)).missed["c"]
-    assert lost.subtype == "split_evidence"
+    (lost,) = asyncio.run(measure_misses([case], [trace], 2, embedder=None, corpus=corpus)).missed[
+        "c"
+    ]
+    assert lost.miss_type == "split_evidence"
     assert "'one' and 'two'" in lost.reason
 
 
@@ -230,14 +234,14 @@ def test_a_passage_that_did_not_reach_the_prompt_was_dropped():
         Trace(case_id="b", retrieved=retrieved, prompted=["a"]),
         Trace(case_id="d", retrieved=retrieved, prompted=["a", "e"]),
     ]
-    found = asyncio.run(measure(cases, traces, 2, embedder=None, corpus=None))
-    assert found.missed["b"][0].subtype == "dropped_before_prompt"
-    assert found.missed["d"][0].subtype == "dropped_before_prompt"
+    found = asyncio.run(measure_misses(cases, traces, 2, embedder=None, corpus=None))
+    assert found.missed["b"][0].miss_type == "dropped_from_prompt"
+    assert found.missed["d"][0].miss_type == "dropped_from_prompt"
     assert "while 'e' from behind it did" in found.missed["d"][0].reason
     unseen = [trace.model_copy(update={"prompted": None}) for trace in traces]
-    found = asyncio.run(measure(cases, unseen, 2, embedder=None, corpus=None))
+    found = asyncio.run(measure_misses(cases, unseen, 2, embedder=None, corpus=None))
     assert found.missed["b"] == ()
-    assert found.missed["d"][0].subtype == "below_cutoff"
+    assert found.missed["d"][0].miss_type == "below_cutoff"
 
 
 def test_a_copy_of_the_missed_passage_in_the_context_is_told():
@@ -245,32 +249,36 @@ def test_a_copy_of_the_missed_passage_in_the_context_is_told():
     retrieved = [Passage(id="copy", text=text, rank=1), Passage(id="gold", text=text + "!", rank=2)]
     case = Case(id="c", question="when does the ferry leave", relevant=["gold"])
     trace = Trace(case_id="c", retrieved=retrieved)
-    (lost,) = asyncio.run(measure([case], [trace], 1, embedder=None, corpus=None)).missed["c"]
+    (lost,) = asyncio.run(measure_misses([case], [trace], 1, embedder=None, corpus=None)).missed[
+        "c"
+    ]
     assert lost.reason.endswith("'copy', which was there, says nearly the same")
 
 
 def test_few_known_pairs_say_nothing_of_the_domain():
     world = World()
-    fill(world, FEWEST_PAIRS - 1)
+    fill(world, MIN_PAIRS - 1)
     world.case("domain", "bilge pump thermostat", relevant=["p-domain"])
     world.passage("p-domain", "bilge pump thermostat lists", domain=0.05)
     rivals(world, "domain", 0.3, 0.2, 0.1)
 
-    async def subtype():
+    async def miss_type():
         traces, embedder = await world.asked(K, depth=100)
-        found = await measure(world.cases, traces, K, embedder=embedder, corpus=None)
-        return found.missed["domain"][0].subtype
+        found = await measure_misses(world.cases, traces, K, embedder=embedder, corpus=None)
+        return found.missed["domain"][0].miss_type
 
-    assert asyncio.run(subtype()) != "domain_mismatch"
+    assert asyncio.run(miss_type()) != "domain_mismatch"
     world.case("f-more", "alpha-more beta-more", relevant=["known-more"])
     world.passage("known-more", "alpha-more and others", **{"f-more": 0.8})
-    assert asyncio.run(subtype()) == "domain_mismatch"
+    assert asyncio.run(miss_type()) == "domain_mismatch"
 
 
 def test_the_order_of_the_cases_changes_nothing(world, asked, measured):
     traces, embedder = asked
     backwards = asyncio.run(
-        measure(world.cases[::-1], traces[::-1], K, embedder=embedder, corpus=corpus_of(world))
+        measure_misses(
+            world.cases[::-1], traces[::-1], K, embedder=embedder, corpus=corpus_of(world)
+        )
     )
     assert {k: v for k, v in backwards.missed.items() if v} == {
         k: v for k, v in measured.missed.items() if v
@@ -283,9 +291,9 @@ def test_everything_measured_is_json_without_nan(measured):
 
 
 def test_nothing_given_nothing_measured():
-    found = asyncio.run(measure([], [], K, embedder=None, corpus=None))
+    found = asyncio.run(measure_misses([], [], K, embedder=None, corpus=None))
     assert (found.missed, found.corpus) == ({}, None)
-    found = asyncio.run(measure([], [], K, embedder=None, corpus=[]))
+    found = asyncio.run(measure_misses([], [], K, embedder=None, corpus=[]))
     assert found.corpus == 0
 
 
@@ -295,5 +303,5 @@ def test_texts_without_a_word_break_nothing():
     cases = [Case(id=str(at), question=text.strip() or "x", relevant=["p4", "p5", "zz"])
              for at, text in enumerate(hostile)]  # fmt: skip
     traces = [Trace(case_id=case.id, retrieved=retrieved) for case in cases]
-    found = asyncio.run(measure(cases, traces, 1, embedder=None, corpus=retrieved))
+    found = asyncio.run(measure_misses(cases, traces, 1, embedder=None, corpus=retrieved))
     assert all(len(missed) == 3 for missed in found.missed.values())

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from misslink.linking.pool import Pool
-from misslink.retrieval import Need, find, satisfies
+from misslink.linking.missed_passages import PassagePool
+from misslink.retrieval import Need, match_needs, satisfies
 from misslink.types import Passage, Trace
 
 SYLLABLES = ["the ", "cat ", "sat ", "on ", "a ", "mat, ", "ten ", "often. ", "Caf\u00e9 ", "1.5 "]
@@ -29,11 +29,11 @@ def test_one_search_over_all_texts_finds_what_each_passage_holds():
     whole = split = nowhere = 0
     for seed in range(20):
         passages, needs = corpus_and_needs(seed)
-        pool = Pool([], passages)
+        pool = PassagePool([], passages)
         for need in needs:
             found = pool.locate(need)
             alone = [one for one in passages if satisfies(need, one)]
-            together = find([need], passages)
+            together = match_needs([need], passages)
             if alone:
                 assert found.passages == (alone[0],)
                 whole += 1
@@ -49,21 +49,21 @@ def test_one_search_over_all_texts_finds_what_each_passage_holds():
 
 def test_without_a_listed_corpus_nothing_is_located_or_lacking():
     seen = Passage(id="a", text="text", rank=1)
-    pool = Pool([Trace(case_id="c", retrieved=[seen])], None)
+    pool = PassagePool([Trace(case_id="c", retrieved=[seen])], None)
     assert pool.passages == (seen,)
     assert pool.locate(Need("a", 1)) is None
     assert not pool.lacks(Need("z", 1))
 
 
 def test_a_passage_listed_without_a_text_is_not_lacking():
-    pool = Pool([], [Passage(id="bare", rank=1), Passage(id="full", text="text", rank=2)])
+    pool = PassagePool([], [Passage(id="bare", rank=1), Passage(id="full", text="text", rank=2)])
     assert not pool.lacks(Need("bare", 1))
     assert pool.lacks(Need("other", 1))
-    assert list(pool.place) == ["full"]
+    assert list(pool.position) == ["full"]
 
 
 def test_a_corpus_that_knows_the_texts_by_other_ids_can_lack_an_evidence_but_no_id():
     trace = Trace(case_id="c", retrieved=[Passage(id="app-1", text="The Text.", rank=1)])
-    pool = Pool([trace], [Passage(id="file-1", text="the text.", rank=1)])
+    pool = PassagePool([trace], [Passage(id="file-1", text="the text.", rank=1)])
     assert pool.lacks(Need("evidence-1", 1, "Something else entirely."))
     assert not pool.lacks(Need("app-2", 1))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.linking import summarise
+from misslink.linking.association import summarize_association
 from misslink.types import Link
 
 
-def links(retrieval, answer, count, *, correct=None, cause="fine"):
+def links(retrieval, answer, count, *, correct=None, failure="passed"):
     return [
         Link(
             case_id=f"{retrieval}-{answer}-{i}",
             retrieval=retrieval,
             answer=answer,
             correct=correct,
-            cause=cause,
+            failure=failure,
             reason="made",
         )
         for i in range(count)
@@ -25,19 +25,19 @@ def links(retrieval, answer, count, *, correct=None, cause="fine"):
 @pytest.fixture
 def table():
     return [
-        *links("miss", "unfaithful", 12, cause="retrieval_miss", correct=False),
+        *links("miss", "unfaithful", 12, failure="retrieval_miss", correct=False),
         *links("miss", "faithful", 8),
-        *links("hit", "unfaithful", 7, cause="fabricated"),
-        *links("partial", "unfaithful", 3, cause="retrieval_miss"),
+        *links("hit", "unfaithful", 7, failure="fabricated"),
+        *links("partial", "unfaithful", 3, failure="retrieval_miss"),
         *links("hit", "faithful", 70, correct=True),
         *links("none_needed", "unfaithful", 4),
         *links("miss", "abstained", 5),
-        *links("hit", "unknown", 1, cause="undecided"),
+        *links("hit", "unknown", 1, failure="inconclusive"),
     ]
 
 
 def test_a_partial_hit_counts_as_a_hit_and_what_cannot_be_placed_is_left_out(table):
-    found = summarise(table)
+    found = summarize_association(table)
     assert found["table"] == {
         "miss_unfaithful": 12,
         "miss_faithful": 8,
@@ -49,7 +49,7 @@ def test_a_partial_hit_counts_as_a_hit_and_what_cannot_be_placed_is_left_out(tab
 
 
 def test_the_risks_are_those_of_the_table(table):
-    found = summarise(table)
+    found = summarize_association(table)
     assert found["risk_given_miss"]["value"] == pytest.approx(12 / 20)
     assert found["risk_given_hit"]["value"] == pytest.approx(10 / 80)
     assert found["risk_difference"]["value"] == pytest.approx(12 / 20 - 10 / 80)
@@ -61,7 +61,7 @@ def test_the_risks_are_those_of_the_table(table):
 
 
 def test_wrong_answers_have_their_own_table(table):
-    wrong = summarise(table)["wrong"]
+    wrong = summarize_association(table)["wrong"]
     assert wrong["table"] == {
         "miss_wrong": 12,
         "miss_right": 0,
@@ -72,20 +72,20 @@ def test_wrong_answers_have_their_own_table(table):
 
 
 def test_causes_are_counted_and_only_those_that_occur(table):
-    assert summarise(table)["causes"] == {
+    assert summarize_association(table)["failures"] == {
         "retrieval_miss": 15,
         "fabricated": 7,
-        "undecided": 1,
-        "fine": 87,
+        "inconclusive": 1,
+        "passed": 87,
     }
 
 
 def test_the_order_of_cases_does_not_matter(table):
-    assert summarise(table, seed=3) == summarise(table[::-1], seed=3)
+    assert summarize_association(table, seed=3) == summarize_association(table[::-1], seed=3)
 
 
 def test_no_case_at_all_gives_missing_estimates_that_say_why():
-    found = summarise([])
+    found = summarize_association([])
     for name in ("risk_given_miss", "risk_ratio", "attributable_fraction"):
         assert found[name]["value"] is None
         assert found[name]["reason"]

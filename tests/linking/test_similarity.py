@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from misslink.linking.similarity import Meaning
+from misslink.linking.similarity import EmbeddingSimilarity
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def meaning():
     given[3] = 0  # a blank text is near nothing
     questions = {f"q{n}": n for n in range(20)}
     passages = {f"p{n}": n for n in range(30)}
-    return Meaning(questions, passages, unit(20), given)
+    return EmbeddingSimilarity(questions, passages, unit(20), given)
 
 
 def test_many_passages_at_once_are_as_each_alone_to_the_last_digit(meaning):
@@ -35,7 +35,7 @@ def test_many_passages_at_once_are_as_each_alone_to_the_last_digit(meaning):
 
 
 def test_a_cosine_is_the_product_of_its_two_vectors(meaning):
-    product = meaning._asked.astype(float) @ meaning._given.astype(float).T
+    product = meaning._question_vectors.astype(float) @ meaning._passage_vectors.astype(float).T
     for q, p in ((0, 0), (19, 29), (7, 3)):
         assert meaning.cosine(f"q{q}", f"p{p}") == pytest.approx(product[q, p], abs=1e-6)
 

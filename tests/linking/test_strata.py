@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from misslink.linking import summarise
-from misslink.linking.calibration import Calibration
-from misslink.stats import corrected, mantel_haenszel, proportion, trend
+from misslink.linking.association import summarize_association
+from misslink.linking.judge_calibration import Calibration
+from misslink.stats import correct_association, mantel_haenszel, proportion, trend_test
 from misslink.types import Case, Link, Verdict
 
 
@@ -41,7 +41,7 @@ class Made:
                     retrieval=retrieval,
                     answer=answer,
                     correct=correct,
-                    cause="fine",
+                    failure="passed",
                     reason="made",
                 )
             )
@@ -58,7 +58,7 @@ class Made:
         return self.add(hit_good, "hit", "faithful", category)
 
     def summary(self, **how):
-        return summarise(self.links, cases=self.cases, verdicts=self.verdicts, **how)
+        return summarize_association(self.links, cases=self.cases, verdicts=self.verdicts, **how)
 
 
 def test_the_adjusted_numbers_are_those_of_mantel_and_haenszel():
@@ -123,7 +123,7 @@ def test_a_category_without_a_miss_says_nothing_and_is_counted():
 
 
 def test_without_categories_nothing_is_adjusted_and_it_says_why():
-    for found in (Made().table(None, 5, 5, 5, 9).summary(), summarise([])):
+    for found in (Made().table(None, 5, 5, 5, 9).summary(), summarize_association([])):
         adjusted = found["adjusted"]
         assert adjusted["risk_ratio"]["value"] is None
         assert "has a category" in adjusted["risk_ratio"]["reason"]
@@ -141,7 +141,7 @@ def test_the_dose_response_keeps_partial_hits_apart():
     assert risks["none"] == proportion(12, 20).model_dump()
     assert risks["some"] == proportion(4, 10).model_dump()
     assert risks["all"] == proportion(7, 77).model_dump()
-    expected = trend([(12, 20), (4, 10), (7, 77)])
+    expected = trend_test([(12, 20), (4, 10), (7, 77)])
     assert found["trend"] == {
         "p": expected.p,
         "method": expected.method,
@@ -165,7 +165,7 @@ def calibration():
 def test_a_calibrated_judge_has_its_error_taken_out(calibration):
     made = Made().table("how", 12, 9, 12, 65)
     found = made.summary(seed=2, calibration=calibration)["corrected"]
-    expected = corrected(
+    expected = correct_association(
         *(12, 9, 12, 65), sensitivity=proportion(108, 120), specificity=proportion(64, 80), seed=2
     )
     for name, estimate in expected.estimates.items():
@@ -176,7 +176,7 @@ def test_a_calibrated_judge_has_its_error_taken_out(calibration):
 
 
 def banded():
-    """Cases whose verdicts lie in the uncertain band, which the links leave undecided."""
+    """Cases whose verdicts lie in the uncertain band, which the links leave inconclusive."""
     made = Made().table("how", 8, 6, 5, 50)
     made.add(4, "miss", "unknown", chance=0.45).add(3, "miss", "unknown", chance=0.55)
     return made.add(7, "hit", "unknown", chance=0.45).add(15, "hit", "unknown", chance=0.55)
@@ -204,7 +204,7 @@ def test_what_is_corrected_are_all_cases_by_the_judges_word_uncertain_ones_too()
     }
     assert of["uncertain"] == 29
     assert of["judged"]["risk_given_miss"] == proportion(12, 21).model_dump()
-    expected = corrected(
+    expected = correct_association(
         *(12, 9, 12, 65), sensitivity=proportion(9, 10), specificity=proportion(8, 10)
     )
     assert of["risk_ratio"] == expected.estimates["risk_ratio"].model_dump()
@@ -212,7 +212,7 @@ def test_what_is_corrected_are_all_cases_by_the_judges_word_uncertain_ones_too()
 
 def test_without_verdicts_nothing_is_corrected_and_it_says_why(calibration):
     made = Made().table("how", 12, 9, 12, 65)
-    found = summarise(made.links, calibration=calibration)["corrected"]
+    found = summarize_association(made.links, calibration=calibration)["corrected"]
     assert found["risk_given_miss"]["value"] is None
     assert "a verdict that the judge scored" in found["risk_given_miss"]["reason"]
 
@@ -274,7 +274,7 @@ def test_the_whole_summary_is_json_without_nan_and_knows_no_order(calibration):
     made = Made().table("how", 12, 9, 7, 30).table("what", 0, 5, 6, 0).add(2, "miss", "unfaithful")
     found = made.summary(calibration=calibration)
     written = json.dumps(found, allow_nan=False)
-    again = summarise(
+    again = summarize_association(
         made.links[::-1],
         cases=made.cases[::-1],
         verdicts=made.verdicts[::-1],

@@ -7,58 +7,63 @@ from typing import get_args
 import pytest
 from scipy.stats import binom
 
-from misslink.linking.advice import recommendation
-from misslink.linking.subtypes import FEWEST_PAIRS, RULES, Miss, classify
-from misslink.types import Missed, Rival, Subtype
+from misslink.linking.miss_types import (
+    MIN_PAIRS,
+    MISS_TYPES,
+    MissEvidence,
+    classify_miss,
+    miss_type_advice,
+)
+from misslink.types import CompetingPassage, MissType, RetrievalMiss
 
-ABOVE = (Rival(passage_id="r", rank=1, score=0.2, cosine=0.8),)
+ABOVE = (CompetingPassage(passage_id="r", rank=1, score=0.2, cosine=0.8),)
 
 
 def miss(*, rank=7, k=5, measured=None, above=ABOVE, pairs=50, **fields):
-    lost = Missed(
+    lost = RetrievalMiss(
         passage_id="p", true_rank=rank, text="t", measured=measured or {}, above=above, depth=100
     )
-    return Miss(lost=lost, k=k, pairs=pairs, **fields)
+    return MissEvidence(lost, k=k, pairs=pairs, **fields)
 
 
-def subtypes(one):
-    found = classify(one)
-    return [found.subtype, *found.also]
+def miss_types(one):
+    found = classify_miss(one)
+    return [found.miss_type, *found.also]
 
 
 def test_every_subtype_has_one_rule_and_a_recommendation():
-    assert sorted(name for name, _ in RULES) == sorted(get_args(Subtype))
-    advice = [recommendation(name) for name, _ in RULES]
+    assert sorted(name for name in MISS_TYPES) == sorted(get_args(MissType))
+    advice = [miss_type_advice(name) for name in MISS_TYPES]
     assert len(set(advice)) == len(advice)
-    assert all(text.endswith((".", ".)")) for text in [*advice, recommendation(None)])
+    assert all(text.endswith((".", ".)")) for text in [*advice, miss_type_advice(None)])
 
 
 def test_a_bare_rank_is_below_the_cut_off_and_nothing_more():
-    assert subtypes(miss()) == ["below_cutoff"]
-    assert subtypes(miss(rank=6)) == ["below_cutoff"]
-    assert subtypes(miss(rank=5)) == [None]
+    assert miss_types(miss()) == ["below_cutoff"]
+    assert miss_types(miss(rank=6)) == ["below_cutoff"]
+    assert miss_types(miss(rank=5)) == [None]
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"retrieved": True, "prompt_seen": True, "rank": 5}, "dropped_before_prompt"),
+        ({"retrieved": True, "prompt_seen": True, "rank": 5}, "dropped_from_prompt"),
         ({"retrieved": True, "prompt_seen": True, "rank": 6}, "below_cutoff"),
         ({"retrieved": True, "prompt_seen": False, "rank": 5}, None),
         ({"retrieved": False, "prompt_seen": True, "rank": 5}, None),
         (
             {"retrieved": True, "prompt_seen": True, "rank": 9, "overtaken_by": "z"},
-            "dropped_before_prompt",
+            "dropped_from_prompt",
         ),
     ],
 )
 def test_dropped_needs_to_be_retrieved_in_time_and_a_prompt_that_was_seen(fields, expected):
-    assert classify(miss(**fields)).subtype == expected
+    assert classify_miss(miss(**fields)).miss_type == expected
 
 
 @pytest.mark.parametrize(("crowd", "expected"), [(1, "below_cutoff"), (2, "duplicate_crowding")])
 def test_copies_crowd_only_where_the_passage_would_be_in_time_without_them(crowd, expected):
-    assert classify(miss(rank=7, crowd=crowd)).subtype == expected
+    assert classify_miss(miss(rank=7, crowd=crowd)).miss_type == expected
 
 
 DOMAIN = {
@@ -72,21 +77,21 @@ DOMAIN = {
 @pytest.mark.parametrize(
     ("change", "pairs", "fits"),
     [
-        ({}, FEWEST_PAIRS, True),
-        ({}, FEWEST_PAIRS - 1, False),
+        ({}, MIN_PAIRS, True),
+        ({}, MIN_PAIRS - 1, False),
         ({"cosine_percentile": 0.11}, 50, False),
         ({"shared_stems_percentile": 0.49}, 50, False),
         ({"shared_stems": 0.0}, 50, False),
     ],
 )
 def test_domain_needs_a_low_cosine_shared_words_and_enough_pairs(change, pairs, fits):
-    found = subtypes(miss(measured={**DOMAIN, **change}, pairs=pairs))
+    found = miss_types(miss(measured={**DOMAIN, **change}, pairs=pairs))
     assert ("domain_mismatch" in found) is fits
 
 
 def test_so_many_pairs_seldom_put_an_ordinary_one_in_the_lowest_tenth():
     # At least the lowest 30 % in truth, yet at most a tenth of the others below it.
-    by_chance = [binom.cdf(int(n * 0.1), n, 0.3) for n in range(FEWEST_PAIRS, 500)]
+    by_chance = [binom.cdf(int(n * 0.1), n, 0.3) for n in range(MIN_PAIRS, 500)]
     assert max(by_chance) < 0.05
     assert binom.cdf(1, 13, 0.3) > 0.05
 
@@ -107,11 +112,11 @@ def test_so_many_pairs_seldom_put_an_ordinary_one_in_the_lowest_tenth():
 )
 def test_vocabulary_needs_words_and_ranks_to_agree(share, dense, words, fits):
     measured = {"shared_stems": share, "dense_rank": dense, "bm25_rank": words, "pool": 100}
-    assert ("vocabulary_mismatch" in subtypes(miss(measured=measured))) is fits
+    assert ("vocabulary_mismatch" in miss_types(miss(measured=measured))) is fits
 
 
 def test_vocabulary_cannot_be_told_without_both_ranks():
-    assert subtypes(miss(measured={"shared_stems": 0.2, "bm25_rank": 90})) == ["below_cutoff"]
+    assert miss_types(miss(measured={"shared_stems": 0.2, "bm25_rank": 90})) == ["below_cutoff"]
 
 
 @pytest.mark.parametrize(
@@ -126,12 +131,14 @@ def test_vocabulary_cannot_be_told_without_both_ranks():
     ],
 )
 def test_ranking_needs_a_usual_cosine_and_something_that_outranks_it(measured, pairs, above, fits):
-    assert ("ranking" in subtypes(miss(measured=measured, pairs=pairs, above=above))) is fits
+    assert ("ranked_low" in miss_types(miss(measured=measured, pairs=pairs, above=above))) is fits
 
 
 def test_what_outranks_it_is_named_with_scores():
-    many = tuple(Rival(passage_id=f"r{at}", rank=at, score=at / 10) for at in range(1, 6))
-    reason = classify(miss(measured={"cosine": 0.6, "cosine_kth": 0.5}, above=many)).reason
+    many = tuple(
+        CompetingPassage(passage_id=f"r{at}", rank=at, score=at / 10) for at in range(1, 6)
+    )
+    reason = classify_miss(miss(measured={"cosine": 0.6, "cosine_kth": 0.5}, above=many)).reason
     assert "'r1' (rank 1, score 0.1), 'r2' (rank 2, score 0.2)" in reason
     assert reason.endswith("and 2 more")
 
@@ -142,18 +149,18 @@ def test_what_is_not_there_comes_before_all_that_is_measured():
         crowd=3, halves=("a", "b"), retrieved=True, prompt_seen=True, overtaken_by="z",
         lacking="the listed corpus of 9 passages",
     )  # fmt: skip
-    assert subtypes(everything) == [name for name, _ in RULES]
+    assert miss_types(everything) == list(MISS_TYPES)
 
 
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
-        (Missed(passage_id="p"), "the retriever was not asked deeper"),
-        (Missed(passage_id="p", depth=100), "not among the first 100"),
-        (Missed(passage_id="p", depth=9, text="t", measured={"cosine": 0.25}), "0.25"),
+        (RetrievalMiss(passage_id="p"), "the retriever was not asked deeper"),
+        (RetrievalMiss(passage_id="p", depth=100), "not among the first 100"),
+        (RetrievalMiss(passage_id="p", depth=9, text="t", measured={"cosine": 0.25}), "0.25"),
     ],
 )
 def test_what_cannot_be_told_says_why(lost, told):
-    found = classify(Miss(lost=lost, k=5))
-    assert found.subtype is None
+    found = classify_miss(MissEvidence(lost, k=5))
+    assert found.miss_type is None
     assert told in found.reason

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from misslink.retrieval import score
+from misslink.retrieval import score_cases
 from misslink.types import Case, Passage, Trace
 
 CUTS = (1, 3, 5, 10, 100)
@@ -51,7 +51,7 @@ def agree(qrels, run):
     scored = {q: {d: float(-rank) for rank, d in enumerate(ids)} for q, ids in run.items()}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(scored)
     cases = [Case(id=query, question="?", relevant=judged) for query, judged in qrels.items()]
-    ours = score(cases, as_traces(run), list(THEIRS))
+    ours = score_cases(cases, as_traces(run), list(THEIRS))
     compared = 0
     for query, judged in qrels.items():
         for name, their_name in THEIRS.items():
@@ -92,7 +92,9 @@ def test_ndcg_is_that_of_scikit_learn(order, grades):
     scores[0, list(order)] = range(8, 0, -1)
     for k in (1, 3, 8):
         theirs = ndcg_score([grades], scores, k=k)
-        assert score([asked], traces, [f"ndcg@{k}"])[f"ndcg@{k}"]["q"] == pytest.approx(theirs)
+        assert score_cases([asked], traces, [f"ndcg@{k}"])[f"ndcg@{k}"]["q"] == pytest.approx(
+            theirs
+        )
 
 
 @pytest.mark.skipif(not DL19.is_dir(), reason="the reference results are not beside the checkout")
@@ -118,7 +120,7 @@ def test_metrics_are_what_trec_eval_printed_for_trec_2019_deep_learning(system):
         names = {**{f"precision@{k}": f"P_{k}" for k in (5, 10, 100, 1000)}, "mrr": "recip_rank"}
         names |= {f"ndcg@{k}": f"ndcg_cut_{k}" for k in (5, 10, 100, 1000)}
         cases = [Case(id=query, question="?", relevant=rel) for query, rel in qrels.items()]
-        ours = score(cases, as_traces(run), list(names))
+        ours = score_cases(cases, as_traces(run), list(names))
         for name, their_name in names.items():
             for query, value in printed.get(their_name, {}).items():
                 assert ours[name][query] == pytest.approx(value, abs=5.1e-5), (name, query)

@@ -9,7 +9,7 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.retrieval import parse, values
+from misslink.retrieval import metric_values, parse_metric
 from naive_hits import hits_of_qrels
 
 CUTS = (1, 3, 5, 10, 100)
@@ -52,7 +52,7 @@ def test_metrics_are_those_of_pytrec_eval_at_every_relevance_level(pairs, level)
     theirs = evaluator.evaluate(scored)
     hits = hits_of_qrels(qrels, run, level)
     for name, their_name in THEIRS.items():
-        for query, value in zip(qrels, values(parse(name), hits), strict=True):
+        for query, value in zip(qrels, metric_values(parse_metric(name), hits), strict=True):
             if max(qrels[query].values()) < level:
                 assert value is None
             else:
@@ -72,7 +72,9 @@ def test_exponential_gain_is_that_of_pytrec_eval_on_grades_so_transformed(pairs)
     theirs = pytrec_eval.RelevanceEvaluator(gains, {"ndcg_cut.1,3,10"}).evaluate(scored)
     hits = hits_of_qrels(qrels, run)
     for k in (1, 3, 10):
-        for query, value in zip(qrels, values(parse(f"ndcg_exp@{k}"), hits), strict=True):
+        for query, value in zip(
+            qrels, metric_values(parse_metric(f"ndcg_exp@{k}"), hits), strict=True
+        ):
             if max(qrels[query].values()) > 0:
                 assert value == pytest.approx(theirs[query][f"ndcg_cut_{k}"], abs=1e-9)
 
@@ -95,7 +97,7 @@ def test_what_trec_eval_has_otherwise_is_that_of_ir_measures(pairs, level):
         "rbp@0.8": theirs.RBP(p=0.8, rel=level),
     }.items():
         found = {one.query_id: one.value for one in theirs.iter_calc([measure], qrels, scored)}
-        for query, value in zip(qrels, values(parse(name), hits), strict=True):
+        for query, value in zip(qrels, metric_values(parse_metric(name), hits), strict=True):
             if value is not None:
                 assert value == pytest.approx(found[query], abs=1e-9)
 
@@ -132,7 +134,7 @@ def compare(printed, qrels, run, level, names):
     hits = hits_of_qrels(qrels, run, level)
     compared = 0
     for name, (their_name, of_theirs) in names.items():
-        found = dict(zip(qrels, values(parse(name), hits), strict=True))
+        found = dict(zip(qrels, metric_values(parse_metric(name), hits), strict=True))
         for query, value in printed[their_name].items():
             assert found[query] == pytest.approx(of_theirs(value), abs=5.1e-5), (name, query)
             compared += 1

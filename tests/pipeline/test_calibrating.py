@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import misslink
-from misslink.calibration import calibrate, of_run
-from misslink.calibration.kept import together
+from misslink.calibration import calibrate, verdicts_from_run
+from misslink.calibration.stored_calibration import merge_calibration
 from misslink.errors import InputError
-from misslink.files import read_run
-from misslink.files.labels import read_labels
+from misslink.io import read_run
+from misslink.io.labels import read_labels
 
 METRICS = ("faithfulness", "correctness")
 TEXT = "The ferry leaves at seven from the old pier."
@@ -61,30 +61,30 @@ def evaluated(**options):
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory):
-    return tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache") / "cache.sqlite"
 
 
 @pytest.fixture(scope="module")
-def in_one_go(tmp_path_factory, ledger):
+def in_one_go(tmp_path_factory, cache):
     folder = tmp_path_factory.mktemp("one-go")
-    return evaluated(labels=lines(folder / "l.jsonl", labels()), ledger=ledger, out=folder / "run")
+    return evaluated(labels=lines(folder / "l.jsonl", labels()), cache=cache, out=folder / "run")
 
 
 def without(document, *names):
     return {name: value for name, value in document.items() if name not in names}
 
 
-def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, ledger, in_one_go):
-    first = evaluated(ledger=ledger)
+def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go):
+    first = evaluated(cache=cache)
     kept = None
     for metric in METRICS:
-        document = calibrate(of_run(first, metric, "run"), read_labels(labels()))
-        kept = together(kept, document)
+        document = calibrate(verdicts_from_run(first, metric, "run"), read_labels(labels()))
+        kept = merge_calibration(kept, document)
     path = tmp_path / "calibration.json"
     path.write_text(json.dumps(kept), encoding="utf-8")
-    by_steps = evaluated(calibration=path, ledger=ledger)
-    assert by_steps.summary["corrected"].keys() == {"faithful", "correct"}
+    by_steps = evaluated(calibration=path, cache=cache)
+    assert by_steps.summary["corrected"].keys() == {"fully_faithful", "correct"}
     assert by_steps.links == in_one_go.links
     same = ("corrected", "link", "generation", "answer", "slices", "coverage")
     for name in same:
@@ -100,13 +100,13 @@ def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, ledger, in_one_go
 def test_the_links_go_by_it_and_the_run_keeps_it(in_one_go):
     assert in_one_go.manifest["calibration"]["metric"] == "faithfulness"
     assert in_one_go.summary["link"]["corrected"]["risk_given_hit"]["value"] is not None
-    assert in_one_go.summary["corrected"]["faithful"]["by"] == "prediction-powered"
-    assert in_one_go.summary["corrected"]["faithful"]["own"]
+    assert in_one_go.summary["corrected"]["fully_faithful"]["by"] == "prediction-powered"
+    assert in_one_go.summary["corrected"]["fully_faithful"]["own"]
     assert read_run(in_one_go.summary["run"]).calibration == in_one_go.calibration
 
 
-def test_a_run_of_other_labels_is_another_run(tmp_path, ledger):
-    given = {"ledger": ledger, "out": tmp_path / "run"}
+def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
+    given = {"cache": cache, "out": tmp_path / "run"}
     evaluated(labels=lines(tmp_path / "l.jsonl", labels()), **given)
     evaluated(labels=lines(tmp_path / "copy.jsonl", labels()), **given)  # the same labels
     with pytest.raises(InputError, match="holds a run of other inputs"):
@@ -122,17 +122,17 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, ledger):
     ],
     ids=["three labels", "one class", "another metric"],
 )
-def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, ledger, said, note):
-    run = evaluated(labels=said, ledger=ledger)
+def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, cache, said, note):
+    run = evaluated(labels=said, cache=cache)
     assert any(note in one for one in run.summary["labels_notes"])
     assert any(note in one for one in caplog.messages)
     assert run.manifest["calibration"] is None
-    assert run.links == evaluated(ledger=ledger).links
+    assert run.links == evaluated(cache=cache).links
     assert run.calibration["n"] == len(said)  # what can be said of them is kept
 
 
-def test_labels_of_cases_that_were_not_evaluated_leave_the_run_uncalibrated(ledger):
-    run = evaluated(labels=labels(cases=[1]), ledger=ledger, only=["c0"])
+def test_labels_of_cases_that_were_not_evaluated_leave_the_run_uncalibrated(cache):
+    run = evaluated(labels=labels(cases=[1]), cache=cache, only=["c0"])
     assert run.calibration is None
     assert run.summary["labels_notes"] == ["No case that was evaluated is labelled."]
 
@@ -146,17 +146,17 @@ STRANGER = {"case_id": "zebra", "metric": "faithfulness", "label": 1, "annotator
         ({"labels": [STRANGER]}, "belong to another run"),
         ({"labels": [*labels(), STRANGER]}, "there is no case 'zebra'"),
         ({"labels": labels(("taste",))}, "these labels are of taste"),
-        ({"labels": labels(), "judge": "none"}, "labels are held against a judge"),
+        ({"labels": labels(), "judge": "none"}, "labels calibrate a judge"),
         ({"labels": labels(), "calibration": Path("c.json")}, "not both"),
     ],
 )
 def test_labels_that_cannot_be_meant_stop_it_before_anything_is_asked(tmp_path, options, said):
-    ledger = tmp_path / "ledger.sqlite"
+    cache = tmp_path / "cache.sqlite"
     with pytest.raises(InputError, match=said):
-        evaluated(ledger=ledger, out=tmp_path / "run", **options)
+        evaluated(cache=cache, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 
-def test_labels_of_unknown_cases_are_left_out_where_that_is_said(ledger, in_one_go):
-    run = evaluated(labels=[*labels(), STRANGER], known_only=True, ledger=ledger)
+def test_labels_of_unknown_cases_are_left_out_where_that_is_said(cache, in_one_go):
+    run = evaluated(labels=[*labels(), STRANGER], known_only=True, cache=cache)
     assert run.links == in_one_go.links

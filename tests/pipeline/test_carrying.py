@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import misslink
-from misslink.calibration import calibrate, of_run
-from misslink.calibration.kept import together
-from misslink.files import read_run
-from misslink.files.labels import read_labels
+from misslink.calibration import calibrate, verdicts_from_run
+from misslink.calibration.stored_calibration import merge_calibration
+from misslink.io import read_run
+from misslink.io.labels import read_labels
 
 METRICS = ("faithfulness", "correctness")
 TEXT = "The ferry leaves at seven from the old pier."
@@ -20,7 +20,7 @@ GOOD, BAD = "The ferry leaves at seven.", "Dolphins rarely sing opera in Munich.
 SIZE = 40
 
 
-def evaluated(out, ledger, bad=2, **options):
+def evaluated(out, cache, bad=2, **options):
     """Every `bad`-th answer is wrong; the retriever finds the passage always."""
     gold = [
         {"id": f"c{at}", "question": f"When does ferry {at} leave?", "relevant": ["times"],
@@ -32,7 +32,7 @@ def evaluated(out, ledger, bad=2, **options):
         {"case_id": f"c{at}", "answer": GOOD if at % bad else BAD, "retrieved": [passage]}
         for at in range(SIZE)
     ]
-    given = {"embedding": "none", "ledger": ledger, "out": out, "overwrite": True}
+    given = {"embedding": "none", "cache": cache, "out": out, "overwrite": True}
     return misslink.evaluate(goldset=gold, traces=traces, **given, **options)
 
 
@@ -47,7 +47,9 @@ def kept(out):
     """Calibrate the run in `out` on both metrics, and audit it, as the commands do."""
     run, held = read_run(out), None
     for metric in METRICS:
-        held = together(held, calibrate(of_run(run, metric, "run"), read_labels(people(metric))))
+        held = merge_calibration(
+            held, calibrate(verdicts_from_run(run, metric, "run"), read_labels(people(metric)))
+        )
     audit = {"judge": run.manifest["judge"], "metrics": {"faithfulness": {"again": {"n": 3}}}}
     put(out, calibration=held, audit=audit)
     (out / "labels").mkdir(exist_ok=True)
@@ -62,7 +64,7 @@ def put(out, **documents):
 
 @pytest.fixture
 def place(tmp_path):
-    return tmp_path / "run", tmp_path / "ledger.sqlite"
+    return tmp_path / "run", tmp_path / "cache.sqlite"
 
 
 def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog):
@@ -72,7 +74,7 @@ def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog
     assert (again.calibration, again.audit) == (calibration, audit)
     on_disk = read_run(place[0])
     assert (on_disk.calibration, on_disk.audit) == (calibration, audit)
-    assert on_disk.summary["corrected"]["faithful"]["own"]
+    assert on_disk.summary["corrected"]["fully_faithful"]["own"]
     assert on_disk.manifest["calibration"] is None, "the links are not made with it"
     assert not [one for one in caplog.messages if "carried over" in one]
 
@@ -138,7 +140,10 @@ def test_what_cannot_be_read_is_told_and_the_run_is_made(place, caplog):
     kept(place[0])
     (place[0] / "verdicts.jsonl").write_text("{", encoding="utf-8")
     assert evaluated(*place).calibration is None
-    assert any("before kept of its judge is not carried over" in one for one in caplog.messages)
+    assert any(
+        "calibration.json and audit.json of the run before are not carried over" in one
+        for one in caplog.messages
+    )
 
 
 def test_scores_that_have_moved_since_are_warned_of_and_kept(place, tmp_path, caplog):

@@ -44,7 +44,7 @@ def app_over(store, k=2):
 
 
 def evaluated(app, **options):
-    return misslink.evaluate(app, GOLD, k=2, depth=4, concurrency=1, ledger=None, **options)
+    return misslink.evaluate(app, GOLD, k=2, depth=4, concurrency=1, cache=None, **options)
 
 
 @pytest.fixture(autouse=True)

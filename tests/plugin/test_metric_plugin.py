@@ -47,19 +47,19 @@ def test_its_metric_is_scored_named_bounded_and_hinted_at(installed):
 import json
 from misslink.errors import InputError
 from misslink.registry import rank_metrics
-from misslink.retrieval import bounds, collect, parse, score
+from misslink.retrieval import collect_hits, metric_bounds, parse_metric, score_cases
 from misslink.types import Case, Passage, Trace
 
 cases = [Case(id="c", question="?", relevant={"a": 1, "b": 2}), Case(id="n", question="?")]
 found = [Passage(id=name, rank=rank) for rank, name in enumerate("axb", start=1)]
 traces = [Trace(case_id=case.id, retrieved=found) for case in cases]
 try:
-    parse("complet@3")
+    parse_metric("complet@3")
 except InputError as error:
     hint = str(error)
-low, high = bounds(parse("complete@2"), collect(cases[:1], [found]))
+low, high = metric_bounds(parse_metric("complete@2"), collect_hits(cases[:1], [found]))
 print(json.dumps({
-    "scores": score(cases, traces, ["complete@2", "complete@3", "recall@2"]),
+    "scores": score_cases(cases, traces, ["complete@2", "complete@3", "recall@2"]),
     "names": rank_metrics.names(),
     "hint": hint,
     "bounds": [low.tolist(), high.tolist()],
@@ -89,7 +89,9 @@ def test_the_generated_page_is_of_the_built_in_metrics_alone(installed):
 
 
 def test_without_the_package_the_name_is_unknown(tmp_path):
-    answered = run(tmp_path, "from misslink.retrieval import parse; parse('complete@3')")
+    answered = run(
+        tmp_path, "from misslink.retrieval import parse_metric; parse_metric('complete@3')"
+    )
     assert answered.returncode == 1
     assert "unknown rank metric 'complete@3'" in answered.stderr
 
@@ -97,6 +99,6 @@ def test_without_the_package_the_name_is_unknown(tmp_path):
 def test_a_package_that_takes_a_name_that_is_taken_is_refused(installed):
     source = (installed / "own_metric.py").read_text().replace("complete@{k}", "recall@{k}")
     (installed / "own_metric.py").write_text(source)
-    answered = run(installed, "from misslink.retrieval import parse; parse('mrr')")
+    answered = run(installed, "from misslink.retrieval import parse_metric; parse_metric('mrr')")
     assert answered.returncode == 1
     assert "two rank metrics are called 'recall@{k}'" in answered.stderr

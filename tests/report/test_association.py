@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from example_run import estimate, missing
 
-from misslink.report.association import headline
+from example_run import estimate, missing
+from misslink.report.association import read_headline
 from misslink.types import Case, Link, Run, Verdict
 
-_CAUSES = {"miss": "retrieval_miss", "hit": "fabricated", "none_needed": "should_have_abstained"}
+_FAILURES = {"miss": "retrieval_miss", "hit": "fabricated", "none_needed": "should_have_abstained"}
 
 
 def _link(number, retrieval, answer):
@@ -17,7 +17,7 @@ def _link(number, retrieval, answer):
         case_id=f"c{number}",
         retrieval=retrieval,
         answer=answer,
-        cause=_CAUSES.get(retrieval, "undecided") if bad else "fine",
+        failure=_FAILURES.get(retrieval, "inconclusive") if bad else "passed",
         reason="-",
     )
 
@@ -32,7 +32,7 @@ def run_of(*outcomes, share=None, verdicts=()):
             table[f"{rows[link.retrieval]}_{link.answer}"] += 1
     n = sum(table.values())
     return Run(
-        manifest={"judge": "embedded"},
+        manifest={"judge": "heuristic"},
         cases=tuple(Case(id=link.case_id, question="?") for link in links),
         traces=(),
         verdicts=verdicts,
@@ -53,7 +53,7 @@ NONE, UNSEEN = ("none_needed", "unfaithful"), ("unknown", "unfaithful")
 
 
 def test_it_says_what_the_share_is_of_and_which_unfaithful_answers_it_leaves_out():
-    said = headline(run_of(GOOD, NONE, MISS, MISS, *[GOOD] * 20))
+    said = read_headline(run_of(GOOD, NONE, MISS, MISS, *[GOOD] * 20))
 
     assert f"{said.share} {said.interval} {said.words}." == (
         "100 % [22, 100] of unfaithful answers to questions with a passage to find go with a "
@@ -71,18 +71,18 @@ def test_it_says_what_the_share_is_of_and_which_unfaithful_answers_it_leaves_out
 def test_an_answer_whose_retrieval_was_not_seen_is_left_out_for_that_reason():
     assert (
         "left out: 2 with no passage to find, 1 whose retrieval was not seen."
-        in headline(run_of(MISS, NONE, NONE, UNSEEN)).risks
+        in read_headline(run_of(MISS, NONE, NONE, UNSEEN)).risks
     )
 
 
 def test_nothing_left_out_is_not_told():
-    said = headline(run_of(MISS, GOOD))
+    said = read_headline(run_of(MISS, GOOD))
 
     assert "left out" not in said.risks + " ".join(said.paragraphs)
 
 
 def test_counts_that_are_not_the_share_say_why():
-    said = headline(run_of(*[MISS] * 2, HIT, GOOD, share=estimate(0.4, 0.1, 0.6, 4)))
+    said = read_headline(run_of(*[MISS] * 2, HIT, GOOD, share=estimate(0.4, 0.1, 0.6, 4)))
 
     assert said.risks.startswith(
         "2 of 3 came after a miss; the share counts those beyond the rate after hits."
@@ -91,7 +91,7 @@ def test_counts_that_are_not_the_share_say_why():
 
 @pytest.mark.parametrize(("unfaithful", "hint"), [(1, True), (29, True), (30, False)])
 def test_few_are_the_answers_that_the_share_is_of_however_many_cases_there_are(unfaithful, hint):
-    said = headline(run_of(*[MISS] * unfaithful, *[GOOD] * 200))
+    said = read_headline(run_of(*[MISS] * unfaithful, *[GOOD] * 200))
 
     noun = "unfaithful answer" if unfaithful == 1 else "unfaithful answers"
     assert said.caution == (
@@ -109,12 +109,12 @@ def test_its_share_leads_to_its_cases_with_the_worst_of_them_open():
         )
 
     run = run_of(NONE, MISS, MISS, GOOD, verdicts=(judged(2, 0.5), judged(3, 0.25), judged(1, 0)))
-    assert headline(run).fragment == "retrieval=miss&answer=unfaithful&case=3"
+    assert read_headline(run).fragment == "retrieval=miss&answer=unfaithful&case=3"
 
 
 def test_a_share_that_is_not_told_leads_nowhere_and_what_is_left_out_is_told_all_the_same():
-    none = headline(run_of(NONE, GOOD, share=missing("no bad answer to attribute")))
-    below = headline(run_of(NONE, HIT, MISS, GOOD, share=estimate(-0.2, -0.4, 0.1, 3)))
+    none = read_headline(run_of(NONE, GOOD, share=missing("no bad answer to attribute")))
+    below = read_headline(run_of(NONE, HIT, MISS, GOOD, share=estimate(-0.2, -0.4, 0.1, 3)))
 
     assert none.fragment == below.fragment == ""
     left_out = "Unfaithful answers left out: 1 with no passage to find."
@@ -128,4 +128,4 @@ def test_a_share_that_is_not_told_leads_nowhere_and_what_is_left_out_is_told_all
 def test_a_summary_without_links_has_its_share_and_no_view():
     run = run_of(MISS, GOOD).model_copy(update={"links": ()})
 
-    assert (headline(run).share, headline(run).fragment) == ("100 %", "")
+    assert (read_headline(run).share, read_headline(run).fragment) == ("100 %", "")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from example_run import example_run
 
-from misslink.report.cases import case_entries
-from misslink.types import Case, Claim, Evidence, Link, Missed, Passage, Run, Trace, Verdict
+from example_run import example_run
+from misslink.report.cases import build_case_entries
+from misslink.types import Case, Claim, Evidence, Link, Passage, RetrievalMiss, Run, Trace, Verdict
 
 
 @pytest.fixture(scope="module")
 def entries():
-    return case_entries(example_run(), 5)
+    return build_case_entries(example_run(), 5)
 
 
 def _case(entries, case_id):
@@ -20,7 +20,7 @@ def _case(entries, case_id):
 
 def _entry(k=5, **parts):
     empty = {"manifest": {}, "cases": (), "traces": (), "verdicts": (), "links": (), "summary": {}}
-    (entry,) = case_entries(Run(**{**empty, **parts}), k)
+    (entry,) = build_case_entries(Run(**{**empty, **parts}), k)
     return entry
 
 
@@ -30,13 +30,13 @@ def _texts(row, kind=None):
 
 
 def test_cases_come_worst_first_by_cause_then_faithfulness(entries):
-    causes = [case.cause for case in entries]
+    failures = [case.failure for case in entries]
 
-    assert causes[:4] == [
+    assert failures[:4] == [
         "retrieval_miss", "retrieval_miss", "should_have_abstained", "over_refused",
     ]  # fmt: skip
     assert entries[0].id == "with-exit"  # 0.25 against 0.40
-    assert causes[-3:] == ["fine"] * 3
+    assert failures[-3:] == ["passed"] * 3
 
 
 def test_a_claim_points_at_its_quote_and_the_quote_is_marked_in_its_passage(entries):
@@ -75,10 +75,10 @@ def test_the_answer_is_marked_by_its_claims(entries):
 def test_what_the_list_narrows_and_sorts_by_is_told_of_every_case(entries):
     case = _case(entries, "with-exit")
 
-    assert (case.cause, case.retrieval, case.answered, case.correct) == (
+    assert (case.failure, case.retrieval, case.answered, case.correct) == (
         "retrieval_miss", "miss", "unfaithful", "no",
     )  # fmt: skip
-    assert case.subtypes == ("ranking",)
+    assert case.miss_types == ("ranked_low",)
     assert case.tags == ("topic:context managers",)
     assert (case.values["faithfulness"], case.bad, case.latency_s) == (
         0.25,
@@ -111,12 +111,12 @@ def test_one_raw_reply_that_serves_several_metrics_is_shown_once(entries):
 @pytest.mark.parametrize(
     ("missed", "retrieved", "expected"),
     [
-        (Missed(passage_id="a"), (), "rank not known, the retriever was not asked deeper"),
-        (Missed(passage_id="a", true_rank=7), (), "rank 7"),
-        (Missed(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 asked"),
-        (Missed(passage_id="a", depth=50), (), "not within the first 50"),
+        (RetrievalMiss(passage_id="a"), (), "rank not known, the retriever was not asked deeper"),
+        (RetrievalMiss(passage_id="a", true_rank=7), (), "rank 7"),
+        (RetrievalMiss(passage_id="a", true_rank=7, depth=50), (), "rank 7 of 50 asked"),
+        (RetrievalMiss(passage_id="a", depth=50), (), "not within the first 50"),
         (
-            Missed(passage_id="a", true_rank=2, depth=50),
+            RetrievalMiss(passage_id="a", true_rank=2, depth=50),
             (Passage(id="a", rank=2),),
             "rank 2, retrieved but not in the prompt",
         ),
@@ -127,7 +127,7 @@ def test_a_missed_passage_says_where_it_really_is(missed, retrieved, expected):
         cases=(Case(id="q", question="?", relevant={"a": 1}),),
         traces=(Trace(case_id="q", retrieved=retrieved, prompted=(), answer="-"),),
         links=(
-            Link(case_id="q", retrieval="miss", answer="unfaithful", cause="retrieval_miss",
+            Link(case_id="q", retrieval="miss", answer="unfaithful", failure="retrieval_miss",
                  reason="-", missed=(missed, missed)),
         ),
     )  # fmt: skip
@@ -164,8 +164,8 @@ def test_a_quote_from_nowhere_points_nowhere_and_is_told(entries):
         (0, 0, "q"),
         (0, 0, "absent"),
     ]
-    assert (entry.cause, entry.retrieval) == ("", "")
-    assert "no judge was asked" in entry.reason
+    assert (entry.failure, entry.retrieval) == ("", "")
+    assert "the run has no judge" in entry.reason
 
 
 def test_a_verdict_says_whether_it_is_good_or_bad(entries):
@@ -175,7 +175,7 @@ def test_a_verdict_says_whether_it_is_good_or_bad(entries):
     assert labels("with-exit")["faithfulness"] == ("25 %", "bad")
     assert labels("with-exit")["answer_relevance"] == ("80 %", "")
     assert labels("rtl")["faithfulness"] == ("100 %", "good")
-    assert labels("undecided")["faithfulness"] == ("failed", "")
+    assert labels("inconclusive")["faithfulness"] == ("failed", "")
 
 
 def test_evidence_that_was_found_split_over_two_passages_is_noted():

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
+
 from example_run import HOSTILE
 from gold_page import assert_accepted
-
-from misslink.answer.preference import Outcome
-from misslink.deciding.compare import compare
-from misslink.deciding.preferences import Preferences, answers_hash
-from misslink.report.compared_markdown import markdown
-from misslink.report.comparison import build, render
-
-sys.path.append(str(Path(__file__).parents[1] / "deciding"))
-
+from misslink.compare.compare_runs import compare_runs
+from misslink.compare.preferences import StoredPreferences, answers_hash
+from misslink.judge.checks.pairwise import PairOutcome
+from misslink.report.comparison import build_comparison_page, render_comparison_page
+from misslink.report.comparison_markdown import comparison_markdown
 from small_runs import broken, named, small_run
 
 N = 10
@@ -28,7 +23,9 @@ B = small_run([1] * N, faithful=[0] + [1] * (N - 1))
 
 def page_of(*runs, reports=None):
     listed = named(*runs)
-    return build(compare(listed), {one.name: one.run for one in listed}, reports)
+    return build_comparison_page(
+        compare_runs(listed), {one.name: one.run for one in listed}, reports
+    )
 
 
 def told_run(hits, faithful, **more):
@@ -49,18 +46,18 @@ def whole_page():
     c = broken(again, "c1", "c4")
     listed = named(a, b, c)
     outcomes = (
-        Outcome("c1", "b", ("b", "b")),
-        Outcome("c2", "tie", ("a", "b")),
-        Outcome("c3", "b", ("b", "b")),
-        Outcome("c4", "a", ("a", "a")),
-        Outcome("c5", None, reason=HOSTILE[0]),
+        PairOutcome("c1", "b", ("b", "b")),
+        PairOutcome("c2", "tie", ("a", "b")),
+        PairOutcome("c3", "b", ("b", "b")),
+        PairOutcome("c4", "a", ("a", "a")),
+        PairOutcome("c5", None, reason=HOSTILE[0]),
     )
-    asked = Preferences(
+    asked = StoredPreferences(
         "p.json", "a", "b", (answers_hash(a), answers_hash(b)), HOSTILE[3], outcomes
     )
-    document = compare(listed, preferences=[asked])
+    document = compare_runs(listed, preferences=[asked])
     reports = {"runs/a": "../a/report.html", "runs/b": "../b%20b/report.html"}
-    return build(document, {one.name: one.run for one in listed}, reports)
+    return build_comparison_page(document, {one.name: one.run for one in listed}, reports)
 
 
 class Tags(HTMLParser):
@@ -77,7 +74,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_is_the_one_a_person_looked_at_and_accepted():
-    assert_accepted(render(whole_page()), "comparison.html")
+    assert_accepted(render_comparison_page(whole_page()), "comparison.html")
 
 
 def test_the_finding_names_who_is_better_beyond_chance():
@@ -102,7 +99,7 @@ def test_no_metric_is_picked_by_how_it_came_out_for_what_could_have_been_seen():
     a = small_run([0, 1, 0, 1, 1, 1] * 5, faithful=[1] * 29 + [0])
     b = small_run([1, 1, 0, 0, 1, 1] * 5, faithful=[1] * 30)
     finding = page_of(a, b).comparisons[0].finding
-    said = "To be seen in 4 of 5 repetitions at the level that Holm leaves, faithful"
+    said = "To be seen in 4 of 5 repetitions at the level that Holm leaves, faithfulness"
     assert re.search(rf"{said}\w* would have to change by about \d+ points and recall@1", finding)
 
 
@@ -148,7 +145,7 @@ def test_what_is_skipped_in_one_run_is_noted_and_leads_nothing():
     one = page_of(a, b).comparisons[0]
     assert one.finding.startswith("No case that has a value in both A and B differs")
     assert one.notes[0] == (
-        "1 case of A has no value in B (skipped: the answer declines): faithfulness, faithful."
+        "1 case of A has no value in B (skipped: the answer declines): faithfulness, fully_faithful."
     )
     assert [row.name for row in one.alike] == ["recall@1"]
 
@@ -156,7 +153,7 @@ def test_what_is_skipped_in_one_run_is_noted_and_leads_nothing():
 def test_a_run_that_was_not_judged_is_not_alike_in_everything():
     finding = page_of(A, small_run([0] * N, judge="none")).comparisons[0].finding
     assert finding == (
-        "10 cases of A have no value in B (no judge was asked): faithfulness, faithful. A and B "
+        "10 cases of A have no value in B (no judge was asked): faithfulness, fully_faithful. A and B "
         "are alike in the 1 metric that both have (10 cases, 1 test, Holm)."
     )
 
@@ -166,13 +163,16 @@ def test_cases_without_a_value_in_both_are_counted_beside_what_is_the_same():
     one = page_of(same, same).comparisons[0]
     assert [(row.name, row.of) for row in one.alike] == [
         ("recall@1", "2 of 3 cases"), ("faithfulness", "2 of 3 cases"),
-        ("faithful", "2 of 3 cases"),
+        ("fully_faithful", "2 of 3 cases"),
     ]  # fmt: skip
-    assert "`recall@1` (2 of 3 cases)" in markdown(page_of(same, same))
+    assert "`recall@1` (2 of 3 cases)" in comparison_markdown(page_of(same, same))
 
 
 def test_markdown_and_the_page_say_how_many_were_left_out():
-    for written in (markdown(page_of(*crashed())), render(page_of(*crashed()))):
+    for written in (
+        comparison_markdown(page_of(*crashed())),
+        render_comparison_page(page_of(*crashed())),
+    ):
         assert "4 cases of A have no value in B" in written.replace("\\", "")
         assert "4 cases left out, 4 with a value in A alone" in written
 
@@ -181,7 +181,7 @@ def test_yes_or_no_metrics_have_the_odds_of_the_cases_that_turned():
     rows = {row.name: row.effect for row in page_of(A, B).comparisons[0].rows}
     assert rows["recall@1"].endswith("no spread; 10 up, 0 down")
     # Of 2 cases 1: the exact interval of the share ends at the roots of 0.975, turned to odds.
-    assert rows["faithful"] == "d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
+    assert rows["fully_faithful"] == "d_z 0.00; 1 up, 1 down, odds 1 [0.0127, 78.5]"
 
 
 def test_the_biggest_change_beyond_chance_stands_first():
@@ -196,25 +196,27 @@ def test_the_forest_has_a_line_for_each_row_around_no_difference():
     middle = (forest.left + forest.right) / 2
     assert forest.ticks[1].x == middle
     assert forest.ticks[1].label == "0 points"
-    assert [line.name for line in forest.whiskers] == ["recall@1", "faithfulness", "faithful"]
+    assert [line.name for line in forest.whiskers] == ["recall@1", "faithfulness", "fully_faithful"]
     assert all(line.low <= line.x <= line.high for line in forest.whiskers)
     assert forest.whiskers[0].low > middle
 
 
 def test_both_answers_of_a_flipped_case_stand_side_by_side():
-    html = render(page_of(A, B))
+    html = render_comparison_page(page_of(A, B))
     assert html.count("Answer to c1.") == 2
-    assert "worse: faithfulness, faithful" in html
-    assert "Retrieval miss to Fine" in html
+    assert "worse: faithfulness, fully_faithful" in html
+    assert "Retrieval miss to Passed" in html
 
 
 def test_links_lead_to_the_case_by_its_number_in_each_run():
     b = small_run([1, 1], ids=["extra", "c1"])
     listed = named(small_run([0], ids=["c1"]), b)
-    document = compare(listed, cases="common")
+    document = compare_runs(listed, cases="common")
     runs = {one.name: one.run for one in listed}
-    page = build(document, runs, {"runs/a": "../a/report.html", "runs/b": "../b/report.html"})
-    hrefs = Tags(render(page)).hrefs
+    page = build_comparison_page(
+        document, runs, {"runs/a": "../a/report.html", "runs/b": "../b/report.html"}
+    )
+    hrefs = Tags(render_comparison_page(page)).hrefs
     assert "../a/report.html#case=1" in hrefs
     assert "../b/report.html#case=2" in hrefs
     assert "../b/report.html#ids=2" in hrefs
@@ -222,17 +224,17 @@ def test_links_lead_to_the_case_by_its_number_in_each_run():
 
 def test_without_a_report_beside_there_are_no_links():
     page = page_of(A, B)
-    inside = [href for href in Tags(render(page)).hrefs if not href.startswith("#")]
+    inside = [href for href in Tags(render_comparison_page(page)).hrefs if not href.startswith("#")]
     assert inside == []
 
 
 def test_ids_are_unique_with_several_runs():
-    ids = Tags(render(page_of(A, B, small_run([1, 0] * 5, faithful=[1] * N)))).ids
+    ids = Tags(render_comparison_page(page_of(A, B, small_run([1, 0] * 5, faithful=[1] * N)))).ids
     assert len(ids) == len(set(ids)) > 20
 
 
 def test_the_page_allows_no_script_and_loads_nothing():
-    html = render(page_of(A, B))
+    html = render_comparison_page(page_of(A, B))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
     assert "default-src 'none'" in policy
     assert "script-src" not in policy
@@ -244,11 +246,13 @@ def test_hostile_texts_are_text_in_the_page(text):
     """In ids, questions, answers and the runs' names."""
     a, b = (small_run([hit] * 3, ids=[text, "x", "y"]) for hit in (0, 1))
     listed = named(a, b)
-    document = compare(listed)
+    document = compare_runs(listed)
     document["comparisons"][0]["notes"].append(text)
-    html = render(build(document, {one.name: one.run for one in listed}))
+    html = render_comparison_page(
+        build_comparison_page(document, {one.name: one.run for one in listed})
+    )
     tags = Tags(html)
-    clean = Tags(render(page_of(*(small_run([hit] * 3) for hit in (0, 1)))))
+    clean = Tags(render_comparison_page(page_of(*(small_run([hit] * 3) for hit in (0, 1)))))
     assert set(tags.tags) == set(clean.tags)
     assert tags.hrefs == clean.hrefs
 
@@ -257,7 +261,7 @@ def test_hostile_texts_are_text_in_the_page(text):
 def test_hostile_texts_are_text_in_markdown(text):
     ids = [text, "x", "y"]
     a, b = (small_run([hit] * 3, ids=ids, questions=[text, "X", "Y"]) for hit in (0, 1))
-    written = markdown(page_of(a, b))
+    written = comparison_markdown(page_of(a, b))
     rows = [line for line in written.splitlines() if line.startswith("|")]
     bars = {len(re.findall(r"(?<!\\)\|", row)) for row in rows[-3:]}
     assert len(bars) == 1  # no text made another cell
@@ -270,7 +274,7 @@ def test_hostile_texts_are_text_in_markdown(text):
 
 def test_markdown_folds_every_test_effect_and_what_could_have_been_seen():
     """9 of 9 up: 2 of 2^9 signs are as far off, and with 5 metrics in two runs Holm takes 6."""
-    folded = markdown(whole_page()).split("<details>")[1].split("</details>")[0]
+    folded = comparison_markdown(whole_page()).split("<details>")[1].split("</details>")[0]
     assert "over the 6 tests made" in folded
     row = next(line for line in folded.splitlines() if line.startswith("| `recall@1`"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -284,30 +288,35 @@ def test_markdown_says_what_would_have_been_seen_beside_what_was_not():
     b = small_run([1, 1, 0, 0, 1] * 6)
     (row,) = page_of(a, b).comparisons[0].rows
     assert re.fullmatch(r"\d+ points", row.detectable)
-    assert f"| within chance (detectable: {row.detectable}) |" in markdown(page_of(a, b))
+    assert f"| within chance (detectable: {row.detectable}) |" in comparison_markdown(page_of(a, b))
 
 
 def test_markdown_counts_the_causes_that_changed_the_most_frequent_first():
-    written = markdown(page_of(small_run([0, 0, 1, 1]), small_run([1, 1, 0, 1])))
-    assert "3 of 4 cases have another cause.\n\n| Cause in A | Cause in B | Cases |" in written
-    table = written.split("| Cause in A |")[1].split("\n\n")[0].splitlines()[2:]
-    assert table == ["| Retrieval miss | Fine | 2 |", "| Fine | Retrieval miss | 1 |"]
-    assert "| Cause in A" not in markdown(page_of(small_run([0, 1]), small_run([0, 1])))
+    written = comparison_markdown(page_of(small_run([0, 0, 1, 1]), small_run([1, 1, 0, 1])))
+    assert (
+        "3 of 4 cases have another failure mode.\n\n| Failure mode in A | Failure mode in B | Cases |"
+        in written
+    )
+    table = written.split("| Failure mode in A |")[1].split("\n\n")[0].splitlines()[2:]
+    assert table == ["| Retrieval miss | Passed | 2 |", "| Passed | Retrieval miss | 1 |"]
+    assert "| Failure mode in A" not in comparison_markdown(
+        page_of(small_run([0, 1]), small_run([0, 1]))
+    )
 
 
 def test_markdown_links_to_the_page_to_its_cases_and_to_the_reports():
     page = whole_page()
-    written = markdown(page, page_at="pages/a%20b.html")
+    written = comparison_markdown(page, page_at="pages/a%20b.html")
     assert "[the page](pages/a%20b.html)" in written
     assert "- B: [`runs/b`](../b%20b/report.html)\n- C: `runs/c`" in written
     linked = re.findall(r"\(pages/a%20b\.html#([^)]+)\)", written)
     assert len(linked) == sum(len(one.cases) for one in page.comparisons) > 5
-    assert set(linked) <= set(Tags(render(page)).ids)
-    assert "the page" not in markdown(page)
+    assert set(linked) <= set(Tags(render_comparison_page(page)).ids)
+    assert "the page" not in comparison_markdown(page)
 
 
 def test_markdown_has_the_numbers_and_the_cases():
-    written = markdown(page_of(A, B))
+    written = comparison_markdown(page_of(A, B))
     assert "| `recall@1` | 0 % \\[0, 28\\] | 100 % \\[72, 100\\] |" in written
     assert "**better**" in written
     assert "<details><summary>Cases that changed</summary>" in written

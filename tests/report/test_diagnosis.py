@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from example_run import HOSTILE, estimate, example_run, missing
-from proven_run import proven_run
 
-from misslink.linking.checklist import checklist as answered
-from misslink.linking.measuring import measure
-from misslink.report.diagnosis import checklist, holes, judged
+from example_run import HOSTILE, estimate, example_run, missing
+from misslink.linking.checklist import build_checklist as answered
+from misslink.linking.miss_measurement import measure_misses
+from misslink.report.diagnosis import check_verdict, read_checklist, read_missing_labels
 from misslink.report.glossary import CHECKED
-from misslink.report.html import render
-from misslink.report.page import build
+from misslink.report.html import render_page
+from misslink.report.page import build_page
+from proven_run import proven_run
 
 
 @pytest.fixture(scope="module")
@@ -24,25 +24,25 @@ def run():
 def _numbers(run, **numbers):
     row = {"name": "n", "question": "q", "numbers": numbers, "finding": "f", "ok": None}
     summary = {"diagnosis": {"checklist": [row]}}
-    found = checklist(run.model_copy(update={"summary": summary}))
+    found = read_checklist(run.model_copy(update={"summary": summary}))
     return dict(found.checks[0].numbers), found.facts
 
 
 def test_a_run_of_before_has_neither():
-    assert checklist(example_run()) is None
-    assert holes(example_run()) is None
+    assert read_checklist(example_run()) is None
+    assert read_missing_labels(example_run()) is None
 
 
 def test_checks_say_ok_not_ok_or_that_their_numbers_do_not_decide(run):
-    assert [check.state for check in checklist(run).checks] == ["not ok", "ok", "no verdict"]
-    assert "594 passages" in checklist(run).facts
+    assert [check.state for check in read_checklist(run).checks] == ["not ok", "ok", "no verdict"]
+    assert "594 passages" in read_checklist(run).facts
 
 
 @pytest.mark.parametrize(
     ("name", "numbers", "state", "why"),
     [
         ("recall", {"recall_in_context": estimate(0.8, 0.7, 0.9), "recall_at_depth": missing("d")},
-         "no verdict", "the interval lies on both sides of the line"),
+         "no verdict", "the interval includes both good and bad values"),
         ("vocabulary", {"median_shared_found": estimate(0.5, 0.4, 0.6), "auroc": missing("empty")},
          "no verdict", "empty"),
         ("recall", {"recall_in_context": missing("none"), "not_indexed": 0}, "not measured", ""),
@@ -54,20 +54,22 @@ def test_checks_say_ok_not_ok_or_that_their_numbers_do_not_decide(run):
 def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not_decide(
     name, numbers, state, why
 ):
-    found = judged({"name": name, "numbers": numbers, "ok": None})
+    found = check_verdict({"name": name, "numbers": numbers, "ok": None})
     assert found[0] == state
     assert found[1].startswith(why)
     assert bool(found[1]) == (state == "no verdict")
 
 
 def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_decides_it():
-    found = asyncio.run(measure([], [], 5, embedder=None, corpus=None))
+    found = asyncio.run(measure_misses([], [], 5, embedder=None, corpus=None))
     for row in answered([], [], found, 5):
         assert set(row["numbers"]) <= set(CHECKED)
-        assert judged(row) == ("not measured", "")
+        assert check_verdict(row) == ("not measured", "")
         half = estimate(0.5, 0.1, 0.9)
         numbers = dict.fromkeys(row["numbers"], half)
-        assert "both sides" in judged(row | {"numbers": numbers})[1], row["name"]
+        assert "both good and bad values" in check_verdict(row | {"numbers": numbers})[1], row[
+            "name"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +94,14 @@ def test_a_number_is_written_in_its_unit(run, name, number, written):
 
 
 def test_without_embedding_and_corpus_it_says_so(run):
-    assert _numbers(run)[1].startswith("No embedding was at hand; the corpus was not at hand")
+    assert _numbers(run)[1].startswith("No embedding was given; no corpus was given")
 
 
 def test_a_gap_points_at_its_passage_in_its_case(run):
-    first, second = holes(run).rows
+    first, second = read_missing_labels(run).rows
     anchors = {
         f"case={case.number}&passage={place}": row.id
-        for case in build(run).cases.entries
+        for case in build_page(run).cases.entries
         for place, row in enumerate(case.retrieved, 1)
     }
 
@@ -109,22 +111,22 @@ def test_a_gap_points_at_its_passage_in_its_case(run):
 
 
 def test_a_gap_of_a_case_that_is_gone_gets_no_link(run):
-    rows = holes(run.model_copy(update={"cases": (), "traces": ()})).rows
+    rows = read_missing_labels(run.model_copy(update={"cases": (), "traces": ()})).rows
     assert [row.href for row in rows] == ["", ""]
 
 
 def test_metrics_stand_without_and_with_the_gaps(run):
-    pairs = [(one.name, one.value, other.value) for one, other in holes(run).metrics]
+    pairs = [(one.name, one.value, other.value) for one, other in read_missing_labels(run).metrics]
     assert pairs == [("recall@5", "54 %", "60 %"), ("mrr", "0.51", "0.55")]
 
 
 def test_of_very_many_gaps_the_page_has_the_first_and_says_how_many_there_are(run):
-    gaps = run.summary["diagnosis"]["gold_holes"]
+    gaps = run.summary["diagnosis"]["missing_labels"]
     many = {**gaps, "holes": gaps["holes"] * 300}
-    summary = {**run.summary, "diagnosis": {**run.summary["diagnosis"], "gold_holes": many}}
+    summary = {**run.summary, "diagnosis": {**run.summary["diagnosis"], "missing_labels": many}}
     large = run.model_copy(update={"summary": summary})
-    found = holes(large)
+    found = read_missing_labels(large)
     assert (len(found.rows), found.count, found.cut) == (500, 600, True)
-    assert "600 passages, the first 500 of them here" in render(build(large))
-    assert not holes(run).cut
-    assert "of them here" not in render(build(run))
+    assert "600 passages, the first 500 of them here" in render_page(build_page(large))
+    assert not read_missing_labels(run).cut
+    assert "of them here" not in render_page(build_page(run))

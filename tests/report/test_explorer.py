@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from example_run import HOSTILE, example_run
-from proven_run import proven_run
 
+from example_run import HOSTILE, example_run
 from misslink.report import explorer
-from misslink.report.case_list import case_list
-from misslink.report.explorer import blocks
+from misslink.report.explorer import build_blocks, build_case_list
 from misslink.types import Case, Claim, Passage, Run, Trace, Verdict
+from proven_run import proven_run
 
 
 def _read(run):
-    return {block.id: json.loads(block.text) for block in blocks(case_list(run))}
+    return {block.id: json.loads(block.text) for block in build_blocks(build_case_list(run))}
 
 
 def _run(*traces, verdicts=()):
@@ -32,9 +31,9 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
 
     assert [row["number"] for row in rows][:3] == [14, 4, 3]
     assert rows[0] == {
-        "number": 14, "id": "with-exit", "cause": "retrieval_miss", "retrieval": "miss",
+        "number": 14, "id": "with-exit", "failure": "retrieval_miss", "retrieval": "miss",
         "question": "What does a with statement do when its suite raises?",
-        "answer": "unfaithful", "correct": "no", "subtypes": ["ranking"],
+        "answer": "unfaithful", "correct": "no", "miss_types": ["ranked_low"],
         "category": "procedural", "tags": ["topic:context managers"],
         "values": [0.25 if name == "faithfulness" else {"answer_relevance": 0.8,
                    "correctness": 0.33}.get(name) for name in found["metrics"]],
@@ -44,7 +43,7 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
 
 
 def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
-    monkeypatch.setattr(explorer, "_BODIES", 5)
+    monkeypatch.setattr(explorer, "_BODIES_PER_BLOCK", 5)
     found = _read(example_run())
 
     assert found["case-list"]["chunk"] == 5
@@ -56,7 +55,7 @@ def test_bodies_stand_in_the_gold_set_s_order_in_chunks(monkeypatch):
 def test_a_passage_s_text_is_held_once_however_many_cases_show_it():
     shared = Passage(id="p", text="one text for all", rank=1)
     run = _run(*(Trace(case_id=f"c{n}", retrieved=(shared,)) for n in range(50)))
-    texts = [block.text for block in blocks(case_list(run))]
+    texts = [block.text for block in build_blocks(build_case_list(run))]
 
     assert "".join(texts).count("one text for all") == 1
     assert {body["retrieved"][0]["text"] for body in _read(run)["case-bodies-0"]} == {0}
@@ -81,7 +80,7 @@ def test_marks_count_in_the_units_of_javascript():
 
 @pytest.mark.parametrize("run", [example_run(), proven_run()])
 def test_no_block_ends_its_element_or_holds_what_no_file_can(run):
-    for block in blocks(case_list(run)):
+    for block in build_blocks(build_case_list(run)):
         assert not {"<", "\u2028", "\u2029", "\0"} & set(block.text)
 
 
@@ -103,7 +102,7 @@ def test_a_written_escape_is_no_nul():
 
 
 def test_raw_replies_beyond_what_a_page_carries_are_left_out_and_told(monkeypatch):
-    monkeypatch.setattr(explorer, "_RAW", 20)
+    monkeypatch.setattr(explorer, "_MAX_RAW_CHARACTERS", 20)
     traces = [Trace(case_id=one) for one in "ab"]
     verdicts = tuple(
         Verdict(case_id=one, metric="faithfulness", status="scored", value=value, judge="j",
@@ -160,7 +159,7 @@ def test_a_claim_has_a_text_of_its_own_only_where_its_answer_says_it_otherwise()
 
 
 def test_a_body_stands_after_all_that_it_refers_to():
-    ids = [block.id for block in blocks(case_list(example_run()))]
+    ids = [block.id for block in build_blocks(build_case_list(example_run()))]
 
     assert ids == ["case-list", "case-parts", "case-texts-0", "case-bodies-0"]
 
@@ -168,14 +167,14 @@ def test_a_body_stands_after_all_that_it_refers_to():
 def test_of_a_large_run_the_worst_are_here_with_the_counts_of_all():
     found = {
         block.id: json.loads(block.text)
-        for block in blocks(case_list(example_run(), most=4, table="a b&c.parquet"))
+        for block in build_blocks(build_case_list(example_run(), most=4, table="a b&c.parquet"))
     }
     listed = found["case-list"]
 
     assert [row["number"] for row in listed["rows"]] == [14, 4, 3, 5]
     assert (listed["total"], listed["table"]) == (14, "a%20b%26c.parquet")
-    assert ["fine", 3] in listed["all"]["cause"]
-    assert sum(count for _, count in listed["all"]["cause"]) == 14
+    assert ["passed", 3] in listed["all"]["failure"]
+    assert sum(count for _, count in listed["all"]["failure"]) == 14
     # Bodies in the order of their numbers: 3, 4, 5, 14.
     assert found["case-bodies-0"][3]["answer"].startswith("The with statement swallows")
     assert len(found["case-bodies-0"]) == 4
@@ -183,13 +182,15 @@ def test_of_a_large_run_the_worst_are_here_with_the_counts_of_all():
 
 
 def test_of_a_tag_of_many_values_those_that_are_here_are_counted_in_any_case(monkeypatch):
-    monkeypatch.setattr(explorer, "_VALUES", 1)
+    monkeypatch.setattr(explorer, "_VALUES_PER_BLOCK", 1)
     cases = [Case(id=f"c{n}", question="?", tags={"of": str(n // 3)}) for n in range(9)]
     cases += [Case(id="last", question="?", tags={"of": "rare"})]
     run = Run(manifest={}, cases=cases, traces=(), verdicts=(), links=(), summary={})
     verdict = Verdict(case_id="last", metric="faithfulness", status="scored", value=0, judge="j")
     run = run.model_copy(update={"verdicts": (verdict,)})
-    found = {block.id: json.loads(block.text) for block in blocks(case_list(run, most=1))}
+    found = {
+        block.id: json.loads(block.text) for block in build_blocks(build_case_list(run, most=1))
+    }
 
     assert [row["id"] for row in found["case-list"]["rows"]] == ["last"]
     assert found["case-list"]["all"]["tag"] == [["of:0", 3], ["of:rare", 1]]

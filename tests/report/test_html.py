@@ -17,17 +17,17 @@ from urllib.parse import parse_qsl
 
 import pyarrow.parquet as pq
 import pytest
+
 from example_run import HOSTILE, example_run
 from gold_page import assert_accepted
-from proven_run import LONG_WORD, proven_run
-
 from misslink.errors import InputError
-from misslink.files.runfolder import OURS
-from misslink.report import worst
-from misslink.report.html import CASES, render, write
-from misslink.report.page import build
-from misslink.report.places import FILTERS
+from misslink.io.run_folder import RUN_FILES
+from misslink.report import cases as worst
+from misslink.report.html import CASE_TABLE, render_page, write_html
+from misslink.report.links import FILTERS
+from misslink.report.page import build_page
 from misslink.types import Case, Run
+from proven_run import LONG_WORD, proven_run
 
 
 class _Reader(HTMLParser):
@@ -72,7 +72,7 @@ def _texts(data):
 
 @pytest.fixture(scope="module")
 def html():
-    return render(build(proven_run()))
+    return render_page(build_page(proven_run()))
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +96,11 @@ def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else(read
 
 def test_a_run_of_before_renders_without_the_sections_it_has_nothing_for(html):
     sections = ("within", "misses", "checklist", "holes", "replay", "whatif", "map")
-    old, new = _Reader(render(build(example_run()))), _Reader(html)
+    old, new = _Reader(render_page(build_page(example_run()))), _Reader(html)
     links = [value for tag, name, value in old.attributes if (tag, name) == ("a", "href")]
 
     assert set(sections) <= set(new.ids)
-    assert {one for one in sections if one in old.ids} == {"misses"}  # subtypes are older
+    assert {one for one in sections if one in old.ids} == {"misses"}  # miss types are older
     assert {target[1:] for target in links if "=" not in target} <= set(old.ids)
     assert "confirmed" not in "".join(old.text).replace("confirmed by replay", "")
 
@@ -113,7 +113,7 @@ def test_long_words_and_map_titles_are_whole(read):
 @pytest.mark.parametrize("part", ["replay", "whatif", "map"])
 def test_each_document_alone_gives_its_section_alone(part):
     run = example_run().model_copy(update={part: getattr(proven_run(), part)})
-    found = _Reader(render(build(run)))
+    found = _Reader(render_page(build_page(run)))
     assert {"replay", "whatif", "map"} & set(found.ids) == {part}
 
 
@@ -141,7 +141,7 @@ def test_every_link_stays_on_the_page_and_leads_somewhere(read):
 
 def test_no_id_is_given_twice_and_none_is_made_of_text_under_test(read):
     assert [one for one, count in Counter(read.ids).items() if count > 1] == []
-    assert all(re.fullmatch(r"[a-z]+(-[a-z\d]+)*", one) for one in read.ids)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z_\d]+)*", one) for one in read.ids)
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if "\0" not in text])
@@ -155,7 +155,7 @@ def test_what_no_file_can_carry_is_replaced(tmp_path):
         traces=(), verdicts=(), links=(), summary={},
     )  # fmt: skip
 
-    written = write(run, tmp_path / "r.html").read_text(encoding="utf-8")
+    written = write_html(run, tmp_path / "r.html").read_text(encoding="utf-8")
 
     assert "half ? a pair" in written
     assert "\N{REPLACEMENT CHARACTER} nothing" in written
@@ -179,7 +179,7 @@ def test_runs_without_judge_links_or_cases_render():
         {"manifest": {"judge": "none"}, "verdicts": (), "links": ()},
         {"manifest": {}, "cases": (), "traces": (), "verdicts": (), "links": (), "summary": {}},
     ):
-        html = render(build(run.model_copy(update=part)))
+        html = render_page(build_page(run.model_copy(update=part)))
         assert html.startswith("<!doctype html>")
         assert "None" not in "".join(_Reader(html).text).replace("None needed", "").replace(
             "None of ", ""
@@ -189,10 +189,10 @@ def test_runs_without_judge_links_or_cases_render():
 def test_the_folder_is_made_and_an_older_report_is_replaced_whole(tmp_path):
     path = tmp_path / "new" / "report.html"
 
-    write(example_run(), path)
+    write_html(example_run(), path)
     path.write_text("old")
 
-    assert write(example_run(), path) == path
+    assert write_html(example_run(), path) == path
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
     assert [one.name for one in path.parent.iterdir()] == ["report.html"]
 
@@ -202,9 +202,9 @@ def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "folder").mkdir()
 
     with pytest.raises(InputError, match=r"file.report\.html: it cannot be written"):
-        write(example_run(), tmp_path / "file" / "report.html")
+        write_html(example_run(), tmp_path / "file" / "report.html")
     with pytest.raises(InputError, match="give another path"):
-        write(example_run(), tmp_path / "folder")
+        write_html(example_run(), tmp_path / "folder")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "folder"]
 
 
@@ -215,7 +215,7 @@ def test_a_run_writes_itself(tmp_path):
 def test_looking_the_exporter_up_imports_nothing_heavy():
     code = (
         "import sys; from misslink.registry import exporters; exporters.get('html');"
-        "print(sorted({'jinja2', 'torch', 'pandas', 'scipy', 'chromadb'} & set(sys.modules)))"
+        "print(sorted({'torch', 'pandas', 'scipy', 'chromadb'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
@@ -225,12 +225,12 @@ def test_looking_the_exporter_up_imports_nothing_heavy():
 @pytest.fixture
 def large(monkeypatch):
     """A run counts as large from the eleventh case on, and its page tells five."""
-    monkeypatch.setattr(worst, "MOST_WHOLE", 10)
-    monkeypatch.setattr(worst, "WORST", 5)
+    monkeypatch.setattr(worst, "MAX_FULL_PAGE", 10)
+    monkeypatch.setattr(worst, "PARTIAL_PAGE_CASES", 5)
 
 
 def test_a_large_run_s_page_tells_the_worst_and_leads_to_all_beside_it(tmp_path, large):
-    path = write(proven_run(), tmp_path / "mine #1.html")
+    path = write_html(proven_run(), tmp_path / "mine #1.html")
     read = _Reader(path.read_text(encoding="utf-8"))
 
     assert len(read.data["case-list"]["rows"]) == 5
@@ -242,7 +242,7 @@ def test_a_large_run_s_page_tells_the_worst_and_leads_to_all_beside_it(tmp_path,
 
 def test_all_else_on_it_is_of_all_cases(tmp_path, large):
     def scrubbed(run, **parts):
-        html = render(build(run, **parts))
+        html = render_page(build_page(run, **parts))
         section = (
             r'(?s)<section aria-labelledby="cases">.*?</section>|<script.*?</script>|sha256-[^\']+'
         )
@@ -252,13 +252,13 @@ def test_all_else_on_it_is_of_all_cases(tmp_path, large):
 
 
 def test_in_a_run_folder_the_table_is_called_as_the_run_s_own(tmp_path, large):
-    write(proven_run(), tmp_path / "report.html")
-    assert {one.name for one in tmp_path.iterdir()} == {"report.html", CASES}
-    assert CASES in OURS
+    write_html(proven_run(), tmp_path / "report.html")
+    assert {one.name for one in tmp_path.iterdir()} == {"report.html", CASE_TABLE}
+    assert CASE_TABLE in RUN_FILES
 
 
 def test_a_small_run_has_no_table_beside_its_page(tmp_path):
-    write(proven_run(), tmp_path / "report.html")
+    write_html(proven_run(), tmp_path / "report.html")
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -266,19 +266,19 @@ def test_a_table_of_somebody_else_stops_the_page_before_anything_is_written(tmp_
     mine = tmp_path / "mine.parquet"
     mine.write_text("not of misslink")
     with pytest.raises(InputError, match="misslink did not write it"):
-        write(proven_run(), tmp_path / "mine.html")
+        write_html(proven_run(), tmp_path / "mine.html")
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
         ("mine.parquet", "not of misslink")
     ]
 
 
 def test_a_page_that_is_called_as_a_table_is_not_lost(tmp_path, large):
-    path = write(proven_run(), tmp_path / "odd.parquet")
+    path = write_html(proven_run(), tmp_path / "odd.parquet")
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert pq.read_table(tmp_path / "odd.parquet.parquet").num_rows == 14
 
 
 def test_a_large_run_s_page_without_a_file_says_how_to_write_one(large):
-    read = _Reader(render(build(proven_run())))
+    read = _Reader(render_page(build_page(proven_run())))
     assert "misslink report RUN --format parquet" in "".join(read.text)
     assert not [name for _, name, _ in read.attributes if name == "download"]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from example_run import HOSTILE, estimate, example_run, missing
-from proven_run import proven_run
 
+from example_run import HOSTILE, estimate, example_run, missing
+from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.report.glossary import metric_words
-from misslink.report.page import build
-from misslink.summary import numbers_of
+from misslink.report.page import build_page
 from misslink.types import Case, Run, Trace
+from proven_run import proven_run
 
 
 @pytest.fixture(scope="module")
 def page():
-    return build(example_run())
+    return build_page(example_run())
 
 
 def _run(**parts):
@@ -34,7 +34,7 @@ def _linked(value, low, high, n=100, wrong=None):
     if wrong is not None:
         share = estimate(wrong, wrong - 0.3, wrong + 0.3, n)
         link["wrong"] = {"attributable_fraction": share}
-    return build(_run(summary={"link": link})).headline
+    return build_page(_run(summary={"link": link})).headline
 
 
 def test_the_headline_is_the_share_of_unfaithful_answers_that_go_with_a_miss():
@@ -89,16 +89,16 @@ def test_the_headline_tells_the_share_of_wrong_answers_too():
             {"link": {"attributable_fraction": missing("no cases")}},
             "no judge was asked",
         ),
-        ({"judge": "embedded"}, {}, "this run holds no links"),
+        ({"judge": "heuristic"}, {}, "this run holds no links"),
         (
-            {"judge": "embedded"},
+            {"judge": "heuristic"},
             {"link": {"attributable_fraction": missing("no answer is unfaithful")}},
             "no answer is unfaithful",
         ),
     ],
 )
 def test_a_headline_that_cannot_be_given_says_why(manifest, summary, reason):
-    said = build(_run(manifest=manifest, summary=summary)).headline
+    said = build_page(_run(manifest=manifest, summary=summary)).headline
 
     assert said.share == ""
     assert "not measured" in said.words
@@ -108,15 +108,15 @@ def test_a_headline_that_cannot_be_given_says_why(manifest, summary, reason):
 @pytest.mark.parametrize(
     ("judge", "badge"),
     [
-        ("embedded", "heuristic judge"),
-        ("embedded:minilm", "heuristic judge"),
+        ("heuristic", "heuristic judge"),
+        ("heuristic:minilm", "heuristic judge"),
         ("openai:some-model", "not calibrated"),
         ("none", "no judge"),
         (None, "judge not recorded"),
     ],
 )
 def test_the_badge_says_how_far_to_trust_the_judge(judge, badge):
-    assert build(_run(manifest={"judge": judge})).badge.text == badge
+    assert build_page(_run(manifest={"judge": judge})).badge.text == badge
 
 
 def test_one_number_a_level_at_the_run_s_own_cutoff(page):
@@ -139,21 +139,23 @@ def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
 
 
 def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):
-    rows = {row.key: row for row in page.causes}
+    rows = {row.key: row for row in page.failures}
 
     assert [(key, row.count) for key, row in rows.items()][:2] == [
         ("retrieval_miss", 2), ("should_have_abstained", 1),
     ]  # fmt: skip
     assert sum(row.count for row in rows.values()) == 14
     assert rows["retrieval_miss"].share.brief == "14 % [4, 40]"  # Wilson for 2 of 14
-    assert rows["retrieval_miss"].fragment == "cause=retrieval_miss"
+    assert rows["retrieval_miss"].fragment == "failure=retrieval_miss"
 
 
 def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     generation = {one.shown.name: one for one in page.levels[1].metrics}
 
     assert generation["faithfulness"].why == ("3 failed: the reply was not JSON",)
-    assert generation["faithful"].coverage == generation["faithfulness"].coverage == (11, 0, 3)
+    assert (
+        generation["fully_faithful"].coverage == generation["faithfulness"].coverage == (11, 0, 3)
+    )
     assert not generation["context_utilization"].shown.measured
 
 
@@ -167,7 +169,7 @@ def test_the_first_screen_says_the_risks_and_how_far_to_take_them_in_short():
         "After a miss 57 % [37, 76] of answers were unfaithful (n = 21), "
         "after a hit 9 % [5, 17] (n = 77)."
     )
-    assert build(_run()).headline.caution == ""
+    assert build_page(_run()).headline.caution == ""
 
 
 def test_every_metric_that_is_shown_anywhere_is_explained(page):
@@ -183,12 +185,13 @@ def test_a_metric_and_a_cause_of_one_name_are_told_apart():
 
     assert "the app declined" in said
     assert (
-        "where the needed passage never reached the prompt, the cause is a retrieval miss" in said
+        "where the needed passage never reached the prompt, the failure mode is a retrieval miss"
+        in said
     )
 
 
 def test_every_metric_of_the_package_has_words_and_one_from_elsewhere_says_that_it_is():
-    parts = {part for name in judged_metrics.names() for part in numbers_of(name)}
+    parts = {part for name in judged_metrics.names() for part in metric_readings(name)}
     ranked = {name.partition("@")[0] for name in rank_metrics.names()}
 
     lacking = {name for name in {*parts, *ranked} if "outside misslink" in metric_words(name)}
@@ -198,13 +201,13 @@ def test_every_metric_of_the_package_has_words_and_one_from_elsewhere_says_that_
 
 def test_the_sections_stand_in_the_page_s_order_and_each_is_there(page):
     assert [anchor for anchor, _ in page.sections] == [
-        "flow", "next", "causes", "misses", "curve", "cases", "slices", "levels", "trust", "used",
+        "flow", "next", "failures", "misses", "curve", "cases", "slices", "levels", "trust", "used",
         "reading",
     ]  # fmt: skip
 
 
 def test_terms_are_explained_once():
-    page = build(proven_run())
+    page = build_page(proven_run())
     names = [name for name, _ in page.terms]
 
     assert len(names) == len(set(names))
@@ -220,9 +223,9 @@ def test_terms_are_explained_once():
     ],
 )
 def test_a_calibrated_judge_gives_the_badge_its_verdict_and_first_reason(verdict, badge, warns):
-    run = _run(manifest={"judge": "embedded"})
+    run = _run(manifest={"judge": "heuristic"})
     known = {"verdict": verdict, "reasons": ["Specificity is 55 %.", "More."]}
-    found = build(run.model_copy(update={"calibration": known})).badge
+    found = build_page(run.model_copy(update={"calibration": known})).badge
 
     assert (found.text, found.note, found.warns) == (badge, "Specificity is 55 %.", warns)
 
@@ -243,7 +246,7 @@ def test_a_group_s_cases_are_found_by_its_field_or_where_no_case_has_that_by_its
 
     def fragment(**fields):
         cases = (Case(id="c", question="?", **fields), Case(id="d", question="?"))
-        return build(_run(cases=cases, summary=summary)).slices[0].groups[0].fragment
+        return build_page(_run(cases=cases, summary=summary)).slices[0].groups[0].fragment
 
     assert fragment(tier="A") == "tier=A"
     assert fragment(tags={"tier": "A"}) == "tag=tier%3AA"
@@ -253,7 +256,7 @@ def test_a_group_s_cases_are_found_by_its_field_or_where_no_case_has_that_by_its
 def test_how_deep_retrievers_were_asked_is_told_where_they_were():
     def deepest(*depths):
         traces = tuple(Trace(case_id=str(n), depth=depth) for n, depth in enumerate(depths))
-        return dict(build(_run(manifest={"depth": 100}, traces=traces)).manifest).get(
+        return dict(build_page(_run(manifest={"depth": 100}, traces=traces)).manifest).get(
             "Asked deeper to"
         )
 
@@ -262,11 +265,11 @@ def test_how_deep_retrievers_were_asked_is_told_where_they_were():
 
 
 def test_a_run_of_nothing_at_all_is_a_page_that_says_so():
-    page = build(_run())
+    page = build_page(_run())
 
     assert page.title == "A RAG app"
     assert page.flow is None
-    assert page.cases.entries == page.causes == page.crosses == page.slices == ()
+    assert page.cases.entries == page.failures == page.crosses == page.slices == ()
     assert page.steps == ()
     assert page.nothing == "Nothing can be advised: this run holds no cases."
     assert page.curve is page.audits is page.used is None
@@ -278,5 +281,5 @@ def test_the_manifest_names_the_only_cases_that_were_asked_where_it_was_told_whi
     run = example_run()
     told = run.model_copy(update={"manifest": {**run.manifest, "inputs": {"cases": '["a", "b"]'}}})
 
-    assert dict(build(told).manifest)["Only these cases"] == '["a", "b"]'
-    assert "Only these cases" not in dict(build(run).manifest)
+    assert dict(build_page(told).manifest)["Only these cases"] == '["a", "b"]'
+    assert "Only these cases" not in dict(build_page(run).manifest)

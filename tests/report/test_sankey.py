@@ -7,17 +7,18 @@ from itertools import pairwise
 from typing import get_args
 
 import pytest
-from example_run import example_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from misslink.report.glossary import ANSWERS, CAUSES, RETRIEVALS
-from misslink.report.sankey import flow
-from misslink.types import Cause, Link
+from example_run import example_run
+from misslink.linking.failure_modes import FAILURE_MODES
+from misslink.report.charts import draw_sankey
+from misslink.report.glossary import ANSWERS, RETRIEVALS
+from misslink.types import FailureMode, Link
 
 
-def _link(retrieval, answer, cause):
-    return Link(case_id="a", retrieval=retrieval, answer=answer, cause=cause, reason="-")
+def _link(retrieval, answer, failure):
+    return Link(case_id="a", retrieval=retrieval, answer=answer, failure=failure, reason="-")
 
 
 _LINKS = st.lists(
@@ -25,7 +26,7 @@ _LINKS = st.lists(
         _link,
         st.sampled_from(tuple(RETRIEVALS)),
         st.sampled_from(tuple(ANSWERS)),
-        st.sampled_from(tuple(CAUSES)),
+        st.sampled_from(tuple(FAILURE_MODES)),
     ),
     min_size=1,
     max_size=30,
@@ -33,24 +34,24 @@ _LINKS = st.lists(
 
 
 def test_every_cause_has_its_words_in_the_order_of_severity():
-    assert tuple(CAUSES) == get_args(Cause)
+    assert tuple(FAILURE_MODES) == get_args(FailureMode)
 
 
 def test_without_links_there_is_no_flow():
-    assert flow([]) is None
+    assert draw_sankey([]) is None
 
 
 def test_two_cases_alike_are_one_ribbon_twice_as_wide_as_that_of_one():
-    drawn = flow(
+    drawn = draw_sankey(
         [
             _link("miss", "unfaithful", "retrieval_miss"),
             _link("miss", "unfaithful", "retrieval_miss"),
-            _link("hit", "faithful", "fine"),
+            _link("hit", "faithful", "passed"),
         ]
     )
 
-    assert [(r.cause, r.count, r.tone) for r in drawn.ribbons] == [
-        ("Retrieval miss", 2, "linked"), ("Fine", 1, "fine"),
+    assert [(r.failure, r.count, r.tone) for r in drawn.ribbons] == [
+        ("Retrieval miss", 2, "linked"), ("Passed", 1, "fine"),
     ]  # fmt: skip
     miss, hit = (node for node in drawn.nodes if node.column == 0)
     assert miss.height == pytest.approx(2 * hit.height, abs=0.1)
@@ -58,7 +59,7 @@ def test_two_cases_alike_are_one_ribbon_twice_as_wide_as_that_of_one():
 
 @given(_LINKS)
 def test_every_column_holds_every_case_once_and_its_nodes_do_not_overlap(links):
-    drawn = flow(links)
+    drawn = draw_sankey(links)
 
     assert sum(ribbon.count for ribbon in drawn.ribbons) == len(links)
     for column in range(3):
@@ -70,7 +71,7 @@ def test_every_column_holds_every_case_once_and_its_nodes_do_not_overlap(links):
 
 @given(_LINKS)
 def test_everything_lies_inside_the_drawing_and_ribbons_touch_their_nodes(links):
-    drawn = flow(links)
+    drawn = draw_sankey(links)
 
     for node in drawn.nodes:
         assert node.y >= 0
@@ -85,4 +86,4 @@ def test_everything_lies_inside_the_drawing_and_ribbons_touch_their_nodes(links)
 def test_the_order_of_cases_does_not_matter():
     links = list(example_run().links)
 
-    assert flow(links) == flow(links[::-1])
+    assert draw_sankey(links) == draw_sankey(links[::-1])

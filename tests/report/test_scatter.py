@@ -1,4 +1,4 @@
-"""The map: one scale, one shape a cause, and every line also as a row."""
+"""The map: one scale, one shape a failure mode, and every line also as a row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from typing import get_args
 
 import pytest
-from example_run import HOSTILE, example_run
-from proven_run import proven_run
 
-from misslink.report.scatter import scatter
-from misslink.types import Cause
+from example_run import HOSTILE, example_run
+from misslink.report.charts import draw_scatter
+from misslink.types import FailureMode
+from proven_run import proven_run
 
 
 @pytest.fixture(scope="module")
@@ -21,31 +21,35 @@ def run():
 
 @pytest.fixture(scope="module")
 def found(run):
-    return scatter(run)
+    return draw_scatter(run)
 
 
 def _map(run, **parts):
-    return scatter(run.model_copy(update={"map": run.map | parts}))
+    return draw_scatter(run.model_copy(update={"map": run.map | parts}))
 
 
-def _query(cause, x=0.5, y=0.5, name="q"):
-    return {"id": name, "x": x, "y": y, "cause": cause, "text": "t"}
+def _query(failure, x=0.5, y=0.5, name="q"):
+    return {"id": name, "x": x, "y": y, "failure": failure, "text": "t"}
 
 
 def test_a_run_of_before_has_none():
-    assert scatter(example_run()) is None
+    assert draw_scatter(example_run()) is None
 
 
 def test_every_cause_has_a_shape_of_its_own(run):
-    queries = [_query(cause, name=cause) for cause in get_args(Cause)]
+    queries = [_query(failure, name=failure) for failure in get_args(FailureMode)]
     keys = _map(run, queries=queries, lines=[]).keys
 
-    assert [key.kind for key in keys] == list(get_args(Cause))
+    assert [key.kind for key in keys] == list(get_args(FailureMode))
     assert len({key.shape for key in keys}) == len(keys)
 
 
 def test_both_axes_have_one_scale_and_y_points_upwards(run):
-    corners = [_query("fine", 0, 0, "a"), _query("fine", 1, 0, "b"), _query("fine", 0, 1, "c")]
+    corners = [
+        _query("passed", 0, 0, "a"),
+        _query("passed", 1, 0, "b"),
+        _query("passed", 0, 1, "c"),
+    ]
     a, b, c = _map(run, queries=corners, lines=[]).marks
 
     assert (b.x - a.x, b.y) == (a.y - c.y, a.y)
@@ -53,7 +57,11 @@ def test_both_axes_have_one_scale_and_y_points_upwards(run):
 
 
 def test_marks_stay_inside_whatever_the_document_says(run):
-    wild = [_query("fine", -3, 1e9, "a"), _query("fine", math.inf, 0, "b"), _query("fine", "x", 0)]
+    wild = [
+        _query("passed", -3, 1e9, "a"),
+        _query("passed", math.inf, 0, "b"),
+        _query("passed", "x", 0),
+    ]
     drawn = _map(run, queries=wild, lines=[])
 
     assert len(drawn.marks) == 1  # the other two have no place
@@ -62,9 +70,9 @@ def test_marks_stay_inside_whatever_the_document_says(run):
 
 
 def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(found):
-    assert len(found.segments) == len(found.needed) == 3  # the fourth leads off the map
-    assert found.needed[0].passage_id == "with#1"
-    assert re.fullmatch(r"case=\d+", found.needed[0].href)
+    assert len(found.segments) == len(found.segments) == 3  # the fourth leads off the map
+    assert found.segments[0].passage_id == "with#1"
+    assert re.fullmatch(r"case=\d+", found.segments[0].href)
     segment = found.segments[0]
     assert any((mark.x, mark.y) == (segment.x1, segment.y1) for mark in found.marks)
     assert any(dot[:3] == (segment.x2, segment.y2, True) for dot in found.dots)
@@ -72,7 +80,7 @@ def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(foun
 
 def test_a_cause_that_is_none_never_becomes_a_name_on_the_page(found):
     kinds = {mark.kind for mark in found.marks} | {one.kind for one in found.segments}
-    assert kinds <= {*get_args(Cause), "other"}
+    assert kinds <= {*get_args(FailureMode), "other"}
     assert HOSTILE[3] not in kinds
     gone = next(mark for mark in found.marks if mark.kind == "other")
     assert gone.href == ""  # the run has no such case

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from example_run import HOSTILE, estimate, missing
 
-from misslink.report.html import render
-from misslink.report.page import build
-from misslink.report.trust import trusts
+from example_run import HOSTILE, estimate, missing
+from misslink.report.html import render_page
+from misslink.report.judge_trust import read_judge_trust
+from misslink.report.page import build_page
 from misslink.types import Run
 
 DOCUMENT = {
@@ -87,20 +87,20 @@ def _run(calibration=None, calibration_of_run=None, **manifest):
 
 def trust(run):
     """The first of what is known of the judge."""
-    return trusts(run)[0]
+    return read_judge_trust(run)[0]
 
 
 def test_a_run_without_a_judge_has_nothing_to_trust():
-    assert trusts(_run(judge="none")) == trusts(_run(judge=None)) == ()
+    assert read_judge_trust(_run(judge="none")) == read_judge_trust(_run(judge=None)) == ()
 
 
 def test_a_judge_that_was_not_held_against_people_says_how_to():
     found = trust(_run())
 
     assert not found.measured
-    assert found.advice.startswith("Nobody has held this judge against people")
+    assert found.advice.startswith("This judge was not compared with human labels")
     assert "`misslink annotate RUN`" in found.advice
-    assert "`misslink calibrate RUN` (with a file: `--labels FILE`), which keeps" in found.advice
+    assert "`misslink calibrate RUN` (with a file: `--labels FILE`), which saves" in found.advice
     assert "`--calibration RUN/calibration.json`" in found.advice
 
 
@@ -114,7 +114,7 @@ def test_agreement_is_told_in_the_unit_of_each_statistic():
         ("Specificity: of the bad, called bad", "55 % [46, 64], n = 110"),
     ]
     assert found.facts == (
-        "Held against human labels of faithfulness: 574 cases, of which people called 464 good. "
+        "Compared with human labels of faithfulness: 574 cases; annotators called 464 good. "
         "The judge calls good what has 0.43 or more."
     )
     assert (found.verdict, found.reasons) == ("caution", ("Specificity is 55 %.", HOSTILE[0]))
@@ -148,10 +148,10 @@ def test_a_coefficient_without_a_finding_beside_it_is_not_interpreted():
     bare = {"length": {"coefficient": estimate(-0.3, -0.5, -0.1, 574, "logistic")}}
     (row,) = trust(_run({**DOCUMENT, "bias": bare})).bias
     assert (row.finding, row.pull) == ("", None)
-    html = render(build(_run({**DOCUMENT, "bias": bare})))
+    html = render_page(build_page(_run({**DOCUMENT, "bias": bare})))
     assert "Called good</th>" not in html
     assert "pulls verdicts" not in html
-    assert "Called good</th>" in render(build(_run(DOCUMENT)))
+    assert "Called good</th>" in render_page(build_page(_run(DOCUMENT)))
 
 
 def test_risks_that_were_not_corrected_by_it_yet_are_said_to_be_so():
@@ -173,14 +173,14 @@ def test_people_of_whom_nothing_is_known_take_one_line_not_four():
 
 
 def test_the_page_shows_what_the_labels_need_and_where_the_judge_is_not_believed():
-    html = render(build(_run(DOCUMENT)))
+    html = render_page(build_page(_run(DOCUMENT)))
     assert "3 cases are tied and left out." in html
     assert "From 0.25 to 0.75, shaded" in html
     assert 'class="unsure" x="93.0" y="36.0" width="114.0"' in html
     assert "\u00b17 points" in html
     assert "\u00b110 points need 43 labels" in html
     without = {"uncertain_band": None, "uncertain_band_reason": HOSTILE[0]}
-    html = render(build(_run({**DOCUMENT, **without})))
+    html = render_page(build_page(_run({**DOCUMENT, **without})))
     assert "No probability is marked as uncertain" in html
     assert 'unsure"' not in html
     assert HOSTILE[0] not in html
@@ -199,13 +199,13 @@ def test_the_few_numbers_of_a_manifest_are_shown_with_how_to_get_the_rest():
     assert [label.partition(":")[0] for label, _ in found.agreement] == [
         "Sensitivity", "Specificity",
     ]  # fmt: skip
-    assert found.advice.startswith("The run keeps the two rates alone.")
+    assert found.advice.startswith("The run holds only the two rates.")
 
 
 @pytest.mark.parametrize("key", sorted(DOCUMENT))
 @pytest.mark.parametrize("value", [None, "x" * 99, -3.5, [], [1], {"a": 1}, {"f1": {"b": None}}])
 def test_a_document_of_any_shape_gives_a_page(key, value):
-    html = render(build(_run({**DOCUMENT, key: value})))
+    html = render_page(build_page(_run({**DOCUMENT, key: value})))
     assert "Can the judge be trusted?" in html
     assert HOSTILE[0] not in html
 
@@ -213,11 +213,11 @@ def test_a_document_of_any_shape_gives_a_page(key, value):
 def test_every_labelled_metric_is_told_faithfulness_first():
     correctness = {**DOCUMENT, "metric": "correctness", "verdict": HOSTILE[3]}
     held = {**correctness, "others": {"faithfulness": DOCUMENT, HOSTILE[0]: {"n": 3}}}
-    found = trusts(_run(held))
+    found = read_judge_trust(_run(held))
 
     assert [one.metric for one in found] == ["faithfulness", "correctness", ""]
     assert found[1].verdict == HOSTILE[3]
-    html = render(build(_run(held)))
+    html = render_page(build_page(_run(held)))
     assert html.count("held against people as well") == 2
     assert HOSTILE[3] not in html
 
@@ -225,7 +225,7 @@ def test_every_labelled_metric_is_told_faithfulness_first():
 @pytest.mark.parametrize(
     ("threshold", "said"),
     [
-        (0.43, "The run's causes and corrected risks were made with this calibration."),
+        (0.43, "The run's failure modes and corrected risks were made with this calibration."),
         (0.5, "made with another calibration than this one (old.csv, 2026-05-01)"),
     ],
 )
@@ -250,12 +250,12 @@ def test_the_age_of_a_calibration_and_what_of_the_judge_is_another_since_are_tol
     document = {
         **DOCUMENT,
         "created": "2026-01-02T00:00:00+00:00",
-        "judge_identity": {"judge_identity.rules": "old", "judge_identity.judge": "embedded"},
+        "judge_identity": {"judge_identity.rules": "old", "judge_identity.judge": "heuristic"},
     }
     manifest = {
-        "judge": "embedded",
+        "judge": "heuristic",
         "created": "2026-05-02T01:00:00+00:00",
-        "inputs": {"judge_identity.rules": "new", "judge_identity.judge": "embedded"},
+        "inputs": {"judge_identity.rules": "new", "judge_identity.judge": "heuristic"},
     }
     run = _run(document, **manifest)
     assert trust(run).facts.endswith(
@@ -263,11 +263,11 @@ def test_the_age_of_a_calibration_and_what_of_the_judge_is_another_since_are_tol
         "since. The judge's rules was old when it was calibrated and is new in this run; "
         "label some new answers."
     )
-    assert "120 days before the run" in render(build(run))
+    assert "120 days before the run" in render_page(build_page(run))
 
 
 @pytest.mark.parametrize("created", ["2026-05-02T01:00:00+00:00", "2026-05-03", "", None, 7])
 def test_a_calibration_of_the_same_day_or_of_no_known_day_has_no_age(created):
-    manifest = {"judge": "embedded", "created": "2026-05-02T01:00:00+00:00"}
+    manifest = {"judge": "heuristic", "created": "2026-05-02T01:00:00+00:00"}
     run = _run({**DOCUMENT, "created": created}, **manifest)
     assert trust(run).facts == trust(_run(DOCUMENT)).facts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from example_run import HOSTILE, example_run, missing
-from proven_run import proven_run
 
-from misslink.report.whatif import whatif
+from example_run import HOSTILE, example_run, missing
+from misslink.report.whatif import read_whatif
+from proven_run import proven_run
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +19,11 @@ def _with(run, **parts):
 
 
 def test_a_run_of_before_has_none():
-    assert whatif(example_run()) is None
+    assert read_whatif(example_run()) is None
 
 
 def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
-    found = whatif(run)
+    found = read_whatif(run)
     best = found.options[0]
 
     assert found.metric == "recall@5"
@@ -32,28 +32,28 @@ def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
     assert best.main.difference.brief == "+27 points [12, 42]"
     assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
     assert best.avoided.brief == "4.2 [1, 8]"
-    assert best.moved == "5 misses mended, 1 new"
+    assert best.moved == "5 misses fixed, 1 new"
 
 
 def test_only_what_was_tested_is_better_or_worse(run):
-    verdicts = [(option.main.verdict, option.main.p) for option in whatif(run).options]
+    verdicts = [(option.main.verdict, option.main.p) for option in read_whatif(run).options]
     assert verdicts == [
         ("better", "p = 0.004"), ("no detectable difference", "p = 0.40"), ("worse", "p = 0.010"),
     ]  # fmt: skip
     untested = dict(run.whatif["options"][1])
     untested["metrics"] = {"recall@5": {"p_holm": None, "winner": None}}
-    (option,) = whatif(_with(run, options=[untested])).options
+    (option,) = read_whatif(_with(run, options=[untested])).options
     assert (option.main.verdict, option.main.p) == ("not tested", "")
     assert not option.main.option.measured
 
 
 def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run):
-    mrr = whatif(run).options[0].changes[1]
+    mrr = read_whatif(run).options[0].changes[1]
     assert mrr.difference.brief == "\N{MINUS SIGN}0.01 [\N{MINUS SIGN}0.20, 0.20]"
 
 
 def test_the_forecast_is_held_against_what_came(run):
-    rows = dict(whatif(run).error)
+    rows = dict(read_whatif(run).error)
     assert rows["Cases checked"] == "12 of 20 that it affects"
     assert (rows["Avoided by the forecast"], rows["Avoided in fact"]) == ("4.2", "3")
     assert rows["Forecast less fact, a case"] == "+10 points [\N{MINUS SIGN}5, 25], n = 12"
@@ -61,17 +61,17 @@ def test_the_forecast_is_held_against_what_came(run):
 
 def test_a_forecast_that_was_not_checked_says_why(run):
     unchecked = {"checked": 0, "error": missing("no option changes a case")}
-    found = whatif(_with(run, forecast_error=unchecked))
+    found = read_whatif(_with(run, forecast_error=unchecked))
     assert found.error == (("Not checked", "no option changes a case"),)
-    assert whatif(_with(run, forecast_error=None)).error == ()
+    assert read_whatif(_with(run, forecast_error=None)).error == ()
 
 
 def test_what_was_not_tried_is_told(run):
-    assert whatif(run).notes[0].startswith("rerank was not tried: ")
+    assert read_whatif(run).notes[0].startswith("rerank was not tried: ")
 
 
 def test_without_a_corpus_it_says_so(run):
-    assert whatif(_with(run, corpus=None)).facts.startswith("No corpus was given")
+    assert read_whatif(_with(run, corpus=None)).facts.startswith("No corpus was given")
 
 
 def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
@@ -80,10 +80,10 @@ def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
     paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
     row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
     row |= {"misses_mended": None, "new_misses": None}
-    found = whatif(_with(run, options=[row], context_passages=5))
+    found = read_whatif(_with(run, options=[row], context_passages=5))
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"
     assert (option.main.today.value, option.main.at) == ("70 %", "at 10 under the option")
-    assert option.moved == "misses mended: not known"
-    assert whatif(_with(run, context_passages=7)).heading == ""
-    assert whatif(run).options[0].main.at == ""
+    assert option.moved == "misses fixed: not known"
+    assert read_whatif(_with(run, context_passages=7)).heading == ""
+    assert read_whatif(run).options[0].main.at == ""

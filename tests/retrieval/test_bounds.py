@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.registry import rank_metrics
-from misslink.retrieval import bounds, collect, parse, spelled
+from misslink.retrieval import collect_hits, format_metric_name, metric_bounds, parse_metric
 from misslink.types import Case, Passage
 from naive_hits import hits_of_qrels
 
-EVERY = sorted({spelled(name, k, 0.8) for name in rank_metrics.names() for k in ("1", "3", "10")})
+EVERY = sorted(
+    {format_metric_name(name, k, 0.8) for name in rank_metrics.names() for k in ("1", "3", "10")}
+)
 documents = "abcdefg"
 orders = st.permutations(documents).flatmap(
     lambda order: st.integers(1, len(order)).map(lambda length: list(order[:length]))
@@ -21,7 +23,7 @@ grades = st.dictionaries(st.sampled_from([*documents, "x", "y"]), st.integers(0,
 
 def ends(name, relevant, ids, level=1):
     hits = hits_of_qrels({"q": relevant}, {"q": ids}, level)
-    low, high = bounds(parse(name), hits, grade=level)
+    low, high = metric_bounds(parse_metric(name), hits, grade=level)
     return low[0], high[0]
 
 
@@ -29,7 +31,7 @@ def ends(name, relevant, ids, level=1):
 @given(grades.filter(lambda relevant: any(relevant.values())), orders)
 def test_bounds_are_reached_and_nothing_lies_outside(relevant, ids):
     for name in EVERY:
-        metric = parse(name)
+        metric = parse_metric(name)
         if getattr(metric, "about_judgements", False):
             continue
         seen = ids[: getattr(metric, "k", None)]
@@ -69,21 +71,25 @@ def test_where_everything_was_judged_the_bounds_are_the_value():
         assert (
             low
             == high
-            == parse(name).of(hits_of_qrels({"q": {"a": 2, "b": 0, "c": 1}}, {"q": ["b", "a"]}))
+            == parse_metric(name).of(
+                hits_of_qrels({"q": {"a": 2, "b": 0, "c": 1}}, {"q": ["b", "a"]})
+            )
         )
 
 
 def test_a_query_without_relevant_passages_has_no_bounds_and_a_short_list_does_not_stretch():
     hits = hits_of_qrels({"q": {"a": 0}, "r": {"b": 1}}, {"q": ["u"], "r": ["b", "u"]})
-    low, high = bounds(parse("precision@5"), hits)
+    low, high = metric_bounds(parse_metric("precision@5"), hits)
     assert hits.best(low) == [None, 1 / 5]
     assert hits.best(high) == [None, 2 / 5]
 
 
 def test_of_alternatives_the_best_counts_in_both_ends():
     asked = Case(id="c", question="?", relevant_any=[["b"], ["c"]])
-    hits = collect([asked], [[Passage(id=name, rank=n) for n, name in enumerate("ubc", start=1)]])
-    low, high = bounds(parse("mrr"), hits)
+    hits = collect_hits(
+        [asked], [[Passage(id=name, rank=n) for n, name in enumerate("ubc", start=1)]]
+    )
+    low, high = metric_bounds(parse_metric("mrr"), hits)
     assert (hits.best(low), hits.best(high)) == ([1 / 2], [1])
 
 
@@ -100,7 +106,7 @@ def test_several_queries_have_the_bounds_that_each_has_alone(pairs):
     qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}
     hits = hits_of_qrels(qrels, {str(n): ids for n, (_, ids) in enumerate(pairs)})
     for name in EVERY:
-        together = bounds(parse(name), hits)
+        together = metric_bounds(parse_metric(name), hits)
         for row, (relevant, ids) in enumerate(pairs):
             alone = ends(name, relevant, ids)
             assert [end[row] for end in together] == pytest.approx(alone, abs=1e-12, nan_ok=True)

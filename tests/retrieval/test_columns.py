@@ -6,11 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.retrieval import collect
-from misslink.retrieval.columns import ScatteredError, hits_of
-from misslink.retrieval.keys import keys_of, pair_keys
-from misslink.retrieval.opening import open_qrels, open_run
-from misslink.retrieval.segments import offsets, ranks, repeating, sorted_within
+from misslink.retrieval import collect_hits
+from misslink.retrieval.arrays import (
+    hash_ids,
+    hash_pairs,
+    rank_documents,
+    segment_offsets,
+    segments_with_duplicates,
+    sort_within_segments,
+)
+from misslink.retrieval.readers import open_qrels, open_run
+from misslink.retrieval.runs import UngroupedRunError, collect_run_hits
 from misslink.types import Case, Passage
 
 TEXTS = st.lists(st.text(max_size=30), max_size=40)
@@ -19,41 +25,41 @@ LISTS = st.lists(st.lists(st.integers(-3, 3).map(float), max_size=9), min_size=1
 
 @given(TEXTS, st.integers(0, 3))
 def test_equal_ids_and_only_they_share_a_key(texts, cut):
-    keys = keys_of(pa.array(texts, pa.large_string()))
+    keys = hash_ids(pa.array(texts, pa.large_string()))
     assert (
         len({*zip(texts, keys.tolist(), strict=True)}) == len(set(texts)) == len(set(keys.tolist()))
     )
     # A slice of a longer array has the same keys.
-    assert keys_of(pa.array(texts, pa.large_string())[cut:]).tolist() == keys[cut:].tolist()
+    assert hash_ids(pa.array(texts, pa.large_string())[cut:]).tolist() == keys[cut:].tolist()
 
 
 def test_a_key_reads_the_whole_id():
     long = ["x" * 1000 + "a", "x" * 1000 + "b", "x" * 999 + "a", "a" + "x" * 1000, "x\0", "x"]
-    assert len(set(keys_of(pa.array(long, pa.large_string())).tolist())) == len(long)
+    assert len(set(hash_ids(pa.array(long, pa.large_string())).tolist())) == len(long)
 
 
 def test_a_pair_is_told_from_the_same_document_of_another_query():
-    keys = keys_of(pa.array(["a", "b"], pa.large_string()))
-    pairs = [*pair_keys(np.array([0, 0]), keys), *pair_keys(np.array([1, 1]), keys)]
+    keys = hash_ids(pa.array(["a", "b"], pa.large_string()))
+    pairs = [*hash_pairs(np.array([0, 0]), keys), *hash_pairs(np.array([1, 1]), keys)]
     assert len(set(map(int, pairs))) == 4
 
 
 @given(LISTS)
 def test_segments_are_sorted_each_by_itself(lists):
-    start = offsets(np.array([len(each) for each in lists]))
+    start = segment_offsets(np.array([len(each) for each in lists]))
     flat = np.array([value for each in lists for value in each])
-    assert sorted_within(flat, start).tolist() == [v for each in lists for v in sorted(each)]
+    assert sort_within_segments(flat, start).tolist() == [v for each in lists for v in sorted(each)]
     twice = [at for at, each in enumerate(lists) if len(set(each)) < len(each)]
-    assert repeating(flat, start).tolist() == twice
+    assert segments_with_duplicates(flat, start).tolist() == twice
 
 
 @given(LISTS)
 def test_ranks_are_those_of_sorting_by_score_and_then_by_id_descending(lists):
     named = [[(f"d{n}", score) for n, score in enumerate(each)] for each in lists]
-    start = offsets(np.array([len(each) for each in lists]))
+    start = segment_offsets(np.array([len(each) for each in lists]))
     flat = np.array([value for each in lists for value in each])
     asked = [(row, *pair) for row, each in enumerate(named) for pair in each]
-    found = ranks(
+    found = rank_documents(
         flat,
         start,
         np.array([row for row, _, _ in asked], dtype=np.int64),
@@ -82,18 +88,22 @@ def test_hits_are_those_of_cases_and_passages(as_frame):
     if as_frame:
         rows = [(query, name, at) for query, names in run.items() for at, name in enumerate(names)]
         given_run = pd.DataFrame(rows, columns=["qid", "docno", "rank"])
-    same(hits_of(open_qrels(qrels), open_run(given_run)), collect(cases, passages))
+    same(collect_run_hits(open_qrels(qrels), open_run(given_run)), collect_hits(cases, passages))
 
 
 def test_a_lower_grade_keeps_its_gain_and_is_judged_not_relevant():
     judgements = open_qrels({"q": {"a": 1, "b": 2, "c": -1}})
-    hits = hits_of(judgements, open_run({"q": ["c", "a", "b"]}), relevance_level=2)
-    assert (hits.gain.tolist(), hits.found.tolist(), hits.rank.tolist()) == ([1, 2], [0, 1], [2, 3])
+    hits = collect_run_hits(judgements, open_run({"q": ["c", "a", "b"]}), relevance_level=2)
+    assert (hits.gain.tolist(), hits.satisfied.tolist(), hits.rank.tolist()) == (
+        [1, 2],
+        [0, 1],
+        [2, 3],
+    )
     assert (hits.judged_rank.tolist(), hits.nonrelevant.tolist()) == ([2], [1])
     assert (hits.needs.tolist(), hits.retrieved.tolist()) == ([1], [3])
     assert hits.ideal_gain.tolist() == [2, 1]
     with pytest.raises(InputError, match="counts from 1"):
-        hits_of(judgements, open_run({"q": ["a"]}), relevance_level=0)
+        collect_run_hits(judgements, open_run({"q": ["a"]}), relevance_level=0)
 
 
 def test_scattered_rows_are_brought_together():
@@ -101,7 +111,7 @@ def test_scattered_rows_are_brought_together():
         {"qid": list("pqpq"), "docno": list("aabb"), "score": [1.0, 2.0, 3.0, 1.0]}
     )
     judgements, run = open_qrels({"p": {"a": 1}, "q": {"a": 1}}), open_run(frame)
-    with pytest.raises(ScatteredError, match="sort the run by query"):
+    with pytest.raises(UngroupedRunError, match="sort the run by query"):
         list(run.blocks(judgements))
-    hits = hits_of(judgements, run)
+    hits = collect_run_hits(judgements, run)
     assert hits.rank.tolist() == [2, 1]

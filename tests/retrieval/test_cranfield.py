@@ -4,20 +4,15 @@ import asyncio
 import importlib.util
 import itertools
 import random
-import sys
-from pathlib import Path
 
 import pytest
 from scipy import stats as scipy_stats
 
-from misslink.embedding import open_embedder
-from misslink.embedding.minilm import PACKAGES
-from misslink.linking.whatif.searching import Lexical
-from misslink.retrieval.ranking import rank
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
 import cranfield
+from misslink.embedding import open_embedder
+from misslink.embedding.providers import MINILM_PACKAGES
+from misslink.linking.whatif.search import LexicalSearch
+from misslink.retrieval.evaluate import evaluate_run
 
 pytestmark = pytest.mark.skipif(
     not cranfield.DATA.is_dir(), reason="Cranfield is not beside the checkout"
@@ -29,7 +24,7 @@ METRICS = ["ndcg@10", "mrr", "map", "recall@100"]
 
 def by_words(collection):
     places = asyncio.run(
-        Lexical(list(collection.texts.values())).rank(
+        LexicalSearch(list(collection.texts.values())).rank(
             list(collection.questions.values()), cranfield.DEPTH
         )
     )
@@ -95,14 +90,15 @@ def test_the_first_query_is_counted_by_hand(runs):
     lines = [line.split() for line in QRELS.read_text(encoding="utf-8").splitlines()[1:]]
     relevant = {document for query, document, grade in lines if query == "1" and int(grade) > 0}
     found = relevant & set(runs["whole"]["1"][:10])
-    value = rank(QRELS, runs["whole"], ["recall@10"]).per_query()["1"]["recall@10"]
+    value = evaluate_run(QRELS, runs["whole"], ["recall@10"]).per_query()["1"]["recall@10"]
     assert value == len(found) / len(relevant)
     assert 0 < value < 1
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, PACKAGES)), reason="the extra minilm is not installed"
+    not all(map(importlib.util.find_spec, MINILM_PACKAGES)),
+    reason="the extra minilm is not installed",
 )
 def test_words_and_meaning_fused_find_more_than_either(tmp_path):
     """Titles of what was judged for some queries; benchmarks/cranfield.md has all abstracts."""

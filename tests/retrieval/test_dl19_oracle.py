@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from scipy import stats as scipy_stats
 
-from misslink.cli import main
-from misslink.retrieval.ranking import rank
+from misslink.cli.main import main
+from misslink.retrieval.evaluate import evaluate_run
 
 DL19 = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "dl19"
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,7 @@ def test_every_shared_measure_of_every_query_and_of_all_is_what_was_printed(syst
     theirs = {ours_of(each): found for each, found in printed(system, kind).items()}
     theirs.pop(None)
     assert len(theirs) == OURS[kind]
-    scores = rank(QRELS, DL19 / f"{system}.run.gz", list(theirs))
+    scores = evaluate_run(QRELS, DL19 / f"{system}.run.gz", list(theirs))
     own = {**scores.per_query(), "all": scores.means()}
     wrong = [
         (name, query, text, own[query][name])
@@ -61,7 +61,7 @@ def test_every_shared_measure_of_every_query_and_of_all_is_what_was_printed(syst
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_as_many_relevant_passages_are_found_as_trec_eval_counted(system):
     theirs = printed(system, "treceval")
-    scores = rank(QRELS, DL19 / f"{system}.run.gz", [WHOLE])
+    scores = evaluate_run(QRELS, DL19 / f"{system}.run.gz", [WHOLE])
     assert scores.counts["evaluated"] == int(theirs["num_q"]["all"]) == QUERIES
     counted = {query: int(text) for query, text in theirs["num_rel_ret"].items()}
     relevant = {query: int(text) for query, text in theirs["num_rel"].items()}

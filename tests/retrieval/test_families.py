@@ -1,4 +1,4 @@
-"""All cut-offs of a metric at once, and what a metric of another package may give."""
+"""All cutoffs of a metric at once, and what a metric of another package may give."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from misslink.errors import InputError
 from misslink.registry import rank_metrics
-from misslink.retrieval import bounds, collect, parse, score
-from misslink.retrieval.families import per_case
-from misslink.retrieval.ranking import rank
+from misslink.retrieval import collect_hits, metric_bounds, parse_metric, score_cases
+from misslink.retrieval.evaluate import evaluate_metrics, evaluate_run
 from misslink.types import Case, Passage, Trace
 from naive_hits import hits_of_qrels
 
@@ -29,7 +28,7 @@ QRELS = st.lists(
 LISTS = st.lists(st.sampled_from(DOCUMENTS), unique=True)
 
 
-def test_every_metric_with_a_cut_off_computes_all_of_them_at_once():
+def test_every_metric_with_a_cutoff_computes_all_of_them_at_once():
     assert len(OWN) >= 8
     for name in OWN:
         assert hasattr(rank_metrics.get(name), "at_cutoffs"), name
@@ -37,13 +36,13 @@ def test_every_metric_with_a_cut_off_computes_all_of_them_at_once():
 
 @settings(deadline=None, max_examples=25)
 @given(st.data(), QRELS, st.integers(1, 3), st.integers(7, 100))
-def test_a_curve_has_to_the_last_bit_what_each_cut_off_has_alone(data, qrels, level, depth):
+def test_a_curve_has_to_the_last_bit_what_each_cutoff_has_alone(data, qrels, level, depth):
     judged = {f"q{number}": own for number, own in enumerate(qrels)}
     run = {query: data.draw(LISTS) for query in judged}
     hits = hits_of_qrels(judged, run, level)
     for name in OWN:
-        metrics = [parse(name.format(k=k)) for k in range(1, depth + 1)]
-        values, known = per_case(metrics, hits)
+        metrics = [parse_metric(name.format(k=k)) for k in range(1, depth + 1)]
+        values, known = evaluate_metrics(metrics, hits)
         for at, metric in enumerate(metrics):
             also = getattr(metric, "without_relevant", False)
             own, has = hits.per_case(metric.of(hits), without_relevant=also)
@@ -51,13 +50,13 @@ def test_a_curve_has_to_the_last_bit_what_each_cut_off_has_alone(data, qrels, le
             np.testing.assert_array_equal(known[at], has, err_msg=str(metric))
 
 
-def test_of_alternatives_the_best_counts_at_each_cut_off_by_itself():
+def test_of_alternatives_the_best_counts_at_each_cutoff_by_itself():
     asked = Case(id="c", question="?", relevant_any=[["a"], ["b", "c"]])
     none = Case(id="n", question="?")
     found = [Passage(id=name, rank=at) for at, name in enumerate("bac", start=1)]
-    hits = collect([none, asked], [found, found])
-    metrics = [parse(f"recall@{k}") for k in range(1, 9)]
-    values, known = per_case(metrics, hits)
+    hits = collect_hits([none, asked], [found, found])
+    metrics = [parse_metric(f"recall@{k}") for k in range(1, 9)]
+    values, known = evaluate_metrics(metrics, hits)
     assert values.tolist() == [[0, own] for own in (0.5, *[1] * 7)]
     assert known.tolist() == [[False, True]] * 8
 
@@ -66,9 +65,11 @@ def test_a_curve_among_other_metrics_keeps_every_name_at_its_values():
     qrels = {"q": {"a": 1, "b": 2}, "r": {"c": 1}}
     run = {"q": ["x", "a", "b"], "r": ["c"]}
     names = ["recall@3", "mrr", *(f"ndcg@{k}" for k in range(9, 0, -1)), "recall@1", "judged@2"]
-    together = rank(qrels, run, names)
+    together = evaluate_run(qrels, run, names)
     for name in names:
-        np.testing.assert_array_equal(together.of(name), rank(qrels, run, [name]).of(name))
+        np.testing.assert_array_equal(
+            together.query_values(name), evaluate_run(qrels, run, [name]).query_values(name)
+        )
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,11 @@ def test_a_value_outside_0_and_1_is_told_with_the_metric_and_the_query(wild, giv
     wild(given)
     message = rf"the metric 'wild' gave {given:g} for 'r'; .* between 0 and 1"
     with pytest.raises(InputError, match=message):
-        rank({"q": {"a": 0}, "r": {"a": 1}}, {"q": ["a"], "r": ["a"]}, "wild")
+        evaluate_run({"q": {"a": 0}, "r": {"a": 1}}, {"q": ["a"], "r": ["a"]}, "wild")
     cases = [Case(id="q", question="?"), Case(id="r", question="?", relevant=["a"])]
     traces = [Trace(case_id=case.id, retrieved=[Passage(id="a", rank=1)]) for case in cases]
     with pytest.raises(InputError, match=message):
-        score(cases, traces, ["wild"])
+        score_cases(cases, traces, ["wild"])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_a_value_outside_0_and_1_is_told_with_the_metric_and_the_query(wild, giv
 def test_what_is_no_value_for_each_row_is_told(wild, given, message):
     wild(given)
     with pytest.raises(InputError, match=message):
-        rank({"q": {"a": 1}}, {"q": ["a"]}, "wild")
+        evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, "wild")
 
 
 def _fails(hits):
@@ -126,11 +127,11 @@ def _fails(hits):
 
 def test_a_metric_that_fails_is_told_by_its_name_and_the_fault_is_the_cause(wild):
     wild(_fails)
-    message = r"the rank metric 'wild' failed \(ValueError: no values for 1\); mend it"
+    message = r"the rank metric 'wild' failed \(ValueError: no values for 1\); fix it"
     hits = hits_of_qrels({"q": {"a": 1}}, {"q": ["a"]}, 1)
     for ask in (
-        lambda: rank({"q": {"a": 1}}, {"q": ["a"]}, "wild"),
-        lambda: bounds(parse("wild"), hits),
+        lambda: evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, "wild"),
+        lambda: metric_bounds(parse_metric("wild"), hits),
     ):
         with pytest.raises(InputError, match=message) as caught:
             ask()
@@ -141,13 +142,15 @@ def test_a_metric_that_cannot_be_made_or_has_another_name_is_told(monkeypatch):
     rank_metrics.names()
     monkeypatch.setitem(rank_metrics._entries, "lone@{k}", Wild)
     with pytest.raises(InputError, match="'lone@3' calls itself 'wild'; its __str__"):
-        parse("lone@3")
+        parse_metric("lone@3")
     monkeypatch.setitem(rank_metrics._entries, "lone@{k}", object)
-    with pytest.raises(InputError, match=r"'lone@3' failed \(TypeError: .*\); mend it"):
-        parse("lone@3")
+    with pytest.raises(InputError, match=r"'lone@3' failed \(TypeError: .*\); fix it"):
+        parse_metric("lone@3")
 
 
 def test_what_rounding_puts_outside_is_moved_to_the_edge_and_nan_is_no_value(wild):
     for raw, value in ((1 + 1e-12, 1.0), (-1e-12, 0.0), (np.nan, None)):
         wild(raw)
-        assert rank({"q": {"a": 1}}, {"q": ["a"]}, "wild").per_query() == {"q": {"wild": value}}
+        assert evaluate_run({"q": {"a": 1}}, {"q": ["a"]}, "wild").per_query() == {
+            "q": {"wild": value}
+        }

@@ -5,17 +5,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.registry import rank_metrics
-from misslink.retrieval import bounds, collect, parse, score, spelled, values, without_relevant
+from misslink.retrieval import (
+    collect_hits,
+    format_metric_name,
+    metric_bounds,
+    metric_values,
+    parse_metric,
+    score_cases,
+    scores_empty_queries,
+)
 from misslink.types import Case, Passage, Trace
 from naive_hits import hits_of_qrels
 
 EVERY = [
-    spelled(name, k, p)
+    format_metric_name(name, k, p)
     for name in rank_metrics.names()
     for k, p in (("1", "0.5"), ("3", "0.8"), ("10", "0.95"))
 ]
 EVERY = list(dict.fromkeys(EVERY))
-SAID = {name: getattr(parse(name), "about_judgements", False) for name in EVERY}
+SAID = {name: getattr(parse_metric(name), "about_judgements", False) for name in EVERY}
 OF_THE_RANKING = [name for name in EVERY if not SAID[name]]
 
 identifiers = st.sampled_from("abcdefgh")
@@ -44,24 +52,24 @@ def batch(pairs):
 
 def every(relevant, ids, names=EVERY):
     cases, traces = batch([(relevant, ids)])
-    return {name: column["0"] for name, column in score(cases, traces, names).items()}
+    return {name: column["0"] for name, column in score_cases(cases, traces, names).items()}
 
 
 @settings(deadline=None, max_examples=40)
 @given(batches, st.randoms())
 def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
     cases, traces = batch(pairs)
-    before = score(cases, traces, EVERY)
+    before = score_cases(cases, traces, EVERY)
     chance.shuffle(cases)
     chance.shuffle(traces)
-    assert score(cases, traces, EVERY) == before
+    assert score_cases(cases, traces, EVERY) == before
 
 
 @settings(deadline=None, max_examples=40)
 @given(batches)
 def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
     cases, traces = batch(pairs)
-    together = score(cases, traces, EVERY)
+    together = score_cases(cases, traces, EVERY)
     for case, (relevant, ids) in zip(cases, pairs, strict=True):
         assert {name: together[name][case.id] for name in EVERY} == every(relevant, ids)
 
@@ -70,10 +78,10 @@ def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
 @given(batches)
 def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
     cases, traces = batch(pairs)
-    for name, column in score(cases, traces, EVERY).items():
+    for name, column in score_cases(cases, traces, EVERY).items():
         for case, trace in zip(cases, traces, strict=True):
             value = column[case.id]
-            if without_relevant(parse(name)):
+            if scores_empty_queries(parse_metric(name)):
                 assert (value is None) == (not case.relevant or not trace.retrieved)
             else:
                 assert (value is None) == (not any(case.relevant.values()))
@@ -90,7 +98,7 @@ def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
         before, after = every(relevant, ids), every(relevant, better)
         for name in EVERY:
             # The residual is open weight, which a judged passage further up makes less.
-            falls = getattr(parse(name), "better", "high") == "low"
+            falls = getattr(parse_metric(name), "better", "high") == "low"
             rise = after[name] - before[name]
             assert (-rise if falls else rise) >= -NEAR, name
 
@@ -104,7 +112,7 @@ def test_none_falls_when_evidence_moves_up_past_a_passage_without_any(words, ids
     if words[ids[at]] and not words[ids[at - 1]]:
         better = [*ids[: at - 1], ids[at], ids[at - 1], *ids[at + 1 :]]
         old, new = (Trace(case_id="c", retrieved=ranked(r, written)) for r in (ids, better))
-        before, after = (score([asked], [trace], OF_THE_RANKING) for trace in (old, new))
+        before, after = (score_cases([asked], [trace], OF_THE_RANKING) for trace in (old, new))
         for name in OF_THE_RANKING:
             assert 0 <= before[name]["c"] <= after[name]["c"] + NEAR, name
             assert after[name]["c"] <= 1
@@ -125,11 +133,12 @@ def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant
     best = sorted((name for name in relevant if relevant[name]), key=lambda name: -relevant[name])
     nothing, everything = every(relevant, []), every(relevant, best)
     for name in EVERY:
-        metric = parse(name)
+        metric = parse_metric(name)
         k = min(getattr(metric, "k", None) or len(best), len(best))
         expected = {
             "precision": k / (getattr(metric, "k", None) or 1),
             "recall": k / len(best),
+            "f1": 2 * k / ((getattr(metric, "k", None) or 1) + len(best)),
             "map": k / len(best),
             "rbp": 1 - getattr(metric, "p", 0) ** len(best),
             "rbp_residual": getattr(metric, "p", 0) ** len(best),
@@ -140,18 +149,18 @@ def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant
 
 @pytest.mark.parametrize("name", EVERY)
 def test_no_cases_at_all_have_no_values(name):
-    assert score([], [], [name]) == {name: {}}
-    empty = collect([], [])
-    assert values(parse(name), empty) == []
-    assert [len(end) for end in bounds(parse(name), empty)] == [0, 0]
+    assert score_cases([], [], [name]) == {name: {}}
+    empty = collect_hits([], [])
+    assert metric_values(parse_metric(name), empty) == []
+    assert [len(end) for end in metric_bounds(parse_metric(name), empty)] == [0, 0]
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name):
-    metric = parse(name)
+    metric = parse_metric(name)
     assert str(metric) == name
-    assert metric == parse(name)
-    assert hash(metric) == hash(parse(name))
+    assert metric == parse_metric(name)
+    assert hash(metric) == hash(parse_metric(name))
     assert {"Formula:", "Range:", "trec_eval:", "Use it:"} <= {
         line.strip().partition(" ")[0] if "Use it" not in line else "Use it:"
         for line in type(metric).__doc__.splitlines()
@@ -164,11 +173,11 @@ def test_the_value_lies_between_its_bounds_at_every_relevance_level(pairs, level
     qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}
     hits = hits_of_qrels(qrels, {str(n): ids for n, (_, ids) in enumerate(pairs)}, level)
     for name in EVERY:
-        metric = parse(name)
-        kept = without_relevant(metric)
-        ends = bounds(metric, hits, grade=level)
+        metric = parse_metric(name)
+        kept = scores_empty_queries(metric)
+        ends = metric_bounds(metric, hits, grade=level)
         low, high = (hits.best(end, without_relevant=kept) for end in ends)
-        for least, value, most in zip(low, values(metric, hits), high, strict=True):
+        for least, value, most in zip(low, metric_values(metric, hits), high, strict=True):
             if value is None:
                 assert (least, most) == (None, None)
             else:

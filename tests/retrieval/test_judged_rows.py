@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.retrieval import judged_rows
-from misslink.retrieval.ranking import rank
+from misslink.retrieval import table_runs as judged_rows
+from misslink.retrieval.evaluate import evaluate_run
 
 METRICS = ["mrr", "recall@5", "ndcg@5", "map", "bpref", "judged@10"]
 DOCUMENTS = st.sampled_from([f"document-{number}" for number in range(15)])
@@ -36,8 +36,8 @@ def test_a_frame_gives_what_the_scored_documents_give(qrels, run, at_once):
         columns=["query_id", "doc_id", "score"],
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judged_rows, "_AT_ONCE", at_once)
-        by_frame = rank(qrels, frame, METRICS)
-    by_mapping = rank(qrels, run, METRICS)
+        patch.setattr(judged_rows, "_PART_ROWS", at_once)
+        by_frame = evaluate_run(qrels, frame, METRICS)
+    by_mapping = evaluate_run(qrels, run, METRICS)
     assert by_frame.per_query() == by_mapping.per_query()
     assert by_frame.counts == by_mapping.counts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from misslink.registry import rank_metrics
-from misslink.retrieval import spelled
+from misslink.retrieval import format_metric_name
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -30,7 +30,9 @@ def test_a_page_that_differs_is_noticed():
 @pytest.mark.parametrize("name", rank_metrics.names())
 def test_every_metric_has_a_section_with_all_that_a_reader_asks(name):
     sections = PAGE.split("\n## ")
-    (section,) = [one for one in sections if spelled(name) in one.partition("\n")[0].split(" and ")]
+    (section,) = [
+        one for one in sections if format_metric_name(name) in one.partition("\n")[0].split(" and ")
+    ]
     for label in ("Formula", "Range", "No value", "trec_eval", "Use it"):
         assert f"\n\n**{label}:** " in section
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from misslink.errors import InputError
-from misslink.retrieval.opening import as_traces, open_qrels, open_run
-from misslink.retrieval.ranking import rank
+from misslink.retrieval.evaluate import evaluate_run
+from misslink.retrieval.readers import as_traces, open_qrels, open_run
 from misslink.types import Case, Passage, Trace
 
 CRANFIELD = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "cranfield"
@@ -33,7 +33,7 @@ def lines(path, items):
 
 def test_a_gold_set_and_traces_are_qrels_and_a_run(tmp_path):
     gold, traces = lines(tmp_path / "g.jsonl", CASES), lines(tmp_path / "t.jsonl", TRACES)
-    scores = rank(gold, traces, ["mrr"])
+    scores = evaluate_run(gold, traces, ["mrr"])
     # c2 was not measured, c3 needs nothing, and of c4 there is no trace
     assert scores.per_query() == {
         "c1": {"mrr": 0.5},
@@ -55,24 +55,24 @@ def test_a_gold_set_and_traces_are_qrels_and_a_run(tmp_path):
             for t in TRACES
         ],
     )
-    assert rank(*nouns, ["mrr"]).per_query() == scores.per_query()
+    assert evaluate_run(*nouns, ["mrr"]).per_query() == scores.per_query()
 
 
 def test_evidence_texts_are_looked_for_in_the_traces(tmp_path):
     cases = [{"id": "c1", "question": "How many?", "evidence": ["it is ten"]}, *CASES[1:]]
     gold, traces = lines(tmp_path / "g.jsonl", cases), lines(tmp_path / "t.jsonl", TRACES)
-    scores = rank(gold, traces, ["mrr", "recall@1"], bounds=True)
+    scores = evaluate_run(gold, traces, ["mrr", "recall@1"], bounds=True)
     assert scores.per_query()["c1"] == {"mrr": 0.5, "recall@1": 0}
     assert scores.per_query()["c2"]["mrr"] is None
     assert scores.per_query()["c4"]["mrr"] == 0
     with pytest.raises(InputError, match="give traces"):
-        rank(gold, {"c1": ["a"]}, ["mrr"])
+        evaluate_run(gold, {"c1": ["a"]}, ["mrr"])
     run = tmp_path / "r.trec"
     run.write_text("c1 Q0 a 1 1 t\n")
     with pytest.raises(InputError, match="give traces"):
-        rank(gold, run, ["mrr"])
+        evaluate_run(gold, run, ["mrr"])
     with pytest.raises(InputError, match="relevance level"):
-        rank(gold, traces, ["mrr"], relevance_level=2)
+        evaluate_run(gold, traces, ["mrr"], relevance_level=2)
 
 
 def test_a_json_file_of_dicts_or_lists_is_read(tmp_path):
@@ -80,7 +80,7 @@ def test_a_json_file_of_dicts_or_lists_is_read(tmp_path):
     qrels.write_text(json.dumps({"q": {"a": 1}}, indent=1))
     for given in ({"q": ["b", "a"]}, {"q": {"b": 2.0, "a": 1}}):
         run.write_text(json.dumps(given))
-        assert rank(qrels, run, ["mrr"]).means() == {"mrr": 0.5}
+        assert evaluate_run(qrels, run, ["mrr"]).means() == {"mrr": 0.5}
 
 
 @pytest.mark.skipif(not CRANFIELD.exists(), reason="../shared/data is absent")
@@ -103,9 +103,9 @@ def test_a_document_retrieved_twice_is_named_with_its_line(tmp_path):
     path = tmp_path / "r.trec"
     path.write_text("p Q0 a 1 1 t\n\nq Q0 a 1 3 t\np Q0 b 1 2 t\nq Q0 b 1 2 t\nq Q0 a 1 1 t\n")
     with pytest.raises(InputError, match="query 'q' has the document 'a' twice") as caught:
-        rank({"p": {"a": 1}, "q": {"b": 1}}, path, ["mrr"])
+        evaluate_run({"p": {"a": 1}, "q": {"b": 1}}, path, ["mrr"])
     assert caught.value.line == 6
-    found = rank({"p": {"a": 1}, "q": {"b": 1}}, path, ["mrr"], dedupe="first").per_query()
+    found = evaluate_run({"p": {"a": 1}, "q": {"b": 1}}, path, ["mrr"], dedupe="first").per_query()
     assert found == {"p": {"mrr": 0.5}, "q": {"mrr": 0.5}}
 
 
@@ -155,14 +155,14 @@ def test_what_a_dict_would_hide_of_a_json_run_is_told(tmp_path, content, dedupe,
     path = tmp_path / "r.json"
     path.write_text(content)
     with pytest.raises(InputError, match=message) as caught:
-        rank({"q": {"a": 1}}, path, ["mrr"], dedupe=dedupe)
+        evaluate_run({"q": {"a": 1}}, path, ["mrr"], dedupe=dedupe)
     assert str(path) in str(caught.value)
 
 
 def test_a_json_run_keeps_the_better_of_two_scores(tmp_path):
     path = tmp_path / "r.json"
     path.write_text('{"q": {"a": 3, "b": 2, "a": 1}}')
-    assert rank({"q": {"a": 1}}, path, ["mrr"], dedupe="first").means() == {"mrr": 1}
+    assert evaluate_run({"q": {"a": 1}}, path, ["mrr"], dedupe="first").means() == {"mrr": 1}
     with pytest.raises(InputError, match="'a' is judged twice for query 'q'"):
         open_qrels(path)
 
@@ -186,12 +186,12 @@ def test_a_passage_that_a_trace_lists_twice_counts_once(tmp_path, text):
     gold = lines(tmp_path / "g.jsonl", cases)
     for run in (traces, [json.loads(line) for line in traces.read_text().splitlines()]):
         with pytest.raises(InputError, match=r"'x' is listed twice for case 'c1'.*--dedupe"):
-            rank(gold, run, ["mrr"])
-        scores = rank(gold, run, ["mrr"], dedupe="first")
+            evaluate_run(gold, run, ["mrr"])
+        scores = evaluate_run(gold, run, ["mrr"], dedupe="first")
         assert scores.per_query() == {"c1": {"mrr": 0.5}, "c2": {"mrr": None}}
         assert scores.counts["failed"] == 1
     with pytest.raises(InputError) as caught:
-        rank(gold, traces, ["mrr"])
+        evaluate_run(gold, traces, ["mrr"])
     assert (caught.value.line, caught.value.path) == (2, str(traces))
 
 
@@ -209,7 +209,7 @@ def test_lines_may_end_as_on_an_old_macintosh(tmp_path):
     table.write_bytes(b"qid,docno,grade\rq,a,1\rp,a,1\r")
     run.write_bytes(b"q Q0 b 1 2 t\rq Q0 a 2 1 t\rp Q0 a 1 1 t\r")
     for given in (qrels, table):
-        assert rank(given, run, ["mrr"]).per_query() == {"q": {"mrr": 0.5}, "p": {"mrr": 1}}
+        assert evaluate_run(given, run, ["mrr"]).per_query() == {"q": {"mrr": 0.5}, "p": {"mrr": 1}}
 
 
 @pytest.mark.parametrize(
@@ -231,17 +231,20 @@ def test_another_encoding_is_named(tmp_path, mark, encoding, named):
 def test_an_arrow_table_is_read_as_the_frame_it_holds():
     qrels = pa.table({"qid": ["q", "q", "r"], "docno": ["a", "b", "c"], "label": [1, 0, 2]})
     run = pa.table({"qid": ["q", "q", "r"], "docno": ["b", "a", "c"], "score": [1.0, 2.0, 3.0]})
-    scores = rank(qrels, run, "mrr,bpref")
-    assert scores.per_query() == rank(qrels.to_pandas(), run.to_pandas(), "mrr,bpref").per_query()
+    scores = evaluate_run(qrels, run, "mrr,bpref")
+    assert (
+        scores.per_query()
+        == evaluate_run(qrels.to_pandas(), run.to_pandas(), "mrr,bpref").per_query()
+    )
     assert scores.per_query() == {"q": {"mrr": 1, "bpref": 1}, "r": {"mrr": 1, "bpref": 1}}
 
 
 def test_one_column_is_told_with_what_is_wanted_instead():
     column = pd.Series({"q": "a"})
     with pytest.raises(InputError, match=r"the qrels: this is one column .* relevance, or a dict"):
-        rank(column, {"q": ["a"]}, "mrr")
+        evaluate_run(column, {"q": ["a"]}, "mrr")
     with pytest.raises(InputError, match=r"the run: this is one column .* score, or a dict"):
-        rank({"q": {"a": 1}}, column, "mrr")
+        evaluate_run({"q": {"a": 1}}, column, "mrr")
     with pytest.raises(InputError, match="this is one column"):
         as_traces(column)
 
@@ -250,5 +253,5 @@ def test_whole_scores_are_tied_where_trec_eval_ties_them():
     qrels = {"q": {"a": 1, "b": 0}}
     tied = pd.DataFrame({"qid": "q", "docno": ["a", "b"], "score": [2**24 + 1, 2**24]})
     ranked = tied.rename(columns={"score": "rank"}).assign(rank=[2**24, 2**24 + 1])
-    assert rank(qrels, tied, "mrr").means() == {"mrr": 0.5}  # by id descending
-    assert rank(qrels, ranked, "mrr").means() == {"mrr": 1.0}
+    assert evaluate_run(qrels, tied, "mrr").means() == {"mrr": 0.5}  # by id descending
+    assert evaluate_run(qrels, ranked, "mrr").means() == {"mrr": 1.0}

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from misslink.retrieval.ranking import rank
+from misslink.retrieval.evaluate import evaluate_run
 
 CUTS = (1, 2, 5, 10, 30)
 PAIRED = {"hit": "success", "recall": "recall", "precision": "P", "ndcg": "ndcg_cut"}
@@ -128,7 +128,7 @@ def test_runs_that_nobody_has_seen_score_as_pytrec_eval_has_them(form, tmp_path)
         qrels, run, draw = drawn_case(seed)
         level = draw.randint(1, 3)
         judged, found = in_form(form, qrels, run, draw, tmp_path)
-        ours = rank(judged, found, list(THEIRS), relevance_level=level)
+        ours = evaluate_run(judged, found, list(THEIRS), relevance_level=level)
         compared += assert_as_theirs(ours, qrels, run, level)
     assert compared > 100 * len(THEIRS)
 
@@ -152,7 +152,7 @@ def test_any_ids_and_any_scores_are_ordered_as_pytrec_eval_does(found, data):
         )
         for query, ranking in run.items()
     }
-    assert_as_theirs(rank(qrels, run, list(THEIRS)), qrels, run)
+    assert_as_theirs(evaluate_run(qrels, run, list(THEIRS)), qrels, run)
 
 
 def test_scores_are_in_single_precision_as_trec_eval_holds_them():
@@ -172,7 +172,7 @@ def test_scores_are_in_single_precision_as_trec_eval_holds_them():
             columns=["query_id", "doc_id", "score"],
         )
         for form in (run, frame):
-            ours = rank(qrels, form, list(THEIRS)).means()
+            ours = evaluate_run(qrels, form, list(THEIRS)).means()
             assert ours == pytest.approx({n: theirs[t] for n, t in THEIRS.items()}, abs=1e-9)
     assert collapsed > 100
 
@@ -210,7 +210,7 @@ def test_ir_measures_has_the_same_values_and_the_same_means(level):
     names = {str(measure): name for name, measure in measures.items()}
     for seed in range(10):
         qrels, run = untied(seed)
-        scores = rank(qrels, run, list(measures), relevance_level=level)
+        scores = evaluate_run(qrels, run, list(measures), relevance_level=level)
         own = scores.per_query()
         found = {}
         for one in theirs.iter_calc(list(measures.values()), qrels, run):
@@ -233,7 +233,7 @@ def test_ir_measures_has_the_same_rank_biased_precision(level):
     pytest.importorskip("cwl", reason="ir_measures takes it from cwl-eval")
     for seed in range(5):
         qrels, run = untied(seed)
-        own = rank(qrels, run, ["rbp@0.8"], relevance_level=level).per_query()
+        own = evaluate_run(qrels, run, ["rbp@0.8"], relevance_level=level).per_query()
         found = list(theirs.iter_calc([theirs.RBP(p=0.8, rel=level)], qrels, run))
         assert len(found) >= len(run)
         for one in found:
@@ -247,7 +247,7 @@ def test_scikit_learn_has_the_same_ndcg_of_scored_documents(name, gain):
     for seed in range(10):
         qrels, run = untied(seed)
         names = [f"{name}@{k}" for k in (1, 5, 20)]
-        own = rank(qrels, run, names).per_query()
+        own = evaluate_run(qrels, run, names).per_query()
         for query, ranking in run.items():
             # To scikit-learn all documents are ranked: what was not retrieved stands behind.
             documents = sorted(qrels[query].keys() | ranking.keys())

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from misslink.errors import InputError
-from misslink.retrieval import collect, parse, score
+from misslink.retrieval import collect_hits, parse_metric, score_cases
 from misslink.types import Case, Passage, Trace
 
 
@@ -16,7 +16,7 @@ def ranked(ids, texts=None):
 
 def one(metric, relevant, ids):
     asked = Case(id="c", question="?", relevant=relevant)
-    return score([asked], [Trace(case_id="c", retrieved=ranked(ids))], [metric])[metric]["c"]
+    return score_cases([asked], [Trace(case_id="c", retrieved=ranked(ids))], [metric])[metric]["c"]
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,9 @@ def one(metric, relevant, ids):
         ("recall@4", 2 / 3),
         ("precision@2", 1 / 2),
         ("precision@10", 2 / 10),
+        ("f1@2", 2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3)),
+        ("f1@10", 2 * (2 / 10) * (2 / 3) / (2 / 10 + 2 / 3)),
+        ("f1@1", 0),
         ("mrr", 1 / 2),
         ("mrr@1", 0),
         ("mrr@2", 1 / 2),
@@ -61,9 +64,9 @@ def test_ideal_ranking_is_cut_at_k_too():
     ["recall@5", "mrr", "mrr@10", "map", "map@3", "bpref", "r-precision", "rbp@0.95", "judged@10"],
 )
 def test_a_metric_is_a_value_that_prints_as_its_name(name):
-    assert str(parse(name)) == name
-    assert parse(name) == parse(f" {name} ")
-    assert hash(parse(name)) == hash(parse(name))
+    assert str(parse_metric(name)) == name
+    assert parse_metric(name) == parse_metric(f" {name} ")
+    assert hash(parse_metric(name)) == hash(parse_metric(name))
 
 
 @pytest.mark.parametrize(
@@ -96,16 +99,19 @@ def test_a_metric_is_a_value_that_prints_as_its_name(name):
         ("rpb@0.9", "did you mean 'rbp@0.9'"),
         ("rpb@9", "did you mean 'rbp@0.8'"),
         ("recall@0.5", "k counts from 1"),
-        ("bpref@5", "takes no cut-off: write bpref"),
+        ("bpref@5", "takes no cutoff: write bpref"),
         ("r_precision", "did you mean 'r-precision'"),
-        ("zzz", "known: bpref, hit@k, judged@k, map, map@k, mrr, mrr@k, ndcg@k, ndcg_exp@k, "),
+        (
+            "zzz",
+            "known: bpref, f1@k, hit@k, judged@k, map, map@k, mrr, mrr@k, ndcg@k, ndcg_exp@k, ",
+        ),
         ("zzz", "precision@k, r-precision, rbp@p, rbp_residual@p, recall@k"),
         ("", "unknown rank metric ''"),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_way_out(name, message):
     with pytest.raises(InputError) as caught:
-        parse(name)
+        parse_metric(name)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -125,7 +131,7 @@ BOTH = Case(
 
 def over(case, ids, *metrics):
     trace = Trace(case_id="c", retrieved=ranked(ids, TEXTS))
-    return [score([case], [trace], [metric])[metric]["c"] for metric in metrics]
+    return [score_cases([case], [trace], [metric])[metric]["c"] for metric in metrics]
 
 
 def test_several_passages_with_the_same_evidence_count_once():
@@ -147,14 +153,14 @@ def test_split_evidence_is_a_hit_at_the_worse_rank():
     texts = ["that a chunk boundary cuts in two", "nothing", "here is a long evidence"]
     passages = tuple(Passage(id=t, text=t, rank=n) for n, t in enumerate(texts, start=1))
     trace = Trace(case_id="c", retrieved=passages)
-    scores = score([asked], [trace], ["hit@2", "hit@3", "mrr"])
+    scores = score_cases([asked], [trace], ["hit@2", "hit@3", "mrr"])
     assert [scores[name]["c"] for name in scores] == pytest.approx([0, 1, 1 / 3])
 
 
 def test_the_best_alternative_counts_for_each_metric_by_itself():
     asked = Case(id="c", question="?", relevant_any=[["a", "b", "q"], ["c"]])
     trace = Trace(case_id="c", retrieved=ranked("axbc"))
-    scores = score([asked], [trace], ["recall@4", "mrr", "precision@4", "recall@1"])
+    scores = score_cases([asked], [trace], ["recall@4", "mrr", "precision@4", "recall@1"])
     assert [scores[name]["c"] for name in scores] == pytest.approx([1, 1, 1 / 2, 1 / 3])
 
 
@@ -165,12 +171,12 @@ def test_hits_keep_only_what_satisfies_a_need_or_was_judged():
         Case(id="one", question="?", relevant={"c": 2, "d": 1}),
         Case(id="wrong", question="?", relevant={"a": 0}),
     ]
-    hits = collect(cases, [ranked("ab"), ranked("zab"), ranked("cc"), ranked("ba")])
+    hits = collect_hits(cases, [ranked("ab"), ranked("zab"), ranked("cc"), ranked("ba")])
     assert hits.case.tolist() == [1, 1, 2, 3]
     assert hits.needs.tolist() == [1, 2, 2, 0]
     assert hits.nonrelevant.tolist() == [2, 2, 0, 1]
     assert hits.retrieved.tolist() == [3, 3, 2, 2]
-    assert listed(hits.row, hits.rank, hits.gain, hits.found) == [
+    assert listed(hits.row, hits.rank, hits.gain, hits.satisfied) == [
         (0, 3, 1, 1),
         (1, 2, 1, 1),
         (2, 1, 2, 1),
@@ -200,7 +206,7 @@ def test_a_query_without_relevant_passages_has_no_value_but_for_judged():
 def test_where_nothing_was_judged_or_can_be_looked_for_nothing_has_a_value():
     assert one("judged@2", {}, "xa") is None
     blind = Case(id="c", question="?", evidence={"alpha": 1}, relevant={"x": 0})
-    assert score([blind], [Trace(case_id="c", retrieved=ranked("x"))], ["judged@1"]) == {
+    assert score_cases([blind], [Trace(case_id="c", retrieved=ranked("x"))], ["judged@1"]) == {
         "judged@1": {"c": None}
     }
 
@@ -212,7 +218,7 @@ def test_where_nothing_was_retrieved_there_is_no_share_that_was_judged():
 
 def test_evidence_judged_wrong_counts_against_and_what_repeats_evidence_does_not():
     asked = Case(id="c", question="?", evidence={"alpha holds here": 1, "nothing else": 0})
-    hits = collect([asked], [ranked(["y", "a", "a2", "x"], TEXTS)])
+    hits = collect_hits([asked], [ranked(["y", "a", "a2", "x"], TEXTS)])
     assert listed(hits.judged_rank, hits.judged_against) == [(1, True), (3, False)]
     assert over(asked, ["y", "a", "a2", "x"], "judged@4", "bpref") == [3 / 4, 0]
     assert over(asked, ["a", "a2", "y"], "bpref") == [1]

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
-from misslink.retrieval import keys, table_runs
-from misslink.retrieval.given_runs import GivenRankings
-from misslink.retrieval.opening import open_qrels, open_run
-from misslink.retrieval.ranking import rank
+from misslink.retrieval import arrays as keys
+from misslink.retrieval import table_runs
+from misslink.retrieval.evaluate import evaluate_run
+from misslink.retrieval.readers import open_qrels, open_run
+from misslink.retrieval.runs import MappingRun
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "retrieval"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="../shared/data is absent")
@@ -85,14 +86,14 @@ def agree(ours, qrels, run, level=1):
 def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     if not qrels.keys() & run.keys():
         with pytest.raises(InputError, match="the query ids of both must agree"):
-            rank(qrels, run, ["mrr"])
+            evaluate_run(qrels, run, ["mrr"])
         return
-    ours = rank(qrels, run, list(THEIRS), relevance_level=level)
+    ours = evaluate_run(qrels, run, list(THEIRS), relevance_level=level)
     agree(ours.per_query(), qrels, run, level)
     frames = frame_of(qrels, "relevance"), frame_of(run, "score")
     shuffled = [frame.sample(frac=1, random_state=3) for frame in frames]
     for judged, retrieved in (frames, shuffled, (qrels, frames[1]), (frames[0], run)):
-        again = rank(judged, retrieved, list(THEIRS), relevance_level=level)
+        again = evaluate_run(judged, retrieved, list(THEIRS), relevance_level=level)
         # The order of the queries is that of the qrels; the values do not depend on it.
         assert again.per_query() == ours.per_query()
         assert again.counts == ours.counts
@@ -100,7 +101,7 @@ def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
         q: sorted(sorted(docs, reverse=True), key=lambda d, s=docs: -s[d])
         for q, docs in run.items()
     }
-    as_lists = rank(qrels, ordered, list(THEIRS), relevance_level=level)
+    as_lists = evaluate_run(qrels, ordered, list(THEIRS), relevance_level=level)
     assert as_lists.per_query() == ours.per_query()
 
 
@@ -112,23 +113,23 @@ def test_files_give_the_same_as_dicts(tmp_path_factory, qrels, run):
     folder = tmp_path_factory.mktemp("trec")
     judged = written(folder, qrels, "q.qrels", lambda q, d, g: f"{q}\t0  {d} {g}\n")
     retrieved = written(folder, run, "r.trec", lambda q, d, s: f"{q} Q0 {d}\t1 {s!r} tag\r\n")
-    expected = rank(qrels, run, list(THEIRS))
-    assert rank(judged, retrieved, list(THEIRS)).per_query() == expected.per_query()
+    expected = evaluate_run(qrels, run, list(THEIRS))
+    assert evaluate_run(judged, retrieved, list(THEIRS)).per_query() == expected.per_query()
     packed = folder / "r.trec.gz"
     packed.write_bytes(gzip.compress(retrieved.read_bytes()))
-    assert rank(judged, packed, list(THEIRS)).per_query() == expected.per_query()
+    assert evaluate_run(judged, packed, list(THEIRS)).per_query() == expected.per_query()
     for ending in ("csv", "parquet"):
         frames = frame_of(qrels, "label"), frame_of(run, "score")
         paths = [folder / f"{name}.{ending}" for name in ("qrels", "run")]
         for frame, path in zip(frames, paths, strict=True):
             frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-        assert rank(*paths, list(THEIRS)).per_query() == expected.per_query()
+        assert evaluate_run(*paths, list(THEIRS)).per_query() == expected.per_query()
 
 
 @needs_data
 def test_trec_evals_own_test_is_reproduced():
     folder = DATA / "trec_eval_test"
-    ours = rank(folder / "qrels.test", folder / "results.test", [*THEIRS]).per_query()
+    ours = evaluate_run(folder / "qrels.test", folder / "results.test", [*THEIRS]).per_query()
     compared = 0
     for line in (folder / "out.test.aq").read_text().splitlines():
         name, query, value = line.split()
@@ -143,7 +144,7 @@ def test_trec_evals_own_test_is_reproduced():
 @pytest.mark.parametrize("name", ["bm25base_p", "ICT-CKNRM_B50"])
 def test_the_deep_learning_track_of_2019_is_reproduced(name):
     folder = DATA / "dl19"
-    scores = rank(folder / "qrels.dl19-passage.txt", folder / f"{name}.run.gz", ["ndcg@10"])
+    scores = evaluate_run(folder / "qrels.dl19-passage.txt", folder / f"{name}.run.gz", ["ndcg@10"])
     ours = scores.per_query()
     compared = 0
     for line in (folder / f"{name}.ndcgeval.txt").read_text().splitlines():
@@ -158,20 +159,22 @@ def test_the_deep_learning_track_of_2019_is_reproduced(name):
 
 def test_a_list_keeps_its_order_and_ties_are_by_id_descending():
     qrels = {"q": {"a": 1}}
-    assert rank(qrels, {"q": ["b", "a"]}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
-    assert rank(qrels, {"q": {"a": 1.0, "b": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
-    assert rank(qrels, {"q": {"a": 1.0, "A": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 1
+    assert evaluate_run(qrels, {"q": ["b", "a"]}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
+    assert evaluate_run(qrels, {"q": {"a": 1.0, "b": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 0.5
+    assert evaluate_run(qrels, {"q": {"a": 1.0, "A": 1.0}}, ["mrr"]).per_query()["q"]["mrr"] == 1
 
 
 def test_what_was_pooled_and_never_judged_is_unjudged():
     qrels = {"q": {"a": 1, "b": -1, "c": 0}}
-    scores = rank(qrels, {"q": ["b", "c", "a"]}, ["bpref", "judged@10", "mrr"])
+    scores = evaluate_run(qrels, {"q": ["b", "c", "a"]}, ["bpref", "judged@10", "mrr"])
     assert scores.per_query()["q"] == {"bpref": 0, "judged@10": 2 / 3, "mrr": 1 / 3}
 
 
 def test_counts_tell_who_was_not_measured():
     qrels = {"q1": {"a": 1}, "q2": {"a": 0}, "q3": {"b": 2}, "q4": {"c": 1}}
-    scores = rank(qrels, {"q1": ["a", "x"], "q2": ["a"], "q4": [], "other": ["a"]}, ["recall@5"])
+    scores = evaluate_run(
+        qrels, {"q1": ["a", "x"], "q2": ["a"], "q4": [], "other": ["a"]}, ["recall@5"]
+    )
     assert scores.counts == {
         "queries": 4,
         "evaluated": 3,
@@ -189,7 +192,7 @@ def test_counts_tell_who_was_not_measured():
 
 
 def test_no_relevant_document_at_all_is_no_zero():
-    scores = rank({"q": {"a": 0}}, {"q": ["a"]}, ["mrr", "judged@5"])
+    scores = evaluate_run({"q": {"a": 0}}, {"q": ["a"]}, ["mrr", "judged@5"])
     assert scores.mean("mrr").value is None
     assert scores.mean("mrr").reason
     assert scores.means() == {"mrr": None, "judged@5": 1}
@@ -199,7 +202,7 @@ def test_no_relevant_document_at_all_is_no_zero():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, "x", None])
 def test_a_score_that_is_no_number_is_refused(form, bad):
     with pytest.raises(InputError, match="number") as caught:
-        rank({"q": {"a": 1}}, form({"q": {"a": 1.0, "b": bad}}), ["mrr"])
+        evaluate_run({"q": {"a": 1}}, form({"q": {"a": 1.0, "b": bad}}), ["mrr"])
     assert "\n" not in str(caught.value)
 
 
@@ -212,8 +215,8 @@ def test_a_document_that_stands_twice_is_named_with_its_query():
             )
             run = pd.concat([run, more])  # noqa: PLW2901
         with pytest.raises(InputError, match="query 'q2' has the document 'x' twice"):
-            rank(qrels, run, ["mrr"])
-        assert rank(qrels, run, ["mrr"], dedupe="first").per_query()["q2"]["mrr"] == 0.5
+            evaluate_run(qrels, run, ["mrr"])
+        assert evaluate_run(qrels, run, ["mrr"], dedupe="first").per_query()["q2"]["mrr"] == 0.5
 
 
 def test_rows_that_stand_apart_hide_no_repetition_in_a_query_that_nobody_judged(tmp_path):
@@ -221,17 +224,17 @@ def test_rows_that_stand_apart_hide_no_repetition_in_a_query_that_nobody_judged(
     path = tmp_path / "run.trec"
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(InputError, match=r"line 4: query 'x' has the document 'a' twice"):
-        rank({"q": {"a": 1}}, path, "mrr")
-    assert rank({"q": {"a": 1}}, path, "mrr", dedupe="first").counts["not_in_qrels"] == 1
+        evaluate_run({"q": {"a": 1}}, path, "mrr")
+    assert evaluate_run({"q": {"a": 1}}, path, "mrr", dedupe="first").counts["not_in_qrels"] == 1
     path.write_text("\n".join(lines[:3]), encoding="utf-8")
-    assert rank({"q": {"a": 1}}, path, "mrr").counts["not_in_qrels"] == 1
+    assert evaluate_run({"q": {"a": 1}}, path, "mrr").counts["not_in_qrels"] == 1
 
 
 def test_dedupe_keeps_the_better_score():
     run = pd.DataFrame(
         [("q", "a", 1.0), ("q", "b", 2.0), ("q", "a", 3.0)], columns=["qid", "docno", "score"]
     )
-    assert rank({"q": {"a": 1}}, run, ["mrr"], dedupe="first").means() == {"mrr": 1}
+    assert evaluate_run({"q": {"a": 1}}, run, ["mrr"], dedupe="first").means() == {"mrr": 1}
 
 
 def random_case(seed, queries=60):
@@ -248,37 +251,37 @@ def random_case(seed, queries=60):
 
 def test_ids_that_share_a_key_are_told_apart(monkeypatch):
     qrels, run = random_case(1)
-    expected = rank(qrels, run, list(THEIRS)).per_query()
-    real = keys.keys_of
+    expected = evaluate_run(qrels, run, list(THEIRS)).per_query()
+    real = keys.hash_ids
     coarse = lambda ids: real(ids) & np.uint64(15)  # noqa: E731
     for module in (table_runs, "misslink.retrieval.qrels"):
         target = module if isinstance(module, str) else module.__name__
-        monkeypatch.setattr(f"{target}.keys_of", coarse)
-    again = rank(frame_of(qrels, "rel"), frame_of(run, "score"), list(THEIRS))
+        monkeypatch.setattr(f"{target}.hash_ids", coarse)
+    again = evaluate_run(frame_of(qrels, "rel"), frame_of(run, "score"), list(THEIRS))
     assert again.per_query() == expected
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64])
 def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
     qrels, run = random_case(2, 20)
-    expected = rank(qrels, run, list(THEIRS))
+    expected = evaluate_run(qrels, run, list(THEIRS))
     agree(expected.per_query(), qrels, run)
-    around = rank(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
+    around = evaluate_run(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
     path = tmp_path / "run.parquet"
     frame_of(run, "score").to_parquet(path)
-    monkeypatch.setattr("misslink.files.frames.AT_ONCE", rows)
-    monkeypatch.setattr("misslink.retrieval.given_runs._AT_ONCE", rows)
+    monkeypatch.setattr("misslink.io.tables.BATCH_ROWS", rows)
+    monkeypatch.setattr("misslink.retrieval.runs._BLOCK_QUERIES", rows)
     for given_run in (run, path, frame_of(run, "score")):
-        assert rank(qrels, given_run, list(THEIRS)).per_query() == expected.per_query()
-        again = rank(qrels, given_run, ["recall@5", "ndcg@5"], bounds=True)
+        assert evaluate_run(qrels, given_run, list(THEIRS)).per_query() == expected.per_query()
+        again = evaluate_run(qrels, given_run, ["recall@5", "ndcg@5"], bounds=True)
         np.testing.assert_array_equal(again.lowest, around.lowest)
         np.testing.assert_array_equal(again.highest, around.highest)
 
 
 def test_bounds_lie_around_the_value():
     qrels, run = random_case(3, 20)
-    scores = rank(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
-    own, known = scores.of("ndcg@5")
+    scores = evaluate_run(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
+    own, known = scores.query_values("ndcg@5")
     assert known.all()
     assert (scores.lowest[1] <= own).all()
     assert (own <= scores.highest[1]).all()
@@ -290,16 +293,16 @@ def test_bounds_lie_around_the_value():
 def test_numbers_are_ids_too():
     qrels = {1: {10: 1, 11: 0}}
     for run in ({1: [11, 10]}, {1: {10: 0.5, 11: 0.7}}, {"1": ["11", "10"]}):
-        assert rank(qrels, run, ["mrr"]).means() == {"mrr": 0.5}
+        assert evaluate_run(qrels, run, ["mrr"]).means() == {"mrr": 0.5}
     frame = pd.DataFrame({"q_id": [1, 1], "pid": [11, 10], "rank": [1, 2]})
-    assert rank(qrels, frame, ["mrr"]).means() == {"mrr": 0.5}
+    assert evaluate_run(qrels, frame, ["mrr"]).means() == {"mrr": 0.5}
     kinds = frame.astype({"q_id": "category", "pid": "object"})
-    assert rank(qrels, kinds, ["mrr"]).means() == {"mrr": 0.5}
+    assert evaluate_run(qrels, kinds, ["mrr"]).means() == {"mrr": 0.5}
 
 
 def test_a_frame_without_numbers_is_in_its_own_order():
     frame = pd.DataFrame({"query_id": ["q", "q", "p"], "doc_id": ["x", "a", "a"]})
-    assert rank({"q": {"a": 1}}, frame, ["mrr"]).means() == {"mrr": 0.5}
+    assert evaluate_run({"q": {"a": 1}}, frame, ["mrr"]).means() == {"mrr": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -335,35 +338,35 @@ def test_a_frame_without_numbers_is_in_its_own_order():
 )
 def test_wrong_python_objects_are_told_in_a_sentence(qrels, run, message):
     with pytest.raises(InputError, match=message):
-        rank(qrels, run, ["mrr"])
+        evaluate_run(qrels, run, ["mrr"])
 
 
 def test_wrong_options_are_told():
     qrels, run = {"q": {"a": 1}}, {"q": ["a"]}
     for options in ({"relevance_level": 0}, {"dedupe": "last"}, {"metrics": []}):
         with pytest.raises(InputError):
-            rank(qrels, run, **{"metrics": ["mrr"], **options})
+            evaluate_run(qrels, run, **{"metrics": ["mrr"], **options})
     for level in ("1", 1.5, True, None):
         with pytest.raises(InputError, match=r"the relevance level is .* counts from 1"):
-            rank(qrels, run, ["mrr"], relevance_level=level)
+            evaluate_run(qrels, run, ["mrr"], relevance_level=level)
     for metrics in ([5], [None], 5, None, " , "):
         with pytest.raises(InputError, match="metric"):
-            rank(qrels, run, metrics)
+            evaluate_run(qrels, run, metrics)
     with pytest.raises(ValueError, match="bounds=True"):
-        rank(qrels, run, ["mrr"]).bounds("mrr")
+        evaluate_run(qrels, run, ["mrr"]).bounds("mrr")
 
 
 def test_what_is_open_stays_open():
     judgements, run = open_qrels({"q": ["a"]}), open_run({"q": ["a"]})
     assert open_qrels(judgements) is judgements
-    assert isinstance(open_run(run), GivenRankings)
-    assert rank(judgements, run, ["mrr"]).means() == {"mrr": 1}
+    assert isinstance(open_run(run), MappingRun)
+    assert evaluate_run(judgements, run, ["mrr"]).means() == {"mrr": 1}
 
 
 def test_metrics_in_one_text_stand_between_commas():
     qrels, run = {"q": {"a": 1}}, {"q": ["b", "a"]}
-    assert rank(qrels, run, "mrr").means() == {"mrr": 0.5}
-    assert rank(qrels, run, "mrr, recall@5", relevance_level=np.int64(1)).means() == {
+    assert evaluate_run(qrels, run, "mrr").means() == {"mrr": 0.5}
+    assert evaluate_run(qrels, run, "mrr, recall@5", relevance_level=np.int64(1)).means() == {
         "mrr": 0.5,
         "recall@5": 1,
     }
@@ -372,4 +375,4 @@ def test_metrics_in_one_text_stand_between_commas():
 def test_a_frame_with_a_column_twice_is_refused():
     frame = pd.DataFrame([("q", "a", 1.0, 2.0)], columns=["qid", "docno", "score", "score"])
     with pytest.raises(InputError, match="two columns are called 'score'; keep one"):
-        rank({"q": {"a": 1}}, frame, ["mrr"])
+        evaluate_run({"q": {"a": 1}}, frame, ["mrr"])

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from misslink.cli import main
-from misslink.retrieval.ranking import rank
+from misslink.cli.main import main
+from misslink.retrieval.evaluate import evaluate_run
 
 TEST = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "trec_eval_test"
 pytestmark = pytest.mark.skipif(
     not TEST.is_dir(), reason="the reference results are not beside the checkout"
 )
 
-ALL = 999_999_999  # the deepest cut-off there is: the whole ranking
+ALL = 999_999_999  # the deepest cutoff there is: the whole ranking
 NAMED = {
     "map": "map",
     "Rprec": "r-precision",
@@ -96,7 +96,7 @@ def differences(lines, own):
 def test_every_shared_measure_is_what_trec_eval_printed(output, qrels, run, level, each):
     lines = list(printed(output, level))
     names = list(dict.fromkeys(["map", *(name for _, _, name, _, _ in lines)]))
-    scores = rank(TEST / qrels, TEST / run, names, relevance_level=level)
+    scores = evaluate_run(TEST / qrels, TEST / run, names, relevance_level=level)
     assert scores.counts["evaluated"] == 3
     # Over all, trec_eval takes a missing query for 0, which is not what these two say there.
     lines = [

@@ -97,9 +97,9 @@ def test_what_has_no_alpha_says_why(ratings, reason):
 
 
 def test_words_have_no_order_and_no_scale_has_hundreds_of_grades():
-    with pytest.raises(ValueError, match="ordinal ratings are numbers"):
+    with pytest.raises(ValueError, match="ordinal ratings must be numbers"):
         krippendorff_alpha([["a", "b"]], metric="ordinal")
-    with pytest.raises(ValueError, match="no scale"):
+    with pytest.raises(ValueError, match="not a scale"):
         krippendorff_alpha([[at, at + 0.5] for at in range(60)])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from misslink.stats.auroc import auroc
+from misslink.stats.classification import auroc
 
 
 def marked(numbers, prefix):

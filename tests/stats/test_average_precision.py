@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from misslink.stats.average_precision import _influence, average_precision
-from misslink.stats.proportions import proportion
+from misslink.stats.classification import _average_precision_influence, average_precision
+from misslink.stats.intervals import proportion
 
 
 def tied(seed, n=50):
@@ -26,7 +26,7 @@ def test_value_is_that_of_scikit_learn_with_ties(seed):
 
 def test_influence_is_what_a_little_more_weight_does():
     labels, scores = tied(3, 16)
-    value, found = _influence(labels, scores)
+    value, found = _average_precision_influence(labels, scores)
     moved = []
     for case in range(16):
         times = np.full(16, 400)

@@ -79,7 +79,7 @@ def test_the_interval_holds_the_value_and_the_order_of_cases_does_not_matter(cas
         assert found.low < found.high
     else:
         assert (found.low, found.high) == (None, None)
-        assert found.reason == "one cluster does not say how clusters differ"
+        assert found.reason == "one cluster does not show how clusters differ"
 
 
 def test_a_difference_flips_the_sign_of_whole_clusters():
@@ -114,7 +114,7 @@ def test_a_case_without_a_value_in_both_is_left_out():
 def test_values_that_cannot_be_are_refused(values):
     with pytest.raises(ValueError, match=r"finite|length"):
         clustered_mean(values, ["x", "y"])
-    with pytest.raises(ValueError, match=r"finite|same cases"):
+    with pytest.raises(ValueError, match=r"finite|length"):
         clustered_difference(values, [0.0] * len(values), ["x", "y"])
 
 

@@ -3,10 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from misslink.stats.control_charts import Limits, chart
-from misslink.stats.in_control import Baseline
+from misslink.stats.control_charts import ChartLimits, ProcessBaseline, control_chart
 
-LIMITS = Limits(ewma=2.7, cusum=5.0, jump=4.0, weight=0.1, slack=0.5)
+LIMITS = ChartLimits(ewma=2.7, cusum=5.0, jump=4.0, weight=0.1, slack=0.5)
 # Montgomery, Introduction to Statistical Quality Control, table of the CUSUM and EWMA examples:
 # 20 readings of mean 10 and standard deviation 1, then 10 of mean 11.
 READINGS = [
@@ -23,11 +22,11 @@ EWMA = [
     9.92384, 10.0785, 10.1216, 10.0495, 10.0525, 9.98426, 10.0478, 10.074, 9.91864, 10.0108,
     10.0997, 10.0227, 10.2495, 10.3745, 10.3971, 10.4654, 10.4568, 10.5731, 10.6468, 10.6341,
 ]  # fmt: skip
-KNOWN = Baseline(centre=10.0, sd=1.0, n=20, begin=0, end=0)
+KNOWN = ProcessBaseline(centre=10.0, sd=1.0, n=20, begin=0, end=0)
 
 
 def test_the_charts_are_those_of_the_textbook():
-    points = chart(READINGS, KNOWN, LIMITS).points
+    points = control_chart(READINGS, KNOWN, LIMITS).points
     assert [point.ewma for point in points] == pytest.approx(EWMA, abs=2e-3)
     assert [point.up for point in points] == pytest.approx(
         [min(up, LIMITS.cusum) for up in UP], abs=0.011
@@ -39,8 +38,8 @@ def test_the_charts_are_those_of_the_textbook():
 
 
 def test_what_was_learnt_from_is_not_judged():
-    learnt = Baseline(centre=10.0, sd=1.0, n=5, begin=0, end=5)
-    points = chart([99.0] * 5 + [10.0], learnt, LIMITS).points
+    learnt = ProcessBaseline(centre=10.0, sd=1.0, n=5, begin=0, end=5)
+    points = control_chart([99.0] * 5 + [10.0], learnt, LIMITS).points
     assert not any(point.signal for point in points)
     assert all(point.ewma is None and point.low is None for point in points[:5])
     assert points[5].ewma == 10.0
@@ -48,34 +47,34 @@ def test_what_was_learnt_from_is_not_judged():
 
 def test_a_reading_that_is_missing_moves_nothing():
     gaps = list(itertools.chain.from_iterable((value, None) for value in READINGS))
-    whole = chart(READINGS, KNOWN, LIMITS).points
-    assert chart(gaps, KNOWN, LIMITS).points[::2] == whole
-    assert chart(gaps, KNOWN, LIMITS).points[1].value is None
+    whole = control_chart(READINGS, KNOWN, LIMITS).points
+    assert control_chart(gaps, KNOWN, LIMITS).points[::2] == whole
+    assert control_chart(gaps, KNOWN, LIMITS).points[1].value is None
 
 
 def test_one_wild_reading_is_a_jump_and_not_held_against_the_runs_after_it():
-    points = chart([10.0, -500.0, 10.0, 10.0, 10.0], KNOWN, LIMITS).points
+    points = control_chart([10.0, -500.0, 10.0, 10.0, 10.0], KNOWN, LIMITS).points
     assert points[1].below[0] == "jump"
     assert not any(point.signal for point in points[3:])
 
 
 def test_a_cusum_that_was_over_its_threshold_for_long_comes_down_at_once():
-    points = chart([7.0] * 100 + [10.0] * 3, KNOWN, LIMITS).points
+    points = control_chart([7.0] * 100 + [10.0] * 3, KNOWN, LIMITS).points
     assert "cusum" in points[99].below
     assert not any("cusum" in point.below for point in points[100:])
 
 
 def test_both_directions_are_mirror_images():
-    there = chart(READINGS, KNOWN, LIMITS).points
-    back = chart([20 - value for value in READINGS], KNOWN, LIMITS).points
+    there = control_chart(READINGS, KNOWN, LIMITS).points
+    back = control_chart([20 - value for value in READINGS], KNOWN, LIMITS).points
     assert [p.above for p in there] == [p.below for p in back]
     assert [p.up for p in there] == pytest.approx([p.down for p in back])
 
 
 def test_the_limits_of_a_skewed_measure_are_wider_on_the_side_of_its_tail():
     rng = np.random.default_rng(1)
-    skewed = Baseline(centre=0.9, sd=0.05, n=20, begin=0, end=0, skew=-0.8)
-    drawn = chart(rng.binomial(30, 0.9, 50) / 30, skewed, LIMITS)
+    skewed = ProcessBaseline(centre=0.9, sd=0.05, n=20, begin=0, end=0, skew=-0.8)
+    drawn = control_chart(rng.binomial(30, 0.9, 50) / 30, skewed, LIMITS)
     assert 0.9 - drawn.jump_low > 1.5 * (drawn.jump_high - 0.9)
     for point in drawn.points:
         assert drawn.jump_low < point.low < point.high < drawn.jump_high

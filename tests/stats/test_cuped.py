@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from misslink.stats.cuped import cuped
-from misslink.stats.unit_values import welch
+from misslink.stats.experiments import cuped, welch_test
 
 
 def drawn(seed=0, a=400, b=300, effect=0.2):
@@ -23,7 +22,7 @@ def test_the_adjusted_difference_is_the_coefficient_of_the_regression():
     treated = np.r_[np.zeros(len(a)), np.ones(len(b))]
     design = sm.add_constant(np.column_stack([treated, np.r_[before_a, before_b]]))
     oracle = sm.OLS(np.r_[a, b], design).fit(cov_type="HC2")
-    difference, _ = welch(found.control, found.variant)
+    difference, _ = welch_test(found.control, found.variant)
     assert difference.value == pytest.approx(oracle.params[1], abs=1e-10)
     assert found.theta == pytest.approx(oracle.params[2], abs=1e-10)
     half = (difference.high - difference.low) / 2
@@ -47,7 +46,7 @@ def test_units_without_a_past_keep_a_level_of_their_own():
     treated = np.r_[np.zeros(len(a)), np.ones(len(b))]
     filled = np.where(missing, np.nanmean(past), past)
     oracle = sm.OLS(np.r_[a, b], sm.add_constant(np.column_stack([treated, filled, missing]))).fit()
-    difference, _ = welch(found.control, found.variant)
+    difference, _ = welch_test(found.control, found.variant)
     assert difference.value == pytest.approx(oracle.params[1], abs=1e-10)
     assert (found.known, found.missing) == (500, 200)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from misslink.stats.effect import cohens_dz, paired_t
+from misslink.stats.paired_tests import cohens_dz, paired_t
 
 A = [0.2, 0.5, 0.5, 1.0, 0.0, 0.75, 0.3]
 B = [0.4, 0.5, 0.7, 0.9, 0.6, 1.0, 0.1]

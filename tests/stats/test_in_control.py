@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import gamma, norm
 
-from misslink.stats.in_control import Baseline, learn_baseline
+from misslink.stats.control_charts import ProcessBaseline, learn_baseline
 
 
 def test_the_first_readings_are_learnt_from_and_no_other():
@@ -65,15 +65,15 @@ def test_a_score_of_a_skewed_reading_is_as_rare_as_it_says(skew, tail):
     """Against the gamma distribution of that skewness (Wilson and Hilferty's error is small)."""
     shape = 4 / skew**2
     z = (gamma.isf(tail, shape) - shape) / shape**0.5
-    up = Baseline(centre=5.0, sd=2.0, n=20, begin=0, end=20, skew=skew)
-    down = Baseline(centre=5.0, sd=2.0, n=20, begin=0, end=20, skew=-skew)
+    up = ProcessBaseline(centre=5.0, sd=2.0, n=20, begin=0, end=20, skew=skew)
+    down = ProcessBaseline(centre=5.0, sd=2.0, n=20, begin=0, end=20, skew=-skew)
     assert up.score(5 + 2 * z) == pytest.approx(norm.isf(tail), abs=0.06)
     assert down.score(5 - 2 * z) == pytest.approx(-norm.isf(tail), abs=0.06)
 
 
 @given(st.floats(-50, 50), st.sampled_from([-2.5, -0.4, 0.0, 0.7, 2.6]), st.floats(-0.1, 0.1))
 def test_a_score_is_put_back_where_it_came_from(value, skew, offset):
-    learnt = Baseline(centre=0.5, sd=0.4, n=20, begin=0, end=20, skew=skew, offset=offset)
+    learnt = ProcessBaseline(centre=0.5, sd=0.4, n=20, begin=0, end=20, skew=skew, offset=offset)
     assert learnt.place(learnt.score(value)) == pytest.approx(value, abs=1e-6)
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from misslink.stats.kappa import cohen_kappa, cross_table, gwet_ac1
+from misslink.stats.agreement import cohen_kappa, cross_table, gwet_ac1
 
 
 @pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])

@@ -92,7 +92,7 @@ def test_many_values_that_lean_agree_with_the_bootstrap_too(monkeypatch, bounds)
         for _ in range(2_100)
     ]
     found = mean(values, bounds=bounds)
-    monkeypatch.setattr("misslink.stats.means._MANY", 2 * len(values))
+    monkeypatch.setattr("misslink.stats.intervals.NORMAL_FROM", 2 * len(values))
     bootstrap = mean(values, bounds=bounds)
     assert (found.method, bootstrap.method) == ("normal", "bootstrap")
     half = (bootstrap.high - bootstrap.low) / 2

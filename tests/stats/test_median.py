@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import quantile_test
 
-from misslink.stats.median import median, quartiles
+from misslink.stats.intervals import median, quartiles
 
 
 @pytest.mark.parametrize("n", [6, 7, 25, 60, 400])

@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from misslink.stats import holm, paired_difference
-from misslink.stats.paired import detectable_after
+from misslink.stats.paired_tests import detectable_after_holm
 
 shares = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4)).map(lambda pair: (pair[0] / 4, pair[1] / 4)),
@@ -89,11 +89,11 @@ def test_what_could_be_detected_after_holm_has_80_percent_power_at_the_level_tha
     b = [chance.uniform(0, 1) for _ in range(30)]
     found = paired_difference([0.5] * 30, b)
     for ps, left in (([0.9] * 12, 12), ([0.01, 0.049, 0.05, None, 1.0], 2), ([0.01], 1)):
-        effect = detectable_after(found, ps) / np.std(b, ddof=1)
+        effect = detectable_after_holm(found, ps) / np.std(b, ddof=1)
         power = TTestPower().power(effect, 30, 0.05 / left, alternative="two-sided")
         assert power == pytest.approx(0.8, abs=1e-5)
-    assert detectable_after(found, [0.4]) == found.detectable
-    assert detectable_after(paired_difference([0.5] * 9, [0.5] * 9), [1.0]) is None
+    assert detectable_after_holm(found, [0.4]) == found.detectable
+    assert detectable_after_holm(paired_difference([0.5] * 9, [0.5] * 9), [1.0]) is None
 
 
 def test_cases_that_do_not_differ_still_have_a_width_that_shrinks_with_their_number():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.weightstats import DescrStatsW
 
-from misslink.stats.prediction_powered import prediction_powered
-from misslink.stats.proportions import proportion
+from misslink.stats.intervals import proportion
+from misslink.stats.prevalence import prediction_powered
 
 PAGE = Path(__file__).parents[1] / "oracles" / "ppi_python_values.json"
 ORACLE = json.loads(PAGE.read_text())  # made by the script of the same name

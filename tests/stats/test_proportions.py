@@ -29,7 +29,7 @@ def test_interval_has_a_width_and_holds_the_value_within_0_and_1(counts):
 
 @pytest.mark.parametrize("counts", [(-1, 3), (4, 3), (0, -1)])
 def test_counts_that_cannot_be_are_refused(counts):
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         proportion(*counts)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from misslink.stats.randomisation import sign_flips
+from misslink.stats.paired_tests import sign_flips
 
 
 def scipys(differences):
@@ -35,7 +35,7 @@ def test_both_ways_of_drawing_agree_where_sizes_repeat(monkeypatch):
     chance = random.Random(9)
     differences = [chance.choice([-1, -1, 1, 1, 1]) * chance.randint(1, 60) / 64 for _ in range(99)]
     by_count = sign_flips(differences)
-    monkeypatch.setattr("misslink.stats.randomisation._SIZES", 1)
+    monkeypatch.setattr("misslink.stats.paired_tests._MAX_DISTINCT_SIZES", 1)
     assert sign_flips(differences) == pytest.approx(by_count, abs=0.02)
     assert sign_flips(differences) != sign_flips(differences, seed=1)
 

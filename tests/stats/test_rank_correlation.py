@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from misslink.stats.rank_correlation import _kendall, _spearman, kendall_tau, spearman
+from misslink.stats.agreement import _kendall, _spearman, kendall_tau, spearman
 
 BOTH = [
     (spearman, _spearman, scipy_stats.spearmanr),

@@ -7,8 +7,12 @@ import pytest
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 
-from misslink.stats.recalibration import cross_fitted, fit_isotonic, fit_platt
-from misslink.stats.reliability import brier
+from misslink.stats.probability_calibration import (
+    brier_score,
+    cross_fitted_probabilities,
+    fit_isotonic,
+    fit_platt,
+)
 
 
 def scored(seed, n=150):
@@ -54,21 +58,25 @@ def test_a_cross_fitted_probability_does_not_know_its_own_label(method):
     labels = (generator.random(300) < 0.5).astype(int).tolist()
     noise = generator.normal(size=300).tolist()
     fit = {"isotonic": fit_isotonic, "platt": fit_platt}[method]
-    assert brier(labels, fit(labels, noise)(noise)).value < 0.25  # what is fitted looks better
-    assert brier(labels, cross_fitted(labels, noise, method=method)).value > 0.25
+    assert (
+        brier_score(labels, fit(labels, noise)(noise)).value < 0.25
+    )  # what is fitted looks better
+    assert (
+        brier_score(labels, cross_fitted_probabilities(labels, noise, method=method)).value > 0.25
+    )
 
 
 def test_cross_fitting_mends_overconfidence_and_takes_a_seed():
     generator = np.random.default_rng(9)
     said = generator.random(600)
     labels = (generator.random(600) < 0.3 + 0.4 * said).astype(int).tolist()
-    fitted = cross_fitted(labels, said.tolist(), seed=1)
-    assert brier(labels, fitted).value < brier(labels, said.tolist()).value - 0.01
-    assert fitted == cross_fitted(labels, said.tolist(), seed=1)
-    assert fitted != cross_fitted(labels, said.tolist(), seed=2)
+    fitted = cross_fitted_probabilities(labels, said.tolist(), seed=1)
+    assert brier_score(labels, fitted).value < brier_score(labels, said.tolist()).value - 0.01
+    assert fitted == cross_fitted_probabilities(labels, said.tolist(), seed=1)
+    assert fitted != cross_fitted_probabilities(labels, said.tolist(), seed=2)
 
 
-@pytest.mark.parametrize("function", [fit_isotonic, fit_platt, cross_fitted])
+@pytest.mark.parametrize("function", [fit_isotonic, fit_platt, cross_fitted_probabilities])
 def test_labels_that_teach_nothing_are_refused(function):
     for labels in ([1, 1, 1], []):
         with pytest.raises(ValueError, match="nothing to fit"):
@@ -81,4 +89,4 @@ def test_labels_that_teach_nothing_are_refused(function):
 
 def test_a_single_case_of_a_label_cannot_be_cross_fitted():
     with pytest.raises(ValueError, match="rarer label has 1 case"):
-        cross_fitted([1, 1, 1, 0], [0.1, 0.2, 0.3, 0.4])
+        cross_fitted_probabilities([1, 1, 1, 0], [0.1, 0.2, 0.3, 0.4])

@@ -70,5 +70,5 @@ def test_an_empty_group_is_missing_and_named(compare):
 
 @pytest.mark.parametrize("compare", [risk_difference, risk_ratio])
 def test_counts_that_cannot_be_are_refused_even_where_the_other_group_is_fine(compare):
-    with pytest.raises(ValueError, match="7 of 5 cases is no share"):
+    with pytest.raises(ValueError, match="7 of 5 cases is not a share"):
         compare(1, 5, 7, 5)

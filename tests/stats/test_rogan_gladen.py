@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from misslink.stats.confusion import Confusion, ErrorRates
-from misslink.stats.proportions import proportion
-from misslink.stats.rogan_gladen import corrected_difference, rogan_gladen
+from misslink.stats.classification import ConfusionMatrix, ErrorRates
+from misslink.stats.intervals import proportion
+from misslink.stats.prevalence import corrected_difference, rogan_gladen
 from misslink.types import Estimate
 
-JUDGE = Confusion(true_positive=90, false_negative=10, false_positive=20, true_negative=80)
+JUDGE = ConfusionMatrix(true_positive=90, false_negative=10, false_positive=20, true_negative=80)
 BOTH = pytest.mark.parametrize("interval", ["delta", "posterior"])
 
 
@@ -41,7 +41,7 @@ def test_delta_interval_worked_by_hand():
 
 @BOTH
 def test_with_endless_labels_of_a_perfect_judge_it_is_the_share_itself(interval):
-    judge = Confusion(10**7, 0, 0, 10**7)
+    judge = ConfusionMatrix(10**7, 0, 0, 10**7)
     found, plain = rogan_gladen(300, 1000, judge, interval=interval), proportion(300, 1000)
     assert found.value == pytest.approx(0.3)
     assert (found.low, found.high) == (
@@ -68,7 +68,7 @@ def test_calls_that_the_judges_errors_rule_out_are_not_a_certain_zero(interval):
 
 @BOTH
 def test_a_judge_not_shown_to_beat_chance_is_refused_with_its_numbers(interval):
-    found = rogan_gladen(50, 100, Confusion(6, 4, 5, 5), interval=interval)
+    found = rogan_gladen(50, 100, ConfusionMatrix(6, 4, 5, 5), interval=interval)
     assert found.value is None
     assert "20 labels do not show" in found.reason
     assert "0.55" in found.reason
@@ -76,12 +76,16 @@ def test_a_judge_not_shown_to_beat_chance_is_refused_with_its_numbers(interval):
 
 def test_what_is_missing_says_why():
     assert rogan_gladen(0, 0, JUDGE).reason == "no cases"
-    assert rogan_gladen(5, 10, Confusion(5, 1, 0, 0)).reason == "no case has the negative label"
-    assert rogan_gladen(5, 10, Confusion(0, 0, 0, 0)).reason == "no case has the positive label"
+    assert (
+        rogan_gladen(5, 10, ConfusionMatrix(5, 1, 0, 0)).reason == "no case has the negative label"
+    )
+    assert (
+        rogan_gladen(5, 10, ConfusionMatrix(0, 0, 0, 0)).reason == "no case has the positive label"
+    )
 
 
 def test_counts_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         rogan_gladen(11, 10, JUDGE)
 
 
@@ -118,7 +122,7 @@ def test_where_every_case_is_labelled_people_have_the_word(interval):
 def test_labels_among_the_cases_need_their_counts():
     with pytest.raises(ValueError, match="table of counts"):
         rogan_gladen(600, 1000, ErrorRates(JUDGE.sensitivity, JUDGE.specificity), among=True)
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         rogan_gladen(100, 1000, JUDGE, among=True)  # of the labelled alone it calls 110 good
 
 
@@ -128,7 +132,7 @@ def test_a_difference_is_as_many_times_larger_as_the_judge_blurs_it():
     assert (found.n, found.method) == (400, "rogan-gladen, difference")
     # endless labels leave nothing but the division
     sure = corrected_difference(
-        raw(0.07, 0.01, 0.13), Confusion(9 * 10**7, 10**7, 2 * 10**7, 8 * 10**7)
+        raw(0.07, 0.01, 0.13), ConfusionMatrix(9 * 10**7, 10**7, 2 * 10**7, 8 * 10**7)
     )
     assert (sure.low, sure.high) == (
         pytest.approx(0.01 / 0.7, abs=1e-4),
@@ -141,7 +145,7 @@ def test_a_difference_is_as_many_times_larger_as_the_judge_blurs_it():
 @pytest.mark.parametrize("difference", [0.21, 0.03, -0.12])
 def test_the_interval_is_that_of_a_ratio_of_two_bell_curves(difference):
     # with many labels both are nearly normal: draws of each, divided
-    judge = Confusion(1800, 200, 400, 1600)
+    judge = ConfusionMatrix(1800, 200, 400, 1600)
     found = corrected_difference(raw(difference, difference - 0.06, difference + 0.06), judge)
     rng = np.random.default_rng(2)
     z = 1.959963984540054
@@ -154,7 +158,9 @@ def test_the_interval_is_that_of_a_ratio_of_two_bell_curves(difference):
     )
 
 
-@pytest.mark.parametrize("judge", [JUDGE, Confusion(12, 3, 4, 11), Confusion(30, 1, 0, 29)])
+@pytest.mark.parametrize(
+    "judge", [JUDGE, ConfusionMatrix(12, 3, 4, 11), ConfusionMatrix(30, 1, 0, 29)]
+)
 def test_a_difference_turned_round_has_its_interval_turned_round(judge):
     found = corrected_difference(raw(0.1, 0.02, 0.15), judge)
     turned = corrected_difference(raw(-0.1, -0.15, -0.02), judge)
@@ -170,9 +176,9 @@ def test_it_holds_zero_if_and_only_if_the_uncorrected_difference_does(low, high)
 
 
 def test_a_difference_is_not_corrected_by_what_is_not_known():
-    unsure = corrected_difference(raw(0.1, 0.0, 0.2), Confusion(6, 4, 5, 5))
+    unsure = corrected_difference(raw(0.1, 0.0, 0.2), ConfusionMatrix(6, 4, 5, 5))
     assert "20 labels do not show that the judge is better than chance" in unsure.reason
-    one_sided = corrected_difference(raw(0.1, 0.0, 0.2), Confusion(9, 1, 0, 0))
+    one_sided = corrected_difference(raw(0.1, 0.0, 0.2), ConfusionMatrix(9, 1, 0, 0))
     assert one_sided.reason == "no case has the negative label"
     nothing = corrected_difference(Estimate.missing("no case has a value in both"), JUDGE)
     assert (nothing.value, nothing.reason) == (None, "no case has a value in both")

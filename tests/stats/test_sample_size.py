@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from misslink.stats.kappa import cohen_kappa
-from misslink.stats.prediction_powered import prediction_powered
+from misslink.stats.agreement import cohen_kappa
+from misslink.stats.prevalence import prediction_powered
 from misslink.stats.sample_size import labels_for_kappa, labels_for_share, share_width, width_curve
 
 
@@ -61,11 +61,11 @@ def test_the_curve_falls_and_ends_with_the_judged_cases():
 
 def test_numbers_that_are_none_are_refused():
     for wrong in ({"share": 1.2}, {"share": 0.5, "correlation": 2}):
-        with pytest.raises(ValueError, match="can be"):
+        with pytest.raises(ValueError, match="out of range"):
             share_width(10, **wrong)
-    with pytest.raises(ValueError, match="do not hold"):
+    with pytest.raises(ValueError, match="fewer than"):
         share_width(10, 0.5, correlation=0.5)
-    with pytest.raises(ValueError, match="width lies"):
+    with pytest.raises(ValueError, match="width is between"):
         labels_for_share(0.5, 0)
-    with pytest.raises(ValueError, match="planned"):
+    with pytest.raises(ValueError, match="out of range"):
         labels_for_kappa(1.0, 0.5, 0.1)

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from misslink.stats.confusion import confusion
-from misslink.stats.paired import paired_difference
-from misslink.stats.prediction_powered import prediction_powered
-from misslink.stats.proportions import proportion
-from misslink.stats.rogan_gladen import corrected_difference, rogan_gladen
+from misslink.stats.classification import confusion_matrix
+from misslink.stats.intervals import proportion
+from misslink.stats.paired_tests import paired_difference
+from misslink.stats.prevalence import corrected_difference, prediction_powered, rogan_gladen
 
 DRAWS = 1_000
 OTHERS = 1_000
@@ -99,7 +98,7 @@ def test_rogan_and_gladen_cover_93_to_97_percent(n, share, interval):
     held = []
     for _ in range(DRAWS):
         y, f = drawn(rng, n, share, 0.9)
-        judge = confusion(y[:n].tolist(), f[:n].tolist())
+        judge = confusion_matrix(y[:n].tolist(), f[:n].tolist())
         found = rogan_gladen(int(f.sum()), len(f), judge, among=True, interval=interval)
         if found.value is not None:
             held.append(holds(found, share))
@@ -115,7 +114,7 @@ def test_labelled_calls_that_count_twice_make_the_interval_too_wide():
     held = []
     for _ in range(DRAWS):
         y, f = drawn(rng, 300, 0.2, 0.9)
-        judge = confusion(y[:300].tolist(), f[:300].tolist())
+        judge = confusion_matrix(y[:300].tolist(), f[:300].tolist())
         held.append(holds(rogan_gladen(int(f.sum()), len(f), judge), 0.2))
     assert np.mean(held) > MOST
 
@@ -134,7 +133,7 @@ def test_the_corrected_difference_covers_93_to_97_percent(n, more):
             np.where(good, rng.random(len(good)) < 0.9, rng.random(len(good)) >= 0.8)
             for good in (labels, first, second)
         ]
-        judge = confusion(labels.tolist(), seen[0].tolist())
+        judge = confusion_matrix(labels.tolist(), seen[0].tolist())
         raw = paired_difference(*(calls.astype(float).tolist() for calls in seen[1:])).difference
         corrected.append(holds(corrected_difference(raw, judge), more))
         uncorrected.append(holds(raw, more))

@@ -6,7 +6,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from misslink.stats import paired_difference
-from misslink.stats.side_by_side import side_by_side
+from misslink.stats.run_comparison import compare_paired_runs
 
 N = 80
 
@@ -30,7 +30,7 @@ def runs():
 
 def test_every_test_is_that_of_scipy_and_statsmodels(runs):
     first, better, _ = runs
-    [found] = side_by_side([first, better])
+    [found] = compare_paired_runs([first, better])
     graded, yes_no = found["ndcg@10"], found["hit@5"]
     a, b = first["ndcg@10"], better["ndcg@10"]
     assert graded["t_test"]["p"] == pytest.approx(scipy_stats.ttest_rel(b, a).pvalue)
@@ -46,7 +46,7 @@ def test_every_test_is_that_of_scipy_and_statsmodels(runs):
 
 
 def test_holm_goes_over_all_metrics_and_runs(runs):
-    found = side_by_side(runs)
+    found = compare_paired_runs(runs)
     rows = [row for run in found for row in run.values()]
     assert len(rows) == 4
     theirs = multipletests([row["p"] for row in rows], method="holm")[1]
@@ -56,7 +56,7 @@ def test_holm_goes_over_all_metrics_and_runs(runs):
 
 def test_a_metric_that_is_good_when_low_has_the_other_winner(runs):
     first, better, _ = runs
-    [found] = side_by_side([first, better], lower_is_better={"ndcg@10"})
+    [found] = compare_paired_runs([first, better], lower_is_better={"ndcg@10"})
     assert found["ndcg@10"]["winner"] == "a"
     assert found["hit@5"]["winner"] == "b"
 
@@ -64,9 +64,9 @@ def test_a_metric_that_is_good_when_low_has_the_other_winner(runs):
 def test_cases_without_a_value_are_left_out_and_counted(runs):
     first, better, _ = runs
     holed = {name: [None, *values[1:]] for name, values in better.items()}
-    [found] = side_by_side([first, holed])
+    [found] = compare_paired_runs([first, holed])
     assert found["ndcg@10"]["n"] == found["ndcg@10"]["a"]["n"] == N - 1
-    [nothing] = side_by_side([{"mrr": [None]}, {"mrr": [None]}])
+    [nothing] = compare_paired_runs([{"mrr": [None]}, {"mrr": [None]}])
     assert nothing["mrr"]["difference"]["reason"] == "no case has a value in both"
     assert (nothing["mrr"]["p"], nothing["mrr"]["p_holm"], nothing["mrr"]["winner"]) == (
         None,
@@ -78,7 +78,7 @@ def test_cases_without_a_value_are_left_out_and_counted(runs):
 def test_with_clusters_no_test_takes_cases_for_independent(runs):
     first, better, _ = runs
     pairs = [number // 2 for number in range(N)]
-    [found] = side_by_side([first, better], clusters=pairs)
+    [found] = compare_paired_runs([first, better], clusters=pairs)
     row = found["hit@5"]
     assert row["difference"]["method"] == "cluster bootstrap"
     for test in ("t_test", "wilcoxon"):
@@ -90,4 +90,4 @@ def test_with_clusters_no_test_takes_cases_for_independent(runs):
 
 def test_runs_with_other_metrics_are_refused():
     with pytest.raises(ValueError, match="different metrics"):
-        side_by_side([{"mrr": [1]}, {"map": [1]}])
+        compare_paired_runs([{"mrr": [1]}, {"map": [1]}])

@@ -7,9 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from misslink.stats.confusion import confusion
-from misslink.stats.folds import stratified_folds
-from misslink.stats.thresholds import best_threshold, nested_threshold
+from misslink.stats.classification import (
+    best_threshold,
+    confusion_matrix,
+    nested_threshold,
+    stratified_folds,
+)
 
 
 def scored(seed, n=40):
@@ -19,7 +22,7 @@ def scored(seed, n=40):
 
 
 def at(labels, scores, cut, find):
-    table = confusion(labels, [score >= cut for score in scores])
+    table = confusion_matrix(labels, [score >= cut for score in scores])
     return table if find else table.turned
 
 
@@ -40,7 +43,7 @@ def test_no_other_threshold_has_a_larger_f1(seed, find):
 def test_of_those_that_reach_what_is_wanted_none_does_better(seed, aim, other, find):
     labels, scores = scored(seed)
     wanted = 0.6
-    found = best_threshold(labels, scores, aim=aim, wanted=wanted, find=find)
+    found = best_threshold(labels, scores, aim=aim, target=wanted, find=find)
     if found is None:
         shares = [getattr(at(labels, scores, cut, find), aim).value for cut in [*scores, 99]]
         assert max(share or 0 for share in shares) < wanted
@@ -54,7 +57,7 @@ def test_of_those_that_reach_what_is_wanted_none_does_better(seed, aim, other, f
 
 
 def test_what_no_threshold_reaches_is_none():
-    assert best_threshold([0, 1], [0.9, 0.1], aim="precision", wanted=0.9) is None
+    assert best_threshold([0, 1], [0.9, 0.1], aim="precision", target=0.9) is None
     assert best_threshold([0, 0], [0.9, 0.1]) is None
     assert best_threshold([1, 1], [0.9, 0.1], find=False) is None
 
@@ -89,14 +92,14 @@ def test_nested_measures_each_case_once_and_fits_on_all():
 
 def test_folds_without_a_threshold_are_left_out_of_what_is_measured():
     labels, scores = [1, 1, 0, 0], [0.1, 0.2, 0.8, 0.9]
-    found = nested_threshold(labels, scores, aim="precision", wanted=0.9, folds=2)
+    found = nested_threshold(labels, scores, aim="precision", target=0.9, folds=2)
     assert (found.threshold, found.of_folds, found.measured.n) == (None, (None, None), 0)
 
 
 def test_wishes_that_make_no_sense_are_refused():
     for aim, wanted in (("f1", 0.5), ("precision", None), ("sensitivity", 1.5)):
-        with pytest.raises(ValueError, match="makes no sense"):
-            best_threshold([0, 1], [0.1, 0.2], aim=aim, wanted=wanted)
+        with pytest.raises(ValueError, match="is not valid"):
+            best_threshold([0, 1], [0.1, 0.2], aim=aim, target=wanted)
     with pytest.raises(ValueError, match="pair up"):
         best_threshold([0, 1], [0.1])
 

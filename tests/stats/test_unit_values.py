@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from misslink.stats.unit_values import mean_of_units, unit_values, welch
+from misslink.stats.experiments import unit_mean, unit_values, welch_test
 
 
 def test_the_mean_of_the_values_is_the_ratio_of_the_sums():
@@ -38,7 +38,7 @@ def test_the_variance_is_that_of_the_ratio_over_many_samples():
 def test_without_denominators_it_is_welchs_t_test():
     rng = np.random.default_rng(2)
     a, b = rng.normal(0, 1, 30), rng.normal(0.4, 3, 50)
-    difference, p = welch(unit_values(a), unit_values(b))
+    difference, p = welch_test(unit_values(a), unit_values(b))
     oracle = stats.ttest_ind(b, a, equal_var=False)
     interval = oracle.confidence_interval(0.95)
     assert p == pytest.approx(oracle.pvalue, rel=1e-9)
@@ -48,16 +48,16 @@ def test_without_denominators_it_is_welchs_t_test():
 
 def test_what_cannot_be_compared_says_why():
     one, several, none = np.array([1.0]), np.array([1.0, 0.0]), np.empty(0)
-    assert welch(none, several)[0].value is None
-    assert welch(one, several)[0].low is None
-    assert welch(one, several)[1] is None
-    assert welch(np.ones(3), np.ones(4))[0].reason == "all units are alike"
-    assert mean_of_units(none).value is None
+    assert welch_test(none, several)[0].value is None
+    assert welch_test(one, several)[0].low is None
+    assert welch_test(one, several)[1] is None
+    assert welch_test(np.ones(3), np.ones(4))[0].reason == "all units are alike"
+    assert unit_mean(none).value is None
     assert unit_values([0, 0], [0, 0]).size == 0
 
 
 def test_a_share_that_never_fails_still_has_an_interval():
-    found = mean_of_units(np.zeros(40), bounds=(0.0, 1.0))
+    found = unit_mean(np.zeros(40), bounds=(0.0, 1.0))
     low, high = proportion_confint(0, 40, method="wilson")
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
 
@@ -77,4 +77,4 @@ def test_one_unit_with_most_of_the_requests_is_no_consensus():
     left_out = [(above.sum() - a) / (below.sum() - b) for a, b in zip(above, below, strict=True)]
     jackknife = 99 / 100 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2)
     assert values.var(ddof=1) / 100 == pytest.approx(jackknife, rel=0.05)
-    assert mean_of_units(values).low < 0.5
+    assert unit_mean(values).low < 0.5

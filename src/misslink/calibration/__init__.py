@@ -1,8 +1,21 @@
-"""A judge held against people: how often it is right, and what the true rate is."""
+"""Compare a judge with human labels, and correct rates by its errors."""
 
-from misslink.calibration.advice import Criteria
+from __future__ import annotations
+
+from misslink.calibration.advice import TrustCriteria
 from misslink.calibration.calibrate import calibrate
-from misslink.calibration.judged import Judged, Verdicts, of_run
-from misslink.calibration.verdict_file import read_verdicts
+from misslink.calibration.verdicts import (
+    JudgedCase,
+    MetricVerdicts,
+    read_verdicts,
+    verdicts_from_run,
+)
 
-__all__ = ["Criteria", "Judged", "Verdicts", "calibrate", "of_run", "read_verdicts"]
+__all__ = [
+    "JudgedCase",
+    "MetricVerdicts",
+    "TrustCriteria",
+    "calibrate",
+    "read_verdicts",
+    "verdicts_from_run",
+]

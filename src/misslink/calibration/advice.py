@@ -1,114 +1,257 @@
-"""One verdict for people: trust the judge, use it with caution, or do not use it."""
+"""Advise whether to trust the judge: rules, criteria files and audit results."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from misslink.calibration.rules import RULES, VERDICTS, Rule
+from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError, known_names
-from misslink.files.jsonl import read_text
-from misslink.files.numbers import finite
+from misslink.io.jsonl import read_text
+from misslink.io.numbers import as_finite
 
-__all__ = ["RULES", "VERDICTS", "Criteria", "Rule", "advise"]
-
-
-_BAND = "band"
+TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
+_BAND_FIELD = "band"
 
 
 @dataclass(frozen=True)
-class Criteria:
-    """What is asked of a judge: the rules, and how often a call must be right.
+class TrustRule:
+    """The limits of one number.
 
     Parameters
     ----------
-    rules : sequence of Rule
-    band : float
-        In (0.5, 1): probabilities at which calls are right less often form the uncertain band.
+    name : str
+        As the criteria file names it.
+    says : str
+        A sentence with {value} and {limit}.
+    trust, caution : float or None
+        The limit for either level. None: this number alone never rules the level out.
+    at_most : bool
+        Whether the limits are maxima, not minima.
+    needed : bool
+        Whether a missing number rules out every use; otherwise it is skipped.
+    form : {'count', 'share', 'decimal'}
+        How the number is formatted.
+    unknown : str
+        The sentence for a missing number; "" uses the rule's name.
     """
 
-    rules: tuple[Rule, ...] = RULES
+    name: str
+    says: str
+    trust: float | None
+    caution: float | None
+    at_most: bool = False
+    needed: bool = True
+    form: str = "decimal"
+    unknown: str = ""
+
+    def level(self, number: float) -> str:
+        """Return the best level that a number allows."""
+        for level, limit in (("trust", self.trust), ("caution", self.caution)):
+            if limit is None or (number <= limit if self.at_most else number >= limit):
+                return level
+        return "do not use"
+
+    def sentence(self, number: float) -> str:
+        """Return the number beside the limit that decided its level."""
+        level = self.level(number)
+        limit = self.caution if level == "do not use" else self.trust
+        if limit is None:
+            return self.says.format(value=self._format(number), limit="this is no obstacle")
+        text = at_limit = ""
+        for more in range(5):  # more digits than usual, if they tell the number from its limit
+            text, at_limit = self._format(number, more), self._format(limit, more)
+            if text != at_limit or number == limit:
+                break
+        side = f"{'at most' if self.at_most else 'at least'} {at_limit}"
+        purpose = {"do not use": "use it at all", "caution": "trust it", "trust": "trust it"}[level]
+        return self.says.format(value=text, limit=f"{side} is needed to {purpose}")
+
+    def _format(self, number: float, more: int = 0) -> str:
+        if self.form == "count":
+            return f"{number:,.0f}"
+        return f"{100 * number:.{more}f}%" if self.form == "share" else f"{number:.{2 + more}f}"
+
+
+_FLIPS = partial(TrustRule, trust=0.05, caution=0.2, at_most=True, needed=False, form="share")
+TRUST_RULES = (
+    TrustRule("labels", "labelled cases: {value}; {limit}", 100, 30, form="count"),
+    TrustRule("rarer_label", "cases of the rarer label: {value}; {limit}", 20, 10, form="count"),
+    TrustRule("kappa", "kappa of judge and annotators is {value}; {limit}", 0.6, 0.2),
+    TrustRule(
+        "balanced_accuracy_low",
+        "balanced accuracy may be as low as {value}, and 50% is chance; {limit}",
+        0.7,
+        0.5,
+        form="share",
+        unknown="balanced accuracy is not known; it needs labels of both kinds",
+    ),
+    TrustRule(
+        "over_length",
+        "the judge's AUROC is {value} above that of the answer's length; {limit}",
+        0.05,
+        0.0,
+        needed=False,
+    ),
+    TrustRule(
+        "over_majority",
+        "F1 of finding bad cases is {value} above that of a constant label; {limit}",
+        0.2,
+        0.0,
+        unknown="F1 of finding bad cases is not known: neither annotators nor judge found any",
+    ),
+    TrustRule(
+        "people_alpha", "annotators agree at alpha {value}; {limit}", 0.667, 0.2, needed=False
+    ),
+    TrustRule(
+        "failed",
+        "{value} of labelled cases have no usable verdict; {limit}",
+        0.05,
+        0.2,
+        at_most=True,
+        form="share",
+    ),
+    TrustRule(
+        "calibration_error_low",
+        "probabilities are off by {value} or more on average; {limit}",
+        0.15,
+        None,
+        at_most=True,
+        needed=False,
+    ),
+    TrustRule(
+        "biases",
+        "biases found in the judge: {value}; {limit}",
+        0,
+        None,
+        at_most=True,
+        needed=False,
+        form="count",
+    ),
+    # Not every judge was audited, so these are not needed.
+    _FLIPS(
+        "padding_flips_low",
+        "{value} or more of the verdicts change if an answer is padded with empty words; {limit}",
+    ),
+    _FLIPS(
+        "order_flips_low",
+        "{value} or more of the verdicts change with the order of the passages; {limit}",
+    ),
+    _FLIPS(
+        "again_flips_low",
+        "{value} or more of the verdicts change if the judge answers twice; {limit}",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TrustCriteria:
+    """The requirements for a judge.
+
+    Parameters
+    ----------
+    rules : sequence of TrustRule
+    band : float
+        In (0.5, 1): probabilities at which calls are correct less often form the uncertain band.
+    """
+
+    rules: tuple[TrustRule, ...] = TRUST_RULES
     band: float = 0.6
 
     @classmethod
-    def read(cls, path: str | Path) -> Criteria:
-        """Read other limits from a TOML or YAML file; what it does not name stays.
+    def read(cls, path: str | Path) -> TrustCriteria:
+        """Read other limits from a TOML or YAML file; limits it does not name stay.
 
-        Its tables ``trust`` and ``caution`` hold limits by the rules' names, ``band`` stands
-        beside them.
+        Its tables ``trust`` and ``caution`` have limits by the rules' names; ``band`` is a number.
 
         Raises
         ------
         InputError
-            The file cannot be read, names what there is not, or a limit cannot be.
+            The file cannot be read, has an unknown name, or a limit is out of range.
         """
         path = Path(path)
-        given = _document(path)
-        rules = {rule.name: rule for rule in RULES}
-        for verdict, limits in given.items():
-            if verdict == _BAND:
+        criteria = _read_document(path)
+        rules = {rule.name: rule for rule in TRUST_RULES}
+        for level, limits in criteria.items():
+            if level == _BAND_FIELD:
                 continue
-            if verdict not in VERDICTS[1:]:
-                hint = known_names(str(verdict), [*VERDICTS[1:], _BAND])
-                raise InputError(f"there is no such table; {hint}", path=path, field=str(verdict))
+            if level not in TRUST_LEVELS[1:]:
+                hint = known_names(str(level), [*TRUST_LEVELS[1:], _BAND_FIELD])
+                raise InputError(f"unknown table; {hint}", path=path, field=str(level))
             if not isinstance(limits, Mapping):
-                raise InputError("this must be a table of limits", path=path, field=str(verdict))
+                raise InputError("this must be a table of limits", path=path, field=str(level))
             for name, limit in limits.items():
-                field = f"{verdict}.{name}"
+                field = f"{level}.{name}"
                 if name not in rules:
                     hint = known_names(str(name), rules)
-                    raise InputError(f"there is no such rule; {hint}", path=path, field=field)
-                number = finite(limit)
+                    raise InputError(f"unknown rule; {hint}", path=path, field=field)
+                number = as_finite(limit)
                 if number is None:
-                    raise InputError("a limit is a number", path=path, field=field)
+                    raise InputError("a limit must be a number", path=path, field=field)
                 rule = rules[name]
+                trusted = level == "trust"
                 rules[name] = (
-                    replace(rule, trust=number)
-                    if verdict == "trust"
-                    else replace(rule, caution=number)
+                    replace(rule, trust=number) if trusted else replace(rule, caution=number)
                 )
         for rule in rules.values():
-            _refuse_crossed(rule, path)
-        band = finite(given.get(_BAND, cls.band))
+            trust, caution = rule.trust, rule.caution
+            if trust is None or caution is None:
+                continue
+            if trust > caution if rule.at_most else trust < caution:
+                raise InputError(
+                    f"trust needs {trust:g} and caution {caution:g}; caution must need less",
+                    path=path,
+                    field=rule.name,
+                )
+        band = as_finite(criteria.get(_BAND_FIELD, cls.band))
         if band is None or not 1 / 2 < band < 1:
             raise InputError(
-                "the share of calls that must be right lies between 0.5 and 1",
-                path=path,
-                field=_BAND,
+                "the share of correct calls must be between 0.5 and 1", path=path, field=_BAND_FIELD
             )
         return cls(tuple(rules.values()), band)
 
 
-def advise(numbers: Mapping[str, float | None], criteria: Criteria) -> dict[str, Any]:
-    """Weigh numbers by the rules.
+def _read_document(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    text, form = read_text(path), "TOML" if path.suffix == ".toml" else "YAML"
+    try:
+        document = tomllib.loads(text) if form == "TOML" else yaml.safe_load(text)
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, RecursionError) as problem:
+        first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        raise InputError(f"this is not {form} ({first})", path=path) from None
+    if not isinstance(document, Mapping):
+        raise InputError("it needs the tables trust and caution, each with limits", path=path)
+    return document
+
+
+def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> dict[str, Any]:
+    """Compare numbers with the rules.
 
     Parameters
     ----------
     numbers : mapping of str to (float or None)
-        By the rules' names; None where not known.
-    criteria : Criteria
+        By the rules' names; None if not known.
+    criteria : TrustCriteria
 
     Returns
     -------
     dict
-        ``verdict``; ``reasons``, sentences: what stands against a better verdict, worst first, or
-        all that holds; ``checks``, every rule with its number, limits and verdict.
+        ``verdict``; ``reasons``, sentences: the rules that rule out a better verdict, worst first,
+        or all rules if none does; ``checks``, every rule with its number, limits and level.
     """
     checks: list[dict[str, Any]] = []
     for rule in criteria.rules:
         number = numbers.get(rule.name)
         if number is None:
-            met = "do not use" if rule.needed else None
-            said = rule.unknown or f"{rule.name.replace('_', ' ')} is not known"
+            level = "do not use" if rule.needed else None
+            sentence = rule.unknown or f"{rule.name.replace('_', ' ')} is not known"
         else:
-            met = rule.met(number)
-            limit = rule.caution if met == "do not use" else rule.trust
-            told = rule.written(number, beside=limit)
-            says = rule.of_one if rule.of_one and number == 1 else rule.says
-            said = says.format(value=told, wanted=_wanted(rule, met, number))
+            level, sentence = rule.level(number), rule.sentence(number)
         checks.append(
             {
                 "name": rule.name,
@@ -116,56 +259,90 @@ def advise(numbers: Mapping[str, float | None], criteria: Criteria) -> dict[str,
                 "trust": rule.trust,
                 "caution": rule.caution,
                 "at_most": rule.at_most,
-                "met": met,
-                "says": f"{said[:1].upper()}{said[1:]}.",
+                "met": level,
+                "says": f"{sentence[:1].upper()}{sentence[1:]}.",
             }
         )
-    known = [check for check in checks if check["met"] is not None]
-    verdict = min((check["met"] for check in known), key=VERDICTS.index, default="do not use")
-    against = [check for check in known if check["met"] != "trust"] or known
-    against.sort(key=lambda check: VERDICTS.index(check["met"]))
+    measured = [check for check in checks if check["met"] is not None]
+    verdict = min(
+        (check["met"] for check in measured), key=TRUST_LEVELS.index, default="do not use"
+    )
+    against = [check for check in measured if check["met"] != "trust"] or measured
+    against.sort(key=lambda check: TRUST_LEVELS.index(check["met"]))
+    return {"verdict": verdict, "reasons": [check["says"] for check in against], "checks": checks}
+
+
+def matching_audit(audit: Mapping[str, Any] | None, verdicts: MetricVerdicts) -> dict[str, Any]:
+    """Return the parts of an audit that a calibration stores.
+
+    Parameters
+    ----------
+    audit : mapping or None
+        The run's ``audit.json``. None: there was none, and nothing is stored.
+    verdicts : MetricVerdicts
+        The verdicts that are calibrated.
+
+    Returns
+    -------
+    dict
+        ``audit``: its date, number of cases, and ``changes`` by name for the calibrated metric,
+        with ``answer_order`` if answers were compared. If it is of another judge, other prompts or
+        another metric, None, and ``audit_reason`` tells why.
+    """
+    if audit is None:
+        return {}
+    mismatch = _audit_mismatch(audit, verdicts)
+    changes = _as_mapping(_as_mapping(audit.get("metrics")).get(verdicts.metric))
+    if mismatch is None and not changes:
+        mismatch = f"it does not cover {verdicts.metric}"
+    if mismatch is not None:
+        return {"audit": None, "audit_reason": mismatch}
+    compared = {**changes, **_as_mapping(audit.get("preferences"))}
+    entries = {name: dict(entry) for name, entry in compared.items() if isinstance(entry, Mapping)}
+    fields = ("judge", "created", "seed", "cases", "run")
+    return {"audit": {name: audit.get(name) for name in fields} | {"changes": entries}}
+
+
+def _audit_mismatch(audit: Mapping[str, Any], verdicts: MetricVerdicts) -> str | None:
+    """How the audited judge differs from the calibrated one; None: no known difference."""
+    judge = audit.get("judge")
+    if not verdicts.judge or judge != verdicts.judge:
+        return f"it is of {judge}, the verdicts are of {verdicts.judge or 'an unknown judge'}"
+    prompts = _as_mapping(audit.get("prompts"))
+    for name, digest in verdicts.prompts.items():
+        if name in prompts and prompts[name] != digest:
+            return f"the prompt '{name}' was another one"
+    before, now = dict(verdicts.identity), _as_mapping(audit.get("judge_identity"))
+    if before and now:
+        for name in sorted({*before, *now}):
+            if before.get(name) != now.get(name):
+                return f"{name.removeprefix('judge_identity.')} of the judge was another one"
+    return None
+
+
+def audit_numbers(document: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the low ends of the flip rates of an audit, by rule name; None without audit."""
+    changes = _as_mapping(_as_mapping(document.get("audit")).get("changes"))
+
+    def low_end(change: str, share: str = "flipped") -> float | None:
+        return as_finite(_as_mapping(_as_mapping(changes.get(change)).get(share)).get("low"))
+
+    may_lower = _as_mapping(changes.get("padding")).get("may_lower")
+    orders = low_end("passage_order"), low_end("passage_shuffle")
     return {
-        "verdict": verdict,
-        "reasons": [check["says"] for check in against],
-        "checks": checks,
+        "padding_flips_low": low_end("padding", "to_good" if may_lower else "flipped"),
+        "order_flips_low": max((low for low in orders if low is not None), default=None),
+        "again_flips_low": low_end("again"),
     }
 
 
-def _wanted(rule: Rule, met: str, number: float) -> str:
-    """The limit that was missed, or that which was kept."""
-    limit = rule.caution if met == "do not use" else rule.trust
-    if limit is None:
-        return "that is no hindrance"
-    side = f"{'at most' if rule.at_most else 'at least'} {rule.written(limit, beside=number)}"
-    if met == "trust":
-        return f"{side} is asked to trust it"
-    use = "use it at all" if met == "do not use" else "trust it"
-    return f"{side} is needed to {use}"
+def audit_findings(document: Mapping[str, Any]) -> list[str]:
+    """Return the findings of a calibration's audit beyond chance, one sentence each."""
+    changes = _as_mapping(_as_mapping(document.get("audit")).get("changes"))
+    findings = (_as_mapping(entry).get("finding") for entry in changes.values())
+    return [finding for finding in findings if isinstance(finding, str) and finding]
 
 
-def _document(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    text = read_text(path)
-    try:
-        given = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
-    except (tomllib.TOMLDecodeError, yaml.YAMLError, RecursionError) as problem:
-        first = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        form = "TOML" if path.suffix == ".toml" else "YAML"
-        raise InputError(f"this is not {form} ({first})", path=path) from None
-    if not isinstance(given, Mapping):
-        raise InputError("it needs the tables trust and caution, each with limits", path=path)
-    return given
-
-
-def _refuse_crossed(rule: Rule, path: Path) -> None:
-    """Raise where it is harder to use a judge with caution than to trust it."""
-    trust, caution = rule.trust, rule.caution
-    if trust is None or caution is None:
-        return
-    if trust > caution if rule.at_most else trust < caution:
-        raise InputError(
-            f"trust asks for {trust:g} and caution for {caution:g}; caution must ask for less",
-            path=path,
-            field=rule.name,
-        )
+def _as_mapping(value: Any) -> Mapping[str, Any]:
+    """A part of a document that was read from a file: empty if it is not an object."""
+    return value if isinstance(value, Mapping) else {}

@@ -1,216 +1,312 @@
-"""What the judge's errors depend on that should not matter: length, passages, place, kind."""
+"""What the judge's errors depend on that should not matter: length, passages, position."""
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
-from misslink.calibration.judged import MODEL
-from misslink.calibration.logistic import Effect, firth
-from misslink.calibration.matched import longer, of_kind
-from misslink.calibration.pairs import Pair, calls
-from misslink.stats import holm
-from misslink.stats.written import percent
+from misslink.calibration.inter_annotator import LabelPair, judge_calls
+from misslink.calibration.verdicts import MODEL_TAG
+from misslink.render.format import format_share_interval
+from misslink.stats import holm, mean
+from misslink.stats.intervals import critical_value, wilson_interval
+from misslink.stats.logistic_regression import firth_regression
+from misslink.stats.paired_tests import mcnemar_test
 from misslink.types import Estimate
 
-__all__ = ["bias", "findings"]
-
-_FEWEST = 5  # cases of a kind, and of the rest, to say anything of it
-_MOST_KINDS = 12  # of one name; the most frequent ones are looked at
-_MOST_TAGS = 20
-_ALPHA = 0.05
-_ALWAYS = ("length", "passages", "evidence_position", "category", "model")
-_WORDS = {
-    "length": "longer answers",
-    "passages": "more passages",
-    "evidence_position": "evidence that stands later",
-}
+_METHOD = "wilson, clustered"
+_LEVEL = 0.95
+_MAX_ANSWERS = 60  # answers to one question that are compared pairwise
+_PairOrder = Callable[[LabelPair, LabelPair], bool | None]
 
 
-def bias(pairs: Sequence[Pair], threshold: float) -> dict[str, dict[str, Any]]:
-    """Regress the judge's errors, and its calls given people's label, on what should not matter.
+def length_preference(pairs: Sequence[LabelPair]) -> dict[str, Any]:
+    """Compare, within each question, the longer of two answers with the shorter.
+
+    Returns
+    -------
+    dict
+        As `category_preference`, with ``longer_preferred`` in place of ``preferred``.
+    """
+
+    def is_longer(first: LabelPair, second: LabelPair) -> bool | None:
+        a, b = first.judged.length, second.judged.length
+        return None if a is None or b is None or a == b else a > b
+
+    document = _compare_pairs(pairs, is_longer)
+    document["longer_preferred"] = document.pop("preferred")
+    return document
+
+
+def category_preference(pairs: Sequence[LabelPair], name: str, category: str) -> dict[str, Any]:
+    """Compare, within each question, an answer of one category with one of another.
+
+    Only answers with the same label are compared: neither the question nor the quality by human
+    labels can then explain a difference of scores.
 
     Parameters
     ----------
-    pairs : sequence of Pair
+    pairs : sequence of LabelPair
+        Of all questions; those without a group are not compared.
+    name, category : str
+        A covariate, such as 'model', and its value.
+
+    Returns
+    -------
+    dict
+        ``pairs``
+            Pairs of answers to one question with the same label, one of the category and one not;
+            ``ties`` of them have the same score. ``questions``: those that have any.
+        ``preferred``
+            Estimate: the share of the other pairs in which the one of the category has the higher
+            score. Its interval is Wilson's for the effective number of independent pairs, since
+            pairs of one question are correlated, with Student's quantile.
+        ``difference``
+            Estimate: how much higher it is scored, in standard deviations of all scores, as the
+            mean over questions of their mean pair.
+        ``p``
+            Exact sign test over questions: in how many the majority of pairs goes either way. None
+            without a pair.
+
+    References
+    ----------
+    Korn and Graubard (1998), Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data (the effective sample size, here in Wilson's
+    interval). Dixon and Mood (1946), The statistical sign test.
+    """
+
+    def is_category(first: LabelPair, second: LabelPair) -> bool | None:
+        words = first.judged.covariates.get(name), second.judged.covariates.get(name)
+        if None in words or (words[0] == category) == (words[1] == category):
+            return None
+        return words[0] == category
+
+    return _compare_pairs(pairs, is_category)
+
+
+def _compare_pairs(pairs: Sequence[LabelPair], order: _PairOrder) -> dict[str, Any]:
+    groups: dict[str, list[LabelPair]] = {}
+    for pair in pairs:
+        if pair.judged.group is not None:
+            groups.setdefault(pair.judged.group, []).append(pair)
+    groups = {name: group for name, group in groups.items() if len(group) > 1}
+    questions = []  # the score differences of the pairs of each question
+    for group in groups.values():
+        thinned = group[:: -(-len(group) // _MAX_ANSWERS)]
+        differences = []
+        for first, second in combinations(thinned, 2):
+            ahead = order(first, second) if first.good == second.good else None
+            if ahead is not None:
+                sign = 1 if ahead else -1
+                differences.append(sign * (first.score - second.score))
+        if differences:
+            questions.append(differences)
+    wins = [(sum(d > 0 for d in pair), sum(d < 0 for d in pair)) for pair in questions]
+    up, down = sum(won > losses for won, losses in wins), sum(won < losses for won, losses in wins)
+    flat = [difference for differences in questions for difference in differences]
+    return {
+        "pairs": len(flat),
+        "ties": flat.count(0.0),
+        "questions": len(questions),
+        "preferred": _preference_estimate(wins, has_groups=bool(groups)),
+        "difference": _difference_estimate(questions, [pair.score for pair in pairs]),
+        "p": mcnemar_test(up, down).p if questions else None,
+    }
+
+
+def _preference_estimate(wins: Sequence[tuple[int, int]], *, has_groups: bool) -> Estimate:
+    """The share of untied pairs that go one way, with an interval that respects clusters."""
+    untied = [(won, won + losses) for won, losses in wins if won + losses]
+    n, count = sum(size for _, size in untied), len(untied)
+    if not n:
+        reason = "no two answers to the same question have a label"
+        if has_groups:
+            reason = "no two answers to the same question with the same label differ in this"
+        if wins:
+            reason = "the judge scores both answers of every pair the same"
+        return Estimate.missing(reason, method=_METHOD)
+    share = sum(won for won, _ in untied) / n
+    alone = share * (1 - share) / n
+    # How many independent pairs these are worth, at most their number: by the variance of the
+    # ratio of wins to pairs over questions, against that of independent pairs. If all go one way,
+    # a question is worth one.
+    effective, quantile = float(count), critical_value(_LEVEL)
+    if count > 1 and alone:
+        spread = sum((won - share * size) ** 2 for won, size in untied)
+        clustered = spread / n**2 * count / (count - 1)
+        effective = float(n) if clustered <= alone else max(n * alone / clustered, 1.0)
+        if any(size > 1 for _, size in untied):
+            from scipy.special import stdtrit
+
+            quantile = float(stdtrit(count - 1, (1 + _LEVEL) / 2))
+    low, high = wilson_interval(share, effective, quantile)
+    return Estimate(value=share, low=low, high=high, n=n, method=_METHOD)
+
+
+def _difference_estimate(questions: Sequence[Sequence[float]], scores: Sequence[float]) -> Estimate:
+    if not questions:
+        return Estimate.missing("there is no pair to compare")
+    spread = statistics.pstdev(scores)
+    if not spread:
+        return Estimate.missing("the judge gives every answer the same score")
+    means = [sum(differences) / len(differences) / spread for differences in questions]
+    return mean(means, bounds=None)
+
+
+_MIN_CASES = 5  # of a category, and of the rest
+_MAX_CATEGORIES = 12  # of one covariate; the most frequent ones
+_MAX_TAGS = 20
+_ALPHA = 0.05
+_REPORTED_COVARIATES = ("length", "passages", "evidence_position", "category", "model")
+_COVARIATE_WORDS = {
+    "length": "longer answers",
+    "passages": "more passages",
+    "evidence_position": "evidence at a later rank",
+}
+
+
+def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict[str, Any]]:
+    """Regress the judge's errors, and its calls given the label, on what should not matter.
+
+    Parameters
+    ----------
+    pairs : sequence of LabelPair
     threshold : float
 
     Returns
     -------
     dict
-        By name, such as 'length' or 'category: law' (that kind against all others), each with
+        By name, such as 'length' or 'category: law' (that category against all others), each with
         ``coefficient`` (log-odds of an error per ``unit``), ``p``, ``p_holm`` (over all), ``pull``
-        (log-odds of the call good, the label held constant: above 0 it is too kind), ``unit`` and
-        ``finding``, a sentence. Numbers that no case has stand there as missing, with a reason.
-        'length' and each kind of 'model' have ``matched`` too: what is left within a question,
-        among answers that people judge alike, as of `misslink.calibration.matched`, with
+        (log-odds of the call good, the label held constant: above 0 it is too lenient), ``unit``
+        and ``finding``, a sentence. A covariate that no case has is missing, with a reason.
+        'length' and each category of 'model' have ``matched`` too: the difference within a
+        question, among answers with the same label (`misslink.calibration.bias`), with
         ``p_holm`` over all of these and a ``finding``.
 
     Notes
     -----
-    Each is regressed by itself, by Firth's logistic regression: labels are too few to part what
-    goes together, and two that do will both show.
+    Each covariate is regressed by itself, by Firth's logistic regression: labels are too few to
+    separate correlated covariates, and both will show.
     """
-    called = calls(pairs, threshold)
-    found: dict[str, dict[str, Any]] = {}
-    for name, kind, known in _columns(pairs):
-        columns = [(places, float(number)) for places, number in known]
-        cases = [place for place, _ in columns]
-        numbers = [number for _, number in columns]
-        errors = [called[place] != pairs[place].good for place in cases]
-        labels = [float(pairs[place].good) for place in cases]
-        effect = _held(firth(errors, numbers), errors)
-        pull = firth([called[place] for place in cases], numbers, [labels])
-        unit = "that kind against the others" if kind else f"{_spread(numbers):.4g} (one SD)"
-        found[name] = {
-            "coefficient": _natural(effect.coefficient, numbers) if kind else effect.coefficient,
-            "p": effect.p,
-            "pull": _natural(pull.coefficient, numbers) if kind else pull.coefficient,
+    called = judge_calls(pairs, threshold)
+    entries: dict[str, dict[str, Any]] = {}
+    for name, is_category, column in _covariate_columns(pairs):
+        numbers = [float(number) for _, number in column]
+        labels = [float(pairs[case].good) for case, _ in column]
+        calls = [called[case] for case, _ in column]
+        errors = [call != bool(label) for call, label in zip(calls, labels, strict=True)]
+        effect, pull = firth_regression(errors, numbers), firth_regression(calls, numbers, [labels])
+        coefficient = effect.coefficient
+        if coefficient.value is None:
+            only = "the judge makes only errors" if any(errors) else "the judge makes no error here"
+            coefficient = Estimate.missing(only, n=len(errors), method=coefficient.method)
+        spread = statistics.pstdev(numbers)
+        scale = spread if is_category else 1.0
+        entries[name] = {
+            "coefficient": _divided(coefficient, scale),
+            "p": None if effect.coefficient.value is None else effect.p,
+            "pull": _divided(pull.coefficient, scale),
             "pull_p": pull.p,
             "n": len(numbers),
-            "unit": unit,
+            "unit": "category against the others" if is_category else f"{spread:.4g} (one SD)",
         }
-    names = list(found)
-    for one in ("p", "pull_p"):
-        for name, p in zip(names, holm([found[n][one] for n in names]), strict=True):
-            found[name][f"{one}_holm"] = p
-    for name, entry in found.items():
-        entry["finding"] = _finding(name, entry)
-    _missing(found)
-    _match(found, pairs)
-    return found
+    for test in ("p", "pull_p"):
+        corrected = holm([entry[test] for entry in entries.values()])
+        for entry, p in zip(entries.values(), corrected, strict=True):
+            entry[f"{test}_holm"] = p
+    for name, entry in entries.items():
+        entry["finding"] = _covariate_finding(name, entry)
+    for name in _REPORTED_COVARIATES:
+        if not any(entry == name or entry.startswith(f"{name}: ") for entry in entries):
+            words = name.replace("_", " ")
+            missing = Estimate.missing(f"too few labelled cases have a {words}, or all the same")
+            entries[name] = {
+                **dict.fromkeys(("coefficient", "pull"), missing),
+                **dict.fromkeys(("p", "p_holm", "pull_p", "pull_p_holm", "unit", "finding")),
+                "n": 0,
+            }
+    _add_matched_pairs(entries, pairs)
+    return entries
 
 
-def findings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Everything that holds beyond chance, with what holds within questions.
-
-    Parameters
-    ----------
-    found : mapping of str to mapping
-        As `bias` returns it.
-    """
-    told: list[str] = []
-    for entry in found.values():
-        matched = entry.get("matched") or {}
-        told += [each for each in (entry["finding"], matched.get("finding")) if each]
-    return told
+def bias_findings(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return all findings beyond chance, including those within questions."""
+    findings = []
+    for entry in entries.values():
+        findings += [entry["finding"], (entry.get("matched") or {}).get("finding")]
+    return [finding for finding in findings if finding]
 
 
-def _match(found: dict[str, dict[str, Any]], pairs: Sequence[Pair]) -> None:
-    """Add what is left of length and model within a question, among answers judged alike."""
-    matched = {"length": longer(pairs)}
-    for name in found:
-        kind, _, word = name.partition(": ")
-        if kind == MODEL and word:
-            matched[name] = of_kind(pairs, MODEL, word)
-    ps = holm([each["p"] for each in matched.values()])
-    for (name, each), p in zip(matched.items(), ps, strict=True):
-        each["p_holm"] = p
-        each["finding"] = _of_matched(name, each)
-        found[name]["matched"] = each
+def _add_matched_pairs(entries: dict[str, dict[str, Any]], pairs: Sequence[LabelPair]) -> None:
+    """Add the effect of length and model within a question, among answers with one label."""
+    matched = {"length": length_preference(pairs)}
+    for name in entries:
+        covariate, _, category = name.partition(": ")
+        if covariate == MODEL_TAG and category:
+            matched[name] = category_preference(pairs, MODEL_TAG, category)
+    corrected = holm([entry["p"] for entry in matched.values()])
+    for (name, entry), p in zip(matched.items(), corrected, strict=True):
+        share = entry.get("longer_preferred") or entry["preferred"]
+        entry |= {"p_holm": p, "finding": None}
+        if share.value is not None and p is not None and p < _ALPHA:
+            other = f"the one with the {name.replace(': ', ' ')}"
+            entry["finding"] = (
+                "of two answers to one question with the same label, the judge scores "
+                f"{'the longer one' if name == 'length' else other} higher in "
+                f"{format_share_interval(share)} of {share.n} pairs"
+            )
+        entries[name]["matched"] = entry
 
 
-def _of_matched(name: str, matched: Mapping[str, Any]) -> str | None:
-    """What holds between answers to the same question beyond chance."""
-    share = matched.get("longer_preferred") or matched["preferred"]
-    if share.value is None or matched["p_holm"] is None or matched["p_holm"] >= _ALPHA:
-        return None
-    which = "the longer one" if name == "length" else f"the one with the {name.replace(': ', ' ')}"
-    return (
-        f"of two answers to one question that people judge alike, {which} is scored higher in"
-        f" {percent(share)} of {share.n} pairs"
+def _covariate_columns(
+    pairs: Sequence[LabelPair],
+) -> Iterator[tuple[str, bool, list[tuple[int, float]]]]:
+    """Each number or category: its name, whether it is a category, and (case, number)."""
+    lengths = [(case, pair.judged.length) for case, pair in enumerate(pairs)]
+    names = Counter(name for pair in pairs for name in pair.judged.covariates)
+    tags = [name for name, _ in names.most_common() if name not in _REPORTED_COVARIATES]
+    columns: dict[str, list[tuple[int, float | str]]] = {
+        "length": [(case, float(length)) for case, length in lengths if length is not None]
+    }
+    for name in [*(n for n in _REPORTED_COVARIATES if n in names), *tags[:_MAX_TAGS]]:
+        columns[name] = [
+            (case, pair.judged.covariates[name])
+            for case, pair in enumerate(pairs)
+            if name in pair.judged.covariates
+        ]
+    for name, column in columns.items():
+        numbers = [(case, value) for case, value in column if isinstance(value, float)]
+        if len(numbers) >= 2 * _MIN_CASES and len({number for _, number in numbers}) > 1:
+            yield name, False, numbers
+        words = [(case, value) for case, value in column if isinstance(value, str)]
+        counts = Counter(word for _, word in words).most_common()
+        # Two categories mirror each other: one of them tells it all.
+        categories = counts[:_MAX_CATEGORIES] if len(counts) > 2 else counts[1:]
+        for word, times in categories:
+            if min(times, len(words) - times) >= _MIN_CASES:
+                yield f"{name}: {word}", True, [(case, float(w == word)) for case, w in words]
+
+
+def _divided(estimate: Estimate, spread: float) -> Estimate:
+    """Per unit instead of per standard deviation."""
+    ends = {name: getattr(estimate, name) for name in ("value", "low", "high")}
+    return estimate.model_copy(
+        update={name: end if end is None else end / spread for name, end in ends.items()}
     )
 
 
-def _missing(found: dict[str, dict[str, Any]]) -> None:
-    """Add what no case tells, as missing."""
-    for name in _ALWAYS:
-        if not any(each == name or each.startswith(f"{name}: ") for each in found):
-            reason = f"too few labelled cases tell their {_plain(name)}, or all the same"
-            nothing = Estimate.missing(reason)
-            found[name] = {"coefficient": nothing, "p": None, "p_holm": None, "n": 0}
-            found[name] |= {"pull": nothing, "pull_p": None, "pull_p_holm": None}
-            found[name] |= {"unit": None, "finding": None}
-
-
-def _columns(
-    pairs: Sequence[Pair],
-) -> Iterable[tuple[str, bool, list[tuple[int, float]]]]:
-    """Each number or kind: its name, whether it is a kind, and (place of the case, number)."""
-    sizes = [(at, pair.judged.length) for at, pair in enumerate(pairs)]
-    lengths = [(at, float(size)) for at, size in sizes if size is not None]
-    yield from _if_varied("length", lengths)
-    names = Counter(name for pair in pairs for name in pair.judged.about)
-    tags = [name for name, _ in names.most_common() if name not in _ALWAYS][:_MOST_TAGS]
-    for name in [*(each for each in _ALWAYS if each in names), *tags]:
-        known = [
-            (at, pair.judged.about[name])
-            for at, pair in enumerate(pairs)
-            if name in pair.judged.about
-        ]
-        numbers = [(at, value) for at, value in known if isinstance(value, float)]
-        yield from _if_varied(name, numbers)
-        words = [(at, value) for at, value in known if isinstance(value, str)]
-        kinds = Counter(word for _, word in words)
-        if len(kinds) > 1:
-            # The kinds of a pair mirror each other: one of them says it all.
-            shown = kinds.most_common(_MOST_KINDS) if len(kinds) > 2 else kinds.most_common()[1:]  # noqa: PLR2004
-            for word, times in shown:
-                if min(times, len(words) - times) >= _FEWEST:
-                    yield (
-                        f"{name}: {word}",
-                        True,
-                        [(at, float(value == word)) for at, value in words],
-                    )
-
-
-def _if_varied(
-    name: str, numbers: list[tuple[int, float]]
-) -> Iterable[tuple[str, bool, list[tuple[int, float]]]]:
-    varied = len({number for _, number in numbers}) > 1
-    if len(numbers) >= 2 * _FEWEST and varied:
-        yield name, False, numbers
-
-
-def _held(effect: Effect, errors: Sequence[bool]) -> Effect:
-    """Say in the judge's terms why there is no effect to be seen."""
-    if effect.coefficient.value is not None:
-        return effect
-    reason = "the judge makes only errors" if any(errors) else "the judge makes no error here"
-    return Effect(Estimate.missing(reason, n=len(errors), method=effect.coefficient.method), None)
-
-
-def _spread(numbers: Sequence[float]) -> float:
-    centre = sum(numbers) / len(numbers)
-    return float((sum((number - centre) ** 2 for number in numbers) / len(numbers)) ** 0.5)
-
-
-def _natural(estimate: Estimate, numbers: Sequence[float]) -> Estimate:
-    """Per unit, where it is per standard deviation."""
-    spread = _spread(numbers)
-    ends = {
-        name: None if number is None else number / spread
-        for name, number in (
-            ("value", estimate.value),
-            ("low", estimate.low),
-            ("high", estimate.high),
-        )
-    }
-    return estimate.model_copy(update=ends)
-
-
-def _finding(name: str, entry: dict[str, Any]) -> str | None:
-    """What can be told beyond chance, over all that was looked at."""
-    words = _WORDS.get(name, f"answers with the {name.removeprefix('tag ').replace(': ', ' ', 1)}")
-    said = []
+def _covariate_finding(name: str, entry: Mapping[str, Any]) -> str | None:
+    """The effects beyond chance, over all covariates."""
+    words = f"answers with the {name.removeprefix('tag ').replace(': ', ' ', 1)}"
+    words = _COVARIATE_WORDS.get(name, words)
+    findings = []
     coefficient, pull = entry["coefficient"].value, entry["pull"].value
     if coefficient is not None and entry["p_holm"] is not None and entry["p_holm"] < _ALPHA:
-        said.append(f"the judge errs {'more' if coefficient > 0 else 'less'} on {words}")
+        findings.append(f"the judge errs {'more' if coefficient > 0 else 'less'} on {words}")
     if pull is not None and entry["pull_p_holm"] is not None and entry["pull_p_holm"] < _ALPHA:
-        said.append(f"it is too {'kind to' if pull > 0 else 'hard on'} {words}")
-    return "; ".join(said) or None
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", " ")
+        findings.append(f"it is too {'lenient' if pull > 0 else 'strict'} on {words}")
+    return "; ".join(findings) or None

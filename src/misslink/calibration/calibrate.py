@@ -1,278 +1,369 @@
-"""A judge's verdicts and people's labels in, one document out."""
+"""Calibrate a judge: verdicts and human labels in, one document out."""
 
 from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from misslink.calibration import judge as by_judge
-from misslink.calibration.advice import Criteria, advise
-from misslink.calibration.audited import audit_findings, audit_numbers, audit_of
-from misslink.calibration.bias import bias, findings
-from misslink.calibration.by_claims import of_claims, tied_answers
-from misslink.calibration.drift import distribution
-from misslink.calibration.judged import Verdicts
-from misslink.calibration.notes import notes
-from misslink.calibration.pairs import Pair, Tie, answers, claims, ties
-from misslink.calibration.people import Gold, Item, People, agreement, settled
-from misslink.calibration.probability import (
-    WANTED,
-    nested,
-    probability,
-    recalibration,
-    reliability,
+from misslink.calibration import judge_accuracy
+from misslink.calibration.advice import (
+    TrustCriteria,
+    advise,
+    audit_findings,
+    audit_numbers,
+    matching_audit,
+)
+from misslink.calibration.bias import bias_findings, measure_bias
+from misslink.calibration.corrected_prevalence import correct_prevalence, labels_needed
+from misslink.calibration.inter_annotator import (
+    LabelKey,
+    LabelPair,
+    SettledLabel,
+    annotator_agreement,
+    labels_from_claims,
+    pair_answers,
+    pair_claims,
+    pair_ties,
+    settle_labels,
+    tied_answers,
+)
+from misslink.calibration.probabilities import (
+    TARGET_RATE,
+    nested_thresholds,
+    probability_measures,
+    recalibrate,
+    reliability_diagram,
     uncertain_band,
 )
-from misslink.calibration.truth import corrected, labels_needed
+from misslink.calibration.score_drift import score_distribution
+from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError
-from misslink.files.labels import Label, Labels
-from misslink.manifest import shown_path
+from misslink.io.labels import Label, Labels
+from misslink.io.manifest import display_path
 from misslink.types import Estimate
 
-__all__ = ["calibrate"]
+_FEW_LABELS = 30  # with fewer, most intervals are too wide
+_NOTES_SHOWN = 3
 
 
 def calibrate(
-    verdicts: Verdicts,
+    verdicts: MetricVerdicts,
     labels: Labels,
     *,
     threshold: float | None = None,
-    everyone: Verdicts | None = None,
-    criteria: Criteria | None = None,
+    all_verdicts: MetricVerdicts | None = None,
+    criteria: TrustCriteria | None = None,
     known_only: bool = False,
     audit: Mapping[str, Any] | None = None,
-    wanted: float = WANTED,
+    target: float = TARGET_RATE,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Hold a judge against people.
+    """Compare a judge with human labels.
 
     Parameters
     ----------
-    verdicts : Verdicts
-        Of one metric, those of the labelled cases among them.
+    verdicts : MetricVerdicts
+        Of one metric, including those of the labelled cases.
     labels : Labels
-        Those of other metrics do not matter.
+        Labels of other metrics are ignored.
     threshold : float or None
-        In [0, 1]: the score from which on a case is called good. None: the judge's own cut.
-    everyone : Verdicts or None
+        In [0, 1]: a case with this score or more is called good. None: the judge's own cut.
+    all_verdicts : MetricVerdicts or None
         All cases that the corrected share is about, labelled or not. None: `verdicts`.
-    criteria : Criteria or None
-        What is asked of a judge; None: the usual.
+    criteria : TrustCriteria or None
+        The requirements for the judge; None: the defaults.
     known_only : bool
-        Leave out labels of cases that are in none of the verdicts, instead of refusing them.
+        Leave out labels of cases without a verdict, instead of refusing them.
     audit : mapping or None
-        What ``misslink judge audit`` found of the same judge, as a run keeps it.
-    wanted : float
+        The result of ``misslink judge audit`` that the run stores.
+    target : float
         In (0, 1]: the precision, and the recall, that fitted thresholds are to reach.
     seed : int
-        Of every draw.
+        Random seed of every draw.
 
     Returns
     -------
     dict
-        JSON values, as ``misslink calibrate --json`` prints them. What the labels cannot carry is
-        missing with a reason, and ``notes`` say what a reader must know.
+        JSON values, as ``misslink calibrate --json`` prints them. A value that the labels cannot
+        support is missing with a reason, and ``notes`` are warnings for the reader.
 
     Raises
     ------
     InputError
-        No label is of the metric, a label is of an unknown case, or the threshold cannot be.
+        No label is of the metric, a label is of an unknown case, or the threshold is out of range.
     """
     if threshold is not None and not 0 <= threshold <= 1:
         raise InputError(f"--threshold {threshold:g} is not from 0 to 1")
-    if not 0 < wanted <= 1:
-        raise InputError(f"--wanted {wanted:g} is not above 0 and at most 1")
-    cases = verdicts.cases | (everyone.cases if everyone else frozenset())
-    own = labels.of(verdicts.metric)
-    known = own.known(cases, shown_path(verdicts.name), leave_out=known_only)
-    verdicts = _completed(verdicts, everyone)
-    cut, cut_from = verdicts.own_cut() if threshold is None else (threshold, "--threshold")
-    people = settled(known.items)
-    gold = of_claims(people, verdicts)
-    pairs, left_out = answers(gold, verdicts)
-    tied = ties(tied_answers(people, gold, verdicts), verdicts)
+    if not 0 < target <= 1:
+        raise InputError(f"--wanted {target:g} is not above 0 and at most 1")
+    criteria = criteria or TrustCriteria()
+    cases = verdicts.cases | (all_verdicts.cases if all_verdicts else frozenset())
+    own = labels.select_metric(verdicts.metric)
+    labels_of_run = own.select_cases(cases, display_path(verdicts.name), leave_out=known_only)
+    if all_verdicts is not None:
+        verdicts = _with_missing_verdicts(verdicts, all_verdicts)
+    cut, cut_from = (
+        verdicts.decision_threshold() if threshold is None else (threshold, "--threshold")
+    )
+    consensus = settle_labels(labels_of_run.items)
+    gold = labels_from_claims(consensus, verdicts)
+    pairs, left_out = pair_answers(gold, verdicts)
+    tied = pair_ties(tied_answers(consensus, gold, verdicts), verdicts)
+    scored = (all_verdicts or verdicts).scores()
+    table = judge_accuracy.judge_confusion(pairs, cut)
+    probability = probability_measures(pairs, seed)
+    band, no_band = uncertain_band(pairs, criteria.band)
+    prevalence = correct_prevalence(pairs, scored, cut, seed, tied)
     document = {
-        **_identity(verdicts, labels, known, seed),
-        # Of other verdicts the corrected share is not this run's.
-        "verdicts_sha256": verdicts.sha256 if everyone is None else None,
-        "n": len(pairs),
-        "positives": sum(pair.good for pair in pairs),
-        "threshold": cut,
-        "threshold_from": cut_from,
-        **_of_judge(pairs, cut),
-        **_of_people(known.items, people, verdicts, cut, seed),
-        "labelled": _of_cases(gold),
-        **_of_probability(pairs, criteria or Criteria(), wanted, seed),
-        **_of_truth(pairs, tied, everyone or verdicts, cut, seed),
-        "bias": bias(pairs, cut),
-        "claims": _of_claims(people.gold, verdicts, cut),
-        "left_out": left_out,
-        "unknown_labels": len(own.items) - len(known.items),
-        **audit_of(audit, verdicts),
-    }
-    by_claims = len(gold) - len(people.gold)
-    document["notes"] = [*notes(document, verdicts, pairs, by_claims), *_shown(known.items)]
-    document |= advise(_weighed(document, pairs), criteria or Criteria())
-    told = [*findings(document["bias"]), *audit_findings(document)]
-    document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in told]
-    plain: dict[str, Any] = _plain(document)
-    return plain
-
-
-def _shown(labels: Sequence[Label]) -> list[str]:
-    """Say how many labels were given with the judge's opinion in view, which draws people to it."""
-    seen = sum(label.judge_shown for label in labels)
-    if not seen:
-        return []
-    were = "was" if seen == 1 else "were"
-    of = f"{seen:,} of {len(labels):,} labels {were} given after the judge's opinion was shown"
-    return [f"{of}, which draws people to it: agreement on them may be too high."]
-
-
-def _completed(verdicts: Verdicts, everyone: Verdicts | None) -> Verdicts:
-    """Labelled cases may have their verdict among all of them alone."""
-    if everyone is None:
-        return verdicts
-    items = dict(everyone.items) | dict(verdicts.items)
-    if everyone.judge and verdicts.judge and everyone.judge != verdicts.judge:
-        raise InputError(
-            f"these are verdicts of {everyone.judge}, the others of {verdicts.judge}; a judge's "
-            "errors tell nothing of another's",
-            path=everyone.name,
-        )
-    return replace(verdicts, items=items, judge=verdicts.judge or everyone.judge)
-
-
-def _identity(verdicts: Verdicts, labels: Labels, known: Labels, seed: int) -> dict[str, Any]:
-    return {
         "metric": verdicts.metric,
         "judge": verdicts.judge,
         "prompts": verdicts.prompts,
         "judge_identity": dict(verdicts.identity),
         "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "misslink": importlib.metadata.version("misslink"),
-        "verdicts_from": shown_path(verdicts.name),
-        "labels_from": shown_path(labels.name),
-        "labels": len(known.items),
+        "verdicts_from": display_path(verdicts.name),
+        "labels_from": display_path(labels.name),
+        "labels": len(labels_of_run.items),
         "seed": seed,
-    }
-
-
-def _of_judge(pairs: Sequence[Pair], cut: float) -> dict[str, Any]:
-    table = by_judge.counted(pairs, cut)
-    return {
-        "agreement": by_judge.agreement(pairs, cut),
-        "weighted": by_judge.weighted(pairs, cut),
-        "detection": by_judge.detection(pairs, cut),
+        # With other verdicts the corrected share is not this run's.
+        "verdicts_sha256": verdicts.sha256 if all_verdicts is None else None,
+        "n": len(pairs),
+        "positives": sum(pair.good for pair in pairs),
+        "threshold": cut,
+        "threshold_from": cut_from,
+        "agreement": judge_accuracy.agreement_measures(pairs, cut),
+        "weighted": judge_accuracy.weighted_rates(pairs, cut),
+        "detection": judge_accuracy.detection_measures(pairs, cut),
         "confusion": {
             "true_good": table.true_positive,
             "false_good": table.false_positive,
             "true_bad": table.true_negative,
             "false_bad": table.false_negative,
         },
-        "baselines": by_judge.baselines(pairs),
-    }
-
-
-def _of_people(
-    labels: Sequence[Label], people: People, verdicts: Verdicts, cut: float, seed: int
-) -> dict[str, Any]:
-    called: dict[Item, bool] = {}
-    for case_id, judged in verdicts.items.items():
-        scores = enumerate(judged.claims)
-        called |= {(case_id, place): score >= cut for place, score in scores if score is not None}
-        if judged.score is not None:
-            called[case_id, None] = judged.score >= cut
-    return {
+        "baselines": judge_accuracy.trivial_baselines(pairs),
         "human": {
-            **agreement(labels, called, seed),
-            "unsettled": people.unsettled,
-            "queue": list(people.queue),
-        }
+            **annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
+            "unsettled": consensus.unsettled,
+            "queue": list(consensus.queue),
+        },
+        "labelled": _case_labels(gold),
+        "probability": probability["numbers"],
+        "probability_intervals": probability["intervals"],
+        "reliability": reliability_diagram(pairs),
+        "recalibration": recalibrate(pairs, seed),
+        "nested": nested_thresholds(pairs, seed, target),
+        "uncertain_band": band,
+        "uncertain_band_reason": no_band,
+        "corrected": prevalence,
+        "labels_needed": labels_needed(pairs, prevalence["verdicts"]),
+        "scores": score_distribution(scored.values()),
+        "bias": measure_bias(pairs, cut),
+        "claims": _claims_section(consensus.gold, verdicts, cut),
+        "left_out": left_out,
+        "unknown_labels": len(own.items) - len(labels_of_run.items),
+        **matching_audit(audit, verdicts),
     }
+    document["notes"] = [
+        *_label_notes(document, pairs, len(gold) - len(consensus.gold)),
+        *_annotator_notes(document["human"], prevalence["ties"]),
+        *_verdict_notes(document, verdicts, pairs),
+        *_judge_shown_notes(labels_of_run.items),
+    ]
+    document |= advise(_advice_numbers(document, pairs), criteria)
+    findings = [*bias_findings(document["bias"]), *audit_findings(document)]
+    document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in findings]
+    plain: dict[str, Any] = _json_value(document)
+    return plain
 
 
-def _of_cases(gold: Mapping[Item, Gold]) -> dict[str, float]:
-    """The settled label of each case, on the side that the majority is on."""
+def _with_missing_verdicts(verdicts: MetricVerdicts, others: MetricVerdicts) -> MetricVerdicts:
+    """Add the verdicts that only `others` has."""
+    if others.judge and verdicts.judge and others.judge != verdicts.judge:
+        raise InputError(
+            f"these are verdicts by {others.judge}, the labelled ones by {verdicts.judge}; error "
+            "rates of one judge do not apply to another",
+            path=others.name,
+        )
+    items = dict(others.items) | dict(verdicts.items)
+    return replace(verdicts, items=items, judge=verdicts.judge or others.judge)
+
+
+def _judge_calls(verdicts: MetricVerdicts, cut: float) -> dict[LabelKey, bool]:
+    """What the judge calls each case and each claim."""
+    calls: dict[LabelKey, bool] = {}
+    for case_id, judged in verdicts.items.items():
+        scores: dict[int | None, float | None] = {None: judged.score}
+        scores |= enumerate(judged.claims)
+        calls |= {
+            (case_id, key): score >= cut for key, score in scores.items() if score is not None
+        }
+    return calls
+
+
+def _case_labels(gold: Mapping[LabelKey, SettledLabel]) -> dict[str, float]:
+    """The settled label of each case, on the side of the majority."""
     return {
-        case_id: truth.share if (truth.share >= 1 / 2) == truth.good else float(truth.good)
-        for (case_id, claim), truth in gold.items()
+        case_id: label.share if (label.share >= 1 / 2) == label.good else float(label.good)
+        for (case_id, claim), label in gold.items()
         if claim is None
     }
 
 
-def _of_probability(
-    pairs: Sequence[Pair], criteria: Criteria, wanted: float, seed: int
-) -> dict[str, Any]:
-    measured = probability(pairs, seed)
-    band, why_not = uncertain_band(pairs, criteria.band)
-    return {
-        "probability": measured["numbers"],
-        "probability_intervals": measured["intervals"],
-        "reliability": reliability(pairs),
-        "recalibration": recalibration(pairs, seed),
-        "nested": nested(pairs, seed, wanted),
-        "uncertain_band": band,
-        "uncertain_band_reason": why_not,
-    }
-
-
-def _of_truth(
-    pairs: Sequence[Pair], tied: Sequence[Tie], all_of: Verdicts, cut: float, seed: int
-) -> dict[str, Any]:
-    scores = {case_id: one.score for case_id, one in all_of.items.items() if one.score is not None}
-    found = corrected(pairs, scores, cut, seed, tied)
-    return {
-        "corrected": found,
-        "labels_needed": labels_needed(pairs, found["verdicts"]),
-        "scores": distribution(scores.values()),
-    }
-
-
-def _of_claims(gold: Mapping[Item, Gold], verdicts: Verdicts, cut: float) -> dict[str, Any] | None:
-    """Agreement about single claims; None where none was labelled."""
-    pairs, unknown = claims(gold, verdicts)
+def _claims_section(
+    gold: Mapping[LabelKey, SettledLabel], verdicts: MetricVerdicts, cut: float
+) -> dict[str, Any] | None:
+    """Agreement about single claims; None if none was labelled."""
+    pairs, unknown = pair_claims(gold, verdicts)
     if not pairs and not unknown:
         return None
     return {
         "n": len(pairs),
         "positives": sum(pair.good for pair in pairs),
         "without_verdict": unknown,
-        "agreement": by_judge.agreement(pairs, cut),
-        "detection": by_judge.detection(pairs, cut),
+        "agreement": judge_accuracy.agreement_measures(pairs, cut),
+        "detection": judge_accuracy.detection_measures(pairs, cut),
     }
 
 
-def _weighed(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, float | None]:
-    """The numbers that the advice goes by, by the rules' names."""
-    measures, base = document["agreement"], document["baselines"]
+def _advice_numbers(
+    document: Mapping[str, Any], pairs: Sequence[LabelPair]
+) -> dict[str, float | None]:
+    """The numbers that the advice needs, by the rules' names."""
+    agreement, baselines = document["agreement"], document["baselines"]
     good = document["positives"]
-    left_out = sum(n for why, n in document["left_out"].items() if why != "skipped")
-    length, area = base["length"]["auroc"], measures["auroc"].value
+    failed = sum(n for why, n in document["left_out"].items() if why != "skipped")
+    length, area = baselines["length"]["auroc"], agreement["auroc"].value
     f1 = document["detection"]["f1"].value
-    told = document["human"].get("alpha")
+    alpha = document["human"].get("alpha")
     return {
         "labels": len(pairs),
         "rarer_label": min(good, len(pairs) - good),
-        "kappa": measures["kappa"].value,
-        "balanced_accuracy_low": measures["balanced_accuracy"].low,
+        "kappa": agreement["kappa"].value,
+        "balanced_accuracy_low": agreement["balanced_accuracy"].low,
         "over_length": None if length is None or area is None else area - max(length, 1 - length),
-        "over_majority": None if f1 is None else f1 - base["majority"]["f1"],
-        "people_alpha": told.value if told else None,
-        "failed": left_out / (left_out + len(pairs)) if left_out + len(pairs) else None,
+        "over_majority": None if f1 is None else f1 - baselines["majority"]["f1"],
+        "people_alpha": alpha.value if alpha else None,
+        "failed": failed / (failed + len(pairs)) if failed + len(pairs) else None,
         "calibration_error_low": document["probability_intervals"]["ece"].low,
-        "biases": len(findings(document["bias"])),
+        "biases": len(bias_findings(document["bias"])),
         **audit_numbers(document),
     }
 
 
-def _plain(item: Any) -> Any:
-    """JSON values alone."""
+def _label_notes(
+    document: Mapping[str, Any], pairs: Sequence[LabelPair], from_claims: int
+) -> list[str]:
+    notes = []
+    n, good = document["n"], document["positives"]
+    if not n:
+        notes.append("No labelled case has a usable verdict, so the judge was not measured.")
+    elif n < _FEW_LABELS:
+        notes.append(f"Only {_count(n, 'case')} with a label and a verdict: intervals are wide.")
+    if n and good in {0, n}:
+        label, other = ("good", "bad") if good else ("bad", "good")
+        notes.append(
+            f"Every labelled case ({n:,}) is {label}: the judge was not measured on {other} "
+            f"ones. Label cases that it calls {other}."
+        )
+    if unknown := document["unknown_labels"]:
+        notes.append(f"Labels of unknown cases left out: {unknown:,}.")
+    if from_claims:
+        notes.append(f"{_count(from_claims, 'case')} got a label from the labels of the claims.")
+    if missing := (document["claims"] or {}).get("without_verdict", 0):
+        notes.append(f"Labels of claims without a verdict left out: {missing:,}.")
+    if document["weighted"] is not None:
+        notes.append(
+            "Labelled cases were drawn with unequal chances: the table and the agreement are plain "
+            "counts; the corrected share and the weighted rates use the chances."
+        )
+    has_weights = any(pair.weight is not None for pair in pairs)
+    if document["corrected"]["verdicts"] > n and n and not has_weights:
+        notes.append(
+            "The corrected share is valid if the labelled cases were drawn at random from all; "
+            "otherwise give a weight with each label."
+        )
+    return notes
+
+
+def _annotator_notes(human: Mapping[str, Any], ties: int) -> list[str]:
+    notes = []
+    if human["unsettled"]:
+        note = (
+            f"{_count(human['unsettled'], 'tied item')} left out of agreement, error rates and "
+            "Rogan-Gladen correction; "
+        )
+        if ties:
+            note += (
+                f"the labels-only and the prediction-powered share count {_count(ties, 'tied answer')} "
+                "as half good; "
+            )
+        notes.append(f"{note}settle ties with a label by 'adjudicated'.")
+    for copy in human["copies"][:_NOTES_SHOWN]:
+        first, second = copy["annotators"]
+        notes.append(
+            f"{first} and {second} gave the same label to all {copy['labels']} items that both "
+            "labelled; if one file is a copy, their agreement means nothing."
+        )
+    return notes
+
+
+def _verdict_notes(
+    document: Mapping[str, Any], verdicts: MetricVerdicts, pairs: Sequence[LabelPair]
+) -> list[str]:
+    notes = []
+    for status, cases in sorted(verdicts.unusable.items()):
+        reasons = Counter(case.reason or "no reason" for case in cases).most_common(_NOTES_SHOWN)
+        causes = "; ".join(f"{count} x {reason[:100]}" for reason, count in reasons)
+        notes.append(f"{_count(len(cases), 'verdict')} {status} and not counted: {causes}.")
+    if document["left_out"]:
+        causes = ", ".join(f"{count} {why}" for why, count in sorted(document["left_out"].items()))
+        notes.append(f"Labelled cases without a usable verdict are left out: {causes}.")
+    judges = {case.judge for case in verdicts.items.values() if case.judge}
+    if not verdicts.judge:
+        several = f"{len(judges)} judges" if judges else "no judge"
+        notes.append(f"The verdicts name {several}, so this calibration is of no certain judge.")
+    scored = sum(case.score is not None for case in verdicts.items.values())
+    lacking = scored - sum(case.probability is not None for case in verdicts.items.values())
+    if 0 < lacking < scored:
+        notes.append(
+            f"{lacking:,} of {scored:,} verdicts without a probability: the value is used."
+        )
+    cut = document["threshold"]
+    labelled = [pair for pair in pairs if pair.judged.label is not None]
+    if other := sum((pair.score >= cut) != pair.judged.label for pair in labelled):
+        notes.append(
+            f"At the threshold {cut:.4g} the judge's call differs from its own label in {other:,} of "
+            f"{_count(len(labelled), 'case')}."
+        )
+    if reason := document.get("audit_reason"):
+        notes.append(
+            f"The run's audit of a judge is not used here: {reason};  misslink judge audit RUN  "
+            "makes one that is."
+        )
+    return notes
+
+
+def _judge_shown_notes(labels: Sequence[Label]) -> list[str]:
+    """How many labels were given with the judge's verdict in view, which biases annotators."""
+    seen = sum(label.judge_shown for label in labels)
+    note = (
+        f"{seen:,} of {len(labels):,} labels were given after the judge's verdict was shown; "
+        "agreement on them may be too high."
+    )
+    return [note] if seen else []
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _json_value(item: Any) -> Any:
     if isinstance(item, Estimate):
         return item.model_dump(mode="json")
     if isinstance(item, Mapping):
-        return {str(name): _plain(value) for name, value in item.items()}
-    return [_plain(one) for one in item] if isinstance(item, list | tuple) else item
+        return {str(name): _json_value(value) for name, value in item.items()}
+    return [_json_value(value) for value in item] if isinstance(item, list | tuple) else item

@@ -1,10 +1,9 @@
-"""How an app is watched: who it asked, what came back, what reached the model, what it said."""
+"""Run an app on the gold set and record its searches, prompts, and answers."""
 
 from __future__ import annotations
 
-from misslink.capture.corpus import check_ids
-from misslink.capture.gaps import warn_of_gaps
-from misslink.capture.loading import load_app
+from misslink.capture.app import load_app
+from misslink.capture.capture_warnings import check_gold_ids, warn_capture_gaps
 from misslink.capture.watcher import Watcher
 
-__all__ = ["Watcher", "check_ids", "load_app", "warn_of_gaps"]
+__all__ = ["Watcher", "check_gold_ids", "load_app", "warn_capture_gaps"]

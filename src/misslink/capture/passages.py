@@ -1,4 +1,4 @@
-"""Passages out of whatever an app calls a document: their ids, scores and metadata."""
+"""Convert an app's documents to passages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from misslink.text import content_id, valid_text
+from misslink.text.normalization import content_id, valid_text
 from misslink.types import Passage
-
-__all__ = ["merged", "passage_from", "passages_from"]
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
 _SCORE_KEYS = ("relevance_score", "score")
@@ -32,12 +30,12 @@ def passages_from(
     id_key : str or None
         The metadata key that holds the id; it wins over ``Document.id``.
     """
-    known: dict[str, Passage] = {}
-    for at, document in enumerate(documents):
-        score = scores[at] if at < len(scores) else None
-        passage = passage_from(document, rank=len(known) + 1, score=score, id_key=id_key)
-        known.setdefault(passage.id, passage)
-    return tuple(known.values())
+    by_id: dict[str, Passage] = {}
+    for index, document in enumerate(documents):
+        score = scores[index] if index < len(scores) else None
+        passage = passage_from(document, rank=len(by_id) + 1, score=score, id_key=id_key)
+        by_id.setdefault(passage.id, passage)
+    return tuple(by_id.values())
 
 
 def passage_from(
@@ -46,46 +44,48 @@ def passage_from(
     """One document as a passage.
 
     Its id is ``metadata[id_key]`` where `id_key` is given and the document has it, else its own
-    id, else ``misslink.text.content_id``. Metadata that JSON cannot hold becomes text, and half a
+    id, else ``misslink.text.normalization.content_id``. Metadata that JSON cannot hold becomes text, and half a
     surrogate pair becomes '?'.
     """
-    own, text, metadata, own_score = _read(document)
+    own, text, metadata, own_score = _document_fields(document)
     named = metadata.get(id_key) if id_key else None
     identity = named if named is not None else own
     if score is None:
         given = [own_score, *(metadata.get(key) for key in _SCORE_KEYS)]
-        score = next((number for value in given if (number := _number(value)) is not None), None)
+        score = next(
+            (number for value in given if (number := _finite_number(value)) is not None), None
+        )
     return Passage(
         id=content_id(text) if identity is None or identity == "" else valid_text(str(identity)),
         text=text,
         rank=rank,
-        score=score if score is None else _number(score),
-        metadata={valid_text(str(key)): _json(value) for key, value in metadata.items()},
+        score=score if score is None else _finite_number(score),
+        metadata={valid_text(str(key)): _json_value(value) for key, value in metadata.items()},
     )
 
 
-def merged(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], list[str]]:
+def merge_rankings(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], list[str]]:
     """One ranking out of several calls, and notes on what had to be decided.
 
-    A passage keeps its best rank; ties go by the order of the calls; ranks are then counted anew
+    A passage keeps its best rank; ties go by the order of the calls; ranks are then counted again
     from 1 without repetitions. Of two different texts under one id the first called stays.
     """
     best: dict[str, tuple[int, int, Passage]] = {}
     clashes: list[str] = []
     for order, passages in enumerate(lists):
         for passage in passages:
-            known = best.get(passage.id)
-            if known is None:
+            earlier = best.get(passage.id)
+            if earlier is None:
                 best[passage.id] = (passage.rank, order, passage)
                 continue
-            if known[2].text != passage.text and passage.id not in clashes:
+            if earlier[2].text != passage.text and passage.id not in clashes:
                 clashes.append(passage.id)
-            if passage.rank < known[0]:
-                kept = passage.model_copy(update={"text": known[2].text})
-                best[passage.id] = (passage.rank, order, kept)
-    ranked = sorted(best.values(), key=lambda found: found[:2])
+            if passage.rank < earlier[0]:
+                merged = passage.model_copy(update={"text": earlier[2].text})
+                best[passage.id] = (passage.rank, order, merged)
+    ranked = sorted(best.values(), key=lambda entry: entry[:2])
     notes = [
-        f"two different texts were retrieved under the id '{name}'; the first is kept. "
+        f"two different texts were retrieved under the id '{name}'; misslink uses the first. "
         "Give each chunk its own id (Document.id, or a metadata key named by --id-key)."
         for name in clashes
     ]
@@ -98,7 +98,7 @@ def merged(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, ...], lis
     )
 
 
-def _read(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
+def _document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
     """The id, text, metadata and score that a document of any shape carries."""
     if isinstance(document, str):
         return None, valid_text(document), {}, None
@@ -116,7 +116,7 @@ def _read(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
     )
 
 
-def _number(value: Any) -> float | None:
+def _finite_number(value: Any) -> float | None:
     """A finite float, or None; numpy's scalars are numbers too, flags are not."""
     if value is None or isinstance(value, bool | str | bytes):
         return None
@@ -127,7 +127,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _json(value: Any) -> JsonValue:
+def _json_value(value: Any) -> JsonValue:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -135,7 +135,7 @@ def _json(value: Any) -> JsonValue:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {valid_text(str(key)): _json(item) for key, item in value.items()}
+        return {valid_text(str(key)): _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(item) for item in value]
+        return [_json_value(item) for item in value]
     return valid_text(str(value))

@@ -1,11 +1,11 @@
-"""LangChain's own callbacks, written down for one case."""
+"""Record LangChain's callbacks of one case: retrieval calls, model calls and tokens."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,39 +16,108 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 
-from misslink.capture.handing import asked_of
-from misslink.capture.models import ModelCall, added, outputs, texts, tokens
+from misslink.capture.context_injection import query_and_name
 from misslink.types import Usage
 
-__all__ = ["CURRENT", "Call", "Recorder", "for_examples", "install_hook"]
-
-CURRENT: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
-_INSIDE: ContextVar[Call | None] = ContextVar("misslink_inside", default=None)
-# Few-shot examples are looked up in a vector store too; they are no passages.
-_NO_PASSAGES = "langchain_core.example_selectors"
+_NO_TEXT = ("image", "audio", "video", "file")
 
 
 @dataclass(eq=False)
-class Call:
-    """One search: of a retriever, of a vector store, or of a tool that hands out documents.
+class ModelCall:
+    """One call of a model: the text it was given, and the text it gave."""
+
+    prompt: str
+    output: str = ""
+
+
+def message_texts(content: Any) -> Iterator[str]:
+    """Every text in a message's content, however deep; pictures and sounds are none."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list | tuple):
+        for block in content:
+            yield from message_texts(block)
+    elif isinstance(content, Mapping) and not str(content.get("type", "")).startswith(_NO_TEXT):
+        for key in ("title", "text", "content", "source", "data", "input", "output"):
+            yield from message_texts(content.get(key))
+
+
+def model_output(response: Any) -> str:
+    """Everything a model said, the texts it called tools with among it."""
+    texts = []
+    for generation in _generations(response):
+        texts.append(str(getattr(generation, "text", "") or ""))
+        for call in getattr(getattr(generation, "message", None), "tool_calls", None) or ():
+            texts += [value for value in call["args"].values() if isinstance(value, str)]
+    return "\n".join(texts)
+
+
+def reported_usage(response: Any) -> Usage | None:
+    """The tokens a model reported, by its messages or else for the whole call."""
+    used: Usage | None = None
+    for generation in _generations(response):
+        reported = getattr(getattr(generation, "message", None), "usage_metadata", None)
+        used = add_usage(used, _usage(reported))
+    if used is not None:
+        return used
+    whole = response.llm_output or {}
+    return _usage(whole.get("token_usage") or whole.get("usage"))
+
+
+def add_usage(usage: Usage | None, more: Usage | None) -> Usage | None:
+    """The sum of two usages; what neither reported stays None."""
+    if usage is None or more is None:
+        return usage or more
+    return Usage(
+        prompt_tokens=_sum_known(usage.prompt_tokens, more.prompt_tokens),
+        completion_tokens=_sum_known(usage.completion_tokens, more.completion_tokens),
+    )
+
+
+def _generations(response: Any) -> list[Any]:
+    return [generation for batch in response.generations for generation in batch]
+
+
+def _usage(reported: Any) -> Usage | None:
+    if not isinstance(reported, Mapping) or not reported:
+        return None
+    return Usage(
+        prompt_tokens=reported.get("input_tokens", reported.get("prompt_tokens")),
+        completion_tokens=reported.get("output_tokens", reported.get("completion_tokens")),
+    )
+
+
+def _sum_known(count: int | None, more: int | None) -> int | None:
+    return count if more is None else (count or 0) + more
+
+
+CURRENT_RECORDER: ContextVar[Recorder | None] = ContextVar("misslink_recorder", default=None)
+_CURRENT_CALL: ContextVar[SearchCall | None] = ContextVar("misslink_inside", default=None)
+# Few-shot examples are looked up in a vector store too; they are no passages.
+_EXAMPLE_SELECTORS = "langchain_core.example_selectors"
+
+
+@dataclass(eq=False)
+class SearchCall:
+    """One search: by a retriever, a vector store, or a tool that returns documents.
 
     Parameters
     ----------
     query, name : str
     source : object or None
-        The retriever or the vector store that was asked. None: it could not be seen.
+        The retriever or vector store. None: it could not be observed.
     method : str
-        How it was asked, ``invoke``, ``ainvoke`` or ``similarity_search`` and its kin.
+        The method that was called: ``invoke``, ``ainvoke``, ``similarity_search``, and so on.
     arguments, keywords : tuple, dict
-        What that method was given.
-    outer : Call or None
-        The call it was made inside of.
+        Of that method.
+    outer : SearchCall or None
+        The call inside which it was made.
     documents, scores : list
-        What came back, best first; empty while nothing has.
+        The results, best first; empty until the search ends.
     is_leaf : bool
-        Whether no other call was made inside of it.
+        Whether no other call was made inside it.
     stores : list
-        The vector stores that were searched inside of it, each once.
+        The vector stores that were searched inside it, each once.
     """
 
     query: str
@@ -57,7 +126,7 @@ class Call:
     method: str = ""
     arguments: tuple[Any, ...] = ()
     keywords: dict[str, Any] = field(default_factory=dict)
-    outer: Call | None = None
+    outer: SearchCall | None = None
     documents: list[Any] = field(default_factory=list)
     scores: list[float | None] = field(default_factory=list)
     is_leaf: bool = True
@@ -82,7 +151,7 @@ class Call:
         """
         if self.done:
             return False
-        if self.frame is None or self.runner != _runner():
+        if self.frame is None or self.runner != _thread_and_task():
             return True
         return any(step is self.frame for step in _stack(frame))
 
@@ -98,10 +167,10 @@ class Recorder(BaseCallbackHandler):
     run_inline = True  # in the app's own context and order, in async apps too
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[SearchCall] = []
         self.models: list[ModelCall] = []
         self.usage: Usage | None = None
-        self._searching: dict[UUID, Call] = {}
+        self._searching: dict[UUID, SearchCall] = {}
         self._asking: dict[UUID, ModelCall] = {}
         self._tools: dict[UUID, str] = {}
         # Keyed by identity; the documents are kept so that no id is given out twice.
@@ -113,12 +182,12 @@ class Recorder(BaseCallbackHandler):
     def on_retriever_start(
         self, serialized: dict[str, Any] | None, query: str, *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """Note who is asked what, and inside of whom."""
-        frame = _caller()
+        """Record the query, the retriever, and the enclosing call."""
+        frame = _calling_frame()
         source = _first_argument(frame)
         retriever = source if isinstance(source, BaseRetriever) else None
         given = frame.f_locals.get("kwargs", {}) if frame is not None and retriever else {}
-        call = Call(
+        call = SearchCall(
             query=str(query),
             name=str(kwargs.get("name") or (serialized or {}).get("name") or "retriever"),
             source=retriever,
@@ -131,7 +200,7 @@ class Recorder(BaseCallbackHandler):
         self._searching[run_id] = call
 
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **_: Any) -> None:
-        """Keep the documents, with the store's scores where the store was asked directly."""
+        """Store the documents, with scores where a vector store was searched directly."""
         call = self._searching.pop(run_id)
         asked_store = hasattr(call.source, "vectorstore")
         call.finish(documents, self.scores_of(documents) if asked_store else ())
@@ -143,16 +212,18 @@ class Recorder(BaseCallbackHandler):
 
     def begin_store_search(
         self, store: Any, method: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Call | None:
+    ) -> SearchCall | None:
         """Note a vector store's search; None where it serves another search."""
         frame = sys._getframe(2)  # noqa: SLF001 - the tap's wrapper, whose caller is the app
         outer = self._enclosing(frame)
         if outer is not None:
-            if not any(known is store for known in outer.stores) and not for_examples(frame):
+            if not any(
+                known_store is store for known_store in outer.stores
+            ) and not is_example_search(frame):
                 outer.stores.append(store)
             return None
-        query, name = asked_of(store, method, arguments, keywords)
-        call = Call(
+        query, name = query_and_name(store, method, arguments, keywords)
+        call = SearchCall(
             query=query,
             name=name,
             source=store,
@@ -160,12 +231,12 @@ class Recorder(BaseCallbackHandler):
             arguments=arguments,
             keywords=dict(keywords),
         )
-        self._begin(call, frame, is_listed=not for_examples(frame))
+        self._begin(call, frame, is_listed=not is_example_search(frame))
         return call
 
-    def end_store_search(self, call: Call | None, found: Any) -> None:
+    def end_store_search(self, call: SearchCall | None, results: Any) -> None:
         """Keep a store's scores, and its documents where the app itself asked it."""
-        pairs = [item if isinstance(item, tuple) else (item, None) for item in found]
+        pairs = [item if isinstance(item, tuple) else (item, None) for item in results]
         with self._lock:
             for document, score in pairs:
                 if score is not None:
@@ -177,45 +248,47 @@ class Recorder(BaseCallbackHandler):
     def on_tool_start(
         self, serialized: dict[str, Any] | None, input_str: str, *, run_id: UUID, **kwargs: Any
     ) -> None:
-        """Remember what the tool was asked."""
+        """Store the tool's query."""
         inputs = kwargs.get("inputs")
         words = [value for value in inputs.values() if isinstance(value, str)] if inputs else []
         self._tools[run_id] = words[0] if len(words) == 1 else input_str
         del serialized
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool that hands out documents nobody saw retrieved has retrieved them."""
+        """Record documents that a tool returns and that no recorded search found."""
         query = self._tools.pop(run_id, "")
         artifact = getattr(output, "artifact", None)
         if not isinstance(artifact, list) or not artifact:
             return
-        seen = {one.page_content for call in self.calls for one in call.documents}
+        seen = {document.page_content for call in self.calls for document in call.documents}
         if any(getattr(item, "page_content", None) in {*seen, None} for item in artifact):
             return
-        call = Call(query=query, name=str(kwargs.get("name") or getattr(output, "name", "tool")))
+        call = SearchCall(
+            query=query, name=str(kwargs.get("name") or getattr(output, "name", "tool"))
+        )
         self._begin(call, None)
         call.finish(artifact)
 
-    def _begin(self, call: Call, frame: FrameType | None, *, is_listed: bool = True) -> None:
+    def _begin(self, call: SearchCall, frame: FrameType | None, *, is_listed: bool = True) -> None:
         call.outer = self._enclosing(frame)
-        call.runner = _runner()
+        call.runner = _thread_and_task()
         if call.outer is not None:
             call.outer.is_leaf = False
         if is_listed:
             with self._lock:
                 self.calls.append(call)
-        _INSIDE.set(call)
+        _CURRENT_CALL.set(call)
 
-    def _enclosing(self, frame: FrameType | None) -> Call | None:
-        call = _INSIDE.get()
+    def _enclosing(self, frame: FrameType | None) -> SearchCall | None:
+        call = _CURRENT_CALL.get()
         while call is not None and not call.is_around(frame):
             call = call.outer
         return call
 
     def scores_of(self, documents: Sequence[Any]) -> list[float | None]:
         """The scores that a store gave these documents; None of one that it gave none."""
-        known = (self._scores.get(id(document)) for document in documents)
-        return [None if pair is None else pair[1] for pair in known]
+        pairs = (self._scores.get(id(document)) for document in documents)
+        return [None if pair is None else pair[1] for pair in pairs]
 
     # --- models -----------------------------------------------------------------------------
 
@@ -229,33 +302,38 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Keep the text of all messages."""
         del serialized
-        said = [text for batch in messages for one in batch for text in texts(one.content)]
-        self._asked(run_id, said)
+        message_parts = [
+            text
+            for batch in messages
+            for message in batch
+            for text in message_texts(message.content)
+        ]
+        self._record_model_call(run_id, message_parts)
 
     def on_llm_start(
         self, serialized: dict[str, Any] | None, prompts: list[str], *, run_id: UUID, **_: Any
     ) -> None:
         """Keep the prompts."""
         del serialized
-        self._asked(run_id, prompts)
+        self._record_model_call(run_id, prompts)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """Keep the output and add up the tokens."""
         model = self._asking.pop(run_id, None)
         if model is not None:
-            model.output = outputs(response)
+            model.output = model_output(response)
         with self._lock:
-            self.usage = added(self.usage, tokens(response))
+            self.usage = add_usage(self.usage, reported_usage(response))
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """A model that failed was asked all the same."""
+        """Forget a model call that failed."""
         del error
         self._asking.pop(run_id, None)
 
-    def _asked(self, run_id: UUID, said: Sequence[str]) -> None:
-        if self._enclosing(_caller()) is not None:
+    def _record_model_call(self, run_id: UUID, message_parts: Sequence[str]) -> None:
+        if self._enclosing(_calling_frame()) is not None:
             return
-        model = ModelCall(prompt="\n".join(said))
+        model = ModelCall(prompt="\n".join(message_parts))
         self._asking[run_id] = model
         with self._lock:
             self.models.append(model)
@@ -266,12 +344,12 @@ def install_hook() -> None:
     """Let LangChain look for a recorder in the context of whatever it runs, from now on."""
     from langchain_core.tracers.context import register_configure_hook
 
-    register_configure_hook(CURRENT, inheritable=True)
+    register_configure_hook(CURRENT_RECORDER, inheritable=True)
 
 
-def for_examples(frame: FrameType) -> bool:
+def is_example_search(frame: FrameType) -> bool:
     """Whether a search called from `frame` looks few-shot examples up."""
-    return str(frame.f_globals.get("__name__", "")).startswith(_NO_PASSAGES)
+    return str(frame.f_globals.get("__name__", "")).startswith(_EXAMPLE_SELECTORS)
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:
@@ -280,7 +358,7 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _caller() -> FrameType | None:
+def _calling_frame() -> FrameType | None:
     """The frame that reported an event: the first one outside of this file and the callbacks."""
     ours = ("langchain_core.callbacks", __name__)
     stack = _stack(sys._getframe(1))  # noqa: SLF001 - callbacks do not say which object reports
@@ -293,7 +371,7 @@ def _first_argument(frame: FrameType | None) -> Any:
     return frame.f_locals.get(frame.f_code.co_varnames[0])
 
 
-def _runner() -> tuple[int, Any]:
+def _thread_and_task() -> tuple[int, Any]:
     try:
         task: Any = asyncio.current_task()
     except RuntimeError:  # no event loop in this thread

@@ -1,4 +1,4 @@
-"""An app watched while it answers the questions of a gold set."""
+"""Run an app on cases and record a trace for each."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from misslink.capture.answers import Returned, read
-from misslink.capture.asking import asker
-from misslink.capture.loading import check_app
-from misslink.capture.passages import merged, passages_from
-from misslink.capture.prompted import reached
-from misslink.importing import place_of
-from misslink.text import valid_text
+from misslink.capture.app import AppOutput, check_app, create_caller, parse_app_output
+from misslink.capture.passages import merge_rankings, passages_from
+from misslink.capture.prompt_matching import match_prompts
+from misslink.text.normalization import valid_text
 from misslink.types import Case, Passage, RetrieverCall, Trace
+from misslink.user_code import error_location
 
 if TYPE_CHECKING:
-    from misslink.capture.recorder import Call, Recorder
+    from misslink.capture.recorder import Recorder, SearchCall
 
-__all__ = ["Watcher"]
 
 _log = logging.getLogger("misslink")
 _UNSEEN = (
@@ -36,20 +33,20 @@ _PROMPT_UNSEEN = "so it is not known which passages reached the prompt; the firs
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _AppOutcome:
     """How asking the app ended."""
 
-    returned: Returned
+    returned: AppOutput
     seconds: float
     error: str | None = None
     place: str | None = None
 
 
 class Watcher:
-    """Asks an app one case at a time, as many at once as you like, and writes down what it does.
+    """Run an app on cases, also concurrently, and record a trace of each.
 
-    The app stays as it is: LangChain's callbacks tell of its retrievers and models, and the
-    vector store classes are overheard while a case runs.
+    The app is not changed. LangChain callbacks report its retrievers and models. misslink also
+    records vector store searches while a case runs.
 
     Parameters
     ----------
@@ -57,16 +54,16 @@ class Watcher:
         A LangChain chain, retriever, agent or compiled graph, or a sync or async callable that
         takes the question.
     id_key : str or None
-        The metadata key that holds a passage's id; it wins over ``Document.id``.
+        The metadata key with a passage's id. It overrides ``Document.id``.
     depth : int
-        How deep retrievers are asked for missed passages.
+        How many passages retrievers return in the search for missed passages.
     input_key : str or None
-        The key the app expects the question under, where it cannot be told.
+        The app's input key for the question, if misslink cannot detect it.
 
     Raises
     ------
     InputError
-        `app` is none, or takes several inputs of which none is known to be the question.
+        `app` is not an app, or misslink cannot detect which of its inputs is the question.
     """
 
     def __init__(
@@ -81,28 +78,28 @@ class Watcher:
         self.app = app
         self.id_key = id_key
         self.depth = depth
-        self._ask = asker(app, input_key)
-        self._calls: dict[str, list[Call]] = {}  # outermost ones, by case
+        self._ask = create_caller(app, input_key)
+        self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
         self._seen: dict[int, dict[str, None]] = {}  # ids that each source gave, in order
         self._every_source_known = True
 
     async def watch(self, case: Case) -> Trace:
-        """Ask the app the case's question, in a context of its own.
+        """Run the app on the case's question, in a separate context.
 
-        What the app raises becomes ``Trace.error``, and what it had retrieved by then is kept.
+        If the app raises, the trace has ``error`` and the passages retrieved so far.
         """
-        from misslink.capture.recorder import CURRENT, Recorder, install_hook
-        from misslink.capture.tap import listening
+        from misslink.capture.recorder import CURRENT_RECORDER, Recorder, install_hook
+        from misslink.capture.vectorstore_hooks import record_searches
 
         install_hook()
         recorder = Recorder()
 
-        async def run() -> _Outcome:
-            CURRENT.set(recorder)  # for this task and whatever it starts
-            return await self._asked(case.question)
+        async def run() -> _AppOutcome:
+            CURRENT_RECORDER.set(recorder)  # for this task and whatever it starts
+            return await self._call_app(case.question)
 
-        with listening():
+        with record_searches():
             outcome = await asyncio.create_task(run())
         self._remember(case.id, recorder)
         return self._trace(case, recorder, outcome)
@@ -123,7 +120,7 @@ class Watcher:
             With the wanted passages that were not retrieved as ``deeper``, at their best rank,
             and with ``depth``; ``depth`` stays None, with a note, where nothing could be asked.
         """
-        from misslink.capture.deeper import passages_deeper
+        from misslink.capture.rank_probe import probe_passages
 
         calls = self._calls.get(case.id, [])
         notes = list(trace.notes)
@@ -133,18 +130,20 @@ class Watcher:
         lists = []
         for call in calls:
             try:
-                passages, note = await passages_deeper(call, self.depth, self.id_key)
+                passages, note = await probe_passages(call, self.depth, self.id_key)
             except Exception as error:  # noqa: BLE001 - the store's refusal is the reader's news
-                passages, note = (), f"asking {call.name} deeper failed: {_said(error)}"
+                passages, note = (), f"asking {call.name} deeper failed: {_error_text(error)}"
             if note and note not in notes:
                 notes.append(note)
             if passages:
                 lists.append(passages)
         retrieved = {passage.id for passage in trace.retrieved}
         best: dict[str, Passage] = {}
-        for passage in (one for ranked in lists for one in ranked):
-            known = best.get(passage.id)
-            if passage.id not in retrieved and (known is None or passage.rank < known.rank):
+        for passage in (ranked_passage for ranked in lists for ranked_passage in ranked):
+            best_known = best.get(passage.id)
+            if passage.id not in retrieved and (
+                best_known is None or passage.rank < best_known.rank
+            ):
                 best[passage.id] = passage
         ordered = sorted(best.values(), key=lambda passage: passage.rank)
         return trace.model_copy(
@@ -161,34 +160,36 @@ class Watcher:
         None where that cannot be told: no search was seen yet, or a retriever among them keeps
         its documents where LangChain cannot ask for them by id.
         """
-        from misslink.capture.deeper import corpora, held
+        from misslink.capture.rank_probe import fetch_by_ids, find_sources
 
-        asked = list(dict.fromkeys(ids))
+        wanted_ids = list(dict.fromkeys(ids))
         if not self._sources or not self._every_source_known:
             return None
-        found: dict[str, Passage] = {}
-        others = {id(source): source for source in corpora()}
-        for key, source in {**others, **self._sources}.items():
+        passages: dict[str, Passage] = {}
+        other_sources = {id(source): source for source in find_sources()}
+        for key, source in {**other_sources, **self._sources}.items():
             # A source that does not find its own passages by id cannot say what it lacks.
             samples = list(self._seen.get(key, {}))[:5]
             try:
-                holds = await held(source, list(dict.fromkeys(asked + samples)), self.id_key)
+                stored = await fetch_by_ids(
+                    source, list(dict.fromkeys(wanted_ids + samples)), self.id_key
+                )
             except Exception as error:  # noqa: BLE001 - a store that refuses has not said anything
                 if key not in self._sources:
                     continue  # a store that no longer works is not the app's
                 _log.warning(
-                    "%s does not say what it holds: %s", type(source).__name__, _said(error)
+                    "%s does not say what it holds: %s", type(source).__name__, _error_text(error)
                 )
                 return None
-            if holds is None or not all(name in holds for name in samples):
+            if stored is None or not all(name in stored for name in samples):
                 return None
-            found |= {name: holds[name] for name in asked if name in holds}
-        return found
+            passages |= {name: stored[name] for name in wanted_ids if name in stored}
+        return passages
 
     async def known_ids(self, ids: Iterable[str]) -> set[str] | None:
-        """Which of `ids` the app's own corpus holds; None where that cannot be told."""
-        found = await self.fetch(ids)
-        return None if found is None else set(found)
+        """Return which of `ids` the app's own corpus holds; None where that is unknown."""
+        passages = await self.fetch(ids)
+        return None if passages is None else set(passages)
 
     async def corpus(self, limit: int) -> tuple[Passage, ...] | None:
         """Everything that the sources the app has searched hold, with the ids retrieval gives.
@@ -205,45 +206,45 @@ class Watcher:
             None where it cannot be told: no search was seen, one of the sources cannot be listed
             or does not list what it gave, or there are more than `limit`.
         """
-        from misslink.capture.listing import all_listed
+        from misslink.capture.rank_probe import list_sources
 
         if not self._every_source_known:
             return None
         pairs = [(source, self._seen[key].keys()) for key, source in self._sources.items()]
-        return await all_listed(pairs, limit, self.id_key)
+        return await list_sources(pairs, limit, self.id_key)
 
     async def vectors(self, limit: int) -> dict[str, Any]:
         """The vectors that the stores the app has searched keep, by the text they are of.
 
         Of stores that do not give them out, or hold more than `limit` passages, none.
         """
-        from misslink.capture.listing import vectors_of
+        from misslink.capture.rank_probe import source_vectors
 
-        return await vectors_of(self._sources.values(), limit)
+        return await source_vectors(self._sources.values(), limit)
 
     def embeddings(self) -> Any:
-        """The embedding model of the vector stores that the app has searched.
+        """Return the embedding model of the vector stores that the app has searched.
 
         None where there is none, or several different ones.
         """
-        from misslink.capture.listing import embeddings_of
+        from misslink.capture.rank_probe import source_embeddings
 
-        return embeddings_of(self._sources.values())
+        return source_embeddings(self._sources.values())
 
-    async def _asked(self, question: str) -> _Outcome:
+    async def _call_app(self, question: str) -> _AppOutcome:
         began = time.perf_counter()
         try:
             came_back = await self._ask(question)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the finding
             seconds = time.perf_counter() - began
-            place = place_of(error)
+            place = error_location(error)
             where = f"the app raised at {Path(place[0]).name}, line {place[1]}" if place else None
-            return _Outcome(Returned(), seconds, error=_said(error), place=where)
+            return _AppOutcome(AppOutput(), seconds, error=_error_text(error), place=where)
         seconds = time.perf_counter() - began
-        returned = read(came_back)
-        return _Outcome(returned, seconds, error=returned.problem)
+        returned = parse_app_output(came_back)
+        return _AppOutcome(returned, seconds, error=returned.problem)
 
-    def _trace(self, case: Case, recorder: Recorder, outcome: _Outcome) -> Trace:
+    def _trace(self, case: Case, recorder: Recorder, outcome: _AppOutcome) -> Trace:
         returned = outcome.returned
         lists = [
             (call, passages_from(call.documents, call.scores, id_key=self.id_key))
@@ -252,12 +253,12 @@ class Watcher:
         outermost = [passages for call, passages in lists if call.outer is None]
         if not outermost and returned.documents is not None:
             outermost = [passages_from(returned.documents, id_key=self.id_key)]
-        retrieved, notes = merged(outermost)
+        retrieved, notes = merge_rankings(outermost)
         prompted = returned.prompted
         if prompted is None and recorder.models:
-            found = reached(retrieved, recorder.models, returned.answer)
-            prompted = found.whole
-            notes += found.notes
+            match = match_prompts(retrieved, recorder.models, returned.answer)
+            prompted = match.whole
+            notes += match.notes
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
@@ -284,15 +285,15 @@ class Watcher:
         )
 
     def _remember(self, case_id: str, recorder: Recorder) -> None:
-        """Keep who was asked what, for `deepen` and `fetch`."""
-        from misslink.capture.deeper import corpus_of
+        """Store the sources and retriever calls of a case, for `deepen` and `fetch`."""
+        from misslink.capture.rank_probe import searched_source
 
         self._calls[case_id] = [call for call in recorder.calls if call.outer is None]
         for call in recorder.calls:
             call.frame = None  # it holds the app's locals
             if not call.is_leaf:
                 continue
-            source = corpus_of(call)
+            source = searched_source(call)
             if source is None:
                 self._every_source_known = False
                 continue
@@ -304,15 +305,19 @@ class Watcher:
     def _without_key(self, recorder: Recorder) -> str | None:
         if self.id_key is None:
             return None
-        found = [document for call in recorder.calls for document in call.documents]
-        without = sum(self.id_key not in (getattr(one, "metadata", None) or {}) for one in found)
+        documents = [document for call in recorder.calls for document in call.documents]
+        without = sum(
+            self.id_key not in (getattr(document, "metadata", None) or {}) for document in documents
+        )
         if not without:
             return None
-        return f"{without} of {len(found)} documents have no metadata '{self.id_key}' (--id-key)"
+        return (
+            f"{without} of {len(documents)} documents have no metadata '{self.id_key}' (--id-key)"
+        )
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     words = " ".join(valid_text(str(error)).split())
     if not words and error.__cause__ is not None:
-        return _said(error.__cause__)
+        return _error_text(error.__cause__)
     return f"{type(error).__name__}: {words[:500]}" if words else type(error).__name__

@@ -1,5 +1,3 @@
-"""The command line: thin commands that parse, call and print."""
+"""The command line: thin commands that parse options, call the package and print."""
 
-from misslink.cli.main import main
-
-__all__ = ["main"]
+from __future__ import annotations

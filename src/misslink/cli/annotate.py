@@ -1,4 +1,4 @@
-"""misslink annotate: a page on this machine on which people label a run's answers, or a pool."""
+"""Command `misslink annotate`."""
 
 from __future__ import annotations
 
@@ -6,106 +6,108 @@ import shlex
 import sys
 import threading
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import typer
 
-from misslink.cli.options import AS_JSON
-from misslink.cli.output import plain, print_json
+from misslink.cli.options import JSON_OPTION, option
+from misslink.cli.output import is_part_of_run, print_json, strip_control
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.annotating import Desk, PoolDesk
-
-__all__ = ["annotate"]
+    from misslink.annotation.server import Session
 
 
 def annotate(
-    run: Path = typer.Argument(..., help="A run or a pool; labels are kept in its folder labels."),
-    annotator: str | None = typer.Option(
-        None, "--annotator", help="Who labels; the page asks where it is not said."
+    run: Path = typer.Argument(..., help="Run or pool; its folder labels keeps the labels."),
+    annotator: str | None = option(
+        None, "--annotator", "Name of the annotator.", show_default="the page asks"
     ),
-    port: int | None = typer.Option(
+    port: int | None = option(
         None,
         "--port",
+        "Port on 127.0.0.1; 0 for any free one.",
         min=0,
         max=65535,
-        help="Of 127.0.0.1; 0 for any that is free.",
-        show_default="8765, or any where that is taken",
+        show_default="8765, or any free one",
     ),
-    metric: list[str] = typer.Option(
+    metric: list[str] = option(
         [],
         "--metric",
-        help="What is labelled; may be given several times.",
-        show_default="faithfulness, answer_relevance and correctness, where the run has them",
+        "Metric to label; repeatable.",
+        show_default="faithfulness, answer_relevance and correctness, if the run has them",
     ),
-    seed: int | None = typer.Option(
-        None, "--seed", min=0, help="Of the order.", show_default="as drawn before, else 0"
+    seed: int | None = option(
+        None,
+        "--seed",
+        "Random seed for the order.",
+        min=0,
+        show_default="of the last order, else 0",
     ),
-    random_share: float | None = typer.Option(
+    random_share: float | None = option(
         None,
         "--random-share",
+        "Share of labels for random cases; the rest go to uncertain verdicts.",
         min=0,
         max=1,
-        help="Share of labels that go to cases whatever their score; the rest go to where the "
-        "judge is unsure.",
-        show_default="as drawn before, else 0.2",
+        show_default="of the last order, else 0.2",
     ),
-    adjudicate: bool = typer.Option(False, "--adjudicate", help="Settle what people disagree on."),
-    export: Path | None = typer.Option(
-        None, "--export", help="Write all labels to a .csv or .jsonl file, and serve no page."
+    adjudicate: bool = option(False, "--adjudicate", "Settle disagreements of annotators."),
+    export: Path | None = option(
+        None, "--export", "Write all labels to a .csv or .jsonl file, without a page."
     ),
-    no_browser: bool = typer.Option(False, "--no-browser", help="Open no browser."),
-    as_json: bool = AS_JSON,
+    no_browser: bool = option(False, "--no-browser", "Open no browser."),
+    as_json: bool = JSON_OPTION,
 ) -> None:
-    """Label the answers of a run on a page of this machine: one case at a time, keys or clicks.
+    """Label the answers of a run in the browser, one case at a time, by keys or clicks.
 
-    Every label is on disk before the next case is shown; Ctrl-C ends it, and the same command goes
-    on where it stopped. misslink calibrate RUN  then holds the judge against the labels. Of a pool
-    (misslink goldset pool) passages are graded, and  misslink goldset pooled POOL  comes next.
+    Each label is on disk before the next case appears. Ctrl-C ends the server; the same command
+    resumes. Then compare the judge with the labels: misslink calibrate RUN. For a pool
+    (misslink goldset pool) the page asks for grades of passages.
     """
-    from misslink.goldset.pooling.folder import is_pool
+    from misslink.goldset.pooling.pool import is_pool
 
     pool = is_pool(run)
     if pool and (metric or seed is not None or random_share is not None):
         raise InputError(
-            "--metric, --seed and --random-share are of a run; a pool has its one question and "
-            "its order",
+            "--metric, --seed and --random-share are for runs; a pool has one question and a "
+            "fixed order",
             path=run,
         )
     if export is not None:
         _export(run, export, pool=pool, as_json=as_json)
         return
-    from misslink.annotating import Desk, PoolDesk
-    from misslink.annotating.server import bound, serve, web_server
+    from misslink.annotation import AnnotationSession
+    from misslink.annotation.server import bind_localhost, build_server, serve
+    from misslink.goldset.pooling.annotation import PoolAnnotationSession
 
-    made = (
-        PoolDesk(run, adjudicate=adjudicate)
+    opened: Session = (
+        PoolAnnotationSession(run, adjudicate=adjudicate)
         if pool
-        else Desk(run, metrics=metric, seed=seed, random_share=random_share, adjudicate=adjudicate)
+        else AnnotationSession(
+            run, metrics=metric, seed=seed, random_share=random_share, adjudicate=adjudicate
+        )
     )
-    with made as desk:
-        if adjudicate and not desk.tasks:
-            _end(desk, run, as_json=as_json, before="People agree wherever they labelled the same.")
+    with opened as session:
+        if adjudicate and not session.tasks:
+            if not as_json:
+                print("The annotators agree on everything that several labelled.")
+            _print_end(session, run, as_json=as_json)
             return
-        if annotator is not None and not adjudicate:
-            desk.open(annotator)
-        elif adjudicate:
-            desk.open("")
-        listening = bound(port)
-        with listening:
-            at = listening.getsockname()[1]
-            web_server(desk, at)  # what is not installed is told before an address is
-            address = f"http://127.0.0.1:{at}/"
+        if adjudicate or annotator is not None:
+            session.open("" if adjudicate or annotator is None else annotator)
+        with bind_localhost(port) as listener:
+            port = listener.getsockname()[1]
+            build_server(session, port)  # a missing package is reported before an address is
+            address = f"http://127.0.0.1:{port}/"
             if annotator is not None:
                 address += f"?annotator={quote(annotator)}"
-            for note in desk.notes:
-                print(f"misslink: {plain(note)}", file=sys.stderr)
+            for note in session.notes:
+                print(f"misslink: {strip_control(note)}", file=sys.stderr)
             print(
-                f"{len(desk.tasks)} {'passages' if pool else 'cases'} to label at {address}\n"
+                f"{len(session.tasks)} {'passages' if pool else 'cases'} to label at {address}\n"
                 "Ctrl-C ends it; every label is on disk as soon as it is given.",
                 file=sys.stderr,
                 flush=True,
@@ -113,56 +115,52 @@ def annotate(
             if not no_browser:
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
             try:
-                serve(desk, listening)
+                serve(session, listener)
             except KeyboardInterrupt:
-                print(file=sys.stderr)  # the line on which ^C stands
-        _end(desk, run, as_json=as_json)
+                print(file=sys.stderr)  # after the line with ^C
+        _print_end(session, run, as_json=as_json)
 
 
 def _export(run: Path, path: Path, *, pool: bool, as_json: bool) -> None:
-    from misslink.annotating import export
-    from misslink.annotating.grades import export_grades
-    from misslink.cli.writing import is_part_of_run
-    from misslink.files import read_run
+    from misslink.annotation import export_labels
+    from misslink.goldset.pooling.annotation import export_grades
+    from misslink.io import read_run
 
     if is_part_of_run(path):
         raise InputError("this is a part of a run; name another file with --export", path=path)
     if not pool:
-        read_run(run)  # what is no run folder is told as such
-    labels = export_grades(run, path) if pool else export(run, path)
+        read_run(run)  # reports a folder that is no run
+    labels = export_grades(run, path) if pool else export_labels(run, path)
     if as_json:
         print_json({"run": str(run), "labels": labels, "export": str(path)})
     else:
-        print(plain(f"Labels of {run} written to {path}: {labels}."))
+        print(strip_control(f"Labels of {run} written to {path}: {labels}."))
 
 
-def _end(desk: Desk | PoolDesk, run: Path, *, as_json: bool, before: str = "") -> None:
-    from misslink.goldset.pooling.folder import is_pool
+def _print_end(session: Session, run: Path, *, as_json: bool) -> None:
+    """Print the number of labels of each annotator, and the next command."""
+    from misslink.goldset.pooling.pool import is_pool
 
-    counts = desk.counts()
-    if as_json:
-        print_json(_document(desk, run, counts))
-        return
+    counts = dict(sorted(session.counts().items()))
     total = sum(counts.values())
-    if before:
-        print(before)
-    if not total:
-        print(plain(f"Nobody has labelled {run} yet."))
+    if as_json:
+        print_json(
+            {
+                "run": str(run),
+                "folder": str(session.folder),
+                "mode": "adjudicate" if session.adjudicate else "label",
+                "metrics": list(session.metrics),
+                "cases": len(session.tasks),
+                "labels": total,
+                "annotators": counts,
+            }
+        )
         return
-    names = ", ".join(f"{n} by {name}" for name, n in sorted(counts.items()))
-    print(plain(f"Labels in {desk.folder}: {total}; {names}."))
+    if not total:
+        print(strip_control(f"{run} has no labels yet."))
+        return
+    names = ", ".join(f"{count} by {name}" for name, count in counts.items())
+    print(strip_control(f"Labels in {session.folder}: {total}; {names}."))
     folder = shlex.quote(str(run))
-    pooled = f"misslink goldset pooled {folder} --out graded.jsonl"
-    print(plain(f"Next:  {pooled if is_pool(run) else f'misslink calibrate {folder}'}"))
-
-
-def _document(desk: Desk | PoolDesk, run: Path, counts: Mapping[str, int]) -> dict[str, Any]:
-    return {
-        "run": str(run),
-        "folder": str(desk.folder),
-        "mode": "adjudicate" if desk.adjudicate else "label",
-        "metrics": list(desk.metrics),
-        "cases": len(desk.tasks),
-        "labels": sum(counts.values()),
-        "annotators": dict(sorted(counts.items())),
-    }
+    pool = f"misslink goldset pool-apply {folder} --out graded.jsonl"
+    print(strip_control(f"Next:  {pool if is_pool(run) else f'misslink calibrate {folder}'}"))

@@ -1,41 +1,120 @@
-"""misslink judge audit: does the judge's word change with what must not matter?"""
+"""Command `misslink judge audit`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
-from misslink.cli.audit_table import print_audit
-from misslink.cli.options import AS_JSON, CONCURRENCY, LEDGER
-from misslink.cli.output import interruptible, print_forecast, print_json, progress_bars
-from misslink.cli.terms import CAPS, MODEL, PACE, PRICES, Given, asks_judge
+from misslink.cli import options as shared
+from misslink.cli.options import JudgeOptions, option
+from misslink.cli.output import (
+    format_estimate,
+    interruptible,
+    print_forecast,
+    print_json,
+    print_line,
+    print_table,
+    progress_bars,
+)
+from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from misslink.answer.preference import Pair
-    from misslink.judging.audits import Heard, Sample
-    from misslink.judging.forecast import Forecast
-    from misslink.judging.metric import JudgedMetric, Subject
-    from misslink.judging.opening import Opened
-    from misslink.judging.protocol import Ask
-    from misslink.judging.terms import Terms
+    from misslink.judge.checks.audit_variants import AuditedCase, AuditSample
+    from misslink.judge.checks.dry_run import JudgingForecast
+    from misslink.judge.checks.pairwise import AnswerPair
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.judged_metric import JudgedMetric, Subject
+    from misslink.judge.protocol import Ask
+    from misslink.judge.session import JudgeSession
     from misslink.types import Run
 
-__all__ = ["audit"]
 
-_USUAL = ("faithfulness", "answer_relevance", "correctness")
-_CUT_OFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
+_CHANGE_NAMES = {
+    "padding": "padding",
+    "passage_order": "reversed",
+    "passage_shuffle": "shuffled",
+    "again": "asked again",
+}
+_SHOWN_REASONS = 5
+
+
+def print_audit(document: Mapping[str, Any]) -> None:
+    """Print an audit, as ``audit.json`` has it: one table per metric, then findings and notes."""
+    from rich.console import Console
+
+    console, metrics = Console(), document["metrics"]
+    print_line(console, f"{document['judge']} asked again about {document['cases']} cases", "bold")
+    shares = ("flipped", "to_good", "to_bad")
+    for metric, changes in metrics.items():
+        print_table(
+            console,
+            ("change", "cases", "flipped [95 %]", "to good", "to bad", "score moved by"),
+            (
+                (
+                    _CHANGE_NAMES.get(change, change),
+                    str(entry["n"]),
+                    *(_format_brief(entry[name]) for name in shares),
+                    _format_shift(entry["shift"]),
+                )
+                for change, entry in changes.items()
+            ),
+            title=metric,
+            right=("cases",),
+            narrow=True,
+        )
+    entries = [entry for changes in metrics.values() for entry in changes.values()]
+    preferences = list(document.get("preferences", {}).values())
+    for entry in preferences:
+        places = entry["places"]
+        print_line(
+            console,
+            "Order of two answers: the better one changes with it in "
+            f"{_format_brief(entry['flipped'])} of {entry['n']} pairs; both times the first one "
+            f"shown in {places['first']}, the second in {places['second']}.",
+        )
+    findings = [entry["finding"] for entry in (*entries, *preferences) if entry["finding"]]
+    for line in findings or ["No verdict changes beyond chance with what must not matter."]:
+        print_line(console, line)
+    for note in document["notes"]:
+        print_line(console, note)
+    reasons: dict[str, int] = {}
+    for entry in entries:  # a reason once, however many changes have it
+        for reason, count in entry["left_out"].items():
+            reasons[reason] = max(count, reasons.get(reason, 0))
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    for reason, count in ordered[:_SHOWN_REASONS]:
+        print_line(console, f"Left out: {count} {'case' if count == 1 else 'cases'}: {reason}.")
+    if len(ordered) > _SHOWN_REASONS:
+        more = len(ordered) - _SHOWN_REASONS
+        print_line(console, f"And {more} other reasons; --json lists them all.")
+
+
+def _format_brief(estimate: Mapping[str, Any]) -> str:
+    return "-" if estimate["value"] is None else format_estimate(estimate)
+
+
+def _format_shift(estimate: Mapping[str, Any]) -> str:
+    """A shift in percentage points, with its interval."""
+    from misslink.render.format import format_points_interval
+    from misslink.types import Estimate
+
+    if estimate["value"] is None:
+        return "-"
+    return format_points_interval(Estimate.model_validate(dict(estimate))).replace(" points", "")
+
+
+_DEFAULT_METRICS = ("faithfulness", "answer_relevance", "correctness")
+_CUTOFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
 
 
 @dataclass(frozen=True)
-class _Request:
-    """What is asked of an audit on the command line."""
+class _AuditRequest:
+    """The options of one audit."""
 
     folder: Path
     judge: str | None
@@ -43,149 +122,156 @@ class _Request:
     metrics: tuple[str, ...]
     against: Path | None
     seed: int
-    ledger: Path | None
+    cache: Path | None
     concurrency: int
 
 
-@asks_judge(*MODEL, "context_length", *PACE, *PRICES, *CAPS)
+@shared.with_judge_options(
+    *shared.MODEL_OPTIONS, "context_length", *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS,
+    *shared.CAP_OPTIONS,
+)  # fmt: skip
 def audit(
-    run: Path = typer.Argument(..., help="A run folder, which keeps the result."),
-    judge: str | None = typer.Option(
-        None, "--judge", help="Such as openai:MODEL.", show_default="the run's"
-    ),
-    sample: int = typer.Option(
-        50, "--sample", min=1, help="Cases at most, half of each call where there are so many."
-    ),
-    metric: list[str] | None = typer.Option(
+    run: Path = shared.RUN_ARGUMENT,
+    judge: str | None = shared.JUDGE_OF_RUN,
+    sample: int = option(50, "--sample", "Maximum number of cases.", min=1),
+    metric: list[str] | None = option(
         None,
         "--metric",
-        help="A metric to audit; may be repeated. By the first one's verdicts cases are drawn.",
-        show_default=", ".join(_USUAL),
+        "Metric to audit; repeatable. Cases are drawn by the first one's verdicts.",
+        show_default=", ".join(_DEFAULT_METRICS),
     ),
-    against: Path | None = typer.Option(
-        None,
-        "--against",
-        help="Another run over the same gold set: which answer is better, asked in both orders.",
-        show_default=False,
+    against: Path | None = option(
+        None, "--against", "Another run, to compare answers in both orders.", show_default=False
     ),
-    seed: int = typer.Option(0, "--seed", help="Of the draws and the intervals."),
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Say what the judge would be asked and cost; ask it nothing."
-    ),
-    concurrency: int = CONCURRENCY,
-    ledger: Path | None = LEDGER,
+    seed: int = shared.SEED_OPTION,
+    dry_run: bool = shared.DRY_RUN_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
     *,
-    given: Given,
-    as_json: bool = AS_JSON,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Change cases in ways that must not matter, and see whether the judge's verdicts move.
+    """Change cases in ways that must not matter, and test whether the verdicts change.
 
-    padding: the answer twice as long by sentences of its passages, or by its own said again.
+    padding: the answer twice as long, by sentences of its passages or by repetition.
 
     reversed, shuffled: the passages in another order.
 
-    asked again: nothing is changed; what flips then flips by itself.
+    asked again: no change; shows how often verdicts change by themselves.
 
-    A case costs up to 6 questions, 5 where the ledger has what the run asked; a second audit costs
-    nothing. The run keeps the result as audit.json.
+    A case costs up to 6 questions, 5 where the run's replies are cached. The run folder keeps the
+    result as audit.json.
     """
     import asyncio
 
-    from misslink.files import read_whole
+    from misslink.io import read_complete_run
 
-    whole = read_whole(run)
-    terms = terms_as_in_run(whole, judge, **given)
+    whole = read_complete_run(run)
+    config = config_as_in_run(whole, judge, **given)
     names = tuple(dict.fromkeys(metric or ()))
-    request = _Request(run, judge, sample, names, against, seed, ledger, concurrency)
+    request = _AuditRequest(run, judge, sample, names, against, seed, cache, concurrency)
     if dry_run:
-        forecast = asyncio.run(_foreseen(whole, request, terms))
+        forecast = asyncio.run(_dry_run(whole, request, config))
         print_json(asdict(forecast)) if as_json else print_forecast(forecast)
         return
-    with interruptible("the same command goes on"):
-        document = asyncio.run(_audited(whole, request, terms))
-    put_into_run(run, whole, "audit", document)
+    with interruptible():
+        document = asyncio.run(_run_audit(whole, request, config))
+    save_to_run(run, whole, "audit", document)
     if as_json:
         print_json(document)
     else:
         print_audit(document)
 
 
-async def _audited(run: Run, request: _Request, terms: Terms) -> dict[str, Any]:
+async def _run_audit(run: Run, request: _AuditRequest, config: JudgeConfig) -> dict[str, Any]:
     import datetime as dt
 
-    from misslink.answer.preference import refuse_without_preference
-    from misslink.judging.audits import compared, deterministic, in_vain, notes, put_to, settled
-    from misslink.manifest import by_name, shown_path
+    from misslink.io.manifest import display_path, flatten_inputs
+    from misslink.judge.checks.audit import (
+        audit_document,
+        audit_notes,
+        compare_verdicts,
+        nothing_compared_reason,
+    )
+    from misslink.judge.checks.audit_variants import audit_cases, is_deterministic
+    from misslink.judge.checks.pairwise import require_preference_judge
 
-    metrics, sample = _drawn(run, request)
-    async with judge_as_in_run(
-        run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
+    metrics, sample = _draw_sample(run, request)
+    async with open_run_judge(
+        run, request.judge, config, cache=request.cache, concurrency=request.concurrency
     ) as judge:
         if request.against is not None:
-            refuse_without_preference(judge)  # before anything else is asked and paid for
-        with progress_bars() as tick:
-            heard = await put_to(
+            require_preference_judge(judge)  # before anything else is asked and paid for
+        with progress_bars() as progress:
+            audited = await audit_cases(
                 judge,
-                _subjects(run, sample, terms),
+                _audit_subjects(run, sample, config),
                 metrics,
-                repeat=terms.repeats,
+                repeat=config.repeats,
                 seed=request.seed,
-                tick=lambda done, total: tick("judge", done, total),
+                tick=lambda done, total: progress("judge", done, total),
             )
         names = [metric.name for metric in metrics]
-        again = not deterministic(judge)
-        numbers = compared(heard, names, again=again, seed=request.seed)
-        if why := in_vain(numbers):
-            raise _in_vain(why, heard, judge)
-        preferred = await _preferred(run, request, sample, judge, terms)
-        asked = {v.prompt for one in heard for v in one.base.values() if v.prompt}
+        again = not is_deterministic(judge)
+        numbers = compare_verdicts(audited, names, again=again, seed=request.seed)
+        if why := nothing_compared_reason(numbers):
+            raise _nothing_measured_error(why, audited, judge)
+        preferred = await _ask_preferences(run, request, sample, judge, config)
+        prompts = {v.prompt for case in audited for v in case.base.values() if v.prompt}
         return {
             "judge": judge.name,
-            "judge_identity": by_name({"judge_identity": judge.identity}),
-            "prompts": {ref.name: ref.sha256 for ref in sorted(asked, key=lambda ref: ref.name)},
+            "judge_identity": flatten_inputs({"judge_identity": judge.identity}),
+            "prompts": {ref.name: ref.sha256 for ref in sorted(prompts, key=lambda ref: ref.name)},
             "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-            "run": shown_path(request.folder),
-            "against": shown_path(request.against) if request.against else None,
+            "run": display_path(request.folder),
+            "against": display_path(request.against) if request.against else None,
             "seed": request.seed,
-            "cases": len(heard),
+            "cases": len(audited),
             "drawn_by": names[0],
             "good": sample.good,
             "bad": sample.bad,
-            **settled(numbers, preferred),
-            "notes": notes(judge, heard, sample, names[0], judge.not_asked),
+            **audit_document(numbers, preferred),
+            "notes": audit_notes(judge, audited, sample, names[0], judge.not_asked),
             "usage": judge.usage(),
         }
 
 
-def _in_vain(why: str, heard: Sequence[Heard], judge: Opened) -> MisslinkError:
-    """The error of an audit that measured nothing: the judge's where it failed."""
-    said = f"nothing was measured: {why}"
-    verdicts = (v for one in heard for by in (one.base, *one.changed.values()) for v in by.values())
+def _nothing_measured_error(
+    why: str, audited: Sequence[AuditedCase], judge: JudgeSession
+) -> MisslinkError:
+    """The error of an audit that measured nothing: the judge's fault where its verdicts failed."""
+    message = f"nothing was measured: {why}"
+    verdicts = (
+        verdict
+        for case in audited
+        for group in (case.base, *case.changed.values())
+        for verdict in group.values()
+    )
     if not any(verdict.status == "failed" for verdict in verdicts):
-        more = "; give it more of the budget or the time" if judge.not_asked else ""
-        return InputError(said + more)
-    way_on = "" if judge.not_asked else "; try the judge with  misslink judge ping"
-    return JudgeUnreachableError(said + way_on)
+        more = "; raise its budget or time limit" if judge.not_asked else ""
+        return InputError(message + more)
+    hint = "" if judge.not_asked else "; try the judge with  misslink judge ping"
+    return JudgeUnreachableError(message + hint)
 
 
-async def _foreseen(run: Run, request: _Request, terms: Terms) -> Forecast:
-    from misslink.judging.audits import variants
-    from misslink.judging.forecast import forecast
+async def _dry_run(run: Run, request: _AuditRequest, config: JudgeConfig) -> JudgingForecast:
+    from misslink.judge.checks.audit_variants import audit_asks
+    from misslink.judge.checks.dry_run import forecast_judging
 
-    metrics, sample = _drawn(run, request)
-    async with judge_as_in_run(
-        run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
+    metrics, sample = _draw_sample(run, request)
+    async with open_run_judge(
+        run, request.judge, config, cache=request.cache, concurrency=request.concurrency
     ) as judge:
-        subjects = _subjects(run, sample, terms)
-        more = list(variants(subjects, metrics, judge, repeat=terms.repeats, seed=request.seed))
+        subjects = _audit_subjects(run, sample, config)
+        more = list(audit_asks(subjects, metrics, judge, repeat=config.repeats, seed=request.seed))
         if request.against:
-            more += _preference_asks(run, request, sample, terms)
-        return await forecast((), (), judge, more)
+            more += _preference_asks(run, request, sample, config)
+        return await forecast_judging((), (), judge, more)
 
 
-def _drawn(run: Run, request: _Request) -> tuple[list[JudgedMetric], Sample]:
-    """The metrics to audit and the cases that are drawn; raises an InputError without any."""
-    from misslink.judging.audits import AUDITED, draw
+def _draw_sample(run: Run, request: _AuditRequest) -> tuple[list[JudgedMetric], AuditSample]:
+    """The metrics to audit and the drawn cases; raise InputError if there are none."""
+    from misslink.judge.checks.audit_variants import AUDITED, draw_audit_sample
     from misslink.registry import judged_metrics
 
     for name in request.metrics:
@@ -193,8 +279,12 @@ def _drawn(run: Run, request: _Request) -> tuple[list[JudgedMetric], Sample]:
             hint = known_names(name, sorted(AUDITED), " to audit")
             raise InputError(f"the metric '{name}' cannot be audited; {hint}")
     judged = {verdict.metric for verdict in run.verdicts if verdict.label is not None}
-    names = request.metrics or tuple(name for name in _USUAL if name in judged) or _USUAL
-    sample = draw(run, names[0], request.sample, request.seed)
+    names = (
+        request.metrics
+        or tuple(name for name in _DEFAULT_METRICS if name in judged)
+        or _DEFAULT_METRICS
+    )
+    sample = draw_audit_sample(run, names[0], request.sample, request.seed)
     if not sample.cases:
         raise InputError(
             f"no case of this run has an answer with a verdict of {names[0]}; name another metric "
@@ -204,54 +294,60 @@ def _drawn(run: Run, request: _Request) -> tuple[list[JudgedMetric], Sample]:
     return [judged_metrics.get(name) for name in names], sample
 
 
-def _subjects(run: Run, sample: Sample, terms: Terms) -> list[Subject]:
-    from misslink.judging.metric import Subject
-    from misslink.prompting import Prompts
+def _audit_subjects(run: Run, sample: AuditSample, config: JudgeConfig) -> list[Subject]:
+    from misslink.judge.judged_metric import Subject
+    from misslink.judge.prompts import Prompts
 
-    prompts, k = Prompts.of(terms.prompts), run.manifest.get("k")
-    width = k if isinstance(k, int) and k > 0 else _CUT_OFF
+    prompts, k = Prompts.from_spec(config.prompts), run.manifest.get("k")
+    width = k if isinstance(k, int) and k > 0 else _CUTOFF
     traces = {trace.case_id: trace for trace in run.traces}
     return [Subject(case, traces[case.id], width, prompts) for case in sample.cases]
 
 
-async def _preferred(
-    run: Run, request: _Request, sample: Sample, judge: Opened, terms: Terms
+async def _ask_preferences(
+    run: Run, request: _AuditRequest, sample: AuditSample, judge: JudgeSession, config: JudgeConfig
 ) -> dict[str, Any] | None:
-    """Which answer is better, each pair in both orders; None without another run."""
-    from misslink.answer.preference import prefer, preference
-    from misslink.prompting import Prompts
+    """Judge the answers of both runs in both orders; None without another run."""
+    from misslink.judge.checks.pairwise import judge_pairs, summarize_preferences
+    from misslink.judge.prompts import Prompts
 
     if request.against is None:
         return None
-    outcomes = await prefer(
-        _pairs(run, request, sample),
+    outcomes = await judge_pairs(
+        _answer_pairs(run, request, sample),
         judge,
         concurrency=request.concurrency,
-        prompts=Prompts.of(terms.prompts),
+        prompts=Prompts.from_spec(config.prompts),
     )
-    return preference(outcomes)
+    return summarize_preferences(outcomes)
 
 
-def _preference_asks(run: Run, request: _Request, sample: Sample, terms: Terms) -> list[Ask]:
-    from misslink.answer.preference import which_is_better
-    from misslink.prompting import Prompts
+def _preference_asks(
+    run: Run, request: _AuditRequest, sample: AuditSample, config: JudgeConfig
+) -> list[Ask]:
+    from misslink.judge.checks.pairwise import preference_ask
+    from misslink.judge.prompts import Prompts
 
-    prompts = Prompts.of(terms.prompts)
+    prompts = Prompts.from_spec(config.prompts)
     return [
-        which_is_better(pair.question, first, second, prompts=prompts)
-        for pair in _pairs(run, request, sample)
+        preference_ask(pair.question, first, second, prompts=prompts)
+        for pair in _answer_pairs(run, request, sample)
         if pair.reason is None and pair.a.strip() != pair.b.strip()
         for first, second in ((pair.a, pair.b), (pair.b, pair.a))
     ]
 
 
-def _pairs(run: Run, request: _Request, sample: Sample) -> list[Pair]:
-    """The answers of both runs to the cases that were drawn."""
-    from misslink.answer.preference import pair_up
-    from misslink.files import read_whole
-    from misslink.manifest import shown_path
+def _answer_pairs(run: Run, request: _AuditRequest, sample: AuditSample) -> list[AnswerPair]:
+    """The answers of both runs to the drawn cases."""
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path
+    from misslink.judge.checks.pairwise import pair_answers
 
     other = request.against or request.folder
-    names = shown_path(request.folder), shown_path(other)
+    names = display_path(request.folder), display_path(other)
     drawn = {case.id for case in sample.cases}
-    return [pair for pair in pair_up(run, read_whole(other), names=names) if pair.case_id in drawn]
+    return [
+        pair
+        for pair in pair_answers(run, read_complete_run(other), names=names)
+        if pair.case_id in drawn
+    ]

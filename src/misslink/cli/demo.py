@@ -1,4 +1,4 @@
-"""misslink demo: a real RAG app over the Python reference, evaluated on this machine."""
+"""Command `misslink demo`."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ import importlib.util
 import os
 from pathlib import Path
 
-import typer
-
 from misslink.cli.evaluate import run_and_print
-from misslink.cli.options import AS_JSON, LEDGER
+from misslink.cli.options import CACHE_OPTION, JSON_OPTION, option
 from misslink.errors import InputError
-
-__all__ = ["demo"]
 
 
 def demo(
-    out: Path = typer.Option(Path("reports/demo"), "--out", help="Run folder to write."),
-    judge: str | None = typer.Option(
+    out: Path = option(Path("reports/demo"), "--out", "Run folder to write."),
+    judge: str | None = option(
         None,
         "--judge",
+        "Judge, such as openai:MODEL.",
         envvar="MISSLINK_JUDGE",
-        help="A judge of your own.",
-        show_default="openai:MODEL where OPENAI_API_KEY is set, else embedded",
+        show_default="openai:MODEL if OPENAI_API_KEY is set, else heuristic",
     ),
-    ledger: Path | None = LEDGER,
-    as_json: bool = AS_JSON,
+    cache: Path | None = CACHE_OPTION,
+    as_json: bool = JSON_OPTION,
 ) -> None:
     """Evaluate a small real app (Chroma, MiniLM, SmolLM2) and write its report; needs no key."""
-    from misslink.files import holds_run
+    from misslink.io import is_run_folder
 
     _check_packages()
     folder = _folder()
@@ -41,8 +37,8 @@ def demo(
         k=3,  # as many passages as the app retrieves
         depth=100,
         concurrency=4,
-        ledger=ledger,
-        overwrite=holds_run(out),
+        cache=cache,
+        overwrite=is_run_folder(out),
         command=f"misslink demo --out {out}",
     )
 
@@ -50,7 +46,7 @@ def demo(
 def _default_judge() -> str:
     if os.environ.get("OPENAI_API_KEY"):
         return f"openai:{os.environ.get('OPENAI_MODEL', 'gpt-4.1-mini')}"
-    return "embedded"
+    return "heuristic"
 
 
 def _folder() -> Path:
@@ -63,7 +59,7 @@ def _folder() -> Path:
 
 
 def _check_packages() -> None:
-    """Say at once, and in full, what the demo needs and this machine lacks."""
+    """Raise InputError with all missing packages at once."""
     needed = {
         "langchain_chroma": "'misslink[demo]'",
         "xllamacpp": "'misslink[demo]'",
@@ -75,6 +71,6 @@ def _check_packages() -> None:
         steps = " && ".join(f"pip install {how}" for how in sorted(lacking, reverse=True))
         raise InputError(
             "the demo needs packages that are not installed (add  --extra-index-url "
-            "https://download.pytorch.org/whl/cpu  to spare gigabytes of CUDA): run  "
+            "https://download.pytorch.org/whl/cpu  to avoid gigabytes of CUDA): run  "
             f"{steps}"
         )

@@ -1,4 +1,4 @@
-"""misslink diagnose: why needed passages were missed, and what would bring them back."""
+"""Command `misslink diagnose`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import AS_JSON
-from misslink.cli.output import cell, print_json, say, shown
-from misslink.cli.writing import check_place
+from misslink.cli.options import JSON_OPTION
+from misslink.cli.output import (
+    check_output_path,
+    format_estimate,
+    print_json,
+    print_line,
+    table_cell,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from misslink.types import Link, Missed, Run
+    from misslink.types import Link, RetrievalMiss, Run
 
-__all__ = ["diagnose", "diagnosis"]
 
-_UNEXPLAINED = "unexplained"  # the group of misses without a subtype
+_UNEXPLAINED = "unexplained"  # the group of misses without a miss type
 _SHOWN_CASES = 5
 _MARKS = {"ok": "well", "not ok": "not well"}  # of the other states as they are
 
@@ -29,33 +33,33 @@ def diagnose(
     holes: Path | None = typer.Option(
         None,
         "--holes",
-        help="Write the gold holes here as JSONL, cases to review and put into the gold set.",
+        help="Write the missing labels here as JSONL, cases to review and put into the gold set.",
     ),
     every: bool = typer.Option(False, "--all", help="Show every case, not the first 5 of a group."),
-    as_json: bool = AS_JSON,
+    as_json: bool = JSON_OPTION,
 ) -> None:
     """Say why needed passages were missed and what to do, from what the run measured."""
-    from misslink.files import read_whole
+    from misslink.io import read_complete_run
 
-    read = read_whole(run, anywhere=True)
-    found = diagnosis(read, run)
-    written = _write_holes(holes, read, found["gold_holes"]) if holes is not None else 0
+    read = read_complete_run(run, anywhere=True)
+    document = diagnosis_document(read, run)
+    written = _write_holes(holes, read, document["missing_labels"]) if holes is not None else 0
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        _print(found, read, None if every else _SHOWN_CASES)
+        _print(document, read, None if every else _SHOWN_CASES)
     if holes is not None:
         from rich.console import Console
 
-        told = f"Gold holes to review: {holes}"
+        message = f"Missing labels to review: {holes}"
         # Beside a JSON document there is room on stderr alone.
-        say(
+        print_line(
             Console(stderr=as_json),
-            told if written else f"No gold hole, so nothing was written to {holes}.",
+            message if written else f"No missing label, so nothing was written to {holes}.",
         )
 
 
-def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
+def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     """Return what a run says of its misses, as ``--json`` prints it.
 
     Parameters
@@ -70,10 +74,10 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
         The run was made before misslink measured misses.
     """
     from misslink.errors import InputError
-    from misslink.files.addresses import shown
-    from misslink.linking.advice import recommendation
-    from misslink.manifest import shown_path
-    from misslink.report.missed import misses
+    from misslink.io.manifest import display_path
+    from misslink.io.storage import redact_url
+    from misslink.linking.miss_types import miss_type_advice
+    from misslink.report.diagnosis import missed_passages
     from misslink.stats import proportion
 
     measured = run.summary.get("diagnosis")
@@ -81,131 +85,135 @@ def diagnosis(run: Run, folder: Path) -> dict[str, Any]:
         raise InputError(
             "this run has no diagnosis, since misses were not measured when it was made; make it "
             "again with the same  misslink evaluate  command (what the judge said is in the "
-            "ledger and is not paid again)",
+            "cache and is not paid again)",
             path=folder,
         )
-    missed = misses(run.links)
-    groups: dict[str, list[tuple[Link, Missed]]] = {}
-    for link, lost in missed:
-        groups.setdefault(lost.subtype or _UNEXPLAINED, []).append((link, lost))
+    missed = missed_passages(run.links)
+    groups: dict[str, list[tuple[Link, RetrievalMiss]]] = {}
+    for link, miss in missed:
+        groups.setdefault(miss.miss_type or _UNEXPLAINED, []).append((link, miss))
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return {
-        "run": shown_path(shown(folder)),
+        "run": display_path(redact_url(folder)),
         "cases": len(run.cases),
         "misses": len(missed),
         "embedding": measured.get("embedding"),
         "corpus": measured.get("corpus"),
-        "subtypes": {
+        "miss_types": {
             name: {
                 "count": len(group),
                 "share": proportion(len(group), len(missed)).model_dump(),
-                "recommendation": recommendation(group[0][1].subtype),
-                "cases": [_row(link, lost) for link, lost in group],
+                "recommendation": miss_type_advice(group[0][1].miss_type),
+                "cases": [_row(link, miss) for link, miss in group],
             }
             for name, group in ordered
         },
         "checklist": measured.get("checklist") or [],
-        "gold_holes": measured.get("gold_holes") or {"holes": [], "metrics": {}},
+        "missing_labels": measured.get("missing_labels") or {"holes": [], "metrics": {}},
     }
 
 
-def _row(link: Link, lost: Missed) -> dict[str, Any]:
+def _row(link: Link, miss: RetrievalMiss) -> dict[str, Any]:
     return {
         "case_id": link.case_id,
-        "passage_id": lost.passage_id,
-        "true_rank": lost.true_rank,
-        "reason": lost.reason,
-        "also": list(lost.also),
-        "cause": link.cause,
-        "measured": lost.measured,
+        "passage_id": miss.passage_id,
+        "true_rank": miss.true_rank,
+        "reason": miss.reason,
+        "also": list(miss.also),
+        "failure": link.failure,
+        "measured": miss.measured,
     }
 
 
-def _write_holes(path: Path, run: Run, found: Mapping[str, Any]) -> int:
+def _write_holes(path: Path, run: Run, missing_labels: Mapping[str, Any]) -> int:
     """Write the holes for review; returns how many cases, and without any writes nothing."""
     from dataclasses import fields
 
-    from misslink.linking.holes import Hole, write_accepted
+    from misslink.linking.missing_labels import MissingLabel, write_labelled_cases
 
-    check_place(path, "--holes")
-    names = {field.name for field in fields(Hole)}
+    check_output_path(path, "--holes")
+    names = {field.name for field in fields(MissingLabel)}
     texts = {
         (trace.case_id, passage.id): passage.text
         for trace in run.traces
         for passage in trace.retrieved
     }
     holes = []
-    for hole in found.get("holes") or []:
-        known = {key: value for key, value in hole.items() if key in names}
+    for hole in missing_labels.get("holes") or []:
+        fields_of_hole = {key: value for key, value in hole.items() if key in names}
         text = texts.get((hole["case_id"], hole["passage_id"]), "")
-        holes.append(Hole(**{"text": text, **known}))
-    return write_accepted(path, run.cases, holes)
+        holes.append(MissingLabel(**{"text": text, **fields_of_hole}))
+    return write_labelled_cases(path, run.cases, holes)
 
 
-def _print(found: Mapping[str, Any], run: Run, most: int | None) -> None:
+def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     from rich.console import Console
 
     console = Console()
-    basis = found["embedding"] or "no embedding"
-    pool = f"a corpus of {found['corpus']} passages" if found["corpus"] else "the passages seen"
-    count = found["misses"]
+    basis = document["embedding"] or "no embedding"
+    pool = (
+        f"a corpus of {document['corpus']} passages" if document["corpus"] else "the passages seen"
+    )
+    count = document["misses"]
     missed = "1 needed passage was" if count == 1 else f"{count} needed passages were"
-    say(console, f"{missed} missed in {found['cases']} cases (by {basis}, among {pool}).")
+    print_line(console, f"{missed} missed in {document['cases']} cases (by {basis}, among {pool}).")
     questions = {case.id: case.question for case in run.cases}
-    for name, group in found["subtypes"].items():
-        say(console, "")
-        head = f"{name}: {group['count']} of {count}, {shown(group['share'])}"
-        say(console, head, "bold")
-        say(console, group["recommendation"])
+    for name, group in document["miss_types"].items():
+        print_line(console, "")
+        head = f"{name}: {group['count']} of {count}, {format_estimate(group['share'])}"
+        print_line(console, head, "bold")
+        print_line(console, group["recommendation"])
         for case in group["cases"][:most]:
             asked = " ".join(questions.get(case["case_id"], "").split())
-            say(console, f"  {case['case_id']}  {asked}")
-            say(console, f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}")
+            print_line(console, f"  {case['case_id']}  {asked}")
+            print_line(
+                console, f"    needs '{case['passage_id']}': {case['reason'] or 'not measured'}"
+            )
         if most is not None and len(group["cases"]) > most:
-            say(console, f"  and {len(group['cases']) - most} more (--all shows them)")
-    _print_checklist(console, found["checklist"])
-    _print_holes(console, found["gold_holes"])
+            print_line(console, f"  and {len(group['cases']) - most} more (--all shows them)")
+    _print_checklist(console, document["checklist"])
+    _print_holes(console, document["missing_labels"])
 
 
 def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> None:
     from rich.table import Table
 
-    from misslink.report.diagnosis import judged
+    from misslink.report.diagnosis import check_verdict
 
     table = Table(title="Checklist", title_justify="left", show_lines=True)
     for column in ("question", "finding", ""):
         table.add_column(column)
     for item in items:
-        state, why = judged(item)
+        state, why = check_verdict(item)
         mark = _MARKS.get(state, state) + (f": {why}" if why else "")
         row = (item["question"], item["finding"], mark)
-        table.add_row(*(cell(console, text) for text in row))
+        table.add_row(*(table_cell(console, text) for text in row))
     if table.row_count:
-        say(console, "")
+        print_line(console, "")
         console.print(table)
 
 
-def _print_holes(console: Console, found: Mapping[str, Any]) -> None:
-    holes = found.get("holes") or []
-    say(console, "")
+def _print_holes(console: Console, missing_labels: Mapping[str, Any]) -> None:
+    holes = missing_labels.get("holes") or []
+    print_line(console, "")
     if not holes:
-        reason = found.get("reason")  # why none could be looked for
-        say(
+        reason = missing_labels.get("reason")  # why none could be looked for
+        print_line(
             console,
-            f"Gold holes were not looked for: {reason}."
+            f"Missing labels were not looked for: {reason}."
             if reason
-            else "No gold hole was found: no unlisted passage was judged to hold the answer.",
+            else "No missing label was found: no unlisted passage was judged to hold the answer.",
         )
         return
     passages = "1 passage was" if len(holes) == 1 else f"{len(holes)} passages were"
-    say(
+    print_line(
         console,
         f"{passages} judged to hold the answer though the gold set does not list it; "
         "--holes FILE writes them for review:",
     )
     for hole in holes:
-        say(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
+        print_line(console, f"  {hole['case_id']}  '{hole['passage_id']}' at rank {hole['rank']}: "
               f"{hole['reason']}")  # fmt: skip
-    for metric, both in (found.get("metrics") or {}).items():
-        say(console, f"  {metric} without them {shown(both['without'], metric)}, "
-              f"with them {shown(both['with'], metric)}")  # fmt: skip
+    for metric, both in (missing_labels.get("metrics") or {}).items():
+        print_line(console, f"  {metric} without them {format_estimate(both['without'], metric)}, "
+              f"with them {format_estimate(both['with'], metric)}")  # fmt: skip

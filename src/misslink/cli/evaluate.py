@@ -1,4 +1,4 @@
-"""misslink evaluate: run an app over a gold set, or read its traces, and write a run folder."""
+"""Command `misslink evaluate`."""
 
 from __future__ import annotations
 
@@ -12,123 +12,88 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from misslink.cli.options import AS_JSON, ID_KEY, INPUT_KEY, LEDGER
-from misslink.cli.output import (
-    interruptible,
-    own_stdout,
-    print_forecast,
-    print_json,
-    progress_bars,
-)
-from misslink.cli.summary import print_run
-from misslink.cli.terms import CAPS, CASES, PACE, PRICES, Given, asks_judge
+from misslink.cli import options as shared
+from misslink.cli import output
+from misslink.cli.options import JudgeOptions, option
+from misslink.cli.run_summary import print_run_summary
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
 
-__all__ = ["evaluate", "run_and_print"]
 
-Result = TypeVar("Result")
+EvaluationResult = TypeVar("EvaluationResult")
 
 
-@asks_judge(*CASES, *PACE, *PRICES, "batch_price", *CAPS)
+@shared.with_judge_options(
+    *shared.CASE_OPTIONS, *shared.PACE_OPTIONS, *shared.PRICE_OPTIONS, "batch_price",
+    *shared.CAP_OPTIONS,
+)  # fmt: skip
 def evaluate(
     app: str | None = typer.Argument(
-        None, help="The app: package.module:name or path/to/file.py:name.", show_default=False
+        None, help="App: package.module:name or path/to/file.py:name.", show_default=False
     ),
-    goldset: str = typer.Option(
-        ...,
-        "--goldset",
-        help="Gold set: JSON Lines, a JSON array or parquet; a file, a folder of shards, a "
-        "pattern, or a URL such as s3://BUCKET/gold.",
+    goldset: str = option(..., "--goldset", "Gold set: file, folder, glob pattern or URL."),
+    traces: str | None = option(
+        None, "--traces", "Evaluate recorded traces instead of calling an app."
     ),
-    traces: str | None = typer.Option(
-        None, "--traces", help="What an app did, in place of APP; files as of --goldset."
+    case: list[str] | None = option(
+        None, "--case", "Evaluate only the case with this id; repeatable.", show_default="all"
     ),
-    case: list[str] | None = typer.Option(
-        None,
-        "--case",
-        help="Id of a case to evaluate, and no other but those named so; may be repeated.",
-        show_default="all cases",
-    ),
-    judge: str = typer.Option(
-        "embedded",
+    judge: str = option(
+        "heuristic",
         "--judge",
+        "heuristic (overlap of words, numbers and names), openai:MODEL, "
+        "langchain:PROVIDER:MODEL, llamacpp:FILE.gguf, cascade:heuristic,openai:MODEL, "
+        "FILE.py:NAME, or none (rank metrics only).",
         envvar="MISSLINK_JUDGE",
-        help="openai:MODEL, langchain:PROVIDER:MODEL, llamacpp:FILE.gguf, embedded (a heuristic), "
-        "cascade:embedded,openai:MODEL, FILE.py:NAME, or none (level 1 alone).",
     ),
-    out: str | None = typer.Option(
-        None,
-        "--out",
-        help="Run folder to write, or a URL, to which it is copied.",
-        show_default="reports/DATE-TIME",
+    out: str | None = option(
+        None, "--out", "Run folder to write, or a URL.", show_default="reports/DATE-TIME"
     ),
-    k: int = typer.Option(5, "--k", min=1, help="Cut-off of the rank metrics."),
-    depth: int = typer.Option(
-        100, "--depth", min=1, help="How deep the retriever is asked for what it missed."
+    k: int = option(5, "--k", "Cutoff of the rank metrics.", min=1),
+    depth: int = option(100, "--depth", "Depth of the search for missed passages.", min=1),
+    concurrency: int = option(8, "--concurrency", "Cases in flight at once.", min=1),
+    engine: str = option(
+        "local", "--engine", "local (this process), ray (a cluster), or batch (the batch API)."
     ),
-    concurrency: int = typer.Option(8, "--concurrency", min=1, help="Cases under way at once."),
-    engine: str = typer.Option(
-        "local",
-        "--engine",
-        help="Who carries the work: local (this process), ray (a cluster), or batch (the judge's "
-        "provider, at a lower price and later).",
+    ray_address: str | None = option(
+        None, "--ray-address", "Ray cluster: auto, or HOST:PORT.", show_default="a local cluster"
     ),
-    ray_address: str | None = typer.Option(
-        None,
-        "--ray-address",
-        help="Of --engine ray: auto, or HOST:PORT.",
-        show_default="a cluster of this machine alone",
+    workers: int | None = option(
+        None, "--workers", "Number of Ray workers.", min=1, show_default="one per processor"
     ),
-    workers: int | None = typer.Option(
-        None,
-        "--workers",
-        min=1,
-        help="Of --engine ray: how many.",
-        show_default="one for each of its processors",
+    cache: Path | None = shared.CACHE_OPTION,
+    id_key: str | None = shared.ID_KEY_OPTION,
+    input_key: str | None = shared.INPUT_KEY_OPTION,
+    embedding: str = option(
+        "app", "--embedding", "Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
     ),
-    ledger: Path | None = LEDGER,
-    id_key: str | None = ID_KEY,
-    input_key: str | None = INPUT_KEY,
-    embedding: str = typer.Option(
-        "app",
-        "--embedding",
-        help="By which misses are measured: app (the app's own), minilm, PROVIDER:MODEL, "
-        "FILE.py:NAME, or none.",
-    ),
-    calibration: Path | None = typer.Option(
+    calibration: Path | None = option(
         None,
         "--calibration",
-        help="calibration.json that  misslink calibrate  keeps in a run, or JSON with its metric, "
-        "threshold, agreement.sensitivity and agreement.specificity: the risks are corrected for "
-        "the judge's errors.",
+        "calibration.json of a run, or JSON with metric, threshold, agreement.sensitivity and "
+        "agreement.specificity, to correct risks for the judge's errors.",
         show_default=False,
     ),
-    labels: list[Path] | None = typer.Option(
+    labels: list[Path] | None = option(
         None,
         "--labels",
-        help="Human labels of these cases, CSV or JSONL: the judge is held against them, and that "
-        "is its calibration; may be repeated.",
+        "Human labels of these cases (CSV, JSONL), to calibrate the judge; repeatable.",
         show_default=False,
     ),
-    known_only: bool = typer.Option(
-        False, "--known-only", help="Leave out labels of cases that the gold set does not have."
+    known_only: bool = option(
+        False, "--known-only", "Ignore labels of cases that the gold set does not have."
     ),
-    seed: int = typer.Option(0, "--seed", help="Of the intervals that are drawn."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a run of other inputs."),
-    dry_run: bool = typer.Option(
-        False,
-        "--dry-run",
-        help="Say what the judge would be asked and cost, and save in batches; ask it nothing.",
-    ),
+    seed: int = shared.SEED_OPTION,
+    overwrite: bool = option(False, "--overwrite", "Replace a run of other inputs."),
+    dry_run: bool = shared.DRY_RUN_OPTION,
     *,
-    given: Given,
-    as_json: bool = AS_JSON,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
-    from misslink.files.addresses import shown as stored_as
-    from misslink.judging.terms import Terms
+    from misslink.io.storage import redact_url
+    from misslink.judge.config import JudgeConfig
 
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
     run_and_print(
@@ -142,57 +107,65 @@ def evaluate(
         k=k,
         depth=depth,
         concurrency=concurrency,
-        ledger=ledger,
+        cache=cache,
         id_key=id_key,
         input_key=input_key,
         embedding=embedding,
         calibration=calibration,
         labels=labels or None,
         known_only=known_only,
-        terms=Terms(**given),
+        terms=JudgeConfig(**given),
         seed=seed,
         overwrite=overwrite,
         only=tuple(case or ()),
         engine=engine,
         ray_address=ray_address,
         workers=workers,
-        command=shlex.join(["misslink", *map(stored_as, sys.argv[1:])]),
+        command=shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
     )
 
 
 def run_and_print(
     as_json: bool, *, dry_run: bool = False, command: str | None = None, **options: Any
 ) -> None:
-    """Evaluate with progress on stderr, and print the summary, or what it would cost."""
-    from misslink.files.addresses import shown as stored_as
-    from misslink.pipeline import Options, evaluate_async, forecast_async
+    """Evaluate with progress on stderr, and print the summary or the forecast of a dry run."""
+    from misslink.io.storage import redact_url
+    from misslink.pipeline import EvaluationConfig, evaluate_async, forecast_async
 
-    if options["ledger"] is None:
-        del options["ledger"]  # from Python, None means none; here it means the default one
+    if options["cache"] is None:
+        del options["cache"]  # from Python, None means none; here it means the default one
     if dry_run:
-        forecast = _shown(options, lambda tick: forecast_async(Options(**options), tick))
-        print_json(asdict(forecast)) if as_json else print_forecast(forecast)
-        if options["app"] is not None:  # its traces lie beside the run folder
+        forecast = _with_progress(
+            options, lambda progress: forecast_async(EvaluationConfig(**options), progress)
+        )
+        output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
+        if options["app"] is not None:  # its traces are beside the run folder
             print(
-                "misslink: the app's answers are kept; a run with "
-                f" --out {stored_as(options['out'])}  does not ask it again",
+                "misslink: the app's answers are saved; a run with "
+                f" --out {redact_url(options['out'])}  does not call it again",
                 file=sys.stderr,
             )
         return
-    run = _shown(options, lambda tick: evaluate_async(**options, command=command, progress=tick))
+    run = _with_progress(
+        options, lambda progress: evaluate_async(**options, command=command, progress=progress)
+    )
     if as_json:
-        print_json(run.summary)
+        output.print_json(run.summary)
     else:
-        print_run(run, f"{run.summary['run']}/report.html")
+        print_run_summary(run, f"{run.summary['run']}/report.html")
 
 
-def _shown(
-    options: Mapping[str, Any], line: Callable[[Progress], Coroutine[Any, Any, Result]]
-) -> Result:
-    """Run the line with progress on stderr; interrupted, say how to go on."""
-    from misslink.files.addresses import shown as stored_as
-    from misslink.pipeline import in_a_loop
+def _with_progress(
+    options: Mapping[str, Any], work: Callable[[Progress], Coroutine[Any, Any, EvaluationResult]]
+) -> EvaluationResult:
+    """Run `work` with progress on stderr; after Ctrl-C say how to resume."""
+    from misslink.io.storage import redact_url
+    from misslink.pipeline import run_async
 
-    way_on = f"the same command with  --out {stored_as(options['out'])}  goes on"
-    with interruptible(way_on), own_stdout(), progress_bars() as progress:
-        return in_a_loop(lambda: line(progress), options["concurrency"])
+    hint = f"the same command with  --out {redact_url(options['out'])}  resumes"
+    with (
+        output.interruptible(hint),
+        output.redirect_app_stdout(),
+        output.progress_bars() as progress,
+    ):
+        return run_async(lambda: work(progress), options["concurrency"])

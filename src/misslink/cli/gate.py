@@ -1,4 +1,4 @@
-"""misslink gate: may it ship? Exit code 1 where a gate of severity error failed."""
+"""Command `misslink gate`."""
 
 from __future__ import annotations
 
@@ -7,79 +7,85 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from misslink.cli.options import AS_JSON
-from misslink.cli.output import cell, print_json, say
-from misslink.cli.writing import check_place, is_part_of_run
+from misslink.cli.options import JSON_OPTION, option
+from misslink.cli.output import (
+    check_output_path,
+    is_part_of_run,
+    print_json,
+    print_line,
+    print_table,
+    table_cell,
+)
+from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.deciding.outcome import Decision, Outcome
+    from misslink.gate.outcome import GateDecision
 
-__all__ = ["gate"]
 
-_STDOUT = "-"
-_MARKS = {True: "pass", False: "FAIL"}
+_STDOUT = Path("-")
 
 
 def gate(
-    run: Path | None = typer.Argument(None, help="A run folder.", show_default=False),
-    criteria: Path | None = typer.Option(
-        None, "--criteria", help="What is demanded, such as ship-criteria.yaml."
+    run: Path | None = typer.Argument(None, help="Run folder.", show_default=False),
+    criteria: Path | None = option(
+        None, "--criteria", "Criteria file, such as ship-criteria.yaml."
     ),
-    baseline: Path | None = typer.Option(
-        None, "--baseline", help="A run folder or a summary.json to hold the run against."
+    baseline: Path | None = option(
+        None, "--baseline", "Run folder or summary.json to compare the run with."
     ),
-    markdown: Path | None = typer.Option(
-        None, "--markdown", help="Write a pull request comment here; - prints it."
+    markdown: Path | None = option(
+        None, "--markdown", "Pull request comment to write; - prints it."
     ),
-    junit: Path | None = typer.Option(None, "--junit", help="Write JUnit XML here."),
-    schema: bool = typer.Option(
-        False, "--schema", help="Print the JSON schema of a criteria file, for editors."
-    ),
-    as_json: bool = AS_JSON,
+    junit: Path | None = option(None, "--junit", "JUnit XML file to write."),
+    schema: bool = option(False, "--schema", "Print the JSON schema of a criteria file."),
+    as_json: bool = JSON_OPTION,
 ) -> None:
-    """Hold a run against ship criteria, from its folder alone: no model is called."""
-    if schema:
-        from misslink.deciding.gates import criteria_schema
+    """Check a run against ship criteria, from its folder alone; makes no model calls."""
+    from misslink.gate.baseline_diff import read_baseline
+    from misslink.gate.ci_reports import junit_xml, pull_request_comment
+    from misslink.gate.criteria import criteria_schema, read_criteria
+    from misslink.gate.decision import decide_gates
+    from misslink.io import read_complete_run
+    from misslink.io.atomic import atomic_write
 
+    if schema:
         print_json(criteria_schema())
         return
-    from misslink.deciding.baseline import read_baseline
-    from misslink.deciding.criteria import read_criteria
-    from misslink.deciding.gate import decide
-    from misslink.errors import InputError
-    from misslink.files import read_whole
-
     if run is None or criteria is None:
-        lacks = "a run folder: misslink gate RUN --criteria FILE" if run is None else "--criteria"
-        raise InputError(f"misslink gate needs {lacks}")
-    printed = markdown is not None and str(markdown) == _STDOUT
-    if printed and as_json:
+        needed = "a run folder: misslink gate RUN --criteria FILE" if run is None else "--criteria"
+        raise InputError(f"misslink gate needs {needed}")
+    to_stdout = markdown == _STDOUT
+    if to_stdout and as_json:
         raise InputError("--json and --markdown - both print to stdout; write one into a file")
-    if markdown is not None and not printed:
-        _check_place("--markdown", markdown, (criteria, baseline))
+    comment_path = None if to_stdout else markdown
+    if comment_path is not None:
+        _check_place("--markdown", comment_path, (criteria, baseline))
     if junit is not None:
-        _check_place("--junit", junit, (criteria, baseline, None if printed else markdown))
-    wanted = read_criteria(criteria)
-    decision = decide(
-        read_whole(run, anywhere=True),
-        wanted,
+        _check_place("--junit", junit, (criteria, baseline, comment_path))
+    ship_criteria = read_criteria(criteria)
+    decision = decide_gates(
+        read_complete_run(run, anywhere=True),
+        ship_criteria,
         read_baseline(baseline) if baseline else None,
         folder=run,
     )
-    _write(decision, markdown, junit)
+    if comment_path is not None:
+        atomic_write(pull_request_comment(decision), comment_path)
+    if junit is not None:
+        atomic_write(junit_xml(decision), junit)
     if as_json:
         print_json(decision.document())
-    elif not printed:
+    elif to_stdout:
+        print(pull_request_comment(decision), end="")
+    else:
         _print(decision)
     if not decision.passed:
         raise typer.Exit(1)
 
 
 def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> None:
-    """Refuse a place where no file can be made, or where another one is, or will be."""
-    from misslink.errors import InputError
-
-    check_place(place, option)
+    """Raise InputError where a file cannot be written, or would replace another one."""
+    check_output_path(place, option)
     if place.resolve() in {other.resolve() for other in others if other is not None}:
         problem = "this file is read or written for the gate already and would be lost"
     elif is_part_of_run(place):
@@ -89,42 +95,17 @@ def _check_place(option: str, place: Path, others: tuple[Path | None, ...]) -> N
     raise InputError(f"{problem}; name another file with {option}", path=place)
 
 
-def _write(decision: Decision, markdown: Path | None, junit: Path | None) -> None:
-    from misslink.deciding.comment import comment
-    from misslink.deciding.junit import junit as as_junit
-    from misslink.files.whole import put
-
-    if markdown is not None and str(markdown) == _STDOUT:
-        print(comment(decision), end="")
-    elif markdown is not None:
-        put(comment(decision), markdown)
-    if junit is not None:
-        put(as_junit(decision), junit)
-
-
-def _print(decision: Decision) -> None:
+def _print(decision: GateDecision) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
-    table = Table(show_lines=True)
-    for column in ("", "gate", "why"):
-        table.add_column(column, overflow="fold", no_wrap=not column)
+    rows = []
     for outcome in decision.outcomes:
-        said = (_mark(outcome), outcome.gate.name, _why(decision, outcome))
-        table.add_row(*(cell(console, text) for text in said))
-    console.print(table)
+        failed = "warn" if outcome.gate.severity == "warning" else "FAIL"
+        notes = [f"({note})" for note in outcome.notes if note not in decision.notes]
+        why = " ".join([outcome.reason, *notes])
+        rows.append(("pass" if outcome.passed else failed, outcome.gate.name, why))
+    print_table(console, ("    ", "gate", "why"), rows, show_lines=True)
     for note in decision.notes:
-        console.print(cell(console, note))  # wrapped between words
-    say(console, decision.counted(), "bold")
-
-
-def _mark(outcome: Outcome) -> str:
-    if not outcome.passed and outcome.gate.severity == "warning":
-        return "warn"
-    return _MARKS[outcome.passed]
-
-
-def _why(decision: Decision, outcome: Outcome) -> str:
-    notes = [f"({note})" for note in outcome.notes if note not in decision.notes]  # told below
-    return " ".join([outcome.reason, *notes])
+        console.print(table_cell(console, note))  # wrapped between words
+    print_line(console, decision.counted(), "bold")

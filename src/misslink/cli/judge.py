@@ -1,55 +1,271 @@
-"""misslink judge: what it can do, whether it can be fooled or moved, and which run it prefers."""
+"""Commands `misslink judge ping`, `audit`, `redteam` and `pairwise`."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.attack import attack
+from misslink.cli import options as shared
 from misslink.cli.audit import audit
-from misslink.cli.options import AS_JSON, JUDGE
-from misslink.cli.output import print_json
-from misslink.cli.prefer import prefer
-from misslink.cli.terms import Given, asks_judge
+from misslink.cli.options import JudgeOptions
+from misslink.cli.output import (
+    format_estimate,
+    interruptible,
+    print_json,
+    print_line,
+    print_table,
+    progress_bars,
+)
 from misslink.errors import JudgeUnreachableError
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from misslink.judge.config import JudgeConfig
 
-app = typer.Typer(help="Try a judge before a run.", no_args_is_help=True)
+
+_SHOWN_FLIPS = 20
+_SHOWN_REASONS = 5
+_MEANINGS = (  # the help says the same
+    "obeyed: the judge says something good of the answer that it does not say without the attack.",
+    "flipped: the verdict is good after the check of quotes, and bad without the attack.",
+    "silenced: there is no verdict, so the answer would be missing from every mean.",
+)
+
+
+@shared.with_judge_options(*shared.CHECK_OPTIONS)
+def redteam(
+    judge: str = shared.JUDGE_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Test whether prompt injections in the judged text change the judge's verdicts.
+
+    obeyed: the judge says something good of the answer that it does not say without the attack.
+
+    flipped: the verdict is good after the check of quotes, and bad without the attack.
+
+    silenced: there is no verdict, so the answer would be missing from every mean.
+    """
+    from misslink.judge.config import JudgeConfig
+
+    with interruptible():
+        document = asyncio.run(_run_redteam(judge, cache, concurrency, JudgeConfig(**given)))
+    if as_json:
+        print_json(document)
+    else:
+        _print_redteam(document)
+
+
+async def _run_redteam(
+    spec: str, cache: Path | None, concurrency: int, config: JudgeConfig
+) -> dict[str, Any]:
+    from misslink.judge.checks.redteam import load_suite, run_redteam
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_reachable_judge
+    from misslink.registry import judged_metrics
+
+    suite = load_suite()
+    prompts = Prompts.from_spec(config.prompts)
+    names = {name for case in suite.cases for name in case.metrics}
+    metrics = {name: judged_metrics.get(name) for name in names}
+    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
+    async with session as judge:
+        with progress_bars() as progress:
+            result = await run_redteam(
+                judge,
+                metrics,
+                suite=suite,
+                prompts=prompts,
+                tick=lambda done, total: progress("judge", done, total),
+            )
+        if result.not_measured:
+            hint = "" if judge.not_asked else "; try it with  misslink judge ping"
+            raise JudgeUnreachableError(result.not_measured + hint)
+        return {**result.document(), "usage": judge.usage()}
+
+
+def _print_redteam(document: Mapping[str, Any]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    groups = {"all": document}
+    for group in ("by_metric", "by_place", "by_kind"):
+        groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
+    rates = ("obeyed", "flipped", "silenced")
+    print_table(
+        console,
+        ("", *(f"{rate} [95 %]" for rate in rates), "n"),
+        (
+            (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
+            for name, row in groups.items()
+        ),
+        title=f"{document['attacks']} attacks on {document['cases']} cases, "
+        f"judge {document['judge']}",
+        right=("n",),
+    )
+    for line in (*_MEANINGS, *_redteam_lines(document)):
+        print_line(console, line)
+
+
+def _redteam_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    flips, reasons = document["flips"], document["not_read"]
+    for flip in flips[:_SHOWN_FLIPS]:
+        yield f"flipped: {flip['attack']} made {flip['metric']} of {flip['case']} good"
+    if len(flips) > _SHOWN_FLIPS:
+        yield f"and {len(flips) - _SHOWN_FLIPS} more; --json lists them all"
+    for name, reason in document["left_out"].items():
+        yield f"left out: {name}: {reason}"
+    if not document["trials"]:
+        yield "nothing was measured: without an attack the judge finds no answer bad"
+    if not reasons:
+        return
+    missing = sum(reasons.values())
+    yield f"{missing} of {document['trials']} verdicts under attack are missing from every rate"
+    for reason, count in list(reasons.items())[:_SHOWN_REASONS]:
+        yield f"not read: {count} x {reason}"
+    if len(reasons) > _SHOWN_REASONS:
+        yield f"and {len(reasons) - _SHOWN_REASONS} other reasons; --json lists them all"
+
+
+@shared.with_judge_options(*shared.CHECK_OPTIONS)
+def pairwise(
+    run_a: Path = shared.RUN_ARGUMENT,
+    run_b: Path = typer.Argument(..., help="Another run over the same gold set."),
+    judge: str = shared.JUDGE_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
+) -> None:
+    """Compare the answers of two runs pair by pair with a judge, in both orders."""
+    from misslink.judge.config import JudgeConfig
+
+    with interruptible():
+        document = asyncio.run(
+            _run_pairwise((run_a, run_b), judge, cache, concurrency, JudgeConfig(**given))
+        )
+    if as_json:
+        print_json(document)
+        return
+    from rich.console import Console
+
+    console, wins = Console(), document["wins"]
+    names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
+    print_table(
+        console,
+        ("better", "cases"),
+        ((name, str(wins[side])) for side, name in names.items()),
+        title=f"judge {document['judge']}",
+        right=("cases",),
+    )
+    for line in _pairwise_lines(document):
+        print_line(console, line)
+
+
+async def _run_pairwise(
+    runs: tuple[Path, Path], spec: str, cache: Path | None, concurrency: int, config: JudgeConfig
+) -> dict[str, Any]:
+    from misslink.compare.preferences import answers_hash
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path
+    from misslink.judge.checks.pairwise import judge_pairs, pair_answers, summarize_preferences
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_reachable_judge
+
+    names = display_path(runs[0]), display_path(runs[1])
+    a, b = map(read_complete_run, runs)
+    pairs = pair_answers(a, b, names=names)
+    prompts = Prompts.from_spec(config.prompts)
+    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
+    async with session as judge:
+        with progress_bars() as progress:
+            outcomes = await judge_pairs(
+                pairs,
+                judge,
+                concurrency=concurrency,
+                prompts=prompts,
+                done=lambda count, total: progress("judge", count, total),
+            )
+        return {
+            "a": names[0],
+            "b": names[1],
+            "judge": judge.name,
+            "answers": {"a": answers_hash(a), "b": answers_hash(b)},
+            **summarize_preferences(outcomes),
+            "usage": judge.usage(),
+        }
+
+
+def _pairwise_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The preferred run, the effect of the order in which answers are shown, and what is missing."""
+    share = document["preference"]
+    if share["value"] is None:
+        yield f"Which run answers better is not measured: {share['reason']}."
+    else:
+        yield (
+            f"B is better in {format_estimate(share)} of the {share['n']} decided cases"
+            f" (exact sign test, p = {document['p']:.2g})."
+        )
+    flips, places = document["position_flips"], document["positions"]
+    if flips["value"] is not None:
+        pairs = "1 pair was" if flips["n"] == 1 else f"{flips['n']} pairs were"
+        judged = f"{pairs} judged twice, each answer shown first once;"
+        if not flips["value"]:
+            yield f"{judged} the verdict was the same both times in all of them."
+        else:
+            yield (
+                f"{judged} in {format_estimate(flips)} of them the verdict changed with the "
+                "order, and these count as ties."
+            )
+            if any(places.values()):
+                yield (
+                    f"Of them, {places['first']} went both times to the answer shown first,"
+                    f" {places['second']} both times to the one shown second."
+                )
+    if same := document["identical"]:
+        yield f"{'1 tie is' if same == 1 else f'{same} ties are'} between identical answers."
+    for reason, count in document["left_out"].items():
+        yield f"Left out: {count} of {document['cases']} cases: {reason}."
+
+
+app = typer.Typer(help="Test a judge before a run.", no_args_is_help=True)
 
 
 @app.callback()
-def group() -> None:
-    """Try a judge before a run."""
+def judge_group() -> None:
+    """Test a judge before a run."""
 
 
 @app.command("ping")
-@asks_judge("base_url", "timeout")
+@shared.with_judge_options("base_url", "timeout")
 def ping(
-    judge: str = JUDGE,
+    judge: str = shared.JUDGE_OPTION,
     *,
-    given: Given,
-    as_json: bool = AS_JSON,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Ask a judge one tiny question and say what it can do."""
-    import asyncio
+    """Ask a judge one short question and show what it supports."""
+    from misslink.judge.checks.ping import ping_judge_spec
+    from misslink.judge.config import JudgeConfig
 
-    from misslink.judging.ping import ping_spec
-    from misslink.judging.terms import Terms
-
-    found = asyncio.run(ping_spec(judge, Terms(**given)))
+    abilities = asyncio.run(ping_judge_spec(judge, JudgeConfig(**given)))
     if as_json:
-        print_json(found)
+        print_json(abilities)
     else:
-        for name, value in found.items():
-            print(f"{name:>18}  {_shown(value)}")
-    if not found["ok"]:
+        for name, value in abilities.items():
+            print(f"{name:>18}  {_display_value(value)}")
+    if not abilities["ok"]:
         raise typer.Exit(JudgeUnreachableError.exit_code)
 
 
-def _shown(value: Any) -> str:
-    """A finding for people to read: a dash where nothing is known."""
+def _display_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -60,6 +276,6 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-app.command("attack")(attack)
+app.command("redteam")(redteam)
 app.command("audit")(audit)
-app.command("prefer")(prefer)
+app.command("pairwise")(pairwise)

@@ -1,4 +1,4 @@
-"""The program: its commands, and what a mistake looks like."""
+"""Entry point of the command line: all commands and the handling of errors."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ import sys
 import typer
 
 from misslink import __version__
+from misslink.canary import cli as canary
 from misslink.cli import (
     annotate,
+    cache,
     calibrate,
-    canary,
     compare,
     demo,
     diagnose,
     evaluate,
     gate,
-    goldset,
-    importing,
     judge,
-    ledger,
-    live,
     prompts,
     replay,
     report,
     retrieval,
     whatif,
 )
-from misslink.cli.output import plain
+from misslink.cli import import_labels as importing
+from misslink.cli.output import strip_control
 from misslink.errors import MisslinkError
-from misslink.files.addresses import without_secrets
-
-__all__ = ["main"]
+from misslink.goldset import cli as goldset
+from misslink.io.storage import redact_secrets
+from misslink.live import cli as live
 
 # What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
 _READER_LEFT = 141
@@ -60,7 +58,7 @@ app.command("demo")(demo.demo)
 app.add_typer(canary.app, name="canary")
 app.add_typer(goldset.app, name="goldset")
 app.add_typer(judge.app, name="judge")
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(cache.app, name="cache")
 app.add_typer(live.app, name="live")
 app.add_typer(prompts.app, name="prompts")
 
@@ -84,7 +82,7 @@ class _Plain(logging.Formatter):
     """Warnings quote what is under test, which may hold escape sequences."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(map(plain, super().format(record).split("\n")))
+        return "\n".join(map(strip_control, super().format(record).split("\n")))
 
 
 def main() -> None:
@@ -115,6 +113,6 @@ def _run() -> None:
     try:
         app()
     except MisslinkError as error:
-        told = without_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
-        print(*map(plain, told.split("\n")), sep="\n", file=sys.stderr)
+        told = redact_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
+        print(*map(strip_control, told.split("\n")), sep="\n", file=sys.stderr)
         sys.exit(error.exit_code)

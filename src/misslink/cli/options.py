@@ -1,47 +1,199 @@
-"""Options that several commands take, each said once."""
+"""Options that several commands share, including the judge options."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeAlias, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
-__all__ = [
-    "AS_JSON",
-    "CONCURRENCY",
-    "ID_KEY",
-    "ID_KEY_OF_RUN",
-    "INPUT_KEY",
-    "INPUT_KEY_OF_RUN",
-    "JUDGE",
-    "LEDGER",
-]
 
-AS_JSON: Any = typer.Option(False, "--json", help="Print one JSON document.")
-LEDGER: Any = typer.Option(
-    None,
-    "--ledger",
-    help="Where judge replies are kept.",
-    show_default=".misslink/ledger.sqlite",
-)
-JUDGE: Any = typer.Option(
-    ..., "--judge", envvar="MISSLINK_JUDGE", help="Such as openai:MODEL.", show_default=False
-)
-CONCURRENCY: Any = typer.Option(8, "--concurrency", min=1, help="Questions under way at once.")
+def option(default: Any, flag: str, text: str, **more: Any) -> Any:
+    """A Typer option: `option(None, "--out", "Folder to write.")`."""
+    return typer.Option(default, flag, help=text, **more)
 
-# Of commands that ask an app.
-ID_KEY: Any = typer.Option(None, "--id-key", help="Metadata key that holds a passage's id.")
-INPUT_KEY: Any = typer.Option(
-    None, "--input-key", help="Key under which the app takes its question."
-)
 
-# Of commands that ask the app of a run again.
-ID_KEY_OF_RUN: Any = typer.Option(
-    None, "--id-key", help="Metadata key that holds a passage's id.", show_default="the run's"
+JSON_OPTION: Any = option(False, "--json", "Print one JSON document.")
+CACHE_OPTION: Any = option(
+    None, "--cache", "Response cache of the judge.", show_default=".misslink/cache.sqlite"
 )
-INPUT_KEY_OF_RUN: Any = typer.Option(
-    None,
-    "--input-key",
-    help="Key under which the app takes its question.",
-    show_default="the run's",
+JUDGE_OPTION: Any = option(
+    ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False
 )
+CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Questions in flight at once.", min=1)
+SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and bootstrap intervals.")
+DRY_RUN_OPTION: Any = option(
+    False, "--dry-run", "Print the number of judge calls and their cost; make none."
+)
+RUN_ARGUMENT: Any = typer.Argument(..., help="Run folder.")
+
+# Commands that call an app.
+_ID_KEY = ("--id-key", "Metadata key of the passage id.")
+_INPUT_KEY = ("--input-key", "Input key of the app for the question.")
+ID_KEY_OPTION: Any = option(None, *_ID_KEY)
+INPUT_KEY_OPTION: Any = option(None, *_INPUT_KEY)
+
+# Commands that call the app or the judge of a run again; without a value they take the run's.
+JUDGE_OF_RUN: Any = option(
+    None, "--judge", "Judge, such as openai:MODEL.", show_default="the run's"
+)
+ID_KEY_OF_RUN: Any = option(None, *_ID_KEY, show_default="the run's")
+INPUT_KEY_OF_RUN: Any = option(None, *_INPUT_KEY, show_default="the run's")
+
+JudgeOptions: TypeAlias = Mapping[str, Any]
+"""Values of the judge options, by the field names of JudgeConfig."""
+
+_PARAMETER = "given"
+
+# Groups of judge options, in the order of the help.
+MODEL_OPTIONS = ("base_url", "prompts", "temperature", "max_tokens")
+CASE_OPTIONS = (  # of commands that judge the cases of a run
+    *("base_url", "temperature", "max_tokens", "context_length", "prompts"),
+    *("repeats", "audit"),
+)
+PACE_OPTIONS = ("timeout", "retries", "deadline", "rpm", "tpm")
+PRICE_OPTIONS = ("price_in", "price_out")
+CAP_OPTIONS = ("max_calls", "max_cost")
+
+
+def _judge_option(default: Any, flag: str, text: str, **more: Any) -> Any:
+    return option(default, flag, text, rich_help_panel="Judge options", **more)
+
+
+PROMPTS_OPTION: Any = _judge_option(
+    None, "--prompts", "Folder of prompts that replace built-in ones, or a language: de."
+)
+_REPEATS = ("--repeats", "Samples per question.")
+_AUDIT = ("--audit", "Share of a cascade's cheap decisions that both judges get.")
+
+# By the field names of `misslink.judge.config.JudgeConfig`.
+_OPTIONS: dict[str, tuple[type, OptionInfo]] = {
+    "base_url": (
+        str,
+        _judge_option(
+            None, "--base-url", "Base URL of the judge's server.", show_default="OPENAI_BASE_URL"
+        ),
+    ),
+    "temperature": (
+        float,
+        _judge_option(None, "--temperature", "Sampling temperature.", show_default="0"),
+    ),
+    "max_tokens": (
+        int,
+        _judge_option(None, "--max-tokens", "Maximum tokens of a reply.", show_default="4096"),
+    ),
+    "context_length": (
+        int,
+        _judge_option(
+            None, "--context-length", "Tokens of prompt and reply.", show_default="from the server"
+        ),
+    ),
+    "prompts": (str, PROMPTS_OPTION),
+    "repeats": (int, _judge_option(1, *_REPEATS)),
+    "audit": (float, _judge_option(0.05, *_AUDIT)),
+    "timeout": (float, _judge_option(300.0, "--timeout", "Seconds per judge call.")),
+    "retries": (int, _judge_option(5, "--retries", "Retries per failed judge call.")),
+    "deadline": (
+        float,
+        _judge_option(None, "--deadline", "Seconds for all judge calls; later ones are skipped."),
+    ),
+    "rpm": (int, _judge_option(None, "--rpm", "Maximum requests per minute.")),
+    "tpm": (int, _judge_option(None, "--tpm", "Maximum tokens per minute.")),
+    "price_in": (float, _judge_option(None, "--price-in", "Price of a million prompt tokens.")),
+    "price_out": (
+        float,
+        _judge_option(None, "--price-out", "Price of a million completion tokens."),
+    ),
+    "batch_price": (
+        float,
+        _judge_option(0.5, "--batch-price", "Batch price, as a share of the live price."),
+    ),
+    "max_calls": (
+        int,
+        _judge_option(None, "--max-calls", "Maximum judge calls, failed ones included."),
+    ),
+    "max_cost": (float, _judge_option(None, "--max-cost", "Maximum cost; needs prices.")),
+}
+
+REPEATS_OF_RUN: Any = _judge_option(None, *_REPEATS, min=1, show_default="the run's")
+AUDIT_OF_RUN: Any = _judge_option(None, *_AUDIT, show_default="the run's")
+# Commands that judge the cases of a run again.
+RERUN_OPTIONS = (*CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+# Commands that ask the judge about something else than the cases of a run.
+CHECK_OPTIONS = (*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+
+
+def with_judge_options(
+    *names: str, **own: OptionInfo
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace a command's parameter ``given`` by judge options.
+
+    Parameters
+    ----------
+    names : str
+        Field names of `misslink.judge.config.JudgeConfig`, in the order of the help.
+    own : OptionInfo
+        Replaces the usual option of that name.
+
+    Returns
+    -------
+    callable
+        A decorator. The command receives the option values as the mapping ``given``.
+
+    Raises
+    ------
+    KeyError
+        There is no such option, or `own` has a name that is not in `names`.
+    TypeError
+        The command has no parameter ``given``.
+
+    Examples
+    --------
+    >>> @with_judge_options("base_url", *CAP_OPTIONS)
+    ... def ask(judge: str, *, given: JudgeOptions) -> None:
+    ...     print(judge, dict(given))
+    >>> list(inspect.signature(ask).parameters)
+    ['judge', 'base_url', 'max_calls', 'max_cost']
+    >>> ask("heuristic", base_url=None, max_calls=3, max_cost=None)
+    heuristic {'base_url': None, 'max_calls': 3, 'max_cost': None}
+    """
+    if unknown := own.keys() - set(names):
+        raise KeyError(*unknown)
+    options = []
+    for name in names:
+        kind, usual = _OPTIONS[name]
+        info = own.get(name, usual)
+        annotation = kind | None if info.default is None else kind
+        options.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation
+            )
+        )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command)
+        if _PARAMETER not in hints:
+            raise TypeError(f"{command.__name__} has no parameter {_PARAMETER}")
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name == _PARAMETER:
+                parameters += options
+            else:
+                parameters.append(parameter.replace(annotation=hints[parameter.name]))
+
+        @wraps(command)
+        def wrapper(*args: Any, **kwargs: Any) -> None:
+            given = {name: kwargs.pop(name) for name in names}
+            command(*args, **kwargs, **{_PARAMETER: given})
+
+        # Typer reads both, and needs types rather than their names.
+        wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            parameters, return_annotation=None
+        )
+        wrapper.__annotations__ = {item.name: item.annotation for item in parameters}
+        return wrapper
+
+    return decorate

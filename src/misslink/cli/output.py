@@ -1,44 +1,36 @@
-"""What commands print: one JSON document, or tables for people; progress goes to stderr."""
+"""Print JSON, tables and progress, and check output paths."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from misslink.errors import InputError
+from misslink.io.storage import require_local_path
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from misslink.judging.forecast import Forecast
+    from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline import Progress
 
-__all__ = [
-    "cell",
-    "encodable",
-    "interruptible",
-    "own_stdout",
-    "plain",
-    "print_forecast",
-    "print_json",
-    "progress_bars",
-    "say",
-    "shown",
-]
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
-    "app": "asking the app",
-    "level 1": "scoring ranks",
-    "judge": "asking the judge",
-    "link": "linking",
-    "replaying": "replaying the app",
-    "options": "trying options",
+    "app": "Calling the app",
+    "level 1": "Computing rank metrics",
+    "judge": "Judging",
+    "link": "Linking",
+    "replaying": "Replaying",
+    "options": "Trying options",
 }
 # Of misslink's own words, what old encodings lack.
 _PLAINER = str.maketrans(
@@ -46,28 +38,56 @@ _PLAINER = str.maketrans(
 )
 
 
-def plain(text: str) -> str:
-    r"""Return a text without what would move the cursor, as an app or a gold set may have put in.
+def strip_control(text: str) -> str:
+    r"""Return a text without control characters, which an app or a gold set may contain.
 
-    Line breaks become blanks; so a text stays on its line.
+    Line breaks become blanks.
 
-    >>> plain("red \x1b[31m and\nnext")
+    >>> strip_control("red \x1b[31m and\nnext")
     'red [31m and next'
     """
     return "".join(c if c.isprintable() else " " * c.isspace() for c in text)
 
 
-def say(console: Console, text: str, style: str | None = None) -> None:
-    """Print a line as it is: no markup, no escape sequence, wrapped by the terminal alone."""
-    safe = encodable(plain(text), console.encoding)
+def print_line(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line without markup and escape sequences; only the terminal wraps it."""
+    safe = encodable(strip_control(text), console.encoding)
     console.print(safe, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def cell(console: Console, text: str) -> Text:
-    """A text in a table, or one that is wrapped between words: safe as `say` makes it."""
+def table_cell(console: Console, text: str) -> Text:
+    """A cell of a table: without markup and escape sequences, wrapped between words."""
     from rich.text import Text
 
-    return Text(encodable(plain(text), console.encoding))
+    return Text(encodable(strip_control(text), console.encoding))
+
+
+def print_table(
+    console: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    right: Collection[str] = (),
+    narrow: bool = False,
+    **style: Any,
+) -> bool:
+    """Print a table unless it has no rows; return whether it has. `right`: columns of numbers."""
+    from rich import box
+    from rich.table import Table
+
+    if narrow:
+        style |= {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    table = Table(
+        title=table_cell(console, title) if title else None, title_justify="left", **style
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="right" if column in right else "left")
+    for row in rows:
+        table.add_row(*(table_cell(console, text) for text in row))
+    if table.row_count:
+        console.print(table)
+    return bool(table.row_count)
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -90,8 +110,8 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def own_stdout() -> Iterator[None]:
-    """Send to stderr what the app under test prints, by whatever way, so that stdout is ours."""
+def redirect_app_stdout() -> Iterator[None]:
+    """Send everything that the app under test prints to stderr."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)
@@ -105,18 +125,18 @@ def own_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible(way_on: str) -> Iterator[None]:
-    """Say on Ctrl-C that nothing is lost, and how to go on."""
+def interruptible(hint: str = "the same command resumes") -> Iterator[None]:
+    """On Ctrl-C report that finished work is saved, and how to resume."""
     try:
         yield
     except KeyboardInterrupt:
-        print(f"misslink: interrupted; what was done is kept, and {way_on}", file=sys.stderr)
+        print(f"misslink: interrupted; finished work is saved, and {hint}", file=sys.stderr)
         raise typer.Exit(_INTERRUPTED) from None
 
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show a bar a stage on stderr."""
+    """Show one progress bar per stage on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -137,58 +157,101 @@ def progress_bars() -> Iterator[Progress]:
         yield tick
 
 
-def print_forecast(found: Forecast) -> None:
-    """Print what a run would ask and cost."""
-    cost = "" if found.cost is None else f", which cost about {found.cost:.4g}"
+def print_forecast(forecast: JudgingForecast) -> None:
+    """Print the judge calls and the cost of a run, without making any call."""
+    batch, known_cost = forecast.batch, forecast.cost is not None
+    live = " live" if batch is not None and known_cost else ""
+    cost = f", at a cost of about {forecast.cost:.4g}{live}" if known_cost else ""
     print(
-        f"The judge would be asked {found.calls} questions ({found.from_ledger} more are answered "
-        f"by the ledger): about {found.prompt_tokens} prompt tokens and "
-        f"{found.completion_tokens} completion tokens{cost}{_live(found)}.\n{found.basis}\n"
-        f"{_in_batches(found)}Nothing has been asked."
+        f"The judge would be asked {forecast.calls} questions (the cache answers "
+        f"{forecast.from_cache} more): about {forecast.prompt_tokens} prompt tokens and "
+        f"{forecast.completion_tokens} completion tokens{cost}.\n{forecast.basis}"
     )
+    if batch is not None and not batch.questions:
+        live = (
+            "; the only question is sent live, as a probe of the server" if forecast.calls else ""
+        )
+        print(f"In batches: no questions{live}.")
+    elif batch is not None:
+        pending = f"; {batch.submitted} of them are already submitted" if batch.submitted else ""
+        price = f"{100 * batch.price:.4g}% of the price"
+        if batch.cost is None or batch.saving is None:
+            money = f"a token costs {price}; --price-in and --price-out show the saving"
+        else:
+            money = f"at {price} all cost about {batch.cost:.4g}, which saves {batch.saving:.4g}"
+        print(
+            f"In batches: {batch.questions} questions{pending}, in {batch.batches} "
+            f"batch{'' if batch.batches == 1 else 'es'} or more, files of about "
+            f"{batch.bytes / 1e6:.3g} MB; {money}."
+        )
+    print("No judge call was made.")
 
 
-def _live(found: Forecast) -> str:
-    return " live" if found.batch is not None and found.cost is not None else ""
-
-
-def _in_batches(found: Forecast) -> str:
-    """What asking in batches would save, as sentences."""
-    batch = found.batch
-    if batch is None:
-        return ""
-    if not batch.questions:
-        live = "; the one question is put live, to see what the server takes" if found.calls else ""
-        return f"In batches: no questions{live}.\n"
-    out = f"; {batch.submitted} of them are out already" if batch.submitted else ""
-    price = f"{100 * batch.price:.4g} % of the price"
-    if batch.cost is None or batch.saving is None:
-        money = f"a token costs {price} there; --price-in and --price-out say what that saves"
-    else:
-        money = f"at {price} all cost about {batch.cost:.4g}, which saves {batch.saving:.4g}"
-    batches = f"{batch.batches} batch{'' if batch.batches == 1 else 'es'} or more"
-    return (
-        f"In batches: {batch.questions} questions{out}, in {batches}, files of about "
-        f"{batch.bytes / 1e6:.3g} MB; {money}.\n"
-    )
-
-
-def shown(estimate: Mapping[str, Any], name: str = "share", *, as_decimal: bool = False) -> str:
-    """An estimate as the page writes it, in the unit of the metric `name`.
-
-    Without an interval it is its n that says how much the value is worth. `as_decimal` is for
-    coefficients such as kappa, whatever their name.
+def format_estimate(
+    estimate: Mapping[str, Any], name: str = "share", *, as_decimal: bool = False
+) -> str:
+    """An estimate in the unit of the metric `name`; `as_decimal` for coefficients such as kappa.
 
     >>> found = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 87, "method": "wilson"}
-    >>> shown(found), shown(found, "mrr")
+    >>> format_estimate(found), format_estimate(found, "mrr")
     ('62 % [51, 72]', '0.62 [0.51, 0.72]')
-    >>> shown({**found, "value": 0.0, "low": None, "high": None, "n": 5, "reason": "too few"})
-    '0 %, n = 5'
+    >>> format_estimate({**found, "value": 0.0, "low": None, "high": None, "reason": "few"})
+    '0 %, n = 87'
     """
-    from misslink.report.wording import shown as written
-    from misslink.report.wording import shown_decimal
+    from misslink.render.format import format_decimal_estimate
+    from misslink.render.format import format_estimate as format_metric_estimate
     from misslink.types import Estimate
 
-    write = shown_decimal if as_decimal else written
-    found = write(name, Estimate.model_validate(dict(estimate)))
-    return found.brief if found.interval or not found.measured else found.text
+    formatter = format_decimal_estimate if as_decimal else format_metric_estimate
+    text = formatter(name, Estimate.model_validate(dict(estimate)))
+    return text.brief if text.interval or not text.measured else text.text
+
+
+def check_output_path(path: Path, option: str) -> None:
+    """Raise InputError where `path`, named by the option `option`, cannot be written."""
+    require_local_path(path)
+    folder = path.resolve().parent
+    if path.is_dir():
+        problem = "this is a folder"
+    elif not folder.is_dir():
+        problem = "its folder does not exist"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        problem = "its folder cannot be written"
+    elif path.exists() and not os.access(path, os.W_OK):
+        problem = "it cannot be written"
+    else:
+        return
+    raise InputError(f"{problem}; name another file with {option}", path=path)
+
+
+def is_part_of_run(path: Path) -> bool:
+    """Whether a file is, or would be, one of the files of a run folder, reports included."""
+    from misslink.io.run_folder import RUN_FILES
+
+    resolved = path.resolve()
+    # Some disks ignore case. Replayed generations are paid for, though no run needs them.
+    named = resolved.name.casefold() in RUN_FILES | {"replays.jsonl"}
+    return named and (resolved.parent / "manifest.json").is_file()
+
+
+STDOUT = "-"
+
+
+def check_report_paths(markdown: Path | None, html: Path | None, *, as_json: bool) -> None:
+    """Refuse a place where no summary or page can be written.
+
+    Raises
+    ------
+    InputError
+        There, or where both print to stdout or into one file.
+    """
+    if markdown is not None and str(markdown) == STDOUT:
+        if as_json:
+            raise InputError("--json and --markdown - both print to stdout; write one into a file")
+        markdown = None
+    if markdown is not None:
+        check_output_path(markdown, "--markdown")
+    if html is not None:
+        check_output_path(html, "--html")
+        if markdown is not None and markdown.resolve() == html.resolve():
+            raise InputError("--markdown and --html name one file; give two")

@@ -1,4 +1,4 @@
-"""misslink prompts: what a judge reads, and how a prompt of one's own differs from it."""
+"""Commands `misslink prompts show` and `diff`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import AS_JSON
-from misslink.cli.output import cell, print_json
-from misslink.cli.terms import PROMPTS
+from misslink.cli.options import JSON_OPTION, PROMPTS_OPTION, option
+from misslink.cli.output import print_json, print_table
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.prompting import Prompt, Prompts
+    from misslink.judge.prompts import Prompt, Prompts
 
-__all__ = ["app"]
 
-app = typer.Typer(help="Show and compare what a judge reads.", no_args_is_help=True)
+app = typer.Typer(help="Show and compare the judge's prompts.", no_args_is_help=True)
 
 _BUILT_IN = "built-in"
-_ENGLISH = "the built-in prompt is asked for it, in English"
-# What an example is rendered from; a name that is not here is shown as "(its name)".
+_ENGLISH = "the built-in English prompt is used"
+# Values of the example; other variables are shown as "(name)".
 _EXAMPLES: dict[str, Any] = {
     "question": "When does the ferry leave?",
     "passages": ["The ferry leaves at seven.", "It carries thirty cars."],
@@ -38,45 +36,45 @@ _EXAMPLES: dict[str, Any] = {
     "answers": ["It leaves at seven."],
     "copied": ["does the ferry leave"],
     "kind": "A question for one fact that one passage states.",
-    "asker": "Somebody new to the subject.",
+    "asker": "A person new to the subject.",
     "length": "at most 8 words",
 }
 
 
 @app.callback()
 def group() -> None:
-    """Show and compare what a judge reads."""
+    """Show and compare the judge's prompts."""
 
 
 @app.command("show")
 def show(
     name: str | None = typer.Argument(None, help="A prompt; without one all are listed."),
-    prompts: str | None = PROMPTS,
-    rendered: bool = typer.Option(
-        False, "--rendered", help="Show the messages of a small example, as a judge gets them."
-    ),
-    as_json: bool = AS_JSON,
+    prompts: str | None = PROMPTS_OPTION,
+    rendered: bool = option(False, "--rendered", "Show the messages of a small example."),
+    as_json: bool = JSON_OPTION,
 ) -> None:
-    """List the prompts, or show one: its file, or what a judge gets of it."""
-    from misslink.prompting import Prompts
+    """List the prompts, or show one: its file, or its messages for an example."""
+    from misslink.judge.prompts import Prompts
 
-    found = Prompts.of(prompts)
+    folder = Prompts.from_spec(prompts)
     if name is None:
         if rendered:
             raise InputError("--rendered shows one prompt; name it, such as  examination")
-        listed = [_about(found.load(each), found, prompts) for each in found.names()]
+        listed = [_about(folder.load(prompt), folder, prompts) for prompt in folder.names()]
         if as_json:
             print_json({"prompts": listed})
         else:
             _print_table(listed)
             _print_fallback(listed, prompts)
         return
-    prompt = _named(found, name)
-    if prompts is not None and not found.holds(name):
+    prompt = _named(folder, name)
+    if prompts is not None and not folder.overrides(name):
         print(f"misslink: {prompts} has no {name}.jinja; {_ENGLISH}", file=sys.stderr)
-    messages = list(prompt.messages(_example(prompt))) if rendered else None
+    variables = sorted(prompt.template.variables)
+    example = {variable: _EXAMPLES.get(variable, f"({variable})") for variable in variables}
+    messages = list(prompt.messages(example)) if rendered else None
     if as_json:
-        print_json({**_about(prompt, found, prompts), "text": prompt.text, "messages": messages})
+        print_json({**_about(prompt, folder, prompts), "text": prompt.text, "messages": messages})
     elif messages is None:
         print(prompt.text, end="" if prompt.text.endswith("\n") else "\n")
     else:
@@ -86,22 +84,22 @@ def show(
 
 @app.command("diff")
 def diff(
-    name: str = typer.Argument(..., help="A prompt that the folder holds."),
-    prompts: str = typer.Option(
-        ..., "--prompts", help="Folder of prompts, or a language: de.", show_default=False
+    name: str = typer.Argument(..., help="A prompt in the folder."),
+    prompts: str = option(
+        ..., "--prompts", "Folder of prompts, or a language: de.", show_default=False
     ),
-    as_json: bool = AS_JSON,
+    as_json: bool = JSON_OPTION,
 ) -> None:
-    """Show how a prompt of a folder differs from the built-in one, as a unified diff."""
+    """Show the unified diff of a prompt against the built-in one."""
     import difflib
 
-    from misslink.prompting import BUILT_IN, Prompts
+    from misslink.judge.prompts import BUILT_IN, Prompts
 
-    folder = Prompts.of(prompts)
+    folder = Prompts.from_spec(prompts)
     built_in, own = _named(BUILT_IN, name), _named(folder, name)
-    if not folder.holds(name):
+    if not folder.overrides(name):
         raise InputError(
-            f"there is no {name}.jinja in it, so the built-in one is asked", path=prompts
+            f"there is no {name}.jinja in it, so the built-in one is used", path=prompts
         )
     lines = list(
         difflib.unified_diff(
@@ -128,7 +126,7 @@ def _named(prompts: Prompts, name: str) -> Prompt:
 
 
 def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[str, Any]:
-    own = spec is not None and prompts.holds(prompt.ref.name)
+    own = spec is not None and prompts.overrides(prompt.ref.name)
     return {
         "name": prompt.ref.name,
         "from": spec if own else _BUILT_IN,
@@ -140,26 +138,20 @@ def _about(prompt: Prompt, prompts: Prompts, spec: str | None = None) -> dict[st
     }
 
 
-def _example(prompt: Prompt) -> dict[str, Any]:
-    return {name: _EXAMPLES.get(name, f"({name})") for name in sorted(prompt.template.variables)}
-
-
 def _print_table(listed: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    console = Console()
-    table = Table()
-    for column in ("prompt", "from", "version", "hash", "answered as", "fields"):
-        table.add_column(column)
-    for each in listed:
-        version, fields = str(each["version"]), str(len(each["fields"]))
-        cells = each["name"], each["from"], version, each["sha256"][:12], each["schema"], fields
-        table.add_row(*(cell(console, text) for text in cells))
-    console.print(table)
+    rows = [
+        (
+            *(prompt["name"], prompt["from"], str(prompt["version"]), prompt["sha256"][:12]),
+            *(prompt["schema"], str(len(prompt["fields"]))),
+        )
+        for prompt in listed
+    ]
+    print_table(Console(), ("prompt", "from", "version", "hash", "answered as", "fields"), rows)
 
 
 def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:
-    lacking = [each["name"] for each in listed if each["from"] == _BUILT_IN]
-    if spec is not None and lacking:
-        print(f"{spec} has no {', '.join(f'{name}.jinja' for name in lacking)}; {_ENGLISH}")
+    missing = [prompt["name"] for prompt in listed if prompt["from"] == _BUILT_IN]
+    if spec is not None and missing:
+        print(f"{spec} has no {', '.join(f'{name}.jinja' for name in missing)}; {_ENGLISH}")

@@ -1,46 +1,33 @@
-"""misslink replay: does the answer turn good once the app is handed what it missed?"""
+"""Command `misslink replay`."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from misslink.cli.again import judge_as_in_run, put_into_run, terms_as_in_run
-from misslink.cli.options import AS_JSON, CONCURRENCY, ID_KEY_OF_RUN, INPUT_KEY_OF_RUN, LEDGER
+from misslink.cli import options as shared
+from misslink.cli.options import JudgeOptions, option
 from misslink.cli.output import (
-    cell,
+    format_estimate,
     interruptible,
-    own_stdout,
     print_json,
+    print_line,
+    print_table,
     progress_bars,
-    say,
-    shown,
+    redirect_app_stdout,
 )
-from misslink.cli.terms import (
-    AUDIT_OF_RUN,
-    CAPS,
-    CASES,
-    PACE,
-    PRICES,
-    REPEATS_OF_RUN,
-    Given,
-    asks_judge,
-)
+from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.judging.terms import Terms
     from misslink.pipeline import Progress
     from misslink.types import Run
 
-__all__ = ["replay"]
 
 _SHOWN_REASONS = 5
-_WORDS = {
+_ARM_NAMES = {
     "first": "the passage first",
     "last": "the passage last",
     "alone": "the relevant passages alone",
@@ -48,184 +35,156 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What is asked of a replay on the command line."""
-
-    folder: Path
-    app: str | None
-    judge: str | None
-    id_key: str | None
-    input_key: str | None
-    sample: int
-    seed: int
-    concurrency: int
-    ledger: Path | None
-
-
-@asks_judge(*CASES, *PACE, *PRICES, *CAPS, repeats=REPEATS_OF_RUN, audit=AUDIT_OF_RUN)
+@shared.with_judge_options(
+    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, audit=shared.AUDIT_OF_RUN
+)
 def replay(
-    run: Path = typer.Argument(..., help="A run folder."),
-    app: str | None = typer.Option(
+    run: Path = shared.RUN_ARGUMENT,
+    app: str | None = option(
         None,
         "--app",
-        help="The app, or a function that builds it from a retriever: package.module:name or "
+        "App, or a function that builds it from a retriever: package.module:name or "
         "path/to/file.py:name.",
         show_default="the run's",
     ),
-    sample: int = typer.Option(40, "--sample", min=1, help="Cases of each cause, at most."),
-    judge: str | None = typer.Option(
-        None, "--judge", help="Such as openai:MODEL.", show_default="the run's"
-    ),
-    concurrency: int = CONCURRENCY,
-    ledger: Path | None = LEDGER,
-    seed: int = typer.Option(0, "--seed", help="Of the draw and the intervals."),
-    id_key: str | None = ID_KEY_OF_RUN,
-    input_key: str | None = INPUT_KEY_OF_RUN,
+    sample: int = option(40, "--sample", "Maximum cases per failure mode.", min=1),
+    judge: str | None = shared.JUDGE_OF_RUN,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    seed: int = shared.SEED_OPTION,
+    id_key: str | None = shared.ID_KEY_OF_RUN,
+    input_key: str | None = shared.INPUT_KEY_OF_RUN,
     *,
-    given: Given,
-    as_json: bool = AS_JSON,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Hand the app what it missed, let it answer and be judged again: is the miss the cause?
+    """Re-run failed cases with the missed passages injected, to test whether the miss is the cause.
 
-    First each case is rerun with the passages that it had, and what may confirm the cause is
-    generated twice: an answer that turns out otherwise by itself is flaky and confirms nothing. A
-    case costs 4 answers of the app for retrieval_miss, 5 for ignored_context, 3 for distracted and
-    2 for a miss that was answered well, each judged; answers of before are used again.
+    Each case is first rerun with its own passages, and what may confirm the cause is generated
+    twice: an answer that changes by itself is flaky and confirms nothing. A case costs 4 answers
+    of the app for retrieval_miss, 5 for ignored_context, 3 for distracted and 2 for a miss that
+    was answered well, each judged. Answers of an earlier replay are reused.
     """
-    from misslink.files import read_whole
-    from misslink.pipeline import in_a_loop
+    from misslink.io import read_complete_run
+    from misslink.io.manifest import display_path
+    from misslink.judge.prompts import Prompts
+    from misslink.linking.replay import replay_run
+    from misslink.pipeline import run_async
 
-    before = read_whole(run)
-    terms = terms_as_in_run(before, judge, **given)
-    request = _Request(run, app, judge, id_key, input_key, sample, seed, concurrency, ledger)
-    with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
-        document = in_a_loop(lambda: _replayed(before, request, terms, progress), concurrency)
+    before = read_complete_run(run)
+    config = config_as_in_run(before, judge, **given)
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        source = app or _app_path(before)
+        async with open_run_judge(
+            before, judge, config, cache=cache, concurrency=concurrency
+        ) as session:
+            replayed = await replay_run(
+                before,
+                source,
+                judge=session,
+                id_key=id_key,
+                input_key=input_key,
+                sample=sample,
+                seed=seed,
+                concurrency=concurrency,
+                folder=run,
+                prompts=Prompts.from_spec(config.prompts),
+                repeats=config.repeats,
+                tick=lambda done, total: progress("replaying", done, total),
+            )
+        document = {**replayed.document, "run": display_path(run)}
+        save_to_run(run, before, "replay", document, replayed.links)
+        return document
+
+    with interruptible(), redirect_app_stdout(), progress_bars() as progress:
+        document = run_async(lambda: work(progress), concurrency)
     if as_json:
         print_json(document)
     else:
-        _print(document)
+        _print_replay(document)
 
 
-async def _replayed(
-    run: Run, request: _Request, terms: Terms, progress: Progress
-) -> dict[str, Any]:
-    from misslink.linking.replay import replay as replay_run
-    from misslink.manifest import shown_path
-    from misslink.prompting import Prompts
-
-    app = request.app or _app_of(run)
-    async with judge_as_in_run(
-        run, request.judge, terms, ledger=request.ledger, concurrency=request.concurrency
-    ) as judge:
-        found = await replay_run(
-            run,
-            app,
-            judge=judge,
-            id_key=request.id_key,
-            input_key=request.input_key,
-            sample=request.sample,
-            seed=request.seed,
-            concurrency=request.concurrency,
-            folder=request.folder,
-            prompts=Prompts.of(terms.prompts),
-            repeats=terms.repeats,
-            tick=lambda done, total: progress("replaying", done, total),
-        )
-    document = {**found.document, "run": shown_path(request.folder)}
-    put_into_run(request.folder, run, "replay", document, found.links)
-    return document
-
-
-def _app_of(run: Run) -> str:
-    """Where the run's app is imported from."""
+def _app_path(run: Run) -> str:
+    """Import path of the run's app."""
     app = run.manifest.get("app")
     if run.manifest.get("traces") is not None or not app:
         raise InputError(
-            "this run was made from traces; name the app that wrote them with --app, such as "
+            "this run has traces and no app; name the app that wrote them with --app, such as "
             "--app app.py:chain"
         )
     if ":" not in str(app):
         raise InputError(
-            f"this run was made in Python with an object ({app}); name where the app is imported "
-            "from with --app, such as --app app.py:chain"
+            f"this run was made in Python with an object ({app}); give its import path with "
+            "--app, such as --app app.py:chain"
         )
     return str(app)
 
 
-def _print(document: Mapping[str, Any]) -> None:
+def _print_replay(document: Mapping[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
+    counts = ("cases", "replayed", "flaky", "same_answer")
+    rows = []
+    for mode, entry in document["failures"].items():
+        if entry["cases"] or entry["replayed"]:
+            numbers = [str(entry[name]) for name in counts]
+            if entry["also"]:
+                numbers[1] += f" ({entry['contributing']} contributing)"
+            fixed = "; ".join(
+                f"{_ARM_NAMES[name]}: {format_estimate(estimate)}"
+                for name, estimate in entry["interventions"].items()
+            )
+            rows.append((mode, *numbers, format_estimate(entry["confirmed"]), fixed))
+    labels = [name.replace("_", " ") for name in counts]
+    columns = ("failure", *labels, "confirmed [95 %]", "fixed with")
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    table = Table(title=cell(console, title), title_justify="left")
-    counts = ("cases", "replayed", "flaky", "same answer")
-    for column in ("cause", *counts, "confirmed [95 %]", "turned good with"):
-        table.add_column(column, justify="right" if column in counts else "left")
-    for cause, told in document["causes"].items():
-        if not told["cases"] and not told["replayed"]:
-            continue
-        turned = "\n".join(
-            f"{_WORDS[name]}: {shown(estimate)}" for name, estimate in told["interventions"].items()
-        )
-        numbers = [str(told[name]) for name in ("cases", "replayed", "flaky", "same_answer")]
-        if told["contributing"]:
-            numbers[1] += f" ({told['contributing']} contributing)"
-        table.add_row(cause, *numbers, shown(told["confirmed"]), turned)
-    if table.row_count:
-        console.print(table)
-    else:
-        say(console, "No case of this run has a cause that can be replayed.")
+    if not print_table(console, columns, rows, title=title, right=labels):
+        print_line(console, "No case of this run has a failure mode that can be replayed.")
     usage = document["usage"]
-    kept = f"{usage['generations_kept']} kept from before"
+    reused = f"{usage['generations_kept']} reused"
     if document["cases_kept"]:
-        kept += f" (also {document['cases_kept']} cases beyond this sample)"
-    say(console, f"Answers of the app: {usage['generations']} new, {kept}.")
-    say(console, _sentence(document))
-    reasons: dict[str, int] = {}
-    for skipped in document["skipped"]:
-        reasons[skipped["reason"]] = reasons.get(skipped["reason"], 0) + 1
-    for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN_REASONS]:
-        say(console, f"Not replayed: {count} x {reason}.")
+        reused += f" (also {document['cases_kept']} cases beyond this sample)"
+    print_line(console, f"Answers of the app: {usage['generations']} new, {reused}.")
+    print_line(console, _summary_sentence(document))
+    reasons = Counter(entry["reason"] for entry in document["skipped"])
+    for reason, count in reasons.most_common(_SHOWN_REASONS):
+        print_line(console, f"Not replayed: {count} x {reason}.")
     if len(reasons) > _SHOWN_REASONS:
-        say(console, f"And {len(reasons) - _SHOWN_REASONS} other reasons; --json lists them all.")
+        more = len(reasons) - _SHOWN_REASONS
+        print_line(console, f"And {more} other reasons; --json lists them all.")
 
 
-def _sentence(document: Mapping[str, Any]) -> str:
-    from misslink.report.replayed import BAD
+def _summary_sentence(document: Mapping[str, Any]) -> str:
+    from misslink.report.replay import BAD_ANSWERS
 
-    causal = document["causal_attributable_fraction"]
-    flaky = document["flaky"]
-    share = f" Flaky: {shown(flaky)}."
+    causal, flaky = document["causal_attributable_fraction"], document["flaky"]
+    observed = document["observed_attributable_fraction"]
+    share = f" Flaky: {format_estimate(flaky)}."
     if causal["value"] is None:
-        said = f"Which share of the {BAD} a hit would have avoided: {shown(causal)}."
-        return said + share if flaky["value"] is not None else said
+        reason = format_estimate(causal)
+        sentence = f"Share of the {BAD_ANSWERS} that a hit would have avoided: {reason}."
+        return sentence + share if flaky["value"] is not None else sentence
     more = causal["value"] < 0
+    size = causal
+    if more:
+        low, high = (None if causal[end] is None else -causal[end] for end in ("high", "low"))
+        size = {**causal, "value": -causal["value"], "low": low, "high": high}
+    if observed["value"] is not None and observed["value"] <= 0:
+        association = f"they are not more frequent after a miss ({format_estimate(observed)})"
+    else:
+        association = f"it is {format_estimate(observed)}{_doubt(observed)}"
     return (
-        f"With every miss turned into a hit there would be {shown(_turned(causal, more))} "
-        f"{'more' if more else 'fewer'} {BAD}{_doubt(causal)} (replayed, n = {causal['n']}); "
-        f"by association alone {_associated(document['observed_attributable_fraction'])}.{share}"
+        f"With every miss turned into a hit there would be {format_estimate(size)} "
+        f"{'more' if more else 'fewer'} {BAD_ANSWERS}{_doubt(causal)} (replayed, "
+        f"n = {causal['n']}); by association alone {association}.{share}"
     )
 
 
-def _associated(observed: Mapping[str, Any]) -> str:
-    if observed["value"] is not None and observed["value"] <= 0:
-        return f"they are no more frequent after a miss ({shown(observed)})"
-    return f"it is {shown(observed)}{_doubt(observed)}"
-
-
 def _doubt(estimate: Mapping[str, Any]) -> str:
-    from misslink.report.replayed import UNPROVEN
+    from misslink.report.replay import NOT_ESTABLISHED
 
     low, high = estimate["low"], estimate["high"]
-    holds = low is not None and high is not None and low <= 0 <= high
-    return f"; {UNPROVEN}" if holds else ""
-
-
-def _turned(estimate: Mapping[str, Any], more: bool) -> Mapping[str, Any]:
-    """How much more of it, where the estimate says how much fewer."""
-    if not more:
-        return estimate
-    low, high = (None if estimate[end] is None else -estimate[end] for end in ("high", "low"))
-    return {**estimate, "value": -estimate["value"], "low": low, "high": high}
+    contains_zero = low is not None and high is not None and low <= 0 <= high
+    return f"; {NOT_ESTABLISHED}" if contains_zero else ""

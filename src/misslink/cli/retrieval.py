@@ -1,4 +1,4 @@
-"""misslink retrieval: level 1 by itself, of runs that a search engine wrote out."""
+"""Command `misslink retrieval`."""
 
 from __future__ import annotations
 
@@ -7,126 +7,295 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from misslink.cli.options import AS_JSON
-from misslink.cli.output import print_json
-from misslink.cli.writing import check_place
+from misslink.cli import options as shared
+from misslink.cli.options import option
+from misslink.cli.output import (
+    check_output_path,
+    encodable,
+    print_json,
+    print_line,
+    print_table,
+    strip_control,
+)
 from misslink.errors import InputError
 
 if TYPE_CHECKING:
-    from misslink.cli.retrieval_document import Groups
-    from misslink.files.goldset import GoldSet
-    from misslink.report.rank_plot import Chart
-    from misslink.retrieval.qrels import Judgements
-    from misslink.retrieval.rank_scores import RankScores
-    from misslink.stats.bands import Band
+    from rich.console import Console
 
-__all__ = ["retrieval"]
+    from misslink.io.goldset import GoldSet
+    from misslink.render.line_chart import LineChart
+    from misslink.retrieval.evaluate import RankScores
+    from misslink.retrieval.qrels import Qrels
 
-_METRICS = "hit@5,mrr,recall@5,precision@5,ndcg@5,ndcg@10,map,judged@10"
+
+_DIGITS = 4  # what trec_eval prints
+_NONE = "none"
+
+
+_LEFT = ("metric", "95 % interval", "difference [95 %]", "")
+
+
+def print_run_metrics(console: Console, name: str, document: Mapping[str, Any]) -> None:
+    """Print a run, as `run_document` makes it: metrics, counts, slices and warnings."""
+    print_line(console, name, "bold")
+    bounds = document.get("bounds")
+    rows = []
+    for metric, mean in document["metrics"].items():
+        ends = [bounds[metric][end] for end in ("low", "high")] if bounds else []
+        rows.append((metric, *_mean_cells(mean), *map(_format_estimate, ends)))
+    columns = ("metric", "mean", "95 % interval", "n", *(("lowest", "highest") if bounds else ()))
+    _print_numbers(console, columns, rows)
+    for text in _count_sentences(document):
+        print_line(console, text)
+    for metric, mean in document["metrics"].items():
+        if mean["reason"]:
+            print_line(console, f"{metric}: {mean['reason']}.")
+    for column, groups in document.get("slices", {}).items():
+        _print_slices(console, column, groups)
+    for text in document["warnings"]:
+        print_line(console, f"Warning: {text}", "yellow")
+    console.print()
+
+
+def print_per_query(console: Console, document: Mapping[str, Any]) -> None:
+    """Print every value, separated by tabs, for other programs."""
+    metrics = list(document["metrics"])
+    print("\t".join(["query", *metrics]))
+    for query, values in document["per_query"].items():
+        numbers = (_NONE if values[name] is None else f"{values[name]:.4f}" for name in metrics)
+        print("\t".join([encodable(strip_control(query), console.encoding), *numbers]))
+
+
+def print_comparison(console: Console, name: str, comparison: Mapping[str, Any]) -> None:
+    """Print a run compared with the first one, `name`: differences, tests and flipped queries."""
+    letter = comparison["letter"]
+    print_line(console, f"{letter} {comparison['b']} against A {name}", "bold")
+    rows, tests = [], []
+    for metric, row in comparison["metrics"].items():
+        difference = row["difference"]
+        signed = f"{_format_signed(difference)} {_format_interval(difference, digits=3)}".rstrip()
+        rows.append(
+            (
+                *(metric, _format_estimate(row["a"]), _format_estimate(row["b"]), signed),
+                *(_format_p(row["p_holm"]), _format_winner(row), f"{row['n']:,}"),
+            )
+        )
+        mcnemar, effect = row["mcnemar"], row["effect"]["value"]
+        p_values = (row["p"], row["t_test"]["p"], row["wilcoxon"]["p"], mcnemar and mcnemar["p"])
+        if effect is not None:
+            size = _true_minus(f"{effect:.2f}")
+            detectable = _format_detectable(row["detectable"])
+            tests.append((metric, *map(_format_p, p_values), size, detectable))
+    columns = ("metric", "A", letter, "difference [95 %]", "p Holm", "", "n")
+    _print_numbers(console, columns, rows)
+    columns = ("metric", "p", "t-test", "Wilcoxon", "McNemar", "d_z", "detectable")
+    if _print_numbers(console, columns, tests):
+        print_line(
+            console,
+            "p is of the randomisation test (sign flips). It and the tests beside it are not "
+            "corrected; p Holm is, over all metrics and runs. d_z is Cohen's, of paired "
+            "differences. Detectable: what so many queries show in 4 of 5 repetitions.",
+        )
+    for metric, flipped in comparison["flipped"].items():
+        better, worse = len(flipped["better"]), len(flipped["worse"])
+        if better or worse:
+            print_line(console, f"{metric}: {better:,} queries better, {worse:,} worse.")
+    console.print()
+
+
+def _print_numbers(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    right = [name for name in columns if name not in _LEFT]
+    return print_table(console, columns, rows, right=right, narrow=True)
+
+
+def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> None:
+    """One group below the other, metric by metric, so that they fit 80 columns."""
+    rows = []
+    for metric in next(iter(groups.values()))["metrics"]:
+        for place, (group, entry) in enumerate(groups.items()):
+            rows.append(("" if place else metric, group, *_mean_cells(entry["metrics"][metric])))
+    columns = ("metric", column, "mean", "95 % interval", "n")
+    print_table(console, columns, rows, right=("mean", "n"), narrow=True)
+    means = [mean for entry in groups.values() for mean in entry["metrics"].values()]
+    reasons = [mean["reason"] for mean in means if mean["n"] and mean["low"] is None]
+    for reason in dict.fromkeys(filter(None, reasons)):
+        print_line(console, f"Without an interval: {reason}.")
+
+
+def _mean_cells(mean: Mapping[str, Any]) -> tuple[str, str, str]:
+    return _format_estimate(mean), _format_interval(mean), f"{mean['n']:,}"
+
+
+def _count_sentences(document: Mapping[str, Any]) -> list[str]:
+    counts = document["counts"]
+    lines = [f"{_query_count(counts['queries'])} in the qrels, {counts['evaluated']:,} evaluated."]
+    sentences = {
+        "without_relevant": "{} without a relevant document: only judged@k has a value.",
+        "failed": "{} without retrieval in the trace, such as after an error: no value.",
+        "missing_from_run": "{} missing from the run: counted as 0.",
+        "not_in_qrels": "{} of the run not in the qrels: ignored.",
+    }
+    lines += [
+        text.format(_query_count(counts[key])) for key, text in sentences.items() if counts[key]
+    ]
+    share = counts["judged_at_10"]
+    if share is not None:
+        lines.append(f"Of the first 10 documents {100 * share:.0f} % are judged.")
+    if cluster := document.get("cluster"):
+        lines.append(
+            f"Intervals resample the {cluster['clusters']:,} clusters of '{cluster['column']}'."
+        )
+    return lines
+
+
+def _query_count(count: int) -> str:
+    return f"{count:,} {'query' if count == 1 else 'queries'}"
+
+
+def _format_estimate(estimate: Mapping[str, Any]) -> str:
+    return _NONE if estimate["value"] is None else f"{estimate['value']:.{_DIGITS}f}"
+
+
+def _format_signed(estimate: Mapping[str, Any]) -> str:
+    return _NONE if estimate["value"] is None else _true_minus(f"{estimate['value']:+.3f}")
+
+
+def _format_interval(estimate: Mapping[str, Any], *, digits: int = _DIGITS) -> str:
+    if estimate["low"] is None or estimate["high"] is None:
+        return ""
+    return _true_minus(f"[{estimate['low']:.{digits}f}, {estimate['high']:.{digits}f}]")
+
+
+def _true_minus(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _format_p(p: float | None) -> str:
+    from misslink.render.format import format_p_value
+
+    return "" if p is None else format_p_value(p).removeprefix("p = ").removeprefix("p ")
+
+
+def _format_winner(row: Mapping[str, Any]) -> str:
+    if row["winner"] is not None:
+        return "better" if row["winner"] == "b" else "worse"
+    if row["p"] is None:
+        return _NONE
+    same = row["difference"]["value"] == 0 and row["detectable"] is None
+    return "same" if same else "chance"
+
+
+def _format_detectable(value: float | None) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.3f}" if value <= 1 else "none"
+
+
+_DEFAULT_METRICS = "hit@5,mrr,recall@5,precision@5,ndcg@5,ndcg@10,map,judged@10"
 _DRAWN = 8  # lines that a chart can tell apart
 
 
 def retrieval(
-    qrels: Path = typer.Option(
+    qrels: Path = option(
         ...,
         "--qrels",
-        help="What is relevant: TREC qrels, a BEIR folder, a gold set, CSV, parquet.",
+        "Relevance judgements: TREC qrels, a BEIR folder, a gold set, CSV, parquet.",
         show_default=False,
     ),
-    runs: list[Path] = typer.Option(
-        ...,
-        "--run",
-        help="What was retrieved: a TREC run, traces, CSV, parquet. Repeat it to compare runs with "
-        "the first.",
-        show_default=False,
+    runs: list[Path] = option(
+        ..., "--run", "TREC run, traces, CSV or parquet; repeat to compare.", show_default=False
     ),
-    metrics: str = typer.Option(
-        _METRICS, "--metrics", help="Between commas, with any cut-off, such as recall@5,ndcg@10."
+    metrics: str = option(
+        _DEFAULT_METRICS, "--metrics", "Metrics, comma-separated, with any cutoff."
     ),
-    relevance_level: int = typer.Option(
-        1, "--relevance-level", help="Grade from which a document is relevant."
-    ),
-    dedupe: str | None = typer.Option(
+    relevance_level: int = option(1, "--relevance-level", "Lowest grade of a relevant document."),
+    dedupe: str | None = option(
         None,
         "--dedupe",
-        help="'first': a document that stands twice in a ranking counts where it is ranked first.",
+        "'first': count a repeated document at its first rank.",
         show_default="an error",
     ),
-    by: str | None = typer.Option(
-        None, "--by", help="Column to slice the queries by, such as category."
+    by: str | None = option(None, "--by", "Column to slice the queries by, such as category."),
+    cluster: str | None = option(
+        None, "--cluster", "Column of dependent queries, such as their source document."
     ),
-    cluster: str | None = typer.Option(
-        None,
-        "--cluster",
-        help="Column whose queries are not independent, such as the document they are about.",
+    queries: Path | None = option(
+        None, "--queries", "File with these columns.", show_default="the qrels"
     ),
-    queries: Path | None = typer.Option(
-        None, "--queries", help="File with these columns.", show_default="the qrels"
-    ),
-    bounds: bool = typer.Option(
-        False, "--bounds", help="Show what is left open by documents that nobody judged."
-    ),
-    per_query: bool = typer.Option(False, "--per-query", help="Tell the values of every query."),
-    curve: bool = typer.Option(
-        False, "--curve", help="Draw recall, precision and nDCG at every cut-off up to 100."
-    ),
-    plot: Path | None = typer.Option(None, "--plot", help="Write this drawing here, as SVG."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Of the intervals and tests."),
-    as_json: bool = AS_JSON,
+    bounds: bool = option(False, "--bounds", "Show the bounds given unjudged documents."),
+    per_query: bool = option(False, "--per-query", "Print the values of every query."),
+    curve: bool = option(False, "--curve", "Plot recall, precision and nDCG up to cutoff 100."),
+    plot: Path | None = option(None, "--plot", "SVG file to write the plot to."),
+    seed: int = option(0, "--seed", "Random seed for intervals and tests.", min=0),
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Score rankings against judgements, exactly as trec_eval does; it asks no model."""
-    from misslink.cli.retrieval_document import compared, document_of, judged_names
-    from misslink.retrieval.opening import open_qrels
+    """Evaluate rankings against relevance judgements, exactly as trec_eval; makes no model calls."""
+    from misslink.cli import retrieval_document as documents
+    from misslink.retrieval.evaluate import evaluate_run
+    from misslink.retrieval.readers import open_qrels
 
-    names = _names(runs)
-    wanted = _wanted(metrics)
+    names = _run_names(runs)
+    selected = _metric_names(metrics)
     if plot is not None:
         _check_plot(plot, (qrels, *runs, *([queries] if queries else [])))
     if queries is not None and by is None and cluster is None:
-        raise InputError("--queries says which column only with --by or --cluster; add one of them")
-    drawn = curve or plot is not None
+        raise InputError("--queries needs --by or --cluster, which name its column; add one")
     groups = {
-        column: _groups(column, queries or qrels) for column in (by, cluster) if column is not None
+        column: documents.QueryGroups(column, documents.read_groups(queries or qrels, column))
+        for column in (by, cluster)
+        if column is not None
     }
-    judged, given = open_qrels(qrels), dict(zip(names, runs, strict=True))
-    options = {"relevance_level": relevance_level, "dedupe": dedupe, "seed": seed}
-    of_curve = _of_curve() if drawn else []
-    scored = dict.fromkeys([*wanted, *judged_names(wanted), *(() if bounds else of_curve)])
-    scores = _scored(judged, given, list(scored), {**options, "bounds": bounds})
-    # Bounds take many passes over the hits, which no curve shows: then it is scored by itself.
-    of_curves = _scored(judged, given, of_curve, options) if drawn and bounds else scores
-    documents = {
-        name: document_of(
-            own,
-            wanted,
+    judged: Qrels | GoldSet = open_qrels(qrels)
+    paths = dict(zip(names, runs, strict=True))
+
+    def evaluate(metrics: Sequence[str], *, bounds: bool) -> dict[str, RankScores]:
+        settings: dict[str, Any] = {
+            "relevance_level": relevance_level,
+            "dedupe": dedupe,
+            "seed": seed,
+        }
+        return {
+            name: evaluate_run(judged, path, metrics, bounds=bounds, **settings)
+            for name, path in paths.items()
+        }
+
+    curve_metrics = documents.curve_metric_names() if curve or plot else []
+    # Bounds take many passes over the hits, which no curve shows: then it is computed by itself.
+    together = () if bounds else curve_metrics
+    all_metrics = dict.fromkeys([*selected, *documents.judged_metric_names(selected), *together])
+    scores = evaluate(list(all_metrics), bounds=bounds)
+    results = {
+        name: documents.run_document(
+            run_scores,
+            selected,
             by=groups.get(by or ""),
             cluster=groups.get(cluster or ""),
             per_query=per_query,
         )
-        for name, own in scores.items()
+        for name, run_scores in scores.items()
     }
-    charts = _curves(of_curves, documents) if drawn else []
-    comparison = (
-        compared(scores, wanted, cluster=groups.get(cluster or ""), seed=seed)
-        if len(scores) > 1
-        else None
-    )
+    charts = []
+    if curve_metrics:
+        curve_scores = evaluate(curve_metrics, bounds=False) if bounds else scores
+        charts = _curves(curve_scores, results)
+    comparison = None
+    if len(scores) > 1:
+        by_cluster = groups.get(cluster or "")
+        comparison = documents.comparison_document(scores, selected, cluster=by_cluster, seed=seed)
     if plot is not None:
-        _draw(charts, plot)
+        _draw_chart(charts, plot)
     if as_json:
-        several = {"runs": documents, "compare": comparison}
-        document = several if comparison else documents[names[0]]
+        several = {"runs": results, "compare": comparison}
+        document = several if comparison else results[names[0]]
         print_json({**document, **({"plot": str(plot)} if plot else {})})
     else:
-        _print(documents, comparison, charts if curve else [], per_query=per_query)
+        _print_results(results, comparison, charts if curve else [], per_query=per_query)
         if plot is not None:
             print(plot)
 
 
-def _names(runs: Sequence[Path]) -> list[str]:
-    """What the runs are called: the names of their files, or all of their paths."""
+def _run_names(runs: Sequence[Path]) -> list[str]:
+    """The file names of the runs, or their paths where two names are the same."""
     seen: dict[Path, Path] = {}
     for run in runs:
         if (before := seen.setdefault(run.resolve(), run)) is not run:
@@ -137,108 +306,78 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(run) for run in runs]
 
 
-def _wanted(metrics: str) -> list[str]:
-    """The metrics by their own names, each once."""
-    from misslink.retrieval.metrics import parse
+def _metric_names(metrics: str) -> list[str]:
+    """The normalized names of the metrics, each once."""
+    from misslink.retrieval.metrics import parse_metric
 
-    wanted = [str(parse(name)) for name in metrics.split(",") if name.strip()]
-    if not wanted:
+    names = [str(parse_metric(name)) for name in metrics.split(",") if name.strip()]
+    if not names:
         raise InputError("--metrics names no metric; name some, such as recall@5,ndcg@10")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(names))
 
 
 def _check_plot(plot: Path, read: Sequence[Path]) -> None:
     if plot.suffix.lower() != ".svg":
         raise InputError(
-            "the drawing is SVG, which every browser shows and turns into PNG; name a file ending "
-            "in .svg",
+            "the plot is an SVG; name a file that ends in .svg",
             path=plot,
         )
     if plot.resolve() in {path.resolve() for path in read}:
         raise InputError("this file is read; name another one with --plot", path=plot)
-    check_place(plot, "--plot")
-
-
-def _groups(column: str, path: Path) -> Groups:
-    from misslink.cli.retrieval_document import Groups
-    from misslink.cli.retrieval_groups import read_groups
-
-    return Groups(column, read_groups(path, column))
-
-
-def _of_curve() -> list[str]:
-    """The metrics of the curve, scored in one pass over the run together with the others."""
-    from misslink.cli.retrieval_document import CURVES, DEPTH
-
-    return [f"{base}@{k}" for base in CURVES for k in range(1, DEPTH + 1)]
-
-
-def _scored(
-    judged: Judgements | GoldSet,
-    runs: Mapping[str, Path],
-    metrics: Sequence[str],
-    options: Mapping[str, Any],
-) -> dict[str, RankScores]:
-    """Score each run by qrels that were read once."""
-    from misslink.retrieval.ranking import rank
-
-    return {name: rank(judged, run, metrics, **options) for name, run in runs.items()}
+    check_output_path(plot, "--plot")
 
 
 def _curves(
     scores: Mapping[str, RankScores], documents: Mapping[str, dict[str, Any]]
-) -> list[Chart]:
-    """Enter the curve of each run into its document, and lay them out as charts."""
-    from misslink.cli.retrieval_document import CURVES, curves
-    from misslink.report.rank_plot import Chart, Line
+) -> list[LineChart]:
+    """Add the curves of each run to its document, and return the charts."""
+    from misslink.cli.retrieval_document import CURVE_METRICS, metric_curves
+    from misslink.render.line_chart import ChartLine, LineChart
 
-    bands: dict[str, dict[str, Band]] = {name: curves(own) for name, own in scores.items()}
-    for name, of_run in bands.items():
+    bands = {name: metric_curves(run_scores) for name, run_scores in scores.items()}
+    for name, curves in bands.items():
         documents[name]["curve"] = {
             base: {"value": band.value, "low": band.low, "high": band.high, "n": band.n}
-            for base, band in of_run.items()
+            for base, band in curves.items()
         }
     if len(bands) == 1:
-        [(name, of_run)] = bands.items()
-        lines = tuple(Line(f"{base}@k", of_run[base]) for base in CURVES)
-        return [Chart(f"{name} by cut-off k", lines)]
-    shown = list(bands)[:_DRAWN]
+        [(name, curves)] = bands.items()
+        lines = tuple(ChartLine(f"{base}@k", curves[base]) for base in CURVE_METRICS)
+        return [LineChart(f"{name} by cutoff k", lines)]
+    drawn = list(bands)[:_DRAWN]
     rest = f" (the first {_DRAWN} runs)" if len(bands) > _DRAWN else ""
     return [
-        Chart(f"{base}@k{rest}", tuple(Line(name, bands[name][base]) for name in shown))
-        for base in CURVES
+        LineChart(f"{base}@k{rest}", tuple(ChartLine(name, bands[name][base]) for name in drawn))
+        for base in CURVE_METRICS
     ]
 
 
-def _draw(charts: Sequence[Chart], path: Path) -> None:
-    from misslink.files.whole import put
-    from misslink.report.rank_plot import svg
+def _draw_chart(charts: Sequence[LineChart], path: Path) -> None:
+    from misslink.io.atomic import atomic_write
+    from misslink.render.line_chart import render_svg
 
-    put(svg(charts), path)
+    atomic_write(render_svg(charts), path)
 
 
-def _print(
+def _print_results(
     documents: Mapping[str, Mapping[str, Any]],
     comparison: Mapping[str, Any] | None,
-    charts: Sequence[Chart],
+    charts: Sequence[LineChart],
     *,
     per_query: bool,
 ) -> None:
     from rich.console import Console
 
-    from misslink.cli.retrieval_table import (
-        print_chart,
-        print_comparison,
-        print_per_query,
-        print_run,
-    )
+    from misslink.render.line_chart import render_characters
 
     console = Console()
     for letter, (name, document) in zip(ascii_uppercase, documents.items(), strict=False):
-        print_run(console, f"{letter} {name}" if comparison else name, document)
+        print_run_metrics(console, f"{letter} {name}" if comparison else name, document)
         if per_query:
             print_per_query(console, document)
-    for one in comparison["comparisons"] if comparison else ():
-        print_comparison(console, comparison or {}, one)
+    for entry in comparison["comparisons"] if comparison else ():
+        print_comparison(console, comparison["a"] if comparison else "", entry)
     for chart in charts:
-        print_chart(console, chart)
+        for line in render_characters(chart, encoding=console.encoding):
+            print_line(console, line)
+        console.print()

@@ -1,196 +1,333 @@
-"""misslink whatif: which change of the retriever would help, and what it would save."""
+"""Command `misslink whatif`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from misslink.cli.again import put_into_run, terms_as_in_run
-from misslink.cli.options import AS_JSON, CONCURRENCY, ID_KEY_OF_RUN, INPUT_KEY_OF_RUN, LEDGER
-from misslink.cli.output import interruptible, own_stdout, print_json, progress_bars
-from misslink.cli.terms import (
-    AUDIT_OF_RUN,
-    CAPS,
-    CASES,
-    PACE,
-    PRICES,
-    REPEATS_OF_RUN,
-    Given,
-    asks_judge,
+from misslink.cli import options as shared
+from misslink.cli.options import JudgeOptions, option
+from misslink.cli.output import (
+    check_output_path,
+    format_estimate,
+    interruptible,
+    print_json,
+    print_line,
+    print_table,
+    progress_bars,
+    redirect_app_stdout,
 )
-from misslink.cli.whatif_sources import Request, ranking_of, rerunner_of, sources_of
-from misslink.cli.whatif_table import print_whatif
-from misslink.cli.writing import check_place
-from misslink.errors import InputError
+from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
+from misslink.errors import AppUnreachableError, InputError
+from misslink.render.format import format_p_value, format_points_interval
+from misslink.types import Estimate
 
 if TYPE_CHECKING:
-    from misslink.judging.terms import Terms
+    from misslink.embedding import Embedder
+    from misslink.linking.whatif.option_evaluation import DeeperSearch
     from misslink.pipeline import Progress
-    from misslink.types import Run
-
-__all__ = ["whatif"]
+    from misslink.types import Case, Passage, Run
 
 
-@asks_judge(*CASES, *PACE, *PRICES, *CAPS, repeats=REPEATS_OF_RUN, audit=AUDIT_OF_RUN)
+_MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 384 dimensions
+
+
+@shared.with_judge_options(
+    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, audit=shared.AUDIT_OF_RUN
+)
 def whatif(
-    run: Path = typer.Argument(..., help="A run folder."),
-    corpus: str | None = typer.Option(
+    run: Path = shared.RUN_ARGUMENT,
+    corpus: str | None = option(
         None,
         "--corpus",
-        help="What the app searches, with the same ids: FILE.jsonl, FILE.csv, a folder of texts, "
-        "or chroma:FOLDER[:COLLECTION].",
+        "Corpus of the app, with the same ids: FILE.jsonl, FILE.csv, a folder of texts, or "
+        "chroma:FOLDER[:COLLECTION].",
     ),
-    app: str | None = typer.Option(
-        None, "--app", help="The app, whose own corpus and embedding are taken: app.py:chain."
+    app: str | None = option(
+        None, "--app", "App whose own corpus and embedding are used: app.py:chain."
     ),
-    embedding: str | None = typer.Option(
-        None,
-        "--embedding",
-        help="minilm, PROVIDER:MODEL or FILE.py:NAME; beside --app another one to try.",
+    embedding: str | None = option(
+        None, "--embedding", "Embedding to try: minilm, PROVIDER:MODEL or FILE.py:NAME."
     ),
-    options: str | None = typer.Option(
+    options: str | None = option(
         None,
         "--options",
-        help="Of k, bm25, dense, hybrid, rerank, mmr, chunk, embedding; with commas.",
-        show_default="what can be tried",
+        "Options, comma-separated: k, bm25, dense, hybrid, rerank, mmr, chunk, embedding.",
+        show_default="all that can be tried",
     ),
-    reranker: str | None = typer.Option(
-        None, "--reranker", help="Cross-encoder by folder or name, or FILE.py:NAME; none is off."
+    reranker: str | None = option(
+        None, "--reranker", "Cross-encoder: folder, name, FILE.py:NAME, or none."
     ),
-    chunk: str | None = typer.Option(
-        None, "--chunk", help="Characters of a chunk and of its overlap: 600/0."
+    chunk: str | None = option(None, "--chunk", "Characters of a chunk and its overlap: 600/0."),
+    k: list[int] = option(
+        [], "--k", "Number of passages to try; repeatable.", min=1, show_default="2, 3, 5 x"
     ),
-    k: list[int] = typer.Option(
-        [], "--k", min=1, help="Passages to hand over; may be repeated.", show_default="2, 3, 5 x"
+    check: int = option(0, "--check", "Affected cases to generate and judge again.", min=0),
+    triplets: Path | None = option(
+        None, "--triplets", "File to write: question, missed passage, hard negative."
     ),
-    check: int = typer.Option(
-        0, "--check", min=0, help="Affected cases that are generated and judged again."
-    ),
-    triplets: Path | None = typer.Option(
-        None, "--triplets", help="Where to write question, missed passage, hard negative."
-    ),
-    judge: str | None = typer.Option(
-        None, "--judge", help="For --check, such as openai:MODEL.", show_default="the run's"
-    ),
-    concurrency: int = CONCURRENCY,
-    ledger: Path | None = LEDGER,
-    seed: int = typer.Option(0, "--seed", help="Of the draws."),
-    id_key: str | None = ID_KEY_OF_RUN,
-    input_key: str | None = INPUT_KEY_OF_RUN,
+    judge: str | None = shared.JUDGE_OF_RUN,
+    concurrency: int = shared.CONCURRENCY_OPTION,
+    cache: Path | None = shared.CACHE_OPTION,
+    seed: int = shared.SEED_OPTION,
+    id_key: str | None = shared.ID_KEY_OF_RUN,
+    input_key: str | None = shared.INPUT_KEY_OF_RUN,
     *,
-    given: Given,
-    as_json: bool = AS_JSON,
+    given: JudgeOptions,
+    as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Try other retrievers on the run's questions, and forecast what each would save."""
-    from misslink.files import read_whole
-    from misslink.pipeline import in_a_loop
+    """Try other retrievers on the run's questions, and forecast the failures that each avoids."""
+    from misslink.capture import load_app
+    from misslink.embedding import open_embedder
+    from misslink.io import read_complete_run
+    from misslink.io.corpus import read_corpus
+    from misslink.io.manifest import display_path
+    from misslink.io.storage import redact_url
+    from misslink.judge.prompts import Prompts
+    from misslink.linking.replay import open_rerunner
+    from misslink.linking.whatif import (
+        Chunking,
+        check_option_names,
+        evaluate_options,
+        open_reranker,
+    )
+    from misslink.pipeline import run_async
 
     if triplets is not None:
-        check_place(triplets, "--triplets")
-    before = read_whole(run)
-    terms = terms_as_in_run(before, judge, **given)
+        check_output_path(triplets, "--triplets")
+    before = read_complete_run(run)
+    config = config_as_in_run(before, judge, **given)
     names = tuple(name.strip() for name in options.split(",") if name.strip()) if options else None
-    request = Request(
-        folder=run,
-        corpus=corpus,
-        app=app,
-        embedding=embedding,
-        options=names,
-        reranker=None if reranker == "none" else reranker,
-        chunk=chunk,
-        widths=tuple(k),
-        check=check,
-        judge=judge,
-        ledger=ledger,
-        concurrency=concurrency,
-        id_key=id_key,
-        input_key=input_key,
-        seed=seed,
-    )
-    with interruptible("the same command goes on"), own_stdout(), progress_bars() as progress:
-        document = in_a_loop(lambda: _weighed(before, request, terms, progress), concurrency)
-    written = _written(before, triplets) if triplets else None
+    reranker = None if reranker == "none" else reranker
+    keys = (id_key or _text(before, "id_key"), input_key or _text(before, "input_key"))
+    _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
+    check_option_names(names or ())
+
+    async def work(progress: Progress) -> dict[str, Any]:
+        chunking = Chunking.parse(chunk) if chunk else None
+        model = open_reranker(reranker) if reranker else None
+        # Loaded once: a file that builds its index would build it twice.
+        loaded = load_app(app) if app else None
+        async with AsyncExitStack() as stack:
+            deeper = rerun = None
+            if check:
+                deeper = _deeper_search(loaded, keys)
+                session = open_run_judge(
+                    before, judge, config, cache=cache, concurrency=concurrency
+                )
+                rerun = open_rerunner(
+                    before,
+                    app,
+                    await stack.enter_async_context(session),
+                    folder=run,
+                    id_key=id_key,
+                    input_key=input_key,
+                    prompts=Prompts.from_spec(config.prompts),
+                    repeats=config.repeats,
+                    loaded=loaded,
+                )
+                stack.callback(rerun.close)
+            passages, own = None, None
+            if loaded is not None:
+                passages, own = await _app_sources(before, loaded, keys, str(app), bool(corpus))
+            if corpus:
+                passages = read_corpus(corpus)
+            named = open_embedder(embedding) if embedding and passages else None
+            for embedder in (own, named):
+                if embedder is not None:
+                    stack.callback(embedder.close)
+            document = await evaluate_options(
+                before,
+                passages,
+                embedder=own or named,
+                other=named if own else None,
+                reranker=model,
+                chunking=chunking,
+                widths=tuple(k),
+                options=names,
+                rerun=rerun,
+                deeper=deeper,
+                sample=check,
+                seed=seed,
+                tick=progress,
+            )
+        searched = document["corpus"]
+        if searched is not None and corpus:
+            searched = {**searched, "source": redact_url(display_path(corpus))}
+        path = display_path(app) if app else None
+        return {**document, "run": display_path(run), "app": path, "corpus": searched}
+
+    with interruptible(), redirect_app_stdout(), progress_bars() as progress:
+        document = run_async(lambda: work(progress), concurrency)
+    written = _write_triplets(before, triplets) if triplets else None
     if as_json:
         print_json(document if written is None else {**document, "triplets": written})
     else:
         print_whatif(document, written)
-    _keep(request.folder, before, document)
+    _save_result(run, before, document)  # once it is printed
 
 
-async def _weighed(run: Run, request: Request, terms: Terms, progress: Progress) -> dict[str, Any]:
-    from misslink.capture import load_app
-    from misslink.files.addresses import shown
-    from misslink.linking import whatif as weighing
-    from misslink.manifest import shown_path
-
-    if request.check and not request.app:
-        raise InputError(
-            "--check asks the app again; name it with --app, such as --app app.py:chain"
-        )
-    searched = request.embedding or request.reranker or request.chunk
-    if searched and not (request.corpus or request.app):
+def _check_sources(app: str | None, corpus: str | None, *, check: int, needs_corpus: bool) -> None:
+    if check and not app:
+        raise InputError("--check calls the app again; name it with --app, such as app.py:chain")
+    if needs_corpus and not (corpus or app):
         raise InputError(
             "--embedding, --reranker and --chunk need the corpus; name it with --corpus, or the "
             "app with --app"
         )
-    weighing.check_names(request.options or ())
-    chunking = weighing.Chunking.parse(request.chunk) if request.chunk else None
-    reranker = weighing.open_reranker(request.reranker) if request.reranker else None
-    # Once for all: a file that builds its index would build it anew, in place of the first.
-    app = load_app(request.app) if request.app else None
-    async with AsyncExitStack() as held:
-        rerun, deeper = None, None
-        if request.check and app is not None:
-            deeper = ranking_of(run, request, app)
-            rerun = await rerunner_of(run, request, app, terms, held)
-        given = await sources_of(run, request, app)
-        for opened in (given.embedder, given.other):
-            if opened is not None:
-                held.callback(opened.close)
-        found = await weighing.whatif(
-            run,
-            given.corpus,
-            embedder=given.embedder,
-            other=given.other,
-            reranker=reranker,
-            chunking=chunking,
-            widths=request.widths,
-            options=request.options,
-            rerun=rerun,
-            deeper=deeper,
-            sample=request.check,
-            seed=request.seed,
-            tick=progress,
-        )
-    corpus = found["corpus"]
-    if corpus is not None and request.corpus:
-        corpus = {**corpus, "source": shown(shown_path(request.corpus))}
-    app = shown_path(request.app) if request.app else None
-    return {**found, "run": shown_path(request.folder), "app": app, "corpus": corpus}
 
 
-def _keep(folder: Path, run: Run, document: dict[str, Any]) -> None:
-    """Put the result into the run folder, once it is printed."""
+def _save_result(folder: Path, run: Run, document: dict[str, Any]) -> None:
     try:
-        put_into_run(folder, run, "whatif", document)
+        save_to_run(folder, run, "whatif", document)
     except InputError as problem:
         why, semicolon, _ = problem.problem.rpartition("; choose another --out")
         if not semicolon:
             raise
         raise InputError(
-            f"{why}, so the result is printed and not kept in the run; name a copy of the folder "
-            "that you may write",
+            f"{why}, so the result is printed and not saved in the run; name a copy of the folder "
+            "that you can write to",
             path=problem.path,
         ) from None
 
 
-def _written(run: Run, path: Path) -> dict[str, Any]:
-    from misslink.linking.whatif import triplets, write_triplets
-    from misslink.manifest import shown_path
+async def _app_sources(
+    run: Run, app: Any, keys: tuple[str | None, str | None], name: str, corpus_is_named: bool
+) -> tuple[tuple[Passage, ...] | None, Embedder | None]:
+    """The corpus and the embedding of an app."""
+    from misslink.capture import Watcher
+    from misslink.embedding import open_embedder
 
-    rows, left_out = triplets(run)
+    watcher = Watcher(app, id_key=keys[0], input_key=keys[1])
+    if run.cases:  # the app shows its store when it is called
+        trace = await watcher.watch(run.cases[0])
+        if trace.error and not trace.retrieved:
+            raise AppUnreachableError(
+                f"{name} was called to find the passages it searches, and failed: {trace.error}"
+            )
+    corpus = await watcher.corpus(_MAX_PASSAGES)
+    if corpus is None and not corpus_is_named:
+        raise InputError(
+            f"{name} does not show all the passages it searches (at most {_MAX_PASSAGES} are "
+            "read); give them with --corpus"
+        )
+    embeddings = watcher.embeddings()
+    return corpus, open_embedder(embeddings) if embeddings is not None else None
+
+
+def _deeper_search(app: Any, keys: tuple[str | None, str | None]) -> DeeperSearch:
+    """A function that returns the first passages of the app's own ranking for a case."""
+    from misslink.capture import Watcher
+
+    async def search(case: Case, width: int) -> tuple[Passage, ...]:
+        watcher = Watcher(app, depth=width, id_key=keys[0], input_key=keys[1])
+        trace = await watcher.watch(case)
+        trace = await watcher.deepen(case, trace, lambda _: True)
+        if trace.depth is None:
+            return ()
+        return (*trace.retrieved, *trace.deeper)[:width]
+
+    return search
+
+
+def _text(run: Run, name: str) -> str | None:
+    value = run.manifest.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _write_triplets(run: Run, path: Path) -> dict[str, Any]:
+    from misslink.io.manifest import display_path
+    from misslink.linking.whatif import make_triplets, write_triplets
+
+    rows, left_out = make_triplets(run)
     write_triplets(path, rows)
-    return {"file": shown_path(path), "triplets": len(rows), "left_out": left_out}
+    return {"file": display_path(path), "triplets": len(rows), "left_out": left_out}
+
+
+def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> None:
+    """Print the options, best first, one sentence on each, and the written triplets."""
+    from rich.console import Console
+
+    console = Console()
+    recall, passages = f"recall@{document['k']}", document["context_passages"]
+    today = document["today"][recall]
+    # Where the run's k is not the width of its context, the metric is scaled, not that of it.
+    what = "recall in the context" if document["k"] == passages else recall
+    columns = (
+        "option",
+        f"{what} (today {passages} passages)",
+        "p, Holm over the options, metric by metric",
+        "tokens",
+        "unfaithful avoided",
+        "misses",
+    )
+    rows = []
+    for entry in document["options"]:
+        metric = entry["metrics"][recall]
+        p = (
+            ""
+            if metric["p_holm"] is None
+            else format_p_value(metric["p_holm"]).removeprefix("p = ")
+        )
+        value = "not measured"
+        if metric["b"]["value"] is not None:
+            value = format_estimate(metric["b"], recall)
+            if metric["a"]["n"] != today["n"]:  # over fewer cases than the title's
+                before = format_estimate(metric["a"], recall)
+                value += f", today {before} of the same {metric['a']['n']} cases"
+        fixed, made = entry["misses_mended"], entry["new_misses"]
+        moves = f"-{fixed} +{made}" if fixed or made else "0"
+        rows.append(
+            (
+                *(entry["name"], value, p, _format_count(entry["context_tokens"]["b"], 0)),
+                _format_count(entry["unfaithful_avoided"], 1),
+                "not known" if fixed is None or made is None else moves,
+            )
+        )
+    title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
+    print_table(console, columns, rows, title=title)
+    for line in _whatif_lines(document, triplets):
+        print_line(console, line)
+
+
+def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | None) -> Iterator[str]:
+    for entry in document["options"]:
+        yield f"{entry['name']}: {entry['finding']}"
+    skipped: dict[str, list[str]] = {}
+    for entry in document["skipped"]:
+        skipped.setdefault(entry["reason"], []).append(entry["name"])
+    for reason, names in skipped.items():
+        yield f"{', '.join(names)}: not tried, {reason}."
+    yield from document["notes"]
+    forecast = document["forecast_error"]
+    if forecast is not None and not forecast["checked"]:
+        yield f"The forecast was not checked: {forecast['error']['reason']}."
+    elif forecast is not None:
+        error = format_points_interval(Estimate.model_validate(forecast["error"]))
+        yield (
+            f"Checked on {forecast['checked']} of the {forecast['affected']} cases that "
+            f"{forecast['option']} affects: forecast {_format_number(forecast['forecast'], 1)} "
+            f"unfaithful answers avoided, measured {forecast['measured']}; the error per case is "
+            f"{error}."
+        )
+    if triplets is not None:
+        yield f"{triplets['triplets']} triplets written to {triplets['file']}."
+        for reason, count in triplets["left_out"].items():
+            yield f"Left out: {count} missed passages: {reason}."
+
+
+def _format_count(estimate: Mapping[str, Any], digits: int) -> str:
+    if estimate["value"] is None:
+        return "not known"
+    low, high = (
+        "?" if estimate[end] is None else _format_number(estimate[end], 0)
+        for end in ("low", "high")
+    )
+    return f"{_format_number(estimate['value'], digits)} [{low}, {high}]"
+
+
+def _format_number(value: float, digits: int) -> str:
+    """A count without a needless decimal or a sign before 0."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".removesuffix(".0")

@@ -1,8 +1,9 @@
-"""Texts as vectors, by any embedding model of LangChain, computed once and kept by content."""
+"""Texts as vectors, from any LangChain embedding model, cached by content."""
+
+from __future__ import annotations
 
 from misslink.embedding.cache import DEFAULT_CACHE
-from misslink.embedding.embedder import Embedder
-from misslink.embedding.identity import identity_of, name_of
-from misslink.embedding.opening import open_embedder
+from misslink.embedding.embedder import Embedder, embedding_identity, embedding_name
+from misslink.embedding.providers import open_embedder
 
-__all__ = ["DEFAULT_CACHE", "Embedder", "identity_of", "name_of", "open_embedder"]
+__all__ = ["DEFAULT_CACHE", "Embedder", "embedding_identity", "embedding_name", "open_embedder"]

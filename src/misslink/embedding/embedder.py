@@ -1,28 +1,185 @@
-"""An embedding model asked in batches, each text once, and its vectors checked and kept."""
+"""Embed texts in batches, each once, with a model that can be identified again."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import inspect
+import json
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from misslink.embedding.cache import Kind, VectorCache
-from misslink.embedding.identity import censored, identity_of, name_of
+from misslink.embedding.cache import TextKind, VectorCache
 from misslink.errors import InputError, MisslinkError
-from misslink.text import valid_text
+from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from misslink.embedding.cache import Vector
 
-__all__ = ["Embedder"]
 
-BATCH = 256  # texts a call: what the strictest of the usual servers take
-QUERIES_AT_ONCE = 8  # LangChain's classes embed one query a call
-_EXCERPT = 300  # characters of a provider's message that are shown
-_ANY_TEXT = "text"  # embedded only to learn how long the vectors of a model are
+# The attributes in which LangChain's embedding classes name their model.
+_NAME_ATTRIBUTES = ("model", "model_name", "deployment", "repo_id", "dimensions")
+_SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential")
+_MIN_SECRET_LENGTH = 8  # characters; a shorter value of a variable is a word that any text may hold
+_MAX_ENTRIES = 1_000  # entries; more is data of the model and no setting
+_MAX_DEPTH = 4  # embeddings wrap embeddings, and some refer to themselves
+
+
+def embedding_name(model: Any) -> str:
+    """Return the display name of an embedding model: its class and its settings.
+
+    In brackets are those of the attributes model, model_name, deployment, repo_id and dimensions
+    that are plain texts or whole numbers: of a path the last part, of an address neither the user
+    nor the query. An unset deployment is left out.
+
+    Examples
+    --------
+    >>> class Mine:
+    ...     model, dimensions = "small", 256
+    >>> embedding_name(Mine()), embedding_name(object())
+    ('Mine(model=small, dimensions=256)', 'object')
+    """
+    settings = []
+    for attribute in _NAME_ATTRIBUTES:
+        value = getattr(model, attribute, None)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            continue
+        # LangChain's OpenAI class has the name of an old model there until somebody sets it.
+        if attribute == "deployment" and attribute not in getattr(
+            model, "model_fields_set", (attribute,)
+        ):
+            continue
+        settings.append(f"{attribute}={_display_value(value)}")
+    kind = type(model).__name__
+    return f"{kind}({', '.join(settings)})" if settings else kind
+
+
+def embedding_identity(model: Any) -> str:
+    """Return a digest that identifies the same embedding model in another process.
+
+    It covers the class, the content of its source file, and every plain value among the
+    attributes: another server, another prompt for queries or an edited class is another model. If
+    an attribute names a folder, the names, sizes and dates of its files count. Keys and objects
+    that are not plain do not count; a wrapped model does.
+
+    Parameters
+    ----------
+    model : Embeddings
+        Anything with ``embed_documents``.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    described = json.dumps(
+        _describe(model, _MAX_DEPTH), sort_keys=True, ensure_ascii=True, default=str
+    )
+    return hashlib.sha256(described.encode()).hexdigest()
+
+
+def redact_secrets(text: str, model: Any = None) -> str:
+    """Replace secrets in `text` by ***.
+
+    Secrets are the values of environment variables named key, token, secret or password, and the
+    secret attributes of `model`.
+    """
+    secrets = [value for name, value in os.environ.items() if _is_secret(name)]
+    for value in _attributes(model).values():
+        reveal = getattr(value, "get_secret_value", None)
+        if callable(reveal):
+            secrets.append(str(reveal()))
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _MIN_SECRET_LENGTH:
+            text = text.replace(secret, "***")
+    return text
+
+
+def _display_value(value: str | int) -> str:
+    text = " ".join(str(value).split())
+    if "://" in text:
+        address = urlsplit(text)
+        return f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+    return Path(text).name if Path(text).is_absolute() else redact_secrets(text)
+
+
+def _describe(model: Any, depth: int) -> dict[str, Any]:
+    kind = type(model)
+    state = {
+        name: plain
+        for name, value in _attributes(model).items()
+        if not _is_secret(name) and (plain := _plain_value(value, depth)) is not None
+    }
+    # A file's content tells more than the name its module happens to have.
+    return {"class": kind.__qualname__, "file": _source_hash(kind) or kind.__module__, **state}
+
+
+def _attributes(model: Any) -> dict[str, Any]:
+    """What the class and the object say, the object last; no property is run for it."""
+    found: dict[str, Any] = {}
+    for kind in reversed(type(model).__mro__):
+        found |= {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+    return found | dict(getattr(model, "__dict__", None) or {})
+
+
+def _plain_value(value: Any, depth: int) -> Any:
+    """The value as JSON has it; None where it is no plain one."""
+    if isinstance(value, str | Path):
+        text = str(value)
+        return [text, _folder_files(Path(text))] if _is_folder(text) else text
+    if isinstance(value, bool | int | float):
+        return value
+    return _plain_container(value, depth - 1) if depth > 0 else None
+
+
+def _plain_container(value: Any, depth: int) -> Any:
+    if isinstance(value, Mapping | list | tuple) and len(value) > _MAX_ENTRIES:
+        return None
+    if isinstance(value, Mapping):
+        items = {str(key): _plain_value(item, depth) for key, item in value.items()}
+        return {key: item for key, item in items.items() if not _is_secret(key)}
+    if isinstance(value, list | tuple):
+        return [_plain_value(item, depth) for item in value]
+    if not isinstance(value, type) and hasattr(value, "embed_documents"):
+        return _describe(value, depth)
+    return None
+
+
+def _source_hash(kind: type) -> str | None:
+    """SHA-256 of the file a class is written in; None where there is none (typed at a prompt)."""
+    try:
+        return hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()
+    except (OSError, TypeError):
+        return None
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return text not in {"", "."} and Path(text).is_dir()
+    except (OSError, ValueError):  # too long for a path, or with a null character
+        return False
+
+
+def _folder_files(folder: Path) -> list[tuple[str, int, int]]:
+    return sorted(
+        (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_WORDS)
+
+
+BATCH_SIZE = 256  # texts a call: what the strictest of the usual servers take
+QUERY_CONCURRENCY = 8  # LangChain's classes embed one query a call
+_MESSAGE_LENGTH = 300  # characters of a provider's message that are shown
+_PROBE_TEXT = "text"  # embedded only to learn how long the vectors of a model are
 
 
 class Embedder:
@@ -31,41 +188,41 @@ class Embedder:
     Parameters
     ----------
     model : Embeddings
-        Of LangChain, or anything with ``embed_documents`` and ``embed_query``. Where its class
-        has asynchronous methods of its own those are used, else a thread. A method
+        A LangChain model, or anything with ``embed_documents`` and ``embed_query``. Asynchronous
+        methods of its class are used if it has them, else a thread. A method
         ``embed_queries``, if it has one, embeds many queries in one call.
     cache : Path or None
-        Where vectors are kept between runs; see `VectorCache`. None: only in memory.
+        File that caches vectors between runs; see `VectorCache`. None: only in memory.
 
     Attributes
     ----------
     name : str
-        What people call the model; see `name_of`.
+        Display name of the model; see `name_of`.
     identity : str
-        What it is known by in the cache; see `identity_of`.
+        Its key in the cache; see `identity_of`.
     computed, from_cache : int
-        Different texts that the model embedded, and texts it did not have to, since opening.
+        Number of texts that the model embedded, and of texts from the cache, since opening.
     """
 
     def __init__(self, model: Any, *, cache: Path | None = None) -> None:
         self.model = model
-        self.name = name_of(model)
-        self.identity = identity_of(model)
+        self.name = embedding_name(model)
+        self.identity = embedding_identity(model)
         self.computed = 0
         self.from_cache = 0
         self._cache = VectorCache(cache, identity=self.identity, name=self.name)
         self._dimension: int | None = None
-        self._told: dict[str, NDArray[np.float32]] = {}
+        self._supplied: dict[str, Vector] = {}
         self._lock = asyncio.Lock()  # two askers at once would embed the same texts twice
 
-    async def documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def documents(self, texts: Sequence[str]) -> Vector:
         """Embed passages.
 
         Parameters
         ----------
         texts : sequence of str
             Repetitions are embedded once. A blank text has the vector 0, which is near nothing;
-            no model is asked about it.
+            the model is not called for it.
 
         Returns
         -------
@@ -76,36 +233,36 @@ class Embedder:
         Raises
         ------
         InputError
-            The model failed, or what it gave are no vectors. What it gave before is kept.
+            The model failed, or returned no vectors. Earlier vectors stay in the cache.
         """
         return await self._embed("document", texts)
 
-    async def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed questions; as `documents`, by the model's way for queries."""
+    async def queries(self, texts: Sequence[str]) -> Vector:
+        """Embed questions; as `documents`, with the model's method for queries."""
         return await self._embed("query", texts)
 
     def know(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Take vectors of passages that this model has made before, say in the app's own store.
+        """Add vectors of passages that this model made before, such as those in the app's store.
 
         Parameters
         ----------
         vectors : mapping of str to sequence of float
-            By text, of any length but 0; what the model need not be asked.
+            By text, of any length but 0.
 
         Raises
         ------
         InputError
-            They are no vectors.
+            They are not vectors.
         """
         if vectors:
             rows = self._checked(list(vectors.values()), len(vectors))
-            self._told |= dict(zip(map(valid_text, vectors), rows, strict=True))
+            self._supplied |= dict(zip(map(valid_text, vectors), rows, strict=True))
 
     def close(self) -> None:
         """Close the cache's file."""
         self._cache.close()
 
-    async def _embed(self, kind: Kind, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _embed(self, kind: TextKind, texts: Sequence[str]) -> Vector:
         import numpy as np
 
         if not texts:
@@ -113,87 +270,83 @@ class Embedder:
         readable = [valid_text(text) for text in texts]
         different = list(dict.fromkeys(text for text in readable if text.strip()))
         async with self._lock:
-            vectors = await self._vectors(kind, different or [_ANY_TEXT])
+            vectors = await self._vectors(kind, different or [_PROBE_TEXT])
         nothing = np.zeros(self._dimension or 0, dtype=np.float32)
         return np.stack([vectors[text] if text.strip() else nothing for text in readable])
 
-    async def _vectors(self, kind: Kind, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Vectors by text, from the cache where it has them."""
-        told = self._told if kind == "document" else {}
-        given = {text: told[text] for text in texts if text in told}
-        texts = [text for text in texts if text not in given]
-        known = self._cache.get(kind, texts)
-        lengths = {len(vector) for vector in known.values()}
-        new = [text for text in texts if text not in known]
+    async def _vectors(self, kind: TextKind, texts: Sequence[str]) -> dict[str, Vector]:
+        """Vectors by text, from the cache if it has them."""
+        supplied = self._supplied if kind == "document" else {}
+        vectors = {text: supplied[text] for text in texts if text in supplied}
+        texts = [text for text in texts if text not in vectors]
+        cached = self._cache.get(kind, texts)
+        lengths = {len(vector) for vector in cached.values()}
+        new = [text for text in texts if text not in cached]
         if self._dimension is None and len(lengths) == 1 and not new:
             (self._dimension,) = lengths
-        fresh = await self._computed(kind, new)
+        computed = await self._compute(kind, new)
         if lengths - {self._dimension}:
-            # Another model under the same name: what was kept of it is of no use any more.
+            # Another model under the same name: its cached vectors are of no use any more.
             self._cache.forget()
-            fresh |= await self._computed(kind, list(known))
-            self._cache.add(kind, fresh)
-            known = {}
-        self.from_cache += len(known)
-        return given | known | fresh
+            computed |= await self._compute(kind, list(cached))
+            self._cache.add(kind, computed)
+            cached = {}
+        self.from_cache += len(cached)
+        return vectors | cached | computed
 
-    async def _computed(self, kind: Kind, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        found: dict[str, NDArray[np.float32]] = {}
-        for start in range(0, len(texts), BATCH):
-            batch = texts[start : start + BATCH]
-            if kind == "document":
-                made = dict(zip(batch, await self._asked_documents(batch), strict=True))
-                self._keep(kind, made)
-                found |= made
-            else:
-                found |= await self._asked_queries(batch)
-        return found
+    async def _compute(self, kind: TextKind, texts: Sequence[str]) -> dict[str, Vector]:
+        vectors: dict[str, Vector] = {}
+        has_batches = callable(getattr(self.model, "embed_queries", None))
+        for start in range(0, len(texts), BATCH_SIZE):
+            batch = list(texts[start : start + BATCH_SIZE])
+            if kind == "query" and not has_batches:
+                vectors |= await self._compute_queries(batch)
+                continue
+            method = "embed_documents" if kind == "document" else "embed_queries"
+            rows = self._checked(await self._call(method, batch), len(batch))
+            vectors |= self._save(kind, dict(zip(batch, rows, strict=True)))
+        return vectors
 
-    def _keep(self, kind: Kind, made: dict[str, NDArray[np.float32]]) -> None:
-        self._cache.add(kind, made)
-        self.computed += len(made)
+    async def _compute_queries(self, batch: Sequence[str]) -> dict[str, Vector]:
+        # A model without asynchronous methods may not support several threads at once.
+        limit = asyncio.Semaphore(QUERY_CONCURRENCY if self._has_async("aembed_query") else 1)
 
-    async def _asked_documents(self, batch: Sequence[str]) -> NDArray[np.float32]:
-        return self._checked(await self._call("embed_documents", list(batch)), len(batch))
-
-    async def _asked_queries(self, batch: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        if callable(getattr(self.model, "embed_queries", None)):
-            rows = self._checked(await self._call("embed_queries", list(batch)), len(batch))
-            made = dict(zip(batch, rows, strict=True))
-            self._keep("query", made)
-            return made
-        # A model without asynchronous methods need not stand several threads at once.
-        at_once = asyncio.Semaphore(QUERIES_AT_ONCE if self._has_own("aembed_query") else 1)
-
-        async def one(text: str) -> tuple[str, NDArray[np.float32]]:
-            async with at_once:
+        async def embed_query(text: str) -> tuple[str, Vector]:
+            async with limit:
                 return text, self._checked([await self._call("embed_query", text)], 1)[0]
 
-        ended = await asyncio.gather(*map(one, batch), return_exceptions=True)
-        made = dict(end for end in ended if not isinstance(end, BaseException))
-        self._keep("query", made)  # what came is kept even if another failed
-        for end in ended:
-            if isinstance(end, BaseException):
-                raise end
-        return made
+        results = await asyncio.gather(*map(embed_query, batch), return_exceptions=True)
+        vectors = dict(result for result in results if not isinstance(result, BaseException))
+        self._save("query", vectors)  # also if another query failed
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return vectors
+
+    def _save(self, kind: TextKind, vectors: dict[str, Vector]) -> dict[str, Vector]:
+        self._cache.add(kind, vectors)
+        self.computed += len(vectors)
+        return vectors
 
     async def _call(self, method: str, argument: Any) -> Any:
         try:
-            if self._has_own(f"a{method}"):
-                with contextlib.suppress(_OfAnotherLoopError):
-                    return await _in_this_loop(getattr(self.model, f"a{method}")(argument))
+            if self._has_async(f"a{method}"):
+                with contextlib.suppress(_ClosedLoopError):
+                    return await _await_in_this_loop(getattr(self.model, f"a{method}")(argument))
             return await asyncio.to_thread(getattr(self.model, method), argument)
         except MisslinkError:
             raise
         except Exception as error:
-            said = censored(" ".join(valid_text(str(error)).split()), self.model)[:_EXCERPT]
+            message = redact_secrets(" ".join(valid_text(str(error)).split()), self.model)[
+                :_MESSAGE_LENGTH
+            ]
             kind = type(error).__name__
             raise InputError(
-                f"the embedding model {self.name} failed: {kind}{said and f': {said}'}; "
-                "see to it, or name another embedding"
+                f"the embedding model {self.name} failed: {kind}{message and f': {message}'}; "
+                "fix it, or name another embedding"
             ) from error
 
-    def _has_own(self, method: str) -> bool:
+    def _has_async(self, method: str) -> bool:
         """Whether the model's class has an asynchronous method that is more than a thread."""
         own: Callable[..., Any] | None = getattr(type(self.model), method, None)
         if own is None:
@@ -202,54 +355,46 @@ class Embedder:
 
         return own is not getattr(Embeddings, method, None)
 
-    def _checked(self, rows: Any, expected: int) -> NDArray[np.float32]:
-        """Rows of unit length, as many as asked for, all of one length and finite."""
+    def _checked(self, rows: Any, expected: int) -> Vector:
+        """Rows of unit length, `expected` many, all of one length and finite."""
         import numpy as np
 
         try:
-            table: NDArray[np.float64] = np.asarray(rows, dtype=np.float64)
+            table = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError):
             raise self._wrong("vectors of different lengths, or what are no numbers") from None
-        if table.ndim != 2 or not table.shape[1]:  # noqa: PLR2004 (texts by numbers)
+        if table.ndim != 2 or not table.shape[1]:
             raise self._wrong("no vectors, which are lists of numbers")
+        size = table.shape[1]
         if len(table) != expected:
             raise self._wrong(f"{len(table)} vectors for {expected} texts")
         if not np.isfinite(table).all():
             raise self._wrong("a vector with a number that is not finite")
-        if self._dimension is None:
-            self._dimension = table.shape[1]
-        if table.shape[1] != self._dimension:
-            raise self._wrong(
-                f"a vector of {table.shape[1]} numbers after others of {self._dimension}"
-            )
+        self._dimension = self._dimension or size
+        if size != self._dimension:
+            raise self._wrong(f"a vector of {size} numbers after others of {self._dimension}")
         # First by the largest number, whose square would overflow or vanish.
         largest = np.abs(table).max(axis=1, keepdims=True)
         table = np.divide(table, largest, out=np.zeros_like(table), where=largest > 0)
         lengths = np.linalg.norm(table, axis=1, keepdims=True)
-        unit: NDArray[np.float64] = np.divide(
-            table, lengths, out=np.zeros_like(table), where=lengths > 0
-        )
+        unit = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
         return unit.astype(np.float32)
 
-    def _wrong(self, what: str) -> InputError:
+    def _wrong(self, problem: str) -> InputError:
         return InputError(
-            f"the embedding model {self.name} gave {what}; correct it, or name another embedding"
+            f"the embedding model {self.name} gave {problem}; correct it, or name another embedding"
         )
 
 
-class _OfAnotherLoopError(Exception):
+class _ClosedLoopError(Exception):
     """The model's connections belong to an event loop that has ended."""
 
 
-async def _in_this_loop(asked: Awaitable[Any]) -> Any:
-    """Await a model that may share connections between all evaluations of a process.
-
-    LangChain's OpenAI class does, and those of an earlier event loop fail in a later one. The
-    synchronous way has connections of its own.
-    """
+async def _await_in_this_loop(reply: Awaitable[Any]) -> Any:
+    """Await a model; raise _ClosedLoopError if its connections belong to a closed loop."""
     try:
-        return await asked
+        return await reply
     except RuntimeError as error:
         if "event loop" not in str(error).lower():
             raise
-        raise _OfAnotherLoopError from error
+        raise _ClosedLoopError from error

@@ -1,1 +1,3 @@
-"""Who carries the work of a stage: one event loop here, a cluster elsewhere."""
+"""Engines run the work of a pipeline stage: in this process, on a Ray cluster, or through a batch API."""
+
+from __future__ import annotations

@@ -1,80 +1,66 @@
-"""The batch engine: the judge's questions go to its provider's batch service, cheaper and later."""
+"""The batch engine: judge questions go to the provider's batch API."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from misslink.engines.local import Local, refuse_cluster
+from misslink.engines.local import LocalEngine, refuse_cluster_options
 from misslink.engines.protocol import Stage
 from misslink.errors import InputError
-from misslink.judging.batches.draft import MOST_QUESTIONS
-from misslink.judging.batches.judge import InBatches
-from misslink.judging.batches.timing import Timing
-from misslink.judging.models.openai import OpenAIJudge
-from misslink.judging.protocol import Judge
-from misslink.judging.reaching import Asked, budgeted, throttled
+from misslink.judge.backends.openai import OpenAIJudge
+from misslink.judge.batch.batch_file import MAX_QUESTIONS
+from misslink.judge.batch.judge import BatchJudge
+from misslink.judge.batch.scheduler import BatchTiming
+from misslink.judge.protocol import Judge
+from misslink.judge.session import JudgeSpec, with_budget, with_throttle
 from misslink.registry import engines
 
-__all__ = ["Batch", "open_batch"]
-
-_ASKING = ("judge", "link")  # the stages whose items wait for the judge
+_JUDGE_STAGES = ("judge", "link")  # the stages whose items wait for the judge
 # So many that what a day's run asks goes out at once, and not a batch a day. One that waits takes
 # about 14 kB beside its question, a third of what a run holds of a case anyway.
-_AT_ONCE = 20 * MOST_QUESTIONS
+_MAX_CONCURRENCY = 20 * MAX_QUESTIONS
 
 
 @engines.register("batch")
-def open_batch(address: str | None = None, workers: int | None = None) -> Batch:
-    """Open the engine that asks the judge in batches.
-
-    Raises
-    ------
-    InputError
-        It is given an address or a number of workers, of which it knows nothing.
-    """
-    refuse_cluster(address, workers, "the engine 'batch' works at the judge's provider")
-    return Batch()
+def open_batch(address: str | None = None, workers: int | None = None) -> BatchEngine:
+    """Open the engine that asks the judge in batches; it takes neither address nor workers."""
+    refuse_cluster_options(address, workers, "the engine 'batch' works at the judge's provider")
+    return BatchEngine()
 
 
-class Batch(Local):
-    """Everything in this process, but that the judge is asked through a batch service.
-
-    Parameters
-    ----------
-    timing : Timing or None
-        How long is waited for what.
-    """
+class BatchEngine(LocalEngine):
+    """All work runs in this process, but judge questions go to the batch API."""
 
     name = "batch"
 
-    def __init__(self, timing: Timing | None = None) -> None:
-        self._timing = timing or Timing()
+    def __init__(self, timing: BatchTiming | None = None) -> None:
+        self._timing = timing or BatchTiming()
 
     def at_once(self, stage: Stage, concurrency: int) -> int:
         """A million, where they wait for the judge alone; else as many as were asked for."""
-        return max(concurrency, _AT_ONCE) if stage in _ASKING else concurrency
+        return max(concurrency, _MAX_CONCURRENCY) if stage in _JUDGE_STAGES else concurrency
 
-    def reach(self, asked: Asked) -> Judge:
+    def reach(self, spec: JudgeSpec) -> Judge:
         """The judge in batches, within its limits.
 
         Raises
         ------
         InputError
-            This judge has no batch service, or no ledger would keep what is out.
+            This judge has no batch service, or no cache would keep what is out.
         """
-        bare = asked.judge
+        bare = spec.judge
         if not isinstance(bare, OpenAIJudge):
             raise InputError(
                 f"the judge {bare.name} has no batch service; --engine batch goes with "
-                "openai:MODEL, openai-responses:MODEL and cascade:embedded,openai:MODEL, "
+                "openai:MODEL, openai-responses:MODEL and cascade:heuristic,openai:MODEL, "
                 "any other judge with --engine local"
             )
-        if asked.ledger is None:
+        if spec.cache is None:
             raise InputError(
-                "--engine batch needs a ledger, in which is noted what is out and paid for; "
+                "--engine batch needs a response cache, in which is noted what is out and paid for; "
                 "name a file"
             )
-        one = replace(asked, concurrency=1)  # what is put live is one question at a time
-        budget = budgeted(one)
-        live = throttled(budget, one)
-        return InBatches(live, budget, bare, asked.ledger, asked.terms, self._timing)
+        serial = replace(spec, concurrency=1)  # what is put live is one question at a time
+        budget = with_budget(serial)
+        live = with_throttle(budget, serial)
+        return BatchJudge(live, budget, bare, spec.cache, spec.terms, self._timing)

@@ -1,4 +1,4 @@
-"""What every engine does: it carries the work of the stages, whose results it must not change."""
+"""The interface of an engine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from misslink.capture import Watcher
-from misslink.judging.protocol import Judge
-from misslink.judging.reaching import Asked
+from misslink.judge.protocol import Judge
+from misslink.judge.session import JudgeSpec
+from misslink.retrieval import match_unmet_needs
 from misslink.types import Case, Trace
-
-__all__ = ["Engine", "Observed", "Stage"]
 
 Block = TypeVar("Block")
 Result = TypeVar("Result")
@@ -19,7 +18,7 @@ Stage = str  # 'capture', 'level 1', 'judge', 'link', as people read it
 
 
 @dataclass(frozen=True)
-class Observed:
+class AppSpec:
     """The app under test, and how it is watched.
 
     Parameters
@@ -43,7 +42,7 @@ class Observed:
 class Engine(Protocol):
     """Carries the work of a line's stages: in this process, on a cluster, by a batch service.
 
-    The line, its ledger, its limits and its results are the same with every engine, case for
+    The line, its cache, its limits and its results are the same with every engine, case for
     case; only where and when the work is done differs. An engine is one file in
     ``misslink.engines``, or in anybody's package by the entry point ``misslink.engines``:
     a callable ``(address: str | None, workers: int | None) -> Engine`` with a ``@register`` line.
@@ -57,14 +56,14 @@ class Engine(Protocol):
     name: str
 
     def at_once(self, stage: Stage, concurrency: int) -> int:
-        """How many items of a stage are under way at once, where `concurrency` was asked for."""
+        """How many items of a stage run at once, given the requested `concurrency`."""
         ...
 
-    def reach(self, asked: Asked) -> Judge:
-        """Return what the ledger asks where it does not hold a reply: the judge, and its limits."""
+    def reach(self, spec: JudgeSpec) -> Judge:
+        """Return what the cache asks where it does not hold a reply: the judge, and its limits."""
         ...
 
-    def observe(self, watcher: Watcher, what: Observed) -> Callable[[Case], Awaitable[Trace]]:
+    def observe(self, watcher: Watcher, app: AppSpec) -> Callable[[Case], Awaitable[Trace]]:
         """Return what runs the app for a case, and asks its retriever deeper for what it missed.
 
         Parameters
@@ -103,3 +102,18 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Let go of everything it holds."""
         ...
+
+
+async def capture_case(watcher: Watcher, case: Case, k: int) -> Trace:
+    """Return what the app did for a case, with the true ranks of what was missed.
+
+    Parameters
+    ----------
+    watcher : Watcher
+    case : Case
+    k : int
+        How many passages count as the context where the prompt was not seen.
+    """
+    trace = await watcher.watch(case)
+    missing = match_unmet_needs(case, trace, k)
+    return await watcher.deepen(case, trace, missing) if missing else trace

@@ -1,10 +1,12 @@
-"""A gold set cut into parts that share no source, so that nothing tuned on one leaks into another.
+"""Split a gold set into parts that share no source, and apportion counts by weight.
 
-Cases that rest on the same passage, the same document or the same evidence are one group, and so
-are, by way of them, cases that share nothing with each other. Groups are dealt out whole, the
-largest first, each to the part that it brings nearest to what the part is to have of each category
-(the greedy rule of Sechidis, Tsoumakas and Vlahavas, 2011, On the stratification of multi-label
-data, with whole groups in place of single cases).
+Cases with the same passage, document or evidence form a group, also if linked through others.
+Whole groups are assigned, largest first, each to the part whose category counts it moves
+closest to their targets.
+
+References
+----------
+Sechidis, Tsoumakas and Vlahavas (2011), On the stratification of multi-label data.
 """
 
 from __future__ import annotations
@@ -16,30 +18,51 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from misslink.errors import InputError, known_names
-from misslink.text import fold
+from misslink.text.normalization import fold
 from misslink.types import Case
 
-__all__ = ["BY", "Part", "Split", "parse_parts", "split"]
-
-BY = ("source", "category", "none", "tag:NAME")
+GROUPINGS = ("source", "category", "none", "tag:NAME")
 _SOURCE_TAGS = ("source", "document", "doc")
 _DIGITS = 9  # so that a tie is not decided by rounding
-_CHUNK = "#"  # between a document's id and the number of its chunk
+_CHUNK_MARK = "#"  # between a document's id and the number of its chunk
+
+
+def apportion(n: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """Apportion `n` by the largest remainders; ties in the given order.
+
+    Parameters
+    ----------
+    n : int
+        At least 0.
+    weights : mapping of str to float
+        At least 0, with a sum above 0.
+
+    >>> apportion(5, {"a": 2, "b": 1, "c": 0})
+    {'a': 3, 'b': 2, 'c': 0}
+    """
+    total = sum(weights.values())
+    exact = {name: n * weight / total for name, weight in weights.items()}
+    whole = {name: int(share) for name, share in exact.items()}
+    positive = [name for name in weights if weights[name] > 0]
+    positive.sort(key=lambda name: whole[name] - exact[name])
+    for name in positive[: n - sum(whole.values())]:
+        whole[name] += 1
+    return whole
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitPart:
     """One part of a split gold set.
 
     Parameters
     ----------
     name : str
     wanted : float
-        Share of the cases that was asked for, in (0, 1).
+        Target share of the cases, in (0, 1).
     cases : tuple of Case
         In the order of the gold set.
     groups : int
-        How many groups it was dealt.
+        Number of groups.
     """
 
     name: str
@@ -49,24 +72,24 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Split:
+class GoldSetSplit:
     """A gold set in parts.
 
     Parameters
     ----------
-    parts : tuple of Part
+    parts : tuple of SplitPart
     groups : int
-        Sets of cases that had to stay together.
+        Sets of cases that stay together.
     largest : int
-        Cases of the largest of them.
+        Cases of the largest group.
     without_source : int
-        Cases that name no passage, no evidence and no source: each a group of its own.
+        Cases that name no passage, no evidence and no source: each is its own group.
     by_evidence_alone : int
         By source: cases that name evidence and no document, so that only those with the same
-        evidence text are kept together.
+        evidence text stay together.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[SplitPart, ...]
     groups: int
     largest: int
     without_source: int
@@ -74,7 +97,7 @@ class Split:
 
 
 def parse_parts(text: str) -> dict[str, float]:
-    """Read what parts are wanted.
+    """Parse the ``--parts`` option.
 
     >>> parse_parts("dev=0.8,test=0.2")
     {'dev': 0.8, 'test': 0.2}
@@ -82,32 +105,34 @@ def parse_parts(text: str) -> dict[str, float]:
     Raises
     ------
     InputError
-        A part has no share between 0 and 1, a name is no file's, or the shares do not add to 1.
+        A share is not between 0 and 1, a name cannot be a file's, or the shares do not add to 1.
     """
     parts: dict[str, float] = {}
-    for one in text.split(","):
-        name, equals, share = (piece.strip() for piece in one.partition("="))
+    for option in text.split(","):
+        name, _, share = (piece.strip() for piece in option.partition("="))
         try:
             value = float(share)
         except ValueError:
             value = math.nan
-        if not (name and equals and 0 < value < 1):
+        if not (name and 0 < value < 1):
             raise InputError(
-                f"'{one.strip()}' is no part; write parts as name=share with shares between "
-                "0 and 1, such as dev=0.8,test=0.2"
+                f"--parts: '{option.strip()}' is not name=share with a share between 0 and 1. "
+                "Write dev=0.8,test=0.2."
             )
         if not name.replace("-", "").replace("_", "").isalnum():
-            raise InputError(f"'{name}' names a file; use letters, digits, - and _ alone")
+            raise InputError(f"--parts: '{name}' is a file name. Use letters, digits, - and _.")
         if name in parts:
-            raise InputError(f"the part '{name}' is named twice")
+            raise InputError(f"--parts: '{name}' is named twice. Use each name once.")
         parts[name] = value
     if not math.isclose(sum(parts.values()), 1, abs_tol=1e-6):
-        raise InputError(f"the shares of {text} add to {sum(parts.values()):g}; make them add to 1")
+        raise InputError(f"--parts: the shares add to {sum(parts.values()):g}. Make them add to 1.")
     return parts
 
 
-def split(cases: Sequence[Case], parts: Mapping[str, float], *, by: str, seed: int = 0) -> Split:
-    """Deal cases out to parts.
+def split_goldset(
+    cases: Sequence[Case], parts: Mapping[str, float], *, by: str, seed: int = 0
+) -> GoldSetSplit:
+    """Split cases into parts.
 
     Parameters
     ----------
@@ -116,91 +141,87 @@ def split(cases: Sequence[Case], parts: Mapping[str, float], *, by: str, seed: i
     parts : mapping of str to float
         Name to share of the cases; they add to 1.
     by : str
-        What must not be torn: 'source' (passages, documents, evidence), 'category', 'tag:NAME',
-        or 'none'.
+        What stays together: 'source' (passages, documents, evidence), 'category', 'tag:NAME', or
+        'none'.
     seed : int
-        Which of the equally good splits it is.
+        Selects one of the equally good splits.
 
     Returns
     -------
-    Split
-        Every case in just one part. Shares come as near as whole groups allow.
+    GoldSetSplit
+        Every case is in exactly one part. Shares are as near as whole groups allow.
 
     Raises
     ------
     InputError
         `by` is unknown or no case has that tag, or there are fewer groups than parts.
     """
-    groups, without = _groups(cases, by)
+    groups, without = _linked_groups(cases, by)
     if len(groups) < len(parts):
         raise InputError(
-            f"the {len(cases)} cases make {len(groups)} group{'s' * (len(groups) != 1)} by {by}, "
-            f"too few for {len(parts)} parts; ask for fewer parts or another --by"
+            f"The {len(cases)} cases form {len(groups)} group{'s' * (len(groups) != 1)} by {by}, "
+            f"too few for {len(parts)} parts. Use fewer parts or another --by."
         )
-    dealt = _dealt(cases, groups, parts, seed)
-    found = tuple(
-        Part(
+    assigned = _assign_groups(cases, groups, parts, seed)
+    split = tuple(
+        SplitPart(
             name,
-            wanted,
-            tuple(cases[at] for at in sorted(at for group in dealt[name] for at in group)),
-            len(dealt[name]),
+            share,
+            tuple(cases[index] for index in sorted(i for group in assigned[name] for i in group)),
+            len(assigned[name]),
         )
-        for name, wanted in parts.items()
+        for name, share in parts.items()
     )
-    alone = sum(_evidence_alone(case) for case in cases) if by == "source" else 0
-    return Split(found, len(groups), max(map(len, groups)), without, alone)
+    only_evidence = [case for case in cases if {k for k, _ in _case_sources(case)} == {"evidence"}]
+    by_evidence = len(only_evidence) if by == "source" else 0
+    return GoldSetSplit(split, len(groups), max(map(len, groups)), without, by_evidence)
 
 
-def _groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int]:
-    """Places of the cases that stay together, and how many cases name nothing to go by."""
-    keys = [tuple(_keys(case, by)) for case in cases]
+def _linked_groups(cases: Sequence[Case], by: str) -> tuple[list[list[int]], int]:
+    """Indices of the cases that stay together, and the number of cases without a key."""
+    keys = [tuple(_group_keys(case, by)) for case in cases]
     if by.startswith("tag:") and not any(keys):
         tags = sorted({name for case in cases for name in case.tags})
-        wanted = by.removeprefix("tag:")
-        hint = known_names(wanted, tags) if tags else "no case has tags"
-        raise InputError(f"no case has the tag '{wanted}'; {hint}")
+        tag = by.removeprefix("tag:")
+        hint = known_names(tag, tags) if tags else "no case has tags"
+        raise InputError(f"No case has the tag '{tag}'; {hint}")
     parent = list(range(len(cases)))
 
-    def root(at: int) -> int:
-        while parent[at] != at:
-            parent[at] = parent[parent[at]]
-            at = parent[at]
-        return at
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
 
     first: dict[Hashable, int] = {}
-    for at, named in enumerate(keys):
-        for key in named:
-            parent[root(at)] = root(first.setdefault(key, at))
-    together: dict[int, list[int]] = {}
-    for at in range(len(cases)):
-        together.setdefault(root(at), []).append(at)
-    return list(together.values()), sum(not named for named in keys)
+    for index, case_keys in enumerate(keys):
+        for key in case_keys:
+            parent[root(index)] = root(first.setdefault(key, index))
+    groups: dict[int, list[int]] = {}
+    for index in range(len(cases)):
+        groups.setdefault(root(index), []).append(index)
+    return list(groups.values()), sum(not case_keys for case_keys in keys)
 
 
-def _keys(case: Case, by: str) -> Iterable[Hashable]:
-    """What a case shares with those that it must stay with."""
+def _group_keys(case: Case, by: str) -> Iterable[Hashable]:
+    """Keys that a case shares with those of its group."""
     if by == "none":
-        return
+        return ()
     if by == "category":
-        yield case.category
-    elif by.startswith("tag:"):
-        if (said := case.tags.get(by.removeprefix("tag:"))) is not None:
-            yield said
-    elif by == "source":
-        yield from _sources(case)
-    else:
-        raise InputError(f"cases are not kept together by '{by}'; {known_names(by, BY)}")
+        return (case.category,)
+    if by.startswith("tag:"):
+        value = case.tags.get(by.removeprefix("tag:"))
+        return () if value is None else (value,)
+    if by == "source":
+        return _case_sources(case)
+    raise InputError(f"--by: unknown grouping '{by}'; {known_names(by, GROUPINGS)}")
 
 
-def _evidence_alone(case: Case) -> bool:
-    return {kind for kind, _ in _sources(case)} == {"evidence"}
-
-
-def _sources(case: Case) -> Iterable[tuple[str, str]]:
-    """The documents and the evidence that a case rests on."""
-    listed = [unit for unit, grade in case.relevant.items() if grade > 0]
-    for passage in (*listed, *(one for ids in case.relevant_any for one in ids)):
-        yield "document", passage.rpartition(_CHUNK)[0] or passage
+def _case_sources(case: Case) -> Iterable[tuple[str, str]]:
+    """The documents and the evidence of a case."""
+    relevant = [name for name, grade in case.relevant.items() if grade > 0]
+    for passage in (*relevant, *(name for names in case.relevant_any for name in names)):
+        yield "document", passage.rpartition(_CHUNK_MARK)[0] or passage
     for text, grade in case.evidence.items():
         if grade > 0:
             yield "evidence", fold(text)
@@ -209,31 +230,32 @@ def _sources(case: Case) -> Iterable[tuple[str, str]]:
             yield "document", case.tags[tag]
 
 
-def _dealt(
+def _assign_groups(
     cases: Sequence[Case], groups: Sequence[list[int]], parts: Mapping[str, float], seed: int
 ) -> dict[str, list[list[int]]]:
     """The groups of each part; every part has at least one."""
     order = list(groups)
     random.Random(seed).shuffle(order)  # noqa: S311 - no secret
     order.sort(key=len, reverse=True)  # the shuffle decides among groups of one size
-    of_category = Counter(case.category for case in cases)
-    lacks = {
-        name: {category: count * share for category, count in of_category.items()}
+    totals = Counter(case.category for case in cases)
+    lacking = {
+        name: {category: count * share for category, count in totals.items()}
         for name, share in parts.items()
     }
-    dealt: dict[str, list[list[int]]] = {name: [] for name in parts}
+    assigned: dict[str, list[list[int]]] = {name: [] for name in parts}
     for turn, group in enumerate(order):
-        held = Counter(cases[at].category for at in group)
-        empty = [name for name in parts if not dealt[name]]
+        counts = Counter(cases[index].category for index in group)
+
+        def distance(name: str, counts: Counter[str | None] = counts) -> float:
+            """What the group adds to the part's squared distance from its targets."""
+            lack = lacking[name]
+            added = sum(count * (count - 2 * lack[cat]) for cat, count in counts.items())
+            return round(added, _DIGITS)
+
+        empty = [name for name in parts if not assigned[name]]
         # The last groups go to parts that have none yet.
-        among = empty if len(order) - turn <= len(empty) else list(parts)
-        best = min(among, key=lambda name: round(_harm(lacks[name], held), _DIGITS))
-        dealt[best].append(group)
-        for category, count in held.items():
-            lacks[best][category] -= count
-    return dealt
-
-
-def _harm(lacks: Mapping[str | None, float], held: Counter[str | None]) -> float:
-    """What a group adds to a part's squared distance from what it is to have."""
-    return sum(count * (count - 2 * lacks[category]) for category, count in held.items())
+        best = min(empty if len(order) - turn <= len(empty) else parts, key=distance)
+        assigned[best].append(group)
+        for category, count in counts.items():
+            lacking[best][category] -= count
+    return assigned

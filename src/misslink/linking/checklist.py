@@ -1,129 +1,226 @@
-"""The checklist by which retrieval is debugged, answered with the numbers of one run.
-
-Chunks, embedding, recall, precision, vocabulary, boundaries: each question with what was
-measured, one sentence, and whether it is well. ``ok`` is None where the interval does not tell.
-"""
+"""The retrieval checklist: chunks, embedding, recall, precision, vocabulary and chunk boundaries."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from misslink.linking.chunks import chunk_quality, places_lost
-from misslink.linking.measuring import Measured
-from misslink.linking.thresholds import above, below
-from misslink.retrieval import outcome, relevant_ids
+from misslink.linking.miss_measurement import MissMeasurements
+from misslink.render.format import format_share_interval
+from misslink.retrieval import relevant_ids, retrieval_outcome
 from misslink.stats import mean, proportion
-from misslink.stats.auroc import Marked, auroc
-from misslink.stats.median import median
-from misslink.stats.written import percent
+from misslink.stats.classification import CaseScore, auroc
+from misslink.stats.intervals import median, quartiles
+from misslink.text.near_duplicates import first_duplicates, flag_duplicates
 from misslink.types import Case, Estimate, Passage, Trace
 
-__all__ = ["checklist"]
+
+def is_at_least(estimate: Estimate, least: float) -> bool | None:
+    """Whether an estimate is at least `least`: None where its interval holds both answers.
+
+    Examples
+    --------
+    >>> is_at_least(Estimate(value=0.9, low=0.8, high=0.95, n=50, method="wilson"), 0.7)
+    True
+    """
+    if estimate.value is None:
+        return None
+    if estimate.low is not None and estimate.low >= least:
+        return True
+    return False if estimate.high is not None and estimate.high < least else None
+
+
+def is_below(estimate: Estimate, most: float) -> bool | None:
+    """Whether an estimate is under `most`: None where its interval holds both answers."""
+    at_least = is_at_least(estimate, most)
+    return None if at_least is None else not at_least
+
+
+_MAX_CUT_SHARE = 0.5  # from here on a chunk is more often cut within a sentence than not
+_MAX_REPEATED_SHARE = (
+    0.1  # from here on one place in ten of a context repeats what another one says
+)
+_MAX_CHUNKS = 5_000  # held against each other for near-duplicates: 2 s
+_MAX_COMPARED = 30  # of a context, each pair of which is compared
+# Prose that goes on: it ends on a word or a comma, or begins in lower case. A chunk of a list, of
+# code or of a heading ends on a word too, which is why half of the chunks may.
+_ENDS_WITHIN = re.compile(r"[\w,;(\[\u2013\u2014-]")
+_BEGINS_WITHIN = re.compile(r"\s*[a-z\u00df-\u00f6\u00f8-\u00ff]")
+
+
+def chunk_quality(
+    traces: Sequence[Trace], corpus: Sequence[Passage] | None, repeated_places: Estimate
+) -> tuple[dict[str, Any], str, bool | None]:
+    """Return numbers, finding and verdict on the chunks of the corpus, else of the traces.
+
+    `lost` is the share of context places that repeat another passage. Of more than 5,000 chunks every
+    n-th is compared with the others of this sample, so the near-duplicate share is then a lower bound.
+    """
+    seen = (passage for trace in traces for passage in (*trace.retrieved, *trace.deeper))
+    by_id = {
+        passage.id: passage.text
+        for passage in (seen if corpus is None else corpus)
+        if passage.text.strip()
+    }
+    texts = list(by_id.values())
+    lengths = [len(text) for text in texts]
+    spread = quartiles(lengths)
+    cut = proportion(sum(map(_is_cut_mid_sentence, texts)), len(texts))
+    sample = texts[:: -(-len(texts) // _MAX_CHUNKS) or 1]
+    copies = proportion(sum(flag_duplicates(sample)), len(sample))
+    numbers: dict[str, Any] = {
+        "passages": len(texts),
+        "median_characters": median(lengths),
+        "lower_quartile_characters": spread and spread[0],
+        "upper_quartile_characters": spread and spread[1],
+        "cut_within_a_sentence": cut,
+        "near_duplicates": copies,
+        "places_lost_to_duplicates": repeated_places,
+    }
+    if not texts or spread is None:
+        return numbers, "Not measured: no passage with a text was seen.", None
+    which = "corpus has" if corpus is not None else "traces show"
+    finding = (
+        f"The {which} {len(texts)} chunks of {numbers['median_characters'].value:.0f} characters "
+        f"in the median (middle half {spread[0]:.0f} to {spread[1]:.0f}); {format_share_interval(cut)} are cut "
+        f"within a sentence, {format_share_interval(copies)} repeat another one"
+    )
+    if repeated_places.value is not None:
+        finding += f", and {format_share_interval(repeated_places)} of the places in the contexts go to repetitions"
+    checks = [is_below(cut, _MAX_CUT_SHARE), is_below(repeated_places, _MAX_REPEATED_SHARE)]
+    ok = False if False in checks else None if None in checks else True
+    return numbers, f"{finding}.", ok
+
+
+def repeated_share(traces: Sequence[Trace], k: int, *, seed: int = 0) -> Estimate:
+    """Mean share of the places of a context that repeat another of its passages.
+
+    Missing where no context holds a passage with a text.
+    """
+    shares = []
+    for trace in traces:
+        texts = [passage.text for passage in trace.context(k) if passage.text.strip()][
+            :_MAX_COMPARED
+        ]
+        if texts:
+            shares.append(sum(first is not None for first in first_duplicates(texts)) / len(texts))
+    if not shares:
+        return Estimate.missing("no context holds a passage with a text")
+    return mean(shares, seed=seed)
+
+
+def _is_cut_mid_sentence(text: str) -> bool:
+    return bool(_ENDS_WITHIN.match(text.rstrip()[-1:]) or _BEGINS_WITHIN.match(text))
+
 
 # Hosmer, Lemeshow and Sturdivant (2013), Applied logistic regression, call an area from 0.7 on
 # acceptable and from 0.9 on outstanding. To tell a needed passage from a random one is easy, to
 # tell it from the others that the same search gave is not.
-_OUTSTANDING = 0.9
-_ACCEPTABLE = 0.7
-_RECALL = 0.8  # under it more than one needed passage in five is missing from the context
-_SPLIT = 0.1  # more than one evidence in ten cut in two is a matter of the chunk size
+_OUTSTANDING_AUROC = 0.9
+_ACCEPTABLE_AUROC = 0.7
+_MIN_RECALL = 0.8  # under it more than one needed passage in five is missing from the context
+_MAX_SPLIT_SHARE = 0.1  # more than one evidence in ten cut in two is a matter of the chunk size
 
-Item = dict[str, Any]
+ChecklistItem = dict[str, Any]
 
 
-def checklist(
+def build_checklist(
     cases: Sequence[Case],
     traces: Sequence[Trace],
-    measured: Measured,
+    measured: MissMeasurements,
     k: int,
     *,
     corpus: Sequence[Passage] | None = None,
     seed: int = 0,
-) -> list[Item]:
-    """Answer the checklist for one run.
+) -> list[ChecklistItem]:
+    """Answer the retrieval checklist for one run.
 
     Parameters
     ----------
     cases : sequence of Case
     traces : sequence of Trace
         Matched by ``case_id``.
-    measured : Measured
-        What `misslink.linking.measure` found of them.
+    measured : MissMeasurements
     k : int
         How many retrieved passages count as the context where the prompt was not seen.
     corpus : sequence of Passage or None
-        Whose chunks are looked at. None: those that the traces show, which is said.
+        None: the chunks in the traces, which the finding says.
     seed : int
-        Of the intervals that are drawn.
+        Random seed for bootstrap intervals.
 
     Returns
     -------
     list of dict
-        Each with 'name', 'question', 'numbers' (Estimates as dicts, and counts), 'finding' (one
-        sentence) and 'ok'. Always the same six, also of a run without any case; a number that
-        could not be computed is an Estimate with a reason.
+        Six items with 'name', 'question', 'numbers' (Estimates as dicts, and counts), 'finding' (one
+        sentence) and 'ok' (None where the interval does not decide).
     """
     by_case = {trace.case_id: trace for trace in traces}
     pairs = [(case, by_case[case.id]) for case in cases if case.id in by_case]
-    lost = places_lost([trace for _, trace in pairs], k, seed=seed)
+    repeated_places = repeated_share([trace for _, trace in pairs], k, seed=seed)
     return [
-        _item("chunk_quality", "Are the chunks whole, of one size, and each there once?",
-              *chunk_quality([trace for _, trace in pairs], corpus, lost)),
-        _item("embedding_quality", "Does the embedding put a question nearer to what it needs "
-              "than to anything else?", *_embedding(measured)),
-        _item("recall", f"Is what is needed among the first {k}, and if not, further down?",
-              *_recall(pairs, measured, k, seed)),
-        _item("precision", "Do the retriever's scores tell relevant passages from the others it "
-              "gave?", *_precision(pairs, measured)),
-        _item("vocabulary", "Do questions and needed passages use the same words?",
-              *_vocabulary(measured)),
-        _item("boundaries", "Does evidence stay within one chunk?", *_boundaries(measured)),
+        _checklist_item("chunk_quality", "Are the chunks whole, of one size, and each there once?",
+              *chunk_quality([trace for _, trace in pairs], corpus, repeated_places)),
+        _checklist_item("embedding_quality", "Does the embedding put a question nearer to what it needs "
+              "than to anything else?", *_embedding_quality(measured)),
+        _checklist_item("recall", f"Is what is needed among the first {k}, and if not, further down?",
+              *_context_recall(pairs, measured, k, seed)),
+        _checklist_item("precision", "Do the retriever's scores tell relevant passages from the others it "
+              "gave?", *_score_separation(pairs, measured)),
+        _checklist_item("vocabulary", "Do questions and needed passages use the same words?",
+              *_vocabulary_overlap(measured)),
+        _checklist_item("boundaries", "Does evidence stay within one chunk?", *_chunk_boundaries(measured)),
     ]  # fmt: skip
 
 
-def _item(
+def _checklist_item(
     name: str, question: str, numbers: Mapping[str, Any], finding: str, ok: bool | None
-) -> Item:
-    shown = {
+) -> ChecklistItem:
+    numbers_shown = {
         key: value.model_dump() if isinstance(value, Estimate) else value
         for key, value in numbers.items()
     }
-    return {"name": name, "question": question, "numbers": shown, "finding": finding, "ok": ok}
+    return {
+        "name": name,
+        "question": question,
+        "numbers": numbers_shown,
+        "finding": finding,
+        "ok": ok,
+    }
 
 
-def _embedding(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
-    known, random = measured.pairs.known, measured.pairs.random
-    area = auroc(known, random)
+def _embedding_quality(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
+    known_pairs, random = measured.pairs.known, measured.pairs.random
+    area = auroc(known_pairs, random)
     numbers = {
         "auroc": area,
-        "median_cosine_known": median([cosine for _, cosine in known]),
+        "median_cosine_known": median([cosine for _, cosine in known_pairs]),
         "median_cosine_random": median([cosine for _, cosine in random]),
     }
     if area.value is None:
-        why = "no embedding was at hand" if measured.embedding is None else area.reason
+        why = "no embedding was available" if measured.embedding is None else area.reason
         return numbers, f"Not measured: {why}.", None
     finding = (
-        f"A question is nearer to a passage it needs than to a random one in {percent(area)} of "
-        f"{len(known)} known and {len(random)} random pairs ({measured.embedding})."
+        f"A question is nearer to a passage it needs than to a random one in {format_share_interval(area)} of "
+        f"{len(known_pairs)} known and {len(random)} random pairs ({measured.embedding})."
     )
-    return numbers, finding, above(area, _OUTSTANDING)
+    return numbers, finding, is_at_least(area, _OUTSTANDING_AUROC)
 
 
-def _recall(
-    pairs: Sequence[tuple[Case, Trace]], measured: Measured, k: int, seed: int
+def _context_recall(
+    pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements, k: int, seed: int
 ) -> tuple[dict[str, Any], str, bool | None]:
     first: list[float] = []
     deep: list[float] = []
     for case, trace in pairs:
-        found = measured.found.get(case.id) or outcome(case, trace, k)
-        needed = len(found.found) + len(found.missed)
+        outcome = measured.outcomes.get(case.id) or retrieval_outcome(case, trace, k)
+        needed = len(outcome.found) + len(outcome.missed)
         if not needed:
             continue
-        first.append(len(found.found) / needed)
-        if trace.depth is not None or not found.missed:
-            reached = sum(lost.true_rank is not None for lost in found.missed)
-            deep.append((len(found.found) + reached) / needed)
+        first.append(len(outcome.found) / needed)
+        if trace.depth is not None or not outcome.missed:
+            reached = sum(miss.true_rank is not None for miss in outcome.missed)
+            deep.append((len(outcome.found) + reached) / needed)
     missing = Estimate.missing("no case needs a passage and was seen to retrieve")
     at_k = mean(first, seed=seed) if first else missing
     at_depth = missing
@@ -133,25 +230,25 @@ def _recall(
         at_depth = Estimate.missing("the retriever was not asked deeper")
     numbers: dict[str, Any] = {"recall_in_context": at_k, "recall_at_depth": at_depth}
     numbers["not_indexed"] = sum(
-        lost.subtype == "not_indexed" for missed in measured.missed.values() for lost in missed
+        miss.miss_type == "not_indexed" for missed in measured.missed.values() for miss in missed
     )
     if at_k.value is None:
         return numbers, f"Not measured: {at_k.reason}.", None
-    finding = f"{percent(at_k)} of what is needed reached the context"
+    finding = f"{format_share_interval(at_k)} of what is needed reached the context"
     if at_depth.value is not None:
         depth = max(trace.depth or 0 for _, trace in pairs)
-        finding += f", {percent(at_depth)} is among the first {depth}"
-    return numbers, f"{finding}.", above(at_k, _RECALL)
+        finding += f", {format_share_interval(at_depth)} is among the first {depth}"
+    return numbers, f"{finding}.", is_at_least(at_k, _MIN_RECALL)
 
 
-def _precision(
-    pairs: Sequence[tuple[Case, Trace]], measured: Measured
+def _score_separation(
+    pairs: Sequence[tuple[Case, Trace]], measured: MissMeasurements
 ) -> tuple[dict[str, Any], str, bool | None]:
-    relevant, irrelevant, rising = _scored(pairs)
-    what = "the retriever's own scores"
+    relevant, irrelevant, rising = _retriever_scores(pairs)
+    source = "the retriever's own scores"
     if not (relevant and irrelevant) and measured.pairs.relevant:
         relevant, irrelevant = list(measured.pairs.relevant), list(measured.pairs.irrelevant)
-        what, rising = "cosines, since the traces have no scores", True
+        source, rising = "cosines, since the traces have no scores", True
     area = auroc(relevant, irrelevant) if rising else auroc(irrelevant, relevant)
     numbers: dict[str, Any] = {
         "auroc": area,
@@ -164,66 +261,68 @@ def _precision(
             "Not measured: no retrieved passages, relevant and irrelevant ones, have a score."
         ), None  # fmt: skip
     finding = (
-        f"A relevant passage scores better than an irrelevant one in {percent(area)} of cases, by "
-        f"{what} ({len(relevant)} relevant, {len(irrelevant)} irrelevant; "
+        f"A relevant passage scores better than an irrelevant one in {format_share_interval(area)} of cases, by "
+        f"{source} ({len(relevant)} relevant, {len(irrelevant)} irrelevant; "
         f"{'high' if rising else 'low'} is better)."
     )
-    return numbers, finding, above(area, _ACCEPTABLE)
+    return numbers, finding, is_at_least(area, _ACCEPTABLE_AUROC)
 
 
-def _scored(
+def _retriever_scores(
     pairs: Sequence[tuple[Case, Trace]],
-) -> tuple[list[Marked], list[Marked], bool]:
+) -> tuple[list[CaseScore], list[CaseScore], bool]:
     """Scores of relevant and of irrelevant retrieved passages, and whether high ones are good.
 
     Some retrievers give similarities, others distances; their own order tells which.
     """
-    relevant: list[Marked] = []
-    irrelevant: list[Marked] = []
+    relevant: list[CaseScore] = []
+    irrelevant: list[CaseScore] = []
     rising = falling = 0
     for case, trace in pairs:
-        scored = [one for one in trace.retrieved if one.score is not None]
-        ends = [one.score for one in scored if one.score is not None]
+        scored = [passage for passage in trace.retrieved if passage.score is not None]
+        ends = [passage.score for passage in scored if passage.score is not None]
         rising += len(ends) > 1 and ends[0] > ends[-1]
         falling += len(ends) > 1 and ends[0] < ends[-1]
         if not scored or case.expects_answer is None or trace.unmeasured is not None:
             continue
         fitting = relevant_ids(case, trace.retrieved)
-        for one, score in zip(scored, ends, strict=True):
-            (relevant if one.id in fitting else irrelevant).append((case.id, score))
+        for passage, score in zip(scored, ends, strict=True):
+            (relevant if passage.id in fitting else irrelevant).append((case.id, score))
     return relevant, irrelevant, rising >= falling
 
 
-def _vocabulary(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
-    found, missed = measured.pairs.shared_found, measured.pairs.shared_missed
-    area = auroc(found, missed)
+def _vocabulary_overlap(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
+    retrieved_shares, missed_shares = measured.pairs.shared_found, measured.pairs.shared_missed
+    area = auroc(retrieved_shares, missed_shares)
     numbers = {
-        "median_shared_found": median([share for _, share in found]),
-        "median_shared_missed": median([share for _, share in missed]),
+        "median_shared_found": median([share for _, share in retrieved_shares]),
+        "median_shared_missed": median([share for _, share in missed_shares]),
         "auroc": area,
     }
-    said = [
-        f"{name} ones share {percent(share)}"
+    phrases = [
+        f"{name} ones share {format_share_interval(share)}"
         for name, share in (
             ("found", numbers["median_shared_found"]),
             ("missed", numbers["median_shared_missed"]),
         )
         if share.value is not None
     ]
-    if not said:
+    if not phrases:
         return numbers, "Not measured: no needed passage has a known text.", None
-    finding = (
-        f"Of needed passages {' and '.join(said)} of their question's content words in the median."
-    )
+    finding = f"Of needed passages {' and '.join(phrases)} of their question's content words in the median."
     # What tells found from missed passages as well as this is what the retriever lives by.
-    return numbers, finding, below(area, _ACCEPTABLE)
+    return numbers, finding, is_below(area, _ACCEPTABLE_AUROC)
 
 
-def _boundaries(measured: Measured) -> tuple[dict[str, Any], str, bool | None]:
+def _chunk_boundaries(measured: MissMeasurements) -> tuple[dict[str, Any], str, bool | None]:
     located = measured.whole + measured.split
     share = proportion(measured.split, located)
     if not located:
         share = Estimate.missing("no evidence text was given, or none was found")
         return {"split": share}, f"Not measured: {share.reason}.", None
     finding = f"{measured.split} of {located} evidence texts that were found lie over two chunks"
-    return {"split": share}, f"{finding} ({percent(share)}).", below(share, _SPLIT)
+    return (
+        {"split": share},
+        f"{finding} ({format_share_interval(share)}).",
+        is_below(share, _MAX_SPLIT_SHARE),
+    )

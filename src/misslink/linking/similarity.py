@@ -1,4 +1,4 @@
-"""How near questions and passages are: by meaning (an embedding), and by words (BM25, stems)."""
+"""Similarity of questions and passages: by embedding (cosine) and by words (BM25, shared stems)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from misslink.judging.embedded.lexical import stems
-from misslink.linking.words import passage_stems
+from misslink.text.near_duplicates import passage_stems
+from misslink.text.normalization import stems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,42 +15,44 @@ if TYPE_CHECKING:
 
     from misslink.embedding import Embedder
 
-__all__ = ["Meaning", "Words"]
 
-_AT_ONCE = 4_000_000  # cosines held in memory at a time, 16 MB
+_BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
 # Two computations of the same product differ in the seventh digit; that is no better rank.
-_ROUNDING = 1e-6
+_TOLERANCE = 1e-6
 
 
-class Meaning:
+class EmbeddingSimilarity:
     """Cosines of questions and passages, both embedded once.
 
     Parameters
     ----------
     questions, passages : mapping of str to row
         By id, rows of the two matrices.
-    asked : array of float32, shape (questions, d), rows of length 1
-    given : array of float32, shape (passages, d), rows of length 1
+    question_vectors : array of float32, shape (questions, d), rows of length 1
+    passage_vectors : array of float32, shape (passages, d), rows of length 1
     """
 
     def __init__(
         self,
         questions: Mapping[str, int],
         passages: Mapping[str, int],
-        asked: NDArray[np.float32],
-        given: NDArray[np.float32],
+        question_vectors: NDArray[np.float32],
+        passage_vectors: NDArray[np.float32],
     ) -> None:
         self._questions, self._passages = questions, passages
-        self._asked, self._given = asked, given
+        self._question_vectors, self._passage_vectors = question_vectors, passage_vectors
 
     @classmethod
-    async def of(
+    async def embed(
         cls, embedder: Embedder, questions: Mapping[str, str], passages: Mapping[str, str]
-    ) -> Meaning:
+    ) -> EmbeddingSimilarity:
         """Embed texts by id, each matrix in one batch."""
-        asked = await embedder.queries(list(questions.values()))
-        given = await embedder.documents(list(passages.values()))
-        return cls(_rows(questions), _rows(passages), asked, given)
+        return cls(
+            _row_by_id(questions),
+            _row_by_id(passages),
+            await embedder.queries(list(questions.values())),
+            await embedder.documents(list(passages.values())),
+        )
 
     def cosine(self, question: str, passage: str) -> float | None:
         """Of the question and the passage with these ids; None where one was not embedded."""
@@ -64,14 +66,14 @@ class Meaning:
         """As `cosine`, to the last digit, of one question and many passages, in their order."""
         import numpy as np
 
-        found: list[float | None] = [None] * len(passages)
         row = self._questions.get(question)
-        columns = list(map(self._passages.get, passages))
-        known = [column for column in columns if column is not None]
-        if row is None or not known:
-            return found
-        # Not a product of matrices, which rounds by how many rows there are.
-        products = iter(np.einsum("ij,j->i", self._given[known], self._asked[row]).tolist())
+        columns = [self._passages.get(passage) for passage in passages]
+        embedded = [column for column in columns if column is not None]
+        if row is None or not embedded:
+            return [None] * len(passages)
+        # Not a matrix product, whose rounding depends on the number of rows.
+        vectors = self._passage_vectors[embedded]
+        products = iter(np.einsum("ij,j->i", vectors, self._question_vectors[row]).tolist())
         return [
             None if column is None else min(max(next(products), -1.0), 1.0) for column in columns
         ]
@@ -90,24 +92,23 @@ class Meaning:
         """
         import numpy as np
 
-        known = [(q, p) for q, p in pairs if q in self._questions and p in self._passages]
-        if not known:
+        embedded = [pair for pair in pairs if self.knows(*pair)]
+        if not embedded:
             return {}
-        among = self._given[[self._passages[name] for name in pool]]
-        block = max(1, _AT_ONCE // max(1, len(pool)))
-        found: dict[tuple[str, str], int] = {}
-        for start in range(0, len(known), block):
-            part = known[start : start + block]
-            asked = self._asked[[self._questions[question] for question, _ in part]]
-            own = np.einsum(
-                "ij,ij->i", asked, self._given[[self._passages[name] for _, name in part]]
-            )
-            above = (asked @ among.T > own[:, None] + _ROUNDING).sum(axis=1)
-            found |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}
-        return found
+        pool_vectors = self._passage_vectors[[self._passages[id_] for id_ in pool]]
+        block = max(1, _BLOCK_SIZE // max(1, len(pool)))
+        ranks: dict[tuple[str, str], int] = {}
+        for start in range(0, len(embedded), block):
+            part = embedded[start : start + block]
+            queries = self._question_vectors[[self._questions[question] for question, _ in part]]
+            passages = self._passage_vectors[[self._passages[passage] for _, passage in part]]
+            own = np.einsum("ij,ij->i", queries, passages)
+            above = (queries @ pool_vectors.T > own[:, None] + _TOLERANCE).sum(axis=1)
+            ranks |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}
+        return ranks
 
 
-class Words:
+class LexicalSimilarity:
     """What questions and passages share in words.
 
     Parameters
@@ -125,50 +126,48 @@ class Words:
 
         None where the question has no stem, or the passage no text.
         """
-        wanted = _asked_for(question)
-        if not wanted or passage not in self._texts:
+        question_stems = _question_stems(question)
+        if not question_stems or passage not in self._texts:
             return None
-        return len(wanted.intersection(self._of(passage))) / len(wanted)
+        return len(question_stems.intersection(self._stems_of(passage))) / len(question_stems)
 
     def ranks(
         self, pairs: Iterable[tuple[str, str]], pool: Sequence[str]
     ) -> dict[tuple[str, str], int]:
         """The BM25 rank from 1 of passages among the pool's.
 
-        A passage that shares no word with its question stands last, behind all others.
-
         Parameters
         ----------
         pairs : iterable of (str, str)
             A question, and the id of a passage of the pool; others have no rank.
         pool : sequence of str
-            Ids of passages with a text.
+            Ids of passages with a text. Passages that share no stem with the question rank last.
 
         References
         ----------
         Robertson and Zaragoza (2009), The probabilistic relevance framework. Computed by bm25s.
         """
-        rows = _rows(pool)
-        wanted: dict[str, list[str]] = {}
-        for question, name in pairs:
-            if name in rows:
-                wanted.setdefault(question, []).append(name)
-        if not wanted:
+        rows = _row_by_id(pool)
+        by_question: dict[str, list[str]] = {}
+        for question, passage in pairs:
+            if passage in rows:
+                by_question.setdefault(question, []).append(passage)
+        if not by_question:
             return {}
-        index, known = self._index(pool)
-        found: dict[tuple[str, str], int] = {}
-        for question, names in wanted.items():
-            asked = [stem for stem in stems(question) if stem in known]
-            scores = index.get_scores(asked) if asked else None
-            for name in names:
-                own = 0.0 if scores is None else float(scores[rows[name]])
+        index, vocabulary = self._index(pool)
+        ranks: dict[tuple[str, str], int] = {}
+        for question, passages in by_question.items():
+            query = [stem for stem in stems(question) if stem in vocabulary]
+            scores = index.get_scores(query) if query else None
+            for passage in passages:
+                own = 0.0 if scores is None else float(scores[rows[passage]])
                 rank = len(rows)
                 if scores is not None and own > 0:
-                    rank = int((scores > own * (1 + _ROUNDING)).sum()) + 1
-                found[question, name] = rank
-        return found
+                    rank = int((scores > own * (1 + _TOLERANCE)).sum()) + 1
+                ranks[question, passage] = rank
+        return ranks
 
-    def _of(self, passage: str) -> tuple[str, ...]:
+    def _stems_of(self, passage: str) -> tuple[str, ...]:
         if passage not in self._stems:
             self._stems[passage] = passage_stems(self._texts[passage])
         return self._stems[passage]
@@ -176,7 +175,7 @@ class Words:
     def _index(self, pool: Sequence[str]) -> tuple[Any, set[str]]:
         import bm25s
 
-        rows = [list(self._of(name)) for name in pool]
+        rows = [list(self._stems_of(name)) for name in pool]
         index = bm25s.BM25()
         if not any(rows):  # of passages without a single word it cannot make one
             return index, set()
@@ -185,9 +184,9 @@ class Words:
 
 
 @lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
-def _asked_for(question: str) -> frozenset[str]:
+def _question_stems(question: str) -> frozenset[str]:
     return frozenset(stems(question))
 
 
-def _rows(names: Iterable[str]) -> dict[str, int]:
+def _row_by_id(names: Iterable[str]) -> dict[str, int]:
     return {name: row for row, name in enumerate(names)}

@@ -1,15 +1,15 @@
-"""The straight line, and what it would cost."""
+"""The evaluation pipeline, from gold set and app to run folder."""
 
-from misslink.pipeline.line import evaluate, evaluate_async, in_a_loop
-from misslink.pipeline.options import LEDGER, Options, Progress
-from misslink.pipeline.preview import forecast_async
+from __future__ import annotations
+
+from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.evaluate import evaluate, evaluate_async, forecast_async, run_async
 
 __all__ = [
-    "LEDGER",
-    "Options",
+    "EvaluationConfig",
     "Progress",
     "evaluate",
     "evaluate_async",
     "forecast_async",
-    "in_a_loop",
+    "run_async",
 ]

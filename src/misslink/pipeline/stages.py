@@ -1,4 +1,4 @@
-"""The stages of the line: what is given, the app's traces, the judge's verdicts, the links."""
+"""The stages of the pipeline: open, capture, score, judge, link."""
 
 from __future__ import annotations
 
@@ -6,131 +6,140 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from misslink.capture import Watcher, check_ids, load_app, warn_of_gaps
-from misslink.engines.local import each
-from misslink.engines.observing import observe
-from misslink.engines.protocol import Engine, Observed
+from misslink.capture import Watcher, check_gold_ids, load_app, warn_capture_gaps
+from misslink.engines.local import map_concurrently
+from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
-from misslink.files import Staging, match_traces, read_goldset, read_traces
-from misslink.judging.asking import judge_case
-from misslink.judging.metric import JudgedMetric, Subject
-from misslink.judging.opening import Opened, open_judge
-from misslink.linking import Calibration, Measured, calibration_document, link_case
-from misslink.linking.calibration import check_judge
-from misslink.manifest import by_name, code_hash, content_hash, shown_path
-from misslink.pipeline.calibrating import brought_labels, labels_hash
-from misslink.pipeline.given import Given
-from misslink.pipeline.measuring import named_embedder
-from misslink.pipeline.options import Options, Progress
-from misslink.prompting import Prompts
+from misslink.io import RunStaging, match_traces, read_goldset, read_traces
+from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.prompts import Prompts
+from misslink.judge.session import open_judge
+from misslink.linking.failure_modes import link_case
+from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
+from misslink.linking.miss_measurement import MissMeasurements
+from misslink.pipeline.calibration import labels_hash, load_run_labels
+from misslink.pipeline.config import EvaluationConfig, EvaluationContext
+from misslink.pipeline.diagnosis import open_named_embedder
 from misslink.registry import engines, judged_metrics
-from misslink.retrieval import score
+from misslink.retrieval import score_cases
 from misslink.types import Case, Link, Trace, Verdict
 
-__all__ = ["Caught", "capture", "given", "judge", "link", "rank_scores"]
-
 _log = logging.getLogger(__name__)
-_BLOCK = 2_000  # cases that are scored together
-_DIGITS = 16  # of a hash: enough to tell two apart, and to read
+_SCORE_BLOCK = 2_000  # cases that are scored together
+_HASH_DIGITS = 16
 
-
-@dataclass(frozen=True)
-class Caught:
-    """A trace for every case, and who watched the app; None where the traces were brought."""
-
-    traces: dict[str, Trace]
-    watcher: Watcher | None = None
+RankScores = dict[str, dict[str, float | None]]  # metric -> case id -> score
 
 
 @asynccontextmanager
-async def given(options: Options) -> AsyncIterator[Given]:
-    """Read, load and open what `options` name; close it in the end.
+async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationContext]:
+    """Read, load and open everything that `config` names, and close it at the end.
 
     Raises
     ------
     InputError
-        Something given is wrong; nothing has been spent.
+        Something in `config` is wrong. No judge call was made.
     """
-    gold = read_goldset(options.goldset or ())
-    brought = None
-    if options.traces is not None:
-        brought = match_traces(read_traces(options.traces), gold)
-    metrics = _judged_metrics()
-    labels = brought_labels(options, gold, [metric.name for metric in metrics])
-    gold = gold.only(options.only) if options.only else gold
-    prompts = Prompts.of(options.terms.prompts)
-    told = calibration_document(options.calibration) if options.calibration else None
-    calibration = Calibration.of(told, options.calibration or "") if told is not None else None
-    app = load_app(options.spec) if options.spec else options.app
-    async with AsyncExitStack() as held:
-        engine = _engine(options)
-        held.push_async_callback(engine.close)
+    gold = read_goldset(config.goldset or ())
+    recorded = None
+    if config.traces is not None:
+        recorded = match_traces(read_traces(config.traces), gold)
+    metrics = tuple(
+        sorted(map(judged_metrics.get, judged_metrics.names()), key=lambda metric: metric.level)
+    )
+    labels = load_run_labels(config, gold, [metric.name for metric in metrics])
+    gold = gold.only(config.only) if config.only else gold
+    terms = config.judge_config
+    prompts = Prompts.from_spec(terms.prompts)
+    document, calibration = None, None
+    if config.calibration:
+        document = read_calibration_document(config.calibration)
+        calibration = Calibration.from_document(document, config.calibration)
+    app = load_app(config.spec) if config.spec else config.app
+    async with AsyncExitStack() as stack:
+        engine = config.engine
+        if isinstance(engine, str):
+            engine = engines.get(engine)(config.ray_address, config.workers)
+        stack.push_async_callback(engine.close)
         judge = open_judge(
-            options.judge,
-            ledger=Path(options.ledger) if options.ledger else None,
-            concurrency=engine.at_once("judge", options.concurrency),
-            terms=options.terms,
+            config.judge,
+            cache=Path(config.cache) if config.cache else None,
+            concurrency=engine.at_once("judge", config.concurrency),
+            terms=terms,
             reach=engine.reach,
         )
         if judge:
-            held.push_async_callback(judge.close)
-        embedder = named_embedder(options.embedding)
+            stack.push_async_callback(judge.close)
+        embedder = open_named_embedder(config.embedding)
         if embedder:
-            held.callback(embedder.close)
-        settings = _settings(options, judge)
-        # Whether two app objects are the same app nobody can tell: each call is a run of its own.
-        which = uuid.uuid4().hex if brought is None and options.spec is None else None
+            stack.callback(embedder.close)
         refs = [prompts.load(name).ref for name in prompts.names()]
-        if told is not None and judge:
+        if document is not None and judge:
             check_judge(
-                told,
-                options.calibration or "",
+                document,
+                config.calibration or "",
                 judge=judge.name,
                 prompts={ref.name: ref.sha256 for ref in refs},
-                identity=by_name({"judge_identity": judge.identity}),
+                identity=flatten_inputs({"judge_identity": judge.identity}),
             )
-        inputs = by_name(
+        app_settings = {
+            "app": display_path(config.spec) if config.spec else config.app_name,
+            "k": config.k,
+            "depth": config.depth,
+            "id_key": config.id_key,
+            "input_key": config.input_key,
+        }
+        settings = {
+            **app_settings,
+            "judge": judge.name if judge else "none",
+            "embedding": config.embedding_name,
+            "seed": config.seed,
+        }
+        # Two app objects cannot be compared: each call with one counts as another run.
+        call_id = uuid.uuid4().hex if recorded is None and config.spec is None else None
+        inputs = flatten_inputs(
             {
                 **settings,
-                "app object (new at each call)": which,
-                "goldset": content_hash(gold.cases)[:_DIGITS],
-                "cases": [case.id for case in gold.cases] if options.only else None,
-                "traces": None if brought is None else content_hash(brought)[:_DIGITS],
-                "repeats": options.terms.repeats,
-                "context_length": options.terms.context_length,
-                "calibration": None if calibration is None else content_hash(asdict(calibration)),
+                "app object (new at each call)": call_id,
+                "goldset": hash_content(gold.cases)[:_HASH_DIGITS],
+                "cases": [case.id for case in gold.cases] if config.only else None,
+                "traces": None if recorded is None else hash_content(recorded)[:_HASH_DIGITS],
+                "repeats": terms.repeats,
+                "context_length": terms.context_length,
+                "calibration": None if calibration is None else hash_content(asdict(calibration)),
                 "labels": labels_hash(labels),
                 "judge_identity": judge and judge.identity,
-                "prompts": {ref.name: ref.sha256[:_DIGITS] for ref in refs},
+                "prompts": {ref.name: ref.sha256[:_HASH_DIGITS] for ref in refs},
             }
         )
-        code = code_hash(options.spec) if options.spec else which
-        app_settings = [settings[name] for name in ("app", "k", "depth", "id_key", "input_key")]
-        work = content_hash([gold.cases, app_settings, code])
+        code = hash_app_code(config.spec) if config.spec else call_id
+        work = hash_content([gold.cases, list(app_settings.values()), code])
         staging = None
-        if options.out:
-            staging = held.enter_context(
-                Staging(
-                    Path(options.out),
+        if config.out:
+            staging = stack.enter_context(
+                RunStaging(
+                    Path(config.out),
                     inputs,
                     work,
                     cases=len(gold.cases),
-                    overwrite=options.overwrite,
+                    overwrite=config.overwrite,
                 )
             )
-        yield Given(
-            options=options,
+        yield EvaluationContext(
+            config=config,
             gold=gold,
             app=app,
             engine=engine,
-            brought=brought,
+            recorded=recorded,
             judge=judge,
             calibration=calibration,
-            calibration_document=told,
+            calibration_document=document,
             labels=labels,
             embedder=embedder,
             metrics=metrics,
@@ -142,63 +151,70 @@ async def given(options: Options) -> AsyncIterator[Given]:
         )
 
 
-async def capture(line: Given, tick: Progress) -> Caught:
-    """Return a trace for every case: brought, or of the app, whose retriever is asked deeper."""
-    watcher = None
-    if line.brought is None:
-        options = line.options
+async def capture_traces(context: EvaluationContext) -> tuple[dict[str, Trace], Watcher | None]:
+    """Return a trace for every case, and the watcher of the app (None for recorded traces)."""
+    config, watcher = context.config, None
+    captured = context.recorded
+    if captured is None:
         watcher = Watcher(
-            line.app, id_key=options.id_key, depth=options.depth, input_key=options.input_key
+            context.app, id_key=config.id_key, depth=config.depth, input_key=config.input_key
         )
-    seen = await _watched(line, watcher, tick) if watcher else line.brought or {}
-    traces = {case.id: seen.get(case.id) or _no_trace(case) for case in line.gold.cases}
-    return Caught(traces, watcher)
+        captured = await _watch_app(context, watcher)
+    no_trace = "there is no trace of this case"
+    traces = {
+        case.id: captured.get(case.id) or Trace(case_id=case.id, unmeasured=no_trace)
+        for case in context.gold.cases
+    }
+    return traces, watcher
 
 
-async def rank_scores(
-    line: Given, traces: Mapping[str, Trace], metrics: Sequence[str], tick: Progress
-) -> dict[str, dict[str, float | None]]:
-    """Score every case by every rank metric, in blocks; as `misslink.retrieval.score`."""
-    cases = line.gold.cases
-    parts = [cases[at : at + _BLOCK] for at in range(0, len(cases), _BLOCK)]
+async def score_rankings(
+    context: EvaluationContext, traces: Mapping[str, Trace], metrics: Sequence[str]
+) -> RankScores:
+    """Score every case by every rank metric, in blocks that the engine distributes."""
+    cases = context.gold.cases
+    parts = [cases[start : start + _SCORE_BLOCK] for start in range(0, len(cases), _SCORE_BLOCK)]
     blocks = [(part, [traces[case.id] for case in part], tuple(metrics)) for part in parts]
-    found = await line.engine.blocks(
-        "level 1", _score, blocks, lambda done, total: tick("level 1", done, total)
+    scored: Sequence[RankScores] = await context.engine.blocks(
+        "level 1", _score_block, blocks, partial(context.tick, "level 1")
     )
     return {
-        name: {case_id: value for block in found for case_id, value in block[name].items()}
-        for name in found[0]
+        name: {case_id: score for block in scored for case_id, score in block[name].items()}
+        for name in scored[0]
     }
 
 
-async def judge(line: Given, traces: Mapping[str, Trace], tick: Progress) -> list[Verdict]:
-    """Ask the judge everything that the metrics want to know of every case."""
-    asked = line.judge
-    if asked is None:
+def _score_block(block: tuple[Sequence[Case], Sequence[Trace], Sequence[str]]) -> RankScores:
+    return score_cases(*block)
+
+
+async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:
+    """Return the verdicts of every judged metric on every case; none without a judge."""
+    judge, repeats = context.judge, context.config.judge_config.repeats
+    if judge is None:
         return []
 
-    async def ask(subject: Subject) -> tuple[Verdict, ...]:
-        return await judge_case(subject, line.metrics, asked, repeats=line.options.terms.repeats)
+    async def judge_one(subject: Subject) -> tuple[Verdict, ...]:
+        return await judge_case(subject, context.metrics, judge, repeats=repeats)
 
-    found = await each(
-        line.subjects(traces),
-        ask,
-        line.engine.at_once("judge", line.options.concurrency),
-        lambda done, total: tick("judge", done, total),
-        total=len(line.gold.cases),
+    verdicts = await map_concurrently(
+        context.subjects(traces),
+        judge_one,
+        context.engine.at_once("judge", context.config.concurrency),
+        partial(context.tick, "judge"),
+        total=len(context.gold.cases),
     )
-    return [verdict for verdicts in found for verdict in verdicts]
+    return [verdict for of_case in verdicts for verdict in of_case]
 
 
-async def link(
-    line: Given,
+async def link_cases(
+    context: EvaluationContext,
     traces: Mapping[str, Trace],
     verdicts: Sequence[Verdict],
-    measured: Measured,
-    tick: Progress,
+    measured: MissMeasurements,
 ) -> list[Link]:
-    """Say of every case why it failed, or that it did not."""
-    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in line.gold.cases}
+    """Return the link of every case: its failure mode, missed passages and claims."""
+    by_case: dict[str, dict[str, Verdict]] = {case.id: {} for case in context.gold.cases}
     for verdict in verdicts:
         by_case[verdict.case_id][verdict.metric] = verdict
 
@@ -207,100 +223,64 @@ async def link(
             case,
             traces[case.id],
             by_case[case.id],
-            line.options.k,
+            context.config.k,
             missed=measured.missed.get(case.id),
-            found=measured.found.get(case.id),
-            judge=line.judge,
-            prompts=line.prompts,
-            calibration=line.calibration,
+            outcome=measured.outcomes.get(case.id),
+            judge=context.judge,
+            prompts=context.prompts,
+            calibration=context.calibration,
         )
 
-    return await each(
-        line.gold.cases,
+    return await map_concurrently(
+        context.gold.cases,
         link_one,
-        line.engine.at_once("link", line.options.concurrency),
-        lambda done, total: tick("link", done, total),
+        context.engine.at_once("link", context.config.concurrency),
+        partial(context.tick, "link"),
     )
 
 
-async def _watched(line: Given, watcher: Watcher, tick: Progress) -> dict[str, Trace]:
-    """Run the app for every case, and ask its retriever deeper for what it missed."""
-    options, gold = line.options, line.gold
-    staging = line.staging if options.spec else None
-    kept = staging.kept if staging else {}
-    if kept:
+async def _watch_app(context: EvaluationContext, watcher: Watcher) -> dict[str, Trace]:
+    """Run the app for every case, and ask its retriever for the ranks of missed passages."""
+    config, gold = context.config, context.gold
+    staging = context.staging if config.spec else None
+    saved = staging.traces if staging else {}
+    if saved:
         _log.warning(
-            "%d traces of the unfinished run are used again; --overwrite begins anew", len(kept)
+            "%d traces of the unfinished run are used again; --overwrite starts over", len(saved)
         )
-    ids_checked = bool(kept)  # none is kept before
+    ids_checked = bool(saved)  # traces are saved only once the ids are checked
 
-    async def kept_or(case: Case, observed: Callable[[Case], Awaitable[Trace]]) -> Trace:
+    async def capture(case: Case, observe: Callable[[Case], Awaitable[Trace]]) -> Trace:
         nonlocal ids_checked
-        if case.id in kept:
-            return kept[case.id]
-        trace = await observed(case)
+        if case.id in saved:
+            return saved[case.id]
+        trace = await observe(case)
         if not ids_checked:
-            ids_checked = await check_ids(watcher, gold, trace)
+            ids_checked = await check_gold_ids(watcher, gold, trace)
         if staging and ids_checked and trace.error is None:
-            staging.keep(trace)
+            staging.save(trace)
         return trace
 
-    # The first case alone and here: it shows the app's store, and a wrong id is told before the
-    # rest runs, wherever that is.
-    what = Observed(
-        line.app, options.spec, options.k, options.depth, options.id_key, options.input_key
+    spec = AppSpec(
+        context.app, config.spec, config.k, config.depth, config.id_key, config.input_key
     )
-    elsewhere = line.engine.observe(watcher, what)
-    first, *rest = gold.cases
-    trace = await kept_or(first, lambda case: observe(watcher, case, options.k))
+    observe_by_engine = context.engine.observe(watcher, spec)
+    # The first case alone and in this process: it shows the app's store, and a wrong passage id is
+    # reported before the other cases run.
+    first, *other_cases = gold.cases
+    trace = await capture(first, lambda case: capture_case(watcher, case, config.k))
     total = len(gold.cases)
-    tick("app", 1, total)
-    others = await each(
-        rest,
-        lambda case: kept_or(case, elsewhere),
-        line.engine.at_once("app", options.concurrency),
-        lambda done, _: tick("app", done + 1, total),
+    context.tick("app", 1, total)
+    other_traces = await map_concurrently(
+        other_cases,
+        lambda case: capture(case, observe_by_engine),
+        context.engine.at_once("app", config.concurrency),
+        lambda done, _: context.tick("app", done + 1, total),
     )
-    traces = [trace, *others]
+    traces = [trace, *other_traces]
     if all(trace.error and trace.answer is None for trace in traces):
         raise AppUnreachableError(
             f"the app failed on every one of {total} questions; the first time {trace.error}"
         )
-    warn_of_gaps(traces, gold)
+    warn_capture_gaps(traces, gold)
     return {trace.case_id: trace for trace in traces}
-
-
-def _engine(options: Options) -> Engine:
-    """The engine that was named, or the one that was given."""
-    if not isinstance(options.engine, str):
-        return options.engine
-    opened: Engine = engines.get(options.engine)(options.ray_address, options.workers)
-    return opened
-
-
-def _score(
-    block: tuple[Sequence[Case], Sequence[Trace], Sequence[str]],
-) -> dict[str, dict[str, float | None]]:
-    return score(*block)
-
-
-def _settings(options: Options, judge: Opened | None) -> dict[str, Any]:
-    return {
-        "app": shown_path(options.spec) if options.spec else options.app_name,
-        "judge": judge.name if judge else "none",
-        "k": options.k,
-        "depth": options.depth,
-        "id_key": options.id_key,
-        "input_key": options.input_key,
-        "embedding": options.embedding_name,
-        "seed": options.seed,
-    }
-
-
-def _judged_metrics() -> tuple[JudgedMetric, ...]:
-    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
-    return tuple(sorted(metrics, key=lambda metric: metric.level))
-
-
-def _no_trace(case: Case) -> Trace:
-    return Trace(case_id=case.id, unmeasured="there is no trace of this case")

@@ -1,1 +1,3 @@
-"""A run as a page for people."""
+"""The report of a run: HTML page, markdown, JSON, CSV and parquet."""
+
+from __future__ import annotations

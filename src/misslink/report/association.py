@@ -1,36 +1,366 @@
-"""What the links say: the headline, and the causes."""
+"""The association of misses with bad answers: headline, failure modes, strata and corrections."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
-from misslink.report.crosses import ROWS
-from misslink.report.documents import count_in, estimate_in, mapping_in
-from misslink.report.glossary import CAUSES, FAILURES
-from misslink.report.overview import no_judge
-from misslink.report.places import case, view
-from misslink.report.wording import Shown, plural, shown
-from misslink.report.worst import worst_first
+from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
+from misslink.render.json_fields import JsonFields
+from misslink.report.cases import rank_cases
+from misslink.report.links import CORRECT_VALUES, case_fragment, number_cases, view_fragment
+from misslink.report.overview import no_judge_reason
 from misslink.types import Estimate, Run
 
-__all__ = ["CauseRow", "Headline", "causes", "headline"]
+_OUTCOMES = (("unfaithful", "faithful"), ("wrong", "right"))
+_EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all of them"}
+_ADJUSTED_EFFECTS = {
+    "risk_difference": "Risk difference",
+    "risk_ratio": "Risk ratio",
+    "attributable_fraction": "Attributable share",
+}
+_RISKS = {
+    "risk_given_miss": "Unfaithful after a miss",
+    "risk_given_hit": "Unfaithful after a hit",
+}
+_SIGNIFICANT = 0.05  # as everywhere in misslink
 
-_FEW = 30  # bad answers under which an interval is so wide that the headline says so
-_TO_FIND = "questions with a passage to find"
+
+@dataclass(frozen=True)
+class StratumRow:
+    """One group of cases: bad answers and all answers after a miss and after a hit."""
+
+    name: str
+    miss: tuple[int, int]
+    hit: tuple[int, int]
+    risks: tuple[FormattedEstimate, FormattedEstimate]
+    difference: FormattedEstimate
+    ratio: FormattedEstimate
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """A number as counted, and after adjustment or correction."""
+
+    label: str
+    before: FormattedEstimate
+    after: FormattedEstimate
+
+
+@dataclass(frozen=True)
+class AdjustedAssociation:
+    """The association within groups and pooled over them; ``warning`` is "" where they agree."""
+
+    bad: str
+    by: str
+    strata: tuple[StratumRow, ...]
+    pooled: tuple[BeforeAfter, ...]
+    notes: tuple[str, ...]
+    warning: str
+
+
+@dataclass(frozen=True)
+class DoseResponse:
+    """The risk of a bad answer by how many of the needed passages reached the prompt."""
+
+    bad: str
+    groups: tuple[tuple[str, FormattedEstimate], ...]
+    trend: str
+
+
+@dataclass(frozen=True)
+class CorrectedAssociation:
+    """The numbers corrected for the judge's measured errors.
+
+    ``note`` says how many of these cases the headline leaves out; "" if none.
+    """
+
+    rows: tuple[BeforeAfter, ...]
+    sensitivity: FormattedEstimate
+    specificity: FormattedEstimate
+    warning: str
+    note: str
+
+    @property
+    def brief(self) -> str:
+        """The corrected attributable share in one line; "" if it is not known."""
+        fraction = next(
+            row for row in self.rows if row.label == _ADJUSTED_EFFECTS["attributable_fraction"]
+        )
+        if not fraction.after.measured:
+            return ""
+        # The share as judged of the same cases is not that of the headline where some are left out.
+        before = f" (of the same cases as judged: {fraction.before.brief})" if self.note else ""
+        return (
+            "That is by the judge's calls. With the errors taken out that people found in them the "
+            f"share is {fraction.after.brief}{before}."
+        )
+
+
+def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
+    """Read the association within categories, for unfaithful and for wrong answers."""
+    tables = []
+    for link, bad, good in _associations(run):
+        document = link.object("adjusted")
+        strata = tuple(_stratum_row(row, bad, good) for row in document.rows("strata"))
+        if not strata:
+            continue
+        notes = (
+            _heterogeneity_note(document.object("heterogeneity")),
+            _left_out_note(document.object("left_out")),
+        )
+        warning = document.text("warning")
+        if warning:  # only groups with both misses and hits count
+            sizes = [(stratum.miss[1], stratum.hit[1]) for stratum in strata]
+            used = sum(misses + hits for misses, hits in sizes if misses and hits)
+            total = pluralize(sum(map(sum, sizes)), "case")
+            warning += f" The adjusted numbers rest on {used:,} of {total}."
+        tables.append(
+            AdjustedAssociation(
+                bad=bad,
+                by=document.text("by") or "group",
+                strata=strata,
+                pooled=_before_after(_ADJUSTED_EFFECTS, link, document),
+                notes=tuple(filter(None, notes)),
+                warning=warning,
+            )
+        )
+    return tuple(tables)
+
+
+def dose_responses(run: Run) -> tuple[DoseResponse, ...]:
+    """Read the dose-response tables, for unfaithful and for wrong answers."""
+    tables = []
+    for link, bad, _ in _associations(run):
+        document = link.object("dose_response")
+        groups = document.rows("groups")
+        risks = [risk for group in groups if (risk := group.estimate("risk").value) is not None]
+        if risks:
+            labelled = tuple(
+                (
+                    _EXPOSURE_LABELS.get(group.text("recall"), group.text("recall")),
+                    group.formatted("risk"),
+                )
+                for group in groups
+            )
+            trend = _trend_note(document.object("trend"), bad, risks)
+            tables.append(DoseResponse(bad, labelled, trend))
+    return tuple(tables)
+
+
+def correct_association(run: Run) -> CorrectedAssociation | None:
+    """Read the numbers corrected for the judge's errors; None if no labels measured these."""
+    link = JsonFields(run.summary).object("link")
+    document = link.object("corrected")
+    if not document:
+        return None
+    return CorrectedAssociation(
+        # Both versions count the same cases; the link's own numbers leave the uncertain ones out.
+        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, document.object("judged") or link, document),
+        sensitivity=document.formatted("sensitivity"),
+        specificity=document.formatted("specificity"),
+        warning=document.text("warning"),
+        note=_uncertainty_note(document),
+    )
+
+
+def _uncertainty_note(document: JsonFields) -> str:
+    """Say why the numbers before the correction are not those of the headline."""
+    uncertain = document.count("uncertain")
+    if not uncertain:
+        return ""
+    table = document.object("table")
+    counted = sum(table.count(name) for name in table if name != "left_out")
+    among = (
+        f"{pluralize(counted, 'case')}, {uncertain:,} "
+        if counted
+        else (f"cases here, {uncertain:,} ")
+    )
+    return (
+        f"Of the {among}{'has a verdict' if uncertain == 1 else 'have verdicts'} too uncertain for "
+        "the link: both columns count them as the judge calls them, the headline and its table "
+        "leave them out."
+    )
+
+
+def _associations(run: Run) -> tuple[tuple[JsonFields, str, str], ...]:
+    link = JsonFields(run.summary).object("link")
+    documents = (link, link.object("wrong"))
+    return tuple(
+        (document, bad, good) for document, (bad, good) in zip(documents, _OUTCOMES, strict=True)
+    )
+
+
+def _before_after(
+    names: dict[str, str], before: JsonFields, after: JsonFields
+) -> tuple[BeforeAfter, ...]:
+    return tuple(
+        BeforeAfter(label, before.formatted(name), after.formatted(name))
+        for name, label in names.items()
+    )
+
+
+def _stratum_row(row: JsonFields, bad: str, good: str) -> StratumRow:
+    table = row.object("table")
+
+    def counts(outcome: str) -> tuple[int, int]:
+        failed = table.count(f"{outcome}_{bad}")
+        return failed, failed + table.count(f"{outcome}_{good}")
+
+    return StratumRow(
+        name=row.text("name") or "none given",
+        miss=counts("miss"),
+        hit=counts("hit"),
+        risks=(row.formatted("risk_given_miss"), row.formatted("risk_given_hit")),
+        difference=row.formatted("risk_difference"),
+        ratio=row.formatted("risk_ratio"),
+    )
+
+
+def _heterogeneity_note(test: JsonFields) -> str:
+    p, reason = test.number("p"), test.text("reason")
+    if p is None:
+        untested = (
+            f"Whether the risk difference differs between the groups was not tested: {reason}."
+        )
+        return untested if reason else ""
+    if p < _SIGNIFICANT:
+        return (
+            "The risk difference differs between the groups by more than chance would explain "
+            f"({_test_name(p, test)}): read them one by one."
+        )
+    return (
+        "The risk difference differs between the groups no more than chance would explain "
+        f"({_test_name(p, test)})."
+    )
+
+
+def _left_out_note(left_out: JsonFields) -> str:
+    groups, cases = left_out.count("strata"), left_out.count("cases")
+    if not groups:
+        return ""
+    return (
+        "Without both misses and hits, and so without a word on the difference: "
+        f"{pluralize(groups, 'group')} ({pluralize(cases, 'case')})."
+    )
+
+
+def _trend_note(test: JsonFields, bad: str, risks: list[float]) -> str:
+    p, reason = test.number("p"), test.text("reason")
+    if p is None:
+        return f"A trend was not tested: {reason}." if reason else ""
+    if p >= _SIGNIFICANT:
+        return f"No trend beyond chance is seen ({_test_name(p, test)})."
+    slope = test.number("slope")
+    # The test is of the slope over all cases. The ends, all that an older run has, may be of few
+    # cases and contradict it.
+    falls = risks[0] > risks[-1] if slope is None else slope < 0
+    return (
+        f"The share of {bad} answers {'falls' if falls else 'rises'} as more of what was needed "
+        f"arrives ({_test_name(p, test)})."
+    )
+
+
+def _test_name(p: float, test: JsonFields) -> str:
+    """The p-value with the name of its test."""
+    method = test.text("method")
+    for plain, name in (("cochran-armitage", "Cochran-Armitage"), ("cochran's q", "Cochran's Q")):
+        method = method.replace(plain, name)
+    return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
+
+
+# Row of the 2 x 2 table by outcome of retrieval; cases with another outcome are left out.
+TABLE_ROWS = {"miss": "miss", "partial": "hit", "hit": "hit"}
+_EFFECTS = {
+    "attributable_fraction": "Attributable share",
+    "risk_difference": "Risk difference",
+    "risk_ratio": "Risk ratio",
+}
+_FEW_CASES = 30  # with fewer bad answers the interval is so wide that the headline says so
+_SEARCHED_QUESTIONS = "questions with a passage to find"
+
+
+@dataclass(frozen=True)
+class ContingencyCell:
+    """How many cases a cell counts, and the view of them; "" if there is none."""
+
+    count: int
+    fragment: str
+
+
+@dataclass(frozen=True)
+class ContingencyTable:
+    """A 2 x 2 table: miss or hit against a bad or a good answer, with the risks of each row."""
+
+    bad: str
+    good: str
+    miss: tuple[ContingencyCell, ContingencyCell]
+    hit: tuple[ContingencyCell, ContingencyCell]
+    left_out: int
+    risks: tuple[FormattedEstimate, FormattedEstimate]
+    numbers: tuple[tuple[str, FormattedEstimate], ...]
+
+
+def contingency_tables(run: Run) -> tuple[ContingencyTable, ...]:
+    """Return the 2 x 2 table of unfaithful answers, and that of wrong ones if there is one."""
+    link = JsonFields(run.summary).object("link")
+    tables = (
+        _contingency_table(run, link, "answer", ("unfaithful", "faithful"), "unfaithful faithful"),
+        _contingency_table(run, link.object("wrong"), "correct", ("wrong", "right"), "no yes"),
+    )
+    return tuple(table for table in tables if table is not None)
+
+
+def _contingency_table(
+    run: Run, link: JsonFields, key: str, columns: tuple[str, str], values: str
+) -> ContingencyTable | None:
+    """A table of the document; `values` are those of the filter `key` for bad and for good."""
+    table = link.object("table")
+    numbers = number_cases(run.cases)
+
+    def cell(row: str, column: str, value: str) -> ContingencyCell:
+        """A cell with its view: by filters if these say it exactly, else by the cases' numbers."""
+        count = table.count(f"{row}_{column}")
+        outcomes = {
+            numbers[link.case_id]: link.retrieval
+            for link in run.links
+            if (link.answer if key == "answer" else CORRECT_VALUES[link.correct]) == value
+            and TABLE_ROWS.get(link.retrieval) == row
+            and link.case_id in numbers
+        }
+        if not count or len(outcomes) != count:  # the summary is of other links
+            return ContingencyCell(count, "")
+        retrievals = set(outcomes.values())
+        if len(retrievals) == 1:
+            return ContingencyCell(count, view_fragment(retrieval=retrievals.pop(), **{key: value}))
+        return ContingencyCell(count, view_fragment(ids=sorted(outcomes)))
+
+    (miss_bad, miss_good), (hit_bad, hit_good) = (
+        [cell(row, *pair) for pair in zip(columns, values.split(), strict=True)]
+        for row in ("miss", "hit")
+    )
+    if not (miss_bad.count or miss_good.count or hit_bad.count or hit_good.count):
+        return None
+    bad, good = columns
+    return ContingencyTable(
+        bad=bad.capitalize(),
+        good=good.capitalize(),
+        miss=(miss_bad, miss_good),
+        hit=(hit_bad, hit_good),
+        left_out=table.count("left_out"),
+        risks=(link.formatted("risk_given_miss"), link.formatted("risk_given_hit")),
+        numbers=tuple((label, link.formatted(name)) for name, label in _EFFECTS.items()),
+    )
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The link in plain words: ``share`` is its number or "", ``words`` the rest of it.
+    """The association in plain words: ``share`` is its number or "", ``words`` the rest of it.
 
-    ``risks`` is what the sentence rests on and ``caution`` how far to take it, each short enough
-    to stand beside it; ``paragraphs`` are both in full. ``fragment`` is the view of the unfaithful
-    answers after a miss, the worst of them open; "" where there is none. ``n`` is how many cases
-    the share rests on, 0 without a share.
+    ``risks`` is what the sentence rests on and ``caution`` how far to take it, each on one line;
+    ``paragraphs`` are both in full. ``fragment`` is the view of the unfaithful answers after a miss,
+    the worst of them open; "" if there is none. ``n`` is how many cases the share rests on.
     """
 
     share: str
@@ -44,226 +374,197 @@ class Headline:
 
 
 @dataclass(frozen=True)
-class _Unfaithful:
-    """The unfaithful answers: how many the share is of, and how many it passes over.
-
-    ``no_need`` are answers to questions without a passage to find, ``unseen`` those whose
-    retrieval was not seen. ``known``: whether the run counted its table.
-    """
-
-    known: bool
-    after_miss: int
-    after_hit: int
-    no_need: int
-    unseen: int
-
-    @property
-    def total(self) -> int:
-        return self.after_miss + self.after_hit
-
-    @property
-    def few(self) -> bool:
-        return 0 < self.total < _FEW
-
-    @property
-    def counted(self) -> str:
-        """Numerator and denominator; not the quotient of the two where hits went wrong as well."""
-        if not self.total:
-            return ""
-        beyond = "; the share counts those beyond the rate after hits" if self.after_hit else ""
-        return f"{self.after_miss:,} of {self.total:,} came after a miss{beyond}."
-
-    @property
-    def left_out(self) -> str:
-        parts = [
-            f"{count:,} {why}"
-            for count, why in (
-                (self.no_need, "with no passage to find"),
-                (self.unseen, "whose retrieval was not seen"),
-            )
-            if count
-        ]
-        return f"Unfaithful answers left out: {', '.join(parts)}." if parts else ""
-
-
-@dataclass(frozen=True)
-class CauseRow:
-    """A cause, how often it was the primary one, what it means, and the view of its cases."""
+class FailureModeRow:
+    """A failure mode, how often it was the primary one, and the view of its cases."""
 
     key: str
     label: str
     count: int
-    share: Shown
+    share: FormattedEstimate
     meaning: str
     action: str
     failure: bool
     fragment: str
 
 
-def headline(run: Run) -> Headline:
-    """Say the link in one sentence, then what it rests on."""
-    link = mapping_in(run.summary.get("link"))
-    part = estimate_in(run.summary, "link", "attributable_fraction", why=_no_link(run))
-    number = shown("attributable_fraction", part)
-    bad = _unfaithful(run, link)
-    if part.value is None:
+def read_headline(run: Run) -> Headline:
+    """State the association in one sentence, then what it rests on."""
+    no_judge = no_judge_reason(run)
+    summary = JsonFields(run.summary)
+    link = summary.object("link")
+    fraction = summary.estimate(
+        "link", "attributable_fraction", why=no_judge or "this run holds no links"
+    )
+    left_out = _left_out_sentence(run)
+    risks, risk_summary = _risk_sentences(link)
+    if fraction.value is None:
         words = "Whether misses and unfaithful answers go together is not measured"
-        why = f"The reason: {no_judge(run) or part.reason}."
-        short = _together(_short_risks(link) or why, bad.left_out)
-        return Headline("", "", words, short, "", (_together(why, bad.left_out), *_risks(link)))
-    goes = part.value > 0
-    short = _together(bad.counted if goes and bad.few else "", _short_risks(link), bad.left_out)
-    rests = _together(bad.counted if goes else "", *_risks(link), bad.left_out)
-    said = (*filter(None, [rests]), *_hedges(part, link, bad), *_wrong(link))
-    caution = _caution(part, bad)
-    if not goes:
+        why = f"The reason: {no_judge or fraction.reason}."
+        short = _join_sentences(risk_summary or why, left_out)
+        return Headline("", "", words, short, "", (_join_sentences(why, left_out), *risks))
+    table = link.object("table")
+    after_miss, after_hit = table.count("miss_unfaithful"), table.count("hit_unfaithful")
+    total = after_miss + after_hit
+    positive = fraction.value > 0
+    counted = ""
+    if positive and total:  # numerator and denominator; not the quotient if hits failed as well
+        beyond = "; the share counts those beyond the rate after hits" if after_hit else ""
+        counted = f"{after_miss:,} of {total:,} came after a miss{beyond}."
+    few = ""
+    if table:
+        few = pluralize(total, "unfaithful answer") if total < _FEW_CASES else ""
+    elif fraction.n < _FEW_CASES:
+        few = pluralize(fraction.n, "case")
+    short = _join_sentences(counted if total < _FEW_CASES else "", risk_summary, left_out)
+    basis = _join_sentences(counted, *risks, left_out)
+    paragraphs = (
+        *filter(None, [basis]),
+        _caution_paragraph(fraction, link, few),
+        *_wrong_sentences(link),
+    )
+    caution = _join_sentences(
+        "This is association, not cause.",
+        "Its interval includes 0: no link is established." if _includes_zero(fraction) else "",
+        f"Only {few}: a hint." if few else "",
+    )
+    if not positive:
         words = "Unfaithful answers are no more frequent after a miss than after a hit"
-        return Headline("", "", words, short, caution, said)
-    of = f" to {_TO_FIND}" if bad.left_out else ""
-    words = f"of unfaithful answers{of} go with a retrieval miss"
+        return Headline("", "", words, short, caution, paragraphs)
+    number = format_estimate("attributable_fraction", fraction)
+    searched = f" to {_SEARCHED_QUESTIONS}" if left_out else ""
+    words = f"of unfaithful answers{searched} go with a retrieval miss"
     return Headline(
-        number.value, number.interval, words, short, caution, said, _misses(run), number.n
+        number.value,
+        number.interval,
+        words,
+        short,
+        caution,
+        paragraphs,
+        _miss_fragment(run),
+        number.n,
     )
 
 
-def causes(run: Run) -> tuple[CauseRow, ...]:
-    """Every cause that occurs, in the order of severity, with its share of all linked cases."""
-    from misslink.stats import proportion  # scipy may come with it
+def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
+    """Return every failure mode that occurs, the worst first, with its share of linked cases."""
+    from misslink.stats import proportion  # may import scipy
 
-    counts: Counter[str] = Counter(link.cause for link in run.links)
-    total = counts.total()
+    counts: Counter[str] = Counter(link.failure for link in run.links)
     return tuple(
-        CauseRow(
+        FailureModeRow(
             key=key,
-            label=words.label,
+            label=mode.label,
             count=counts[key],
-            share=shown("share", proportion(counts[key], total)),
-            meaning=words.meaning,
-            action=words.action,
+            share=format_estimate("share", proportion(counts[key], counts.total())),
+            meaning=mode.meaning,
+            action=mode.action,
             failure=key in FAILURES,
-            fragment=view(cause=key),
+            fragment=view_fragment(failure=key),
         )
-        for key, words in CAUSES.items()
+        for key, mode in FAILURE_MODES.items()
         if counts[key]
     )
 
 
-def _unfaithful(run: Run, link: Mapping[str, JsonValue]) -> _Unfaithful:
-    table = mapping_in(link.get("table"))
-    others = Counter(
-        one.retrieval
-        for one in run.links
-        if one.answer == "unfaithful" and one.retrieval not in ROWS
+def _left_out_sentence(run: Run) -> str:
+    """The unfaithful answers that the share does not count."""
+    other_counts: Counter[str] = Counter(
+        link.retrieval
+        for link in run.links
+        if link.answer == "unfaithful" and link.retrieval not in TABLE_ROWS
     )
-    return _Unfaithful(
-        known=bool(table),
-        after_miss=count_in(table, "miss_unfaithful"),
-        after_hit=count_in(table, "hit_unfaithful"),
-        no_need=others["none_needed"],
-        unseen=others["unknown"],
-    )
+    reasons = {"none_needed": "with no passage to find", "unknown": "whose retrieval was not seen"}
+    parts = [
+        f"{other_counts[key]:,} {reason}" for key, reason in reasons.items() if other_counts[key]
+    ]
+    return f"Unfaithful answers left out: {', '.join(parts)}." if parts else ""
 
 
-def _misses(run: Run) -> str:
+def _miss_fragment(run: Run) -> str:
     """The view of what the share counts, with its first case open."""
     bad = {
-        one.case_id for one in run.links if one.retrieval == "miss" and one.answer == "unfaithful"
+        link.case_id
+        for link in run.links
+        if link.retrieval == "miss" and link.answer == "unfaithful"
     }
-    first = next((one for one in worst_first(run) if run.cases[one - 1].id in bad), None)
+    first = next((number for number in rank_cases(run) if run.cases[number - 1].id in bad), None)
     if first is None:
         return ""
-    return f"{view(retrieval='miss', answer='unfaithful')}&{case(first)}"
+    return f"{view_fragment(retrieval='miss', answer='unfaithful')}&{case_fragment(first)}"
 
 
-def _together(*sentences: str) -> str:
+def _join_sentences(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _risks(link: Mapping[str, JsonValue], bad: str = "unfaithful") -> tuple[str, ...]:
-    miss = shown("risk", estimate_in(link, "risk_given_miss"))
-    hit = shown("risk", estimate_in(link, "risk_given_hit"))
+def _risk_sentences(link: JsonFields) -> tuple[tuple[str, ...], str]:
+    """The risks after a miss and after a hit, in full and in short."""
+    miss, hit = link.formatted("risk_given_miss"), link.formatted("risk_given_hit")
     if not (miss.measured and hit.measured):
-        return ()
-    said = (
+        return (), ""
+    full = (
         f"After a miss, when no needed passage reached the prompt, {miss.brief} of answers were "
-        f"{bad} ({plural(miss.n, 'case')}); after a hit it was {hit.brief} "
-        f"({plural(hit.n, 'case')})."
+        f"unfaithful ({pluralize(miss.n, 'case')}); after a hit it was {hit.brief} "
+        f"({pluralize(hit.n, 'case')})."
     )
-    apart = shown("risk_difference", estimate_in(link, "risk_difference"))
-    ratio = shown("risk_ratio", estimate_in(link, "risk_ratio"))
-    if apart.measured:
-        said += f" The difference is {apart.brief}"
-        said += f", the ratio {ratio.brief}." if ratio.measured else "."
-    return (said,)
-
-
-def _short_risks(link: Mapping[str, JsonValue]) -> str:
-    miss = shown("risk", estimate_in(link, "risk_given_miss"))
-    hit = shown("risk", estimate_in(link, "risk_given_hit"))
-    if not (miss.measured and hit.measured):
-        return ""
-    return (
+    difference, ratio = link.formatted("risk_difference"), link.formatted("risk_ratio")
+    if difference.measured:
+        full += f" The difference is {difference.brief}"
+        full += f", the ratio {ratio.brief}." if ratio.measured else "."
+    short = (
         f"After a miss {miss.brief} of answers were unfaithful (n = {miss.n:,}), "
         f"after a hit {hit.brief} (n = {hit.n:,})."
     )
+    return (full,), short
 
 
-def _caution(part: Estimate, bad: _Unfaithful) -> str:
-    """The hedges in short, for the eye that reads one line."""
-    said = "This is association, not cause."
-    if _over_zero(part):
-        said += " Its interval includes 0: no link is established."
-    if few := _few(part, bad):
-        said += f" Only {few}: a hint."
-    return said
+def _includes_zero(fraction: Estimate) -> bool:
+    return (
+        fraction.low is not None
+        and fraction.high is not None
+        and (fraction.low <= 0 <= fraction.high)
+    )
 
 
-def _few(part: Estimate, bad: _Unfaithful) -> str:
-    """What there are few of: the answers that the share is of, else (no table) the cases."""
-    if bad.known:
-        return plural(bad.total, "unfaithful answer") if bad.total < _FEW else ""
-    return plural(part.n, "case") if part.n < _FEW else ""
-
-
-def _over_zero(part: Estimate) -> bool:
-    return part.low is not None and part.high is not None and part.low <= 0 <= part.high
-
-
-def _hedges(part: Estimate, link: Mapping[str, JsonValue], bad: _Unfaithful) -> tuple[str, ...]:
-    said = ["This is association, not cause: what is hard to retrieve can also be hard to answer."]
-    if part.value is not None and part.value > 0:
-        said.append(
+def _caution_paragraph(fraction: Estimate, link: JsonFields, few: str) -> str:
+    if fraction.value is not None and fraction.value > 0:
+        meaning = (
             "The share is the part of unfaithful answers above what the rate after hits would "
             "give; it is what better retrieval could save at most if the link is causal."
         )
     else:
-        brief = shown("attributable_fraction", part).brief
-        said.append(
+        brief = format_estimate("attributable_fraction", fraction).brief
+        meaning = (
             f"The attributable share, {brief}, is not above 0: by these cases better retrieval "
             "would not make answers more faithful."
         )
-    if _over_zero(part):
-        said.append("The interval includes 0: these cases alone do not establish a link.")
-    if few := _few(part, bad):
-        said.append(f"Only {few} could be used: take it as a hint.")
-    if uncertain := count_in(mapping_in(link.get("corrected")), "uncertain"):
-        more = plural(uncertain, "more case")
-        said.append(f"Left out: {more} whose verdict is too uncertain by the judge's known error.")
-    return (" ".join(said),)
+    uncertain = link.object("corrected").count("uncertain")
+    return _join_sentences(
+        "This is association, not cause: what is hard to retrieve can also be hard to answer.",
+        meaning,
+        "The interval includes 0: these cases alone do not establish a link."
+        if _includes_zero(fraction)
+        else "",
+        f"Only {few} could be used: take it as a hint." if few else "",
+        f"Left out: {pluralize(uncertain, 'more case')} whose verdict is too uncertain by the "
+        "judge's known error."
+        if uncertain
+        else "",
+    )
 
 
-def _wrong(link: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    wrong = mapping_in(link.get("wrong"))
-    part = estimate_in(wrong, "attributable_fraction")
-    brief = shown("attributable_fraction", part).brief
-    if part.value is None:
+def _wrong_sentences(link: JsonFields) -> tuple[str, ...]:
+    fraction = link.estimate("wrong", "attributable_fraction")
+    brief = format_estimate("attributable_fraction", fraction).brief
+    if fraction.value is None:
         return ()
-    if part.value > 0:
-        said = f"Of answers to {_TO_FIND} that are wrong by the reference, {brief}"
-        return (f"{said} go with a retrieval miss.",)
-    said = "Answers that are wrong by the reference are no more frequent after a miss than after"
-    return (f"{said} a hit (attributable share {brief}).",)
-
-
-def _no_link(run: Run) -> str:
-    return no_judge(run) or "this run holds no links"
+    sentence = (
+        "Answers that are wrong by the reference are no more frequent after a miss than after a hit "
+        f"(attributable share {brief})."
+    )
+    if fraction.value > 0:
+        sentence = (
+            f"Of answers to {_SEARCHED_QUESTIONS} that are wrong by the reference, {brief} go with "
+            "a retrieval miss."
+        )
+    return (sentence,)

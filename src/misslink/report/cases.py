@@ -1,29 +1,140 @@
-"""One case as people read it: its answer by claims, its passages by quotes, and what was missed."""
+"""The cases of a run for the report, the worst first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from misslink.report.claims import ClaimRow, PassageRow, Spots
-from misslink.report.glossary import CAUSES, FAILURES
-from misslink.report.labelled import Labelled, labelled
-from misslink.report.places import CORRECT
-from misslink.report.replayed import case_replays
-from misslink.report.spans import Piece, Span, pieces
-from misslink.report.wording import decimal, percent
-from misslink.report.worst import worst, worst_first
+from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.render.format import format_decimal, format_percent
+from misslink.report.claims import (
+    CaseLocations,
+    ClaimRow,
+    PassageRow,
+    TextPiece,
+    TextSpan,
+    split_text,
+)
+from misslink.report.human_labels import HumanLabel, read_human_labels
+from misslink.report.links import CORRECT_VALUES
+from misslink.report.replay import describe_case_replays
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
-__all__ = ["CaseEntry", "case_entries"]
+# Cases up to which a page holds them all. A page of 10,000 cases has 36 MB, which a browser opens
+# in a second and a mail or a wiki still takes (benchmarks/report.md); one of 100,000 would have
+# 360 MB, which some browsers do not open at all.
+MAX_FULL_PAGE = 10_000
+PARTIAL_PAGE_CASES = (
+    5_000  # cases in the page of a run that has more; more than anybody reads, half the weight
+)
+
+ORDER_RULE = (
+    "by failure mode, in the order of the table of failure modes; then the lower faithfulness, the more claims "
+    "that no passage supports, the lower recall and the lower reciprocal rank; then the order of "
+    "the gold set"
+)
+_MODE_PART = 50  # the part of the room that each failure mode has for itself: with ten failure modes a fifth at most
+_NO_VALUE = 2.0  # above every value in [0, 1]: without a value after all that have one
+
+
+def page_size(cases: int) -> int:
+    """How many of a run's cases its page holds in full: all, or those that are worst.
+
+    Examples
+    --------
+    >>> page_size(10_000), page_size(10_001)
+    (10000, 5000)
+    """
+    return cases if cases <= MAX_FULL_PAGE else PARTIAL_PAGE_CASES
+
+
+def run_cutoff(run: Run) -> int:
+    """The cutoff k of `run`, from 1; 5, as `misslink evaluate` has it, where it tells none."""
+    for value in (run.summary.get("k"), run.manifest.get("k")):
+        if isinstance(value, int) and value > 0:
+            return value
+    return 5
+
+
+def cases_per_mode(most: int) -> int:
+    """Of how many cases of each failure mode there is room among `most` in any case.
+
+    Examples
+    --------
+    >>> cases_per_mode(5_000), cases_per_mode(10)
+    (100, 0)
+    """
+    return most // _MODE_PART
+
+
+def select_worst(run: Run, most: int) -> tuple[int, ...]:
+    """Return the numbers of the `most` worst cases of `run`, the worst first.
+
+    They are the first of `rank_cases`, except that the last places go to the worst cases of each
+    other failure mode, `cases_per_mode` of them, so that every mode has cases on the page.
+    """
+    order = rank_cases(run)
+    if most >= len(order):
+        return order
+    failures = {link.case_id: link.failure for link in run.links}
+    room = dict.fromkeys([*FAILURE_MODES, ""], cases_per_mode(most))
+    chosen = set[int]()
+    for number in order:
+        failure = failures.get(run.cases[number - 1].id, "")
+        if room[failure]:
+            room[failure] -= 1
+            chosen.add(number)
+    remaining = (number for number in order if number not in chosen)
+    chosen.update(islice(remaining, most - len(chosen)))
+    return tuple(number for number in order if number in chosen)
+
+
+def rank_cases(run: Run) -> tuple[int, ...]:
+    """Return the numbers of all cases of `run`, from 1, the worst first.
+
+    The order is by failure mode, then by lower faithfulness, more unsupported claims, lower recall
+    at the run's cutoff, lower reciprocal rank, and place in the gold set. Cases without a value come
+    after those with one, cases without a link last.
+    """
+    failures = {link.case_id: link.failure for link in run.links}
+    severity = {failure: place for place, failure in enumerate(FAILURE_MODES)}
+    faithful = [verdict for verdict in run.verdicts if verdict.metric == "faithfulness"]
+    values = {verdict.case_id: verdict.value for verdict in faithful if verdict.value is not None}
+    unfaithful = {
+        verdict.case_id: sum(claim.support != "supported" for claim in verdict.claims)
+        for verdict in faithful
+    }
+    ranks = _rank_values(run)
+
+    def badness(number: int) -> tuple[float, ...]:
+        case_id = run.cases[number - 1].id
+        return (
+            severity.get(failures.get(case_id, ""), len(severity)),
+            values.get(case_id, _NO_VALUE),
+            -unfaithful.get(case_id, 0),
+            *(_NO_VALUE if (value := by_case.get(case_id)) is None else value for by_case in ranks),
+        )
+
+    return tuple(sorted(range(1, len(run.cases) + 1), key=badness))
+
+
+def _rank_values(run: Run) -> tuple[Mapping[str, float | None], ...]:
+    """Recall at the cutoff and the reciprocal rank, by case; of a repeated id the last counts."""
+    from misslink.retrieval import score_cases  # imports numpy
+
+    cases = {case.id: case for case in run.cases}
+    traces = {trace.case_id: trace for trace in run.traces}
+    names = [f"recall@{run_cutoff(run)}", "mrr"]
+    return tuple(score_cases([*cases.values()], [*traces.values()], names).values())
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """What a judge said of one metric; ``said`` are its samples, and claims of its own.
+    """One metric's verdict on a case, beside the annotators' label.
 
-    ``label`` is 'good', 'bad' or "". ``people`` is what people called the case, "" where nobody
-    did, and ``stands`` how the judge's call stands to that; see `misslink.report.labelled`.
+    ``label`` is 'good', 'bad' or "". ``people`` is the annotators' label, "" without one, and
+    ``stands`` says whether the judge agrees with it; see `misslink.report.human_labels`.
     """
 
     metric: str
@@ -38,8 +149,8 @@ class VerdictRow:
 
 
 @dataclass(frozen=True)
-class CauseEvidence:
-    """A cause of one case with what put the case there."""
+class ModeEvidence:
+    """A failure mode of one case with what put the case there."""
 
     label: str
     words: str
@@ -51,8 +162,8 @@ class CauseEvidence:
 class CaseEntry:
     """One case of the run, by its place in the gold set (``number``, from 1).
 
-    ``evidence`` holds all its causes, the primary one first; where the run gives none a cause
-    (older runs), ``contributing`` names the others. ``cause``, ``retrieval`` and ``answered`` are
+    ``evidence`` holds all its failure modes, the primary one first; where the run gives none a failure mode
+    (older runs), ``also`` names the others. ``failure``, ``retrieval`` and ``answered`` are
     keys of the glossary, "" where no link speaks of the case. ``values`` are those of its scored
     verdicts by metric, ``bad`` the metrics with a bad label; ``people`` how the judge's calls stand
     to those of people.
@@ -61,11 +172,11 @@ class CaseEntry:
     number: int
     id: str
     question: str
-    cause: str
+    failure: str
     retrieval: str
     answered: str
     correct: str
-    subtypes: tuple[str, ...]
+    miss_types: tuple[str, ...]
     category: str
     tier: str
     tags: tuple[str, ...]
@@ -73,13 +184,13 @@ class CaseEntry:
     bad: tuple[str, ...]
     people: tuple[str, ...]
     latency_s: float | None
-    contributing: tuple[str, ...]
+    also: tuple[str, ...]
     reason: str
-    evidence: tuple[CauseEvidence, ...]
+    evidence: tuple[ModeEvidence, ...]
     basis: str
     replays: tuple[str, ...]
     answer: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     answer_note: str
     claims: tuple[ClaimRow, ...]
     retrieved: tuple[PassageRow, ...]
@@ -92,8 +203,8 @@ class CaseEntry:
     raws: tuple[tuple[str, str], ...]
 
 
-def case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
-    """The cases of `run` at its cutoff `k`, in the order of `misslink.report.worst`.
+def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, ...]:
+    """The cases of `run` at its cutoff `k`, in the order of `misslink.report.cases`.
 
     Parameters
     ----------
@@ -102,112 +213,118 @@ def case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseEntry, 
     most : int or None
         Only so many of them, 0 or more, the worst; None: all. Nothing is built of the others.
     """
-    numbers = worst_first(run) if most is None else worst(run, most)
-    wanted = {run.cases[number - 1].id for number in numbers}
-    traces = {trace.case_id: trace for trace in run.traces if trace.case_id in wanted}
-    links = {link.case_id: link for link in run.links if link.case_id in wanted}
+    numbers = rank_cases(run) if most is None else select_worst(run, most)
+    case_ids = {run.cases[number - 1].id for number in numbers}
+    traces = {trace.case_id: trace for trace in run.traces if trace.case_id in case_ids}
+    links = {link.case_id: link for link in run.links if link.case_id in case_ids}
     verdicts: dict[str, list[Verdict]] = {}
     for verdict in run.verdicts:
-        if verdict.case_id in wanted:
+        if verdict.case_id in case_ids:
             verdicts.setdefault(verdict.case_id, []).append(verdict)
-    replays, labels = case_replays(run), labelled(run)
-    found = []
+    replays, labels = describe_case_replays(run), read_human_labels(run)
+    entries = []
     for number in numbers:
         case = run.cases[number - 1]
-        link, said = links.get(case.id), verdicts.get(case.id, [])
+        link, case_verdicts = links.get(case.id), verdicts.get(case.id, [])
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
-        found.append(_entry(number, case, traces.get(case.id), link, said, again, people, k))
-    return tuple(found)
+        entries.append(
+            _case_entry(number, case, traces.get(case.id), link, case_verdicts, again, people, k)
+        )
+    return tuple(entries)
 
 
-def _entry(
+def _case_entry(
     number: int,
     case: Case,
     trace: Trace | None,
     link: Link | None,
     verdicts: Sequence[Verdict],
     replays: tuple[str, ...],
-    people: Mapping[str, Labelled],
+    people: Mapping[str, HumanLabel],
     k: int,
 ) -> CaseEntry:
-    from misslink.retrieval import relevant_ids  # brings numpy
+    from misslink.retrieval import relevant_ids  # imports numpy
 
-    faithfulness = next((one for one in verdicts if one.metric == "faithfulness"), None)
+    faithfulness = next((v for v in verdicts if v.metric == "faithfulness"), None)
     claims = faithfulness.claims if faithfulness else ()
     retrieved = trace.retrieved if trace else ()
-    spots = Spots(trace, link)
+    spots = CaseLocations(trace, link)
     rows = tuple(spots.claim(index, claim) for index, claim in enumerate(claims))
-    known = relevant_ids(case, retrieved) if retrieved else set()
+    relevant = relevant_ids(case, retrieved) if retrieved else set()
     note = _retrieval_note(case, trace, k) if trace else None
     return CaseEntry(
         number=number,
         id=case.id,
         question=case.question,
-        cause=link.cause if link else "",
+        failure=link.failure if link else "",
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
-        correct=CORRECT[link.correct if link else None],
-        subtypes=tuple(dict.fromkeys(one.subtype for one in link.missed if one.subtype))
+        correct=CORRECT_VALUES[link.correct if link else None],
+        miss_types=tuple(dict.fromkeys(miss.miss_type for miss in link.missed if miss.miss_type))
         if link
         else (),
         category=case.category or "",
         tier=case.tier or "",
         tags=tuple(f"{name}:{tag}" for name, tag in case.tags.items()),
-        values={one.metric: one.value for one in verdicts if one.value is not None},
-        bad=tuple(dict.fromkeys(one.metric for one in verdicts if one.label is False)),
-        people=tuple(dict.fromkeys(one.stands for one in people.values() if one.stands)),
+        values={v.metric: v.value for v in verdicts if v.value is not None},
+        bad=tuple(dict.fromkeys(v.metric for v in verdicts if v.label is False)),
+        people=tuple(dict.fromkeys(label.stands for label in people.values() if label.stands)),
         latency_s=trace.latency_s if trace else None,
-        contributing=(
-            tuple(CAUSES[cause].label for cause in link.contributing if cause not in link.reasons)
+        also=(
+            tuple(
+                FAILURE_MODES[failure].label for failure in link.also if failure not in link.reasons
+            )
             if link
             else ()
         ),
-        reason=link.reason if link else "There is no link for this case: no judge was asked.",
-        evidence=_evidence(link),
+        reason=link.reason if link else "There is no link for this case: the run has no judge.",
+        evidence=_mode_evidence(link),
         basis="confirmed by replay" if link and link.basis == "replayed" else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
-        pieces=_marked(trace, claims, rows),
+        pieces=_mark_answer(trace, claims, rows),
         answer_note=_answer_note(trace),
         claims=rows,
-        retrieved=tuple(spots.retrieved(passage, known) for passage in retrieved),
+        retrieved=tuple(spots.retrieved(passage, relevant) for passage in retrieved),
         missed=spots.missed(),
         references=case.references,
-        verdicts=tuple(_verdict(one, claims, people.get(one.metric)) for one in verdicts),
+        verdicts=tuple(_verdict_row(v, claims, people.get(v.metric)) for v in verdicts),
         judges=tuple(dict.fromkeys(verdict.judge for verdict in verdicts)),
         notes=(*(trace.notes if trace else ()), *([note] if note else [])),
         error=(trace.error or "") if trace else "",
-        raws=_raws(verdicts),
+        raws=_raw_replies(verdicts),
     )
 
 
 def _retrieval_note(case: Case, trace: Trace, k: int) -> str | None:
     """What the outcome of retrieval notes; without evidence there is nothing to look for."""
-    from misslink.retrieval import outcome, why_unmeasured
+    from misslink.retrieval import retrieval_outcome, unmeasured_reason
 
-    return outcome(case, trace, k).note if case.evidence else why_unmeasured(trace)
+    return retrieval_outcome(case, trace, k).note if case.evidence else unmeasured_reason(trace)
 
 
-def _evidence(link: Link | None) -> tuple[CauseEvidence, ...]:
-    """Every cause with its evidence, the primary one first, whatever order the run has."""
+def _mode_evidence(link: Link | None) -> tuple[ModeEvidence, ...]:
+    """Every failure mode with its evidence, the primary one first, whatever order the run has."""
     if link is None:
         return ()
     return tuple(
-        CauseEvidence(CAUSES[cause].label, words, cause == link.cause, cause in FAILURES)
-        for cause, words in sorted(link.reasons.items(), key=lambda item: item[0] != link.cause)
+        ModeEvidence(
+            FAILURE_MODES[failure].label, words, failure == link.failure, failure in FAILURES
+        )
+        for failure, words in sorted(link.reasons.items(), key=lambda item: item[0] != link.failure)
     )
 
 
-def _marked(
+def _mark_answer(
     trace: Trace | None, claims: Sequence[Claim], rows: Sequence[ClaimRow]
-) -> tuple[Piece, ...]:
+) -> tuple[TextPiece, ...]:
     text = (trace.answer or "") if trace else ""
     spans = [
-        Span(claim.start, claim.end, claim.support, row.number)
+        TextSpan(claim.start, claim.end, claim.support, row.number)
         for claim, row in zip(claims, rows, strict=True)
         if row.located and claim.start is not None and claim.end is not None
     ]
-    return pieces(text, spans)
+    return split_text(text, spans)
 
 
 def _answer_note(trace: Trace | None) -> str:
@@ -218,21 +335,23 @@ def _answer_note(trace: Trace | None) -> str:
     return "" if trace.answer.strip() else "The answer is empty."
 
 
-def _verdict(
-    verdict: Verdict, shown_already: Sequence[Claim], people: Labelled | None
+def _verdict_row(
+    verdict: Verdict, shown_already: Sequence[Claim], people: HumanLabel | None
 ) -> VerdictRow:
-    value = verdict.status if verdict.value is None else percent(verdict.value)
-    parts = [f"{name} {percent(part)}" for name, part in verdict.parts.items() if part is not None]
+    value = verdict.status if verdict.value is None else format_percent(verdict.value)
+    parts = [
+        f"{name} {format_percent(part)}" for name, part in verdict.parts.items() if part is not None
+    ]
     own = () if tuple(shown_already) == verdict.claims else verdict.claims
     return VerdictRow(
         metric=verdict.metric,
         value=value,
         label={True: "good", False: "bad", None: ""}[verdict.label],
-        probability="" if verdict.probability is None else decimal(verdict.probability),
+        probability="" if verdict.probability is None else format_decimal(verdict.probability),
         reason=", ".join([*parts, *([verdict.reason] if verdict.reason else [])]),
         scored=verdict.status == "scored",
         said=(
-            *_sampled(verdict.repeats),
+            *_describe_samples(verdict.repeats),
             *(f"{claim.support}: {claim.text}" for claim in own),
             *(f"people, {line}" for line in (people.said if people else ())),
         ),
@@ -241,17 +360,21 @@ def _verdict(
     )
 
 
-def _sampled(repeats: Repeats | None) -> Iterator[str]:
+def _describe_samples(repeats: Repeats | None) -> Iterator[str]:
     """What each of several samples said, and how far they lie apart."""
     if repeats is None:
         return
-    said = ", ".join("none" if value is None else percent(value) for value in repeats.values)
-    spread = "" if repeats.spread is None else f"; sd {decimal(repeats.spread)}"
-    flipped = "" if not repeats.flipped else f"; {percent(repeats.flipped)} against the label"
-    yield f"{len(repeats.values)} samples: {said}{spread}{flipped}"
+    values = ", ".join(
+        "none" if value is None else format_percent(value) for value in repeats.values
+    )
+    spread = "" if repeats.spread is None else f"; sd {format_decimal(repeats.spread)}"
+    flipped = (
+        "" if not repeats.flipped else f"; {format_percent(repeats.flipped)} against the label"
+    )
+    yield f"{len(repeats.values)} samples: {values}{spread}{flipped}"
 
 
-def _raws(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+def _raw_replies(verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
     """Raw replies, each once: one reply often serves several metrics."""
     names: dict[str, list[str]] = {}
     for verdict in verdicts:

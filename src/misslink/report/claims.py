@@ -1,25 +1,108 @@
-"""A case's claims and passages: every claim points at its quote or at what it needed."""
+"""The claims and passages of one case, with their quotes marked in the text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
-from misslink.report.glossary import RELATIONS, SUBTYPES
-from misslink.report.missed import MissDetail, distance_words, miss_details
-from misslink.report.spans import Piece, Span, pieces, place
-from misslink.report.wording import decimal
-from misslink.types import Claim, ClaimLink, Link, Missed, Passage, Trace
+from misslink.render.format import format_decimal
+from misslink.report.diagnosis import MissDetail, describe_distance, miss_details
+from misslink.report.glossary import MISS_TYPE_LABELS, RELATIONS
+from misslink.text.normalization import locate
+from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
 
-__all__ = ["ClaimRow", "PassageRow", "Pointer", "Spots"]
+# Where spans overlap the first of these gives the piece its colour.
+_STRONGEST_FIRST = ("contradicted", "unsupported", "supported", "needed", "quote", "evidence")
+
+
+class TextSpan(NamedTuple):
+    """A stretch of a text that means something.
+
+    Parameters
+    ----------
+    start, end : int
+        Character offsets.
+    kind : str
+        What it is: a claim's support, 'quote', 'needed' or 'evidence'.
+    number : int
+        Number of the claim it belongs to, from 1; 0 for none.
+    """
+
+    start: int
+    end: int
+    kind: str
+    number: int = 0
+
+
+class TextPiece(NamedTuple):
+    """Characters from ``start`` to ``end`` under the same spans; ``kind`` is "" where none are.
+
+    ``numbers`` are the claims of those spans, that of the gravest first; ``ends`` the numbers of
+    spans that end here.
+    """
+
+    start: int
+    end: int
+    kind: str = ""
+    numbers: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+
+def locate_quote(
+    text: str, start: int | None, end: int | None, quote: str
+) -> tuple[int, int] | None:
+    """Return the start and end of a quote in `text`; offsets that fit win over a search."""
+    if start is not None and end is not None and 0 <= start < end <= len(text):
+        return start, end
+    return locate(quote, text)
+
+
+def split_text(text: str, spans: Sequence[TextSpan]) -> tuple[TextPiece, ...]:
+    """Cut `text` so that every piece lies wholly inside or outside of every span.
+
+    Returns nothing where no span fits: then there is nothing to mark.
+
+    Examples
+    --------
+    >>> [(p.start, p.end, p.kind) for p in split_text("ab cd", [TextSpan(3, 5, "quote", 1)])]
+    [(0, 3, ''), (3, 5, 'quote')]
+    """
+    inside = [span for span in spans if 0 <= span.start < span.end <= len(text)]
+    if not inside:
+        return ()
+    cuts = sorted({0, len(text)}.union(*((span.start, span.end) for span in inside)))
+    text_pieces = []
+    for start, end in pairwise(cuts):
+        over = [span for span in inside if span.start <= start and end <= span.end]
+        text_pieces.append(_merged_piece(start, end, over) if over else TextPiece(start, end))
+    return tuple(text_pieces)
+
+
+def _merged_piece(start: int, end: int, over: list[TextSpan]) -> TextPiece:
+    """What lies under all of `over`, one or more."""
+    if len(over) == 1:  # nearly always, and there are hundreds of thousands
+        (span,) = over
+        numbers = (span.number,) if span.number else ()
+        return TextPiece(start, end, span.kind, numbers, numbers if span.end == end else ())
+    over.sort(key=lambda span: _STRONGEST_FIRST.index(span.kind))
+    return TextPiece(
+        start,
+        end,
+        kind=over[0].kind,
+        numbers=tuple(dict.fromkeys(span.number for span in over if span.number)),
+        ends=tuple(span.number for span in over if span.end == end and span.number),
+    )
 
 
 @dataclass(frozen=True)
-class Pointer:
-    """From a claim to what decides it.
+class ClaimPointer:
+    """Link from a claim to the passage that decides it.
 
-    ``passage`` and ``missed`` are places in the case's lists of passages, from 1, and 0 where it
-    is in neither; ``quote`` is told only where it is not marked there.
+    ``passage`` and ``missed`` are positions in the case's lists of passages, counted from 1; 0
+    means not in the list. ``quote`` is empty where the passage already marks it.
     """
 
     where: str
@@ -40,8 +123,8 @@ class ClaimRow:
     located: bool
     correct: str
     note: str
-    quotes: tuple[Pointer, ...]
-    needed: tuple[Pointer, ...]
+    quotes: tuple[ClaimPointer, ...]
+    needed: tuple[ClaimPointer, ...]
 
 
 @dataclass(frozen=True)
@@ -57,17 +140,17 @@ class PassageRow:
     relevant: bool
     flags: tuple[str, ...]
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     details: tuple[MissDetail, ...] = ()
 
 
-class Spots:
+class CaseLocations:
     """The places of one case that a claim can point to, collected while its claims are read."""
 
     def __init__(self, trace: Trace | None, link: Link | None) -> None:
         self._trace = trace
         self._links = link.claims if link else ()
-        self._missed: dict[str, list[Missed]] = {}  # one passage can carry several evidences
+        self._missed: dict[str, list[RetrievalMiss]] = {}  # one passage can carry several evidences
         for missed in link.missed if link else ():
             self._missed.setdefault(missed.passage_id, []).append(missed)
         retrieved = trace.retrieved if trace else ()
@@ -79,8 +162,8 @@ class Spots:
             name: ones[0].text or deeper.get(name) or ones[0].evidence or ""
             for name, ones in self._missed.items()
         }
-        self._quotes: dict[str, list[Span]] = {}
-        self._needed: dict[str, list[Span]] = {}
+        self._quotes: dict[str, list[TextSpan]] = {}
+        self._needed: dict[str, list[TextSpan]] = {}
 
     def claim(self, index: int, claim: Claim) -> ClaimRow:
         """Read a claim, and remember the quotes it marks."""
@@ -90,8 +173,8 @@ class Spots:
             number=index + 1,
             text=claim.text,
             support=claim.support,
-            probability="" if claim.probability is None else decimal(claim.probability),
-            located=_fits(claim, answer),
+            probability="" if claim.probability is None else format_decimal(claim.probability),
+            located=_has_valid_offsets(claim, answer),
             correct=correct[claim.correct],
             note=claim.note or "",
             quotes=tuple(self._quote(index, i, claim) for i in range(len(claim.evidence))),
@@ -101,17 +184,17 @@ class Spots:
     def retrieved(self, passage: Passage, relevant: AbstractSet[str]) -> PassageRow:
         """A retrieved passage, after all claims were read."""
         is_relevant = passage.id in relevant
-        flags = [_reached(passage, self._trace)]
+        flags = [_in_prompt(passage, self._trace)]
         if is_relevant:
             flags.insert(0, "relevant")
         return PassageRow(
             id=passage.id,
             rank=f"{passage.rank}",
-            score="" if passage.score is None else decimal(passage.score, 3),
+            score="" if passage.score is None else format_decimal(passage.score, 3),
             relevant=is_relevant,
             flags=tuple(flags),
             text=passage.text,
-            pieces=pieces(passage.text, self._quotes.get(passage.id, [])),
+            pieces=split_text(passage.text, self._quotes.get(passage.id, [])),
         )
 
     def missed(self) -> tuple[PassageRow, ...]:
@@ -121,78 +204,83 @@ class Spots:
     def _missed_row(self, name: str) -> PassageRow:
         ones, text = self._missed[name], self._texts[name]
         first = ones[0]
-        flags = ["highly relevant" if max(one.grade for one in ones) > 1 else "relevant", "missed"]
-        flags += dict.fromkeys(SUBTYPES[one.subtype] for one in ones if one.subtype)
-        spots = [place(text, None, None, one.evidence) for one in ones if one.evidence]
-        spans = [Span(*spot, "evidence") for spot in spots if spot is not None]
+        flags = [
+            "highly relevant" if max(miss.grade for miss in ones) > 1 else "relevant",
+            "missed",
+        ]
+        flags += dict.fromkeys(MISS_TYPE_LABELS[miss.miss_type] for miss in ones if miss.miss_type)
+        spots = [locate_quote(text, None, None, miss.evidence) for miss in ones if miss.evidence]
+        spans = [TextSpan(*spot, "evidence") for spot in spots if spot is not None]
         return PassageRow(
             id=name,
             rank=self._rank(first),
-            score="" if first.score is None else decimal(first.score, 3),
+            score="" if first.score is None else format_decimal(first.score, 3),
             relevant=True,
             flags=tuple(flags),
             text=text,
-            pieces=pieces(text, spans + self._needed.get(name, [])),
+            pieces=split_text(text, spans + self._needed.get(name, [])),
             details=miss_details(ones),
         )
 
-    def _quote(self, index: int, which: int, claim: Claim) -> Pointer:
+    def _quote(self, index: int, which: int, claim: Claim) -> ClaimPointer:
         evidence = claim.evidence[which]
         passage = self._passages.get(evidence.passage_id)
         if passage is None:
-            return Pointer(evidence.passage_id, "a passage that was not retrieved", evidence.quote)
-        spot = place(passage.text, evidence.start, evidence.end, evidence.quote)
+            return ClaimPointer(
+                evidence.passage_id, "a passage that was not retrieved", evidence.quote
+            )
+        spot = locate_quote(passage.text, evidence.start, evidence.end, evidence.quote)
         where = f"rank {passage.rank}"
         if spot is None:
-            return Pointer(where, "quote not found in the passage", evidence.quote)
+            return ClaimPointer(where, "quote not found in the passage", evidence.quote)
         spans = self._quotes.setdefault(evidence.passage_id, [])
-        spans.append(Span(*spot, "quote", index + 1))
-        return Pointer(where, "quoted from", passage=self._places[passage.id])
+        spans.append(TextSpan(*spot, "quote", index + 1))
+        return ClaimPointer(where, "quoted from", passage=self._places[passage.id])
 
-    def _need(self, link: ClaimLink) -> Pointer:
+    def _need(self, link: ClaimLink) -> ClaimPointer:
         missed = self._missed.get(link.passage_id)
-        words = _relation(link)
+        words = _describe_relation(link)
         if missed is None:
-            return Pointer(f"missed passage {link.passage_id}", words, link.quote or "")
-        spot = place(self._texts[link.passage_id], None, None, link.quote or "")
+            return ClaimPointer(f"missed passage {link.passage_id}", words, link.quote or "")
+        spot = locate_quote(self._texts[link.passage_id], None, None, link.quote or "")
         if spot is not None:
             spans = self._needed.setdefault(link.passage_id, [])
-            spans.append(Span(*spot, "needed", link.index + 1))
-        far = distance_words(link.distance if link.distance is not None else missed[0].distance)
+            spans.append(TextSpan(*spot, "needed", link.index + 1))
+        far = describe_distance(link.distance if link.distance is not None else missed[0].distance)
         where = f"{self._rank(missed[0])}, {far}" if far else self._rank(missed[0])
         quote = link.quote or "" if spot is None else ""
-        return Pointer(where, words, quote, missed=self._missed_places[link.passage_id])
+        return ClaimPointer(where, words, quote, missed=self._missed_places[link.passage_id])
 
-    def _rank(self, missed: Missed) -> str:
+    def _rank(self, missed: RetrievalMiss) -> str:
         passage = self._passages.get(missed.passage_id)
         if passage is not None:
             if self._trace is None or self._trace.prompted is None:
                 return f"rank {passage.rank}, beyond the first k"
             return f"rank {passage.rank}, retrieved but not in the prompt"
         if missed.true_rank is not None:
-            asked = f" of {missed.depth} asked" if missed.depth else ""
-            return f"rank {missed.true_rank}{asked}"
+            depth = f" of {missed.depth} asked" if missed.depth else ""
+            return f"rank {missed.true_rank}{depth}"
         if missed.depth:
             return f"not within the first {missed.depth}"
         return "rank not known, the retriever was not asked deeper"
 
 
-def _relation(link: ClaimLink) -> str:
+def _describe_relation(link: ClaimLink) -> str:
     """What the passage would have said of the claim, by whom, and how sure that is."""
-    said = RELATIONS[link.relation]
+    text = RELATIONS[link.relation]
     if link.by:
-        said += f", says {link.by}"
+        text += f", says {link.by}"
     if link.probability is not None:
-        said += f", P(supports) {decimal(link.probability)}"
-    return said
+        text += f", P(supports) {format_decimal(link.probability)}"
+    return text
 
 
-def _fits(claim: Claim, answer: str) -> bool:
+def _has_valid_offsets(claim: Claim, answer: str) -> bool:
     start, end = claim.start, claim.end
     return start is not None and end is not None and 0 <= start < end <= len(answer)
 
 
-def _reached(passage: Passage, trace: Trace | None) -> str:
+def _in_prompt(passage: Passage, trace: Trace | None) -> str:
     if trace is None or trace.prompted is None:
         return "prompt not seen"
     return "in the prompt" if passage.id in trace.prompted else "not in the prompt"

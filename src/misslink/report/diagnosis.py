@@ -1,32 +1,32 @@
-"""The debugging checklist answered with numbers, and passages that the gold set may lack."""
+"""Missed passages, the debugging checklist, and labels that the gold set may be missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.report.documents import (
-    count_in,
-    estimate_in,
-    mapping_in,
-    number_in,
-    rows_in,
-    text_in,
+from misslink.linking.failure_modes import FAILURES
+from misslink.render.format import (
+    FormattedEstimate,
+    format_decimal,
+    format_estimate,
+    format_number,
+    format_percent,
+    pluralize,
 )
-from misslink.report.glossary import CHECKED
-from misslink.report.places import case, case_numbers
-from misslink.report.wording import Shown, decimal, percent, plain_number, shown
-from misslink.types import Estimate, Run
+from misslink.render.json_fields import JsonFields
+from misslink.report.glossary import CHECKED, MEASURED, MISS_TYPE_LABELS
+from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.types import Estimate, Link, MissType, RetrievalMiss, Run
 
-__all__ = ["Check", "Checklist", "HoleRow", "Holes", "checklist", "holes", "judged"]
-
-# Estimates that are no share of anything are written as plain numbers.
-_SHARES = ("share", "recall", "precision", "hit", "rate", "split", "lost")
-_DECIMALS = ("auroc", "cosine", "mrr", "ndcg")
-# By check: the numbers that its verdict rests on.
-_DECIDE = {
+_SHARE_MEASUREMENTS = ("cosine_percentile", "shared_stems", "shared_stems_percentile")
+# Estimates of the checklist whose name has none of these words are plain numbers.
+_SHARE_WORDS = ("share", "recall", "precision", "hit", "rate", "split", "lost")
+_DECIMAL_WORDS = ("auroc", "cosine", "mrr", "ndcg")
+# The numbers that the verdict of a check rests on.
+_DECISIVE_NUMBERS = {
     "chunk_quality": ("cut_within_a_sentence", "places_lost_to_duplicates"),
     "embedding_quality": ("auroc",),
     "recall": ("recall_in_context",),
@@ -34,17 +34,152 @@ _DECIDE = {
     "vocabulary": ("auroc",),
     "boundaries": ("split",),
 }
-_MANY = 12  # holes that a reader takes in at a glance
-_MOST = 500  # of them on a page: more nobody reads there, and a large run has thousands
+_LONG_TABLE = 12  # longer tables are opened on request
+_MAX_MISSING_LABELS = 500  # on a page; a large run has thousands
 
 
 @dataclass(frozen=True)
-class Check:
-    """One question of the checklist.
+class RivalRow:
+    """A passage that ranked above a missed one."""
 
-    ``state`` is 'ok', 'not ok', 'no verdict' or 'not measured'; ``why`` there is no verdict,
-    otherwise "".
+    rank: int
+    id: str
+    score: str
+    cosine: str
+    duplicate_of: str
+
+
+@dataclass(frozen=True)
+class MissDetail:
+    """The measurements of one missed passage; a text is "" if there is none."""
+
+    reason: str
+    also: tuple[str, ...]
+    distance: str
+    measured: tuple[tuple[str, str], ...]
+    above: tuple[RivalRow, ...]
+
+
+@dataclass(frozen=True)
+class MissTypeRow:
+    """A miss type: how many passages, in how many failed cases, and what to do about it.
+
+    ``example`` is the evidence of the first of them, ``example_at`` the fragment of its case, and
+    ``fragment`` the view of all cases with this type ("" if the type is not known).
     """
+
+    label: str
+    count: int
+    share: FormattedEstimate
+    failed: int
+    advice: str
+    example: str
+    example_at: str
+    fragment: str
+
+
+def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], ...]:
+    """Return every missed passage of every case once, also if two evidences need it.
+
+    Of several entries for a passage the first with a miss type is returned.
+    """
+    misses: dict[tuple[str, str], tuple[Link, RetrievalMiss]] = {}
+    for link in links:
+        for miss in link.missed:
+            key = link.case_id, miss.passage_id
+            if key not in misses or (
+                misses[key][1].miss_type is None and miss.miss_type is not None
+            ):
+                misses[key] = link, miss
+    return tuple(misses.values())
+
+
+def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
+    """Return missed passages by miss type, the most frequent first.
+
+    Empty if nothing was missed, or if no miss has a type (older runs, traces without ranks).
+    """
+    from misslink.linking.miss_types import miss_type_advice  # imports numpy
+    from misslink.stats import proportion
+
+    groups: dict[MissType | None, list[tuple[Link, RetrievalMiss]]] = {}
+    for link, miss in missed_passages(run.links):
+        groups.setdefault(miss.miss_type, []).append((link, miss))
+    if not groups.keys() - {None}:
+        return ()
+    numbers = number_cases(run.cases)
+    total = sum(map(len, groups.values()))
+    rows = []
+    for miss_type, misses in sorted(
+        groups.items(), key=lambda group: (group[0] is None, -len(group[1]))
+    ):
+        link, miss = next((pair for pair in misses if pair[1].reason), misses[0])
+        number = numbers.get(link.case_id)
+        rows.append(
+            MissTypeRow(
+                label=MISS_TYPE_LABELS[miss_type] if miss_type else "not known",
+                count=len(misses),
+                share=format_estimate("share", proportion(len(misses), total)),
+                failed=len({link.case_id for link, _ in misses if link.failure in FAILURES}),
+                advice=miss_type_advice(miss_type),
+                example=miss.reason or "",
+                example_at="" if number is None else case_fragment(number),
+                fragment=view_fragment(miss_type=miss_type) if miss_type else "",
+            )
+        )
+    return tuple(rows)
+
+
+def miss_details(misses: Iterable[RetrievalMiss]) -> tuple[MissDetail, ...]:
+    """Return the measurements of a missed passage, without repeats if it has several evidences."""
+    details = dict.fromkeys(map(_miss_detail, misses))
+    return tuple(d for d in details if d.reason or d.distance or d.measured or d.above)
+
+
+def describe_distance(distance: int | None) -> str:
+    """Write how far below the cutoff a passage ranks; "" if that is not known or within it.
+
+    Examples
+    --------
+    >>> describe_distance(12), describe_distance(1), describe_distance(None)
+    ('12 ranks behind the cut-off', '1 rank behind the cut-off', '')
+    """
+    if distance is None or distance <= 0:
+        return ""
+    return f"{pluralize(distance, 'rank')} behind the cut-off"
+
+
+def _miss_detail(miss: RetrievalMiss) -> MissDetail:
+    return MissDetail(
+        reason=miss.reason or "",
+        also=tuple(MISS_TYPE_LABELS[other] for other in miss.also),
+        distance=describe_distance(miss.distance),
+        measured=tuple(
+            (MEASURED.get(name, name), _format_measurement(name, value))
+            for name, value in miss.measured.items()
+        ),
+        above=tuple(
+            RivalRow(
+                rank=rival.rank,
+                id=rival.passage_id,
+                score="" if rival.score is None else format_decimal(rival.score, 3),
+                cosine="" if rival.cosine is None else format_decimal(rival.cosine),
+                duplicate_of=rival.duplicate_of or "",
+            )
+            for rival in miss.above
+        ),
+    )
+
+
+def _format_measurement(name: str, value: float) -> str:
+    if name in _SHARE_MEASUREMENTS:
+        return format_percent(value)
+    return format_decimal(value) if name.startswith("cosine") else format_number(value)
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One question of the checklist; see `check_verdict` for ``state`` and ``why``."""
 
     name: str
     question: str
@@ -59,12 +194,12 @@ class Checklist:
     """The checklist, and what it was measured with."""
 
     facts: str
-    checks: tuple[Check, ...]
+    checks: tuple[CheckRow, ...]
 
 
 @dataclass(frozen=True)
-class HoleRow:
-    """A retrieved passage that seems to answer and is not in the gold set; ``href`` or ""."""
+class MissingLabelRow:
+    """A retrieved passage that may answer and is not in the gold set; ``href`` may be ""."""
 
     question: str
     passage_id: str
@@ -75,20 +210,17 @@ class HoleRow:
 
 
 @dataclass(frozen=True)
-class Holes:
-    """What could be added to the gold set, and the metrics without it and with it.
+class MissingLabels:
+    """The first 500 of ``count`` passages to add, and the metrics without them and with them."""
 
-    ``rows`` are the first 500 of the ``count`` that were found.
-    """
-
-    rows: tuple[HoleRow, ...]
-    metrics: tuple[tuple[Shown, Shown], ...]
+    rows: tuple[MissingLabelRow, ...]
+    metrics: tuple[tuple[FormattedEstimate, FormattedEstimate], ...]
     count: int
 
     @property
     def long(self) -> bool:
-        """Whether there are so many that the table is better opened on request."""
-        return len(self.rows) > _MANY
+        """Whether the table is better opened on request."""
+        return len(self.rows) > _LONG_TABLE
 
     @property
     def cut(self) -> bool:
@@ -96,51 +228,72 @@ class Holes:
         return self.count > len(self.rows)
 
 
-def checklist(run: Run) -> Checklist | None:
-    """The checklist of `run`; None where none was made."""
-    diagnosis = mapping_in(run.summary.get("diagnosis"))
-    checks = tuple(_check(row) for row in rows_in(diagnosis.get("checklist")))
-    if not checks:
-        return None
-    embedding, corpus = text_in(diagnosis, "embedding"), count_in(diagnosis, "corpus")
-    facts = [
-        f"Similarities are those of {embedding}" if embedding else "No embedding was at hand",
-        f"the corpus of {corpus:,} passages was read"
-        if corpus
-        else "the corpus was not at hand, so that passages are those that were retrieved",
-    ]
-    return Checklist("; ".join(facts) + ".", checks)
-
-
-def holes(run: Run) -> Holes | None:
-    """Gaps in the gold set; None where none was found."""
-    document = mapping_in(mapping_in(run.summary.get("diagnosis")).get("gold_holes"))
-    found = list(rows_in(document.get("holes")))
-    of = [row.get("case_id") for row in found[:_MOST]]
-    shown_of = {case_id for case_id in of if isinstance(case_id, str)}
-    numbers = case_numbers(run.cases)
-    anchors = {
-        # The explorer takes more than its filters: the passage to show of the case.
-        (trace.case_id, passage.id): f"{case(numbers[trace.case_id])}&passage={place}"
-        for trace in run.traces
-        if trace.case_id in numbers and trace.case_id in shown_of
-        for place, passage in enumerate(trace.retrieved, 1)
-    }
-    rows = tuple(_hole(row, anchors) for row in found[:_MOST])
+def read_checklist(run: Run) -> Checklist | None:
+    """Read the checklist of `run`; None if there is none."""
+    diagnosis = JsonFields(run.summary).object("diagnosis")
+    rows = diagnosis.rows("checklist")
     if not rows:
         return None
-    metrics = tuple(
-        (
-            shown(name, estimate_in(mapping_in(values), "without")),
-            shown(name, estimate_in(mapping_in(values), "with")),
+    checks = []
+    for row in rows:
+        state, why = check_verdict(row.values)
+        numbers = tuple(
+            (CHECKED.get(name) or name.replace("_", " "), _format_check_number(name, value))
+            for name, value in row.object("numbers").values.items()
         )
-        for name, values in mapping_in(document.get("metrics")).items()
+        name = row.text("name").replace("_", " ")
+        checks.append(
+            CheckRow(name, row.text("question"), row.text("finding"), state, why, numbers)
+        )
+    embedding, corpus = diagnosis.text("embedding"), diagnosis.count("corpus")
+    similarity = f"Similarities are those of {embedding}" if embedding else "No embedding was given"
+    passages = (
+        f"the corpus of {corpus:,} passages was read"
+        if corpus
+        else "no corpus was given, so that passages are those that were retrieved"
     )
-    return Holes(rows, metrics, len(found))
+    return Checklist(f"{similarity}; {passages}.", tuple(checks))
 
 
-def judged(row: Mapping[str, JsonValue]) -> tuple[str, str]:
-    """Whether a question of the checklist is answered well, and why there is no verdict.
+def read_missing_labels(run: Run) -> MissingLabels | None:
+    """Read the passages that the gold set may lack; None if there are none."""
+    document = JsonFields(run.summary).object("diagnosis", "missing_labels")
+    all_rows = document.rows("holes")
+    rows = all_rows[:_MAX_MISSING_LABELS]
+    if not rows:
+        return None
+    case_ids = {row.text("case_id") for row in rows}
+    numbers = number_cases(run.cases)
+    anchors = {
+        # The explorer also takes the passage to show of the case.
+        (trace.case_id, passage.id): f"{case_fragment(numbers[trace.case_id])}&passage={position}"
+        for trace in run.traces
+        if trace.case_id in numbers and trace.case_id in case_ids
+        for position, passage in enumerate(trace.retrieved, 1)
+    }
+    metrics = tuple(
+        (fields.formatted("without", name=name), fields.formatted("with", name=name))
+        for name, fields in document.objects("metrics").items()
+    )
+    return MissingLabels(
+        tuple(
+            MissingLabelRow(
+                question=row.text("question"),
+                passage_id=row.text("passage_id"),
+                text=row.text("text"),
+                rank=f"{rank:,}" if (rank := row.count("rank")) else "",
+                reason=row.text("reason"),
+                href=anchors.get((row.text("case_id"), row.text("passage_id")), ""),
+            )
+            for row in rows
+        ),
+        metrics,
+        len(all_rows),
+    )
+
+
+def check_verdict(row: Mapping[str, JsonValue]) -> tuple[str, str]:
+    """Return whether a question of the checklist has a good answer, and why it has no verdict.
 
     Parameters
     ----------
@@ -150,81 +303,60 @@ def judged(row: Mapping[str, JsonValue]) -> tuple[str, str]:
     Returns
     -------
     pair of str
-        'ok', 'not ok', 'no verdict' (there are numbers, and they do not decide) or 'not measured'
-        (there are none); the reason of 'no verdict', otherwise "".
+        'ok', 'not ok', 'no verdict' (the numbers do not decide) or 'not measured' (there are no
+        numbers); the reason of 'no verdict', otherwise "".
 
     Examples
     --------
-    >>> judged({"name": "recall", "numbers": {}, "ok": None})
+    >>> check_verdict({"name": "recall", "numbers": {}, "ok": None})
     ('not measured', '')
     """
     ok = row.get("ok")
     if isinstance(ok, bool):
         return ("ok" if ok else "not ok"), ""
-    numbers = mapping_in(row.get("numbers"))
-    documents = {name: one for name, one in numbers.items() if isinstance(one, Mapping)}
-    estimates = {name: estimate_in(documents, name) for name in documents}
-    # Counts are there even where nothing was: 0 passages are no measurement.
-    if not any(one.value is not None for one in estimates.values()) and (
-        estimates or not any(number_in(numbers, name) is not None for name in numbers)
+    numbers = JsonFields(row).object("numbers")
+    estimates = {
+        name: numbers.estimate(name)
+        for name, value in numbers.values.items()
+        if isinstance(value, Mapping)
+    }
+    # Counts are there even if nothing was counted: 0 passages are no measurement.
+    if not any(estimate.value is not None for estimate in estimates.values()) and (
+        estimates or not any(numbers.number(name) is not None for name in numbers)
     ):
         return "not measured", ""
-    deciding = [estimates[one] for one in _DECIDE.get(text_in(row, "name"), ()) if one in estimates]
-    if not deciding:
+    names = _DECISIVE_NUMBERS.get(JsonFields(row).text("name"), ())
+    decisive = [estimates[name] for name in names if name in estimates]
+    if not decisive:
         return "no verdict", "the numbers do not decide it"
-    lacking = next((one for one in deciding if one.value is None), None)
-    if lacking is not None:
-        return "no verdict", lacking.reason or "what decides it was not measured"
-    return "no verdict", "the interval lies on both sides of the line between well and not well"
+    unmeasured = next((estimate for estimate in decisive if estimate.value is None), None)
+    if unmeasured is not None:
+        return "no verdict", unmeasured.reason or "what decides it was not measured"
+    return "no verdict", "the interval includes both good and bad values"
 
 
-def _check(row: Mapping[str, JsonValue]) -> Check:
-    state, why = judged(row)
-    return Check(
-        name=text_in(row, "name").replace("_", " "),
-        question=text_in(row, "question"),
-        finding=text_in(row, "finding"),
-        state=state,
-        why=why,
-        numbers=tuple(
-            (CHECKED.get(name) or name.replace("_", " "), _number(name, value))
-            for name, value in mapping_in(row.get("numbers")).items()
-        ),
-    )
-
-
-def _number(name: str, value: JsonValue) -> str:
-    """An estimate with its interval and n, or a number; whatever else stands there as text."""
-    is_share = any(word in name for word in _SHARES)
+def _format_check_number(name: str, value: JsonValue) -> str:
+    """An estimate with its interval and n, or a number; any other value as text."""
+    is_share = any(word in name for word in _SHARE_WORDS)
     if isinstance(value, Mapping):
-        estimate = estimate_in({name: dict(value)}, name)
+        estimate = JsonFields({name: value}).estimate(name)
         is_share = is_share or estimate.method.startswith("wilson")  # a count of a whole
-        return shown(name, estimate).text if is_share else _plain(name, estimate)
+        return (
+            format_estimate(name, estimate).text if is_share else _format_unitless(name, estimate)
+        )
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "not measured"}[value]
     if isinstance(value, int | float):
-        return percent(value) if is_share and 0 <= value <= 1 else plain_number(value)
+        return format_percent(value) if is_share and 0 <= value <= 1 else format_number(value)
     return str(value)
 
 
-def _plain(name: str, estimate: Estimate) -> str:
-    """An estimate of no known unit."""
+def _format_unitless(name: str, estimate: Estimate) -> str:
     if estimate.value is None:
         return f"not measured: {estimate.reason}"
-    write = decimal if any(word in name for word in _DECIMALS) else plain_number
-    ends = ["unbounded" if end is None else write(end) for end in (estimate.low, estimate.high)]
-    interval = "" if estimate.low is estimate.high is None else f" [{', '.join(ends)}]"
-    return f"{write(estimate.value)}{interval}, n = {estimate.n:,}"
-
-
-def _hole(row: Mapping[str, JsonValue], anchors: Mapping[tuple[str, str], str]) -> HoleRow:
-    passage_id = text_in(row, "passage_id")
-    rank = count_in(row, "rank")
-    return HoleRow(
-        question=text_in(row, "question"),
-        passage_id=passage_id,
-        text=text_in(row, "text"),
-        rank=f"{rank:,}" if rank else "",
-        reason=text_in(row, "reason"),
-        href=anchors.get((text_in(row, "case_id"), passage_id), ""),
+    write = format_decimal if any(word in name for word in _DECIMAL_WORDS) else format_number
+    low, high = (
+        "unbounded" if end is None else write(end) for end in (estimate.low, estimate.high)
     )
+    interval = "" if estimate.low is estimate.high is None else f" [{low}, {high}]"
+    return f"{write(estimate.value)}{interval}, n = {estimate.n:,}"

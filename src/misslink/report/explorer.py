@@ -1,50 +1,178 @@
-"""The cases as data for the page's script: compact JSON in blocks that no browser executes.
-
-The list of the cases stands in one block, what a case holds in chunks that are parsed when the
-first case of theirs is opened. Of a run of many cases the worst are here, with the counts of all by
-which the filters say how many are elsewhere. What many cases say alike (texts of passages, rows of
-verdicts, words beside a passage) is held once, and a case holds its place in a table; a claim that
-its answer says word for word has no text of its own. ``search.js`` puts all of it back.
-"""
+"""The list of cases on the page and its data as JSON blocks."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
-from misslink.report.case_list import CaseList
-from misslink.report.cases import CaseEntry
-from misslink.report.claims import ClaimRow, PassageRow
-from misslink.report.command import quoted
-from misslink.report.glossary import ANSWERS, CAUSES, FAILURES, PEOPLE, RETRIEVALS, SUBTYPES
-from misslink.report.spans import Piece
+from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.render.json_fields import JsonFields
+from misslink.report.cases import (
+    ORDER_RULE,
+    CaseEntry,
+    build_case_entries,
+    cases_per_mode,
+    page_size,
+    run_cutoff,
+)
+from misslink.report.claims import ClaimRow, PassageRow, TextPiece
+from misslink.report.glossary import ANSWERS, MISS_TYPE_LABELS, PEOPLE, RETRIEVALS
+from misslink.report.human_labels import read_human_labels
+from misslink.report.links import CORRECT_VALUES, CaseCommand, build_case_command, quote_case_id
+from misslink.types import Run
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Block", "blocks"]
 
-_BODIES = 200  # cases in one block, and texts in one block: a few hundred kB to parse at a time
-_TEXTS = 400
-_VALUES = 300  # of one filter that no case here has; as many as filters.js offers
-_RAW = 6_000_000  # characters of raw replies in one page; the run folder holds them all
+def count_facets(run: Run) -> dict[str, dict[str, int]]:
+    """Count the cases of `run` by filter and value.
+
+    Parameters
+    ----------
+    run : Run
+        Any; of one without cases every filter has no value.
+
+    Returns
+    -------
+    dict of str to dict of str to int
+        By filter (as `misslink.report.links.FILTERS` calls those that choose a value), the most
+        frequent value first; a case counts once for each of its values, and for none where it has
+        none.
+    """
+    case_ids = {case.id for case in run.cases}
+    by_case = {link.case_id: link for link in run.links if link.case_id in case_ids}
+    links = by_case.values()
+    bad = {(row.case_id, row.metric) for row in run.verdicts if row.label is False}
+    return {
+        "failure": _sorted_counts(link.failure for link in links),
+        "retrieval": _sorted_counts(link.retrieval for link in links),
+        "answer": _sorted_counts(link.answer for link in links),
+        "correct": _sorted_counts(CORRECT_VALUES[link.correct] for link in links),
+        "miss_type": _sorted_counts(
+            miss_type for link in links for miss_type in {row.miss_type for row in link.missed}
+        ),
+        "category": _sorted_counts(case.category for case in run.cases),
+        "tier": _sorted_counts(case.tier for case in run.cases),
+        "tag": _sorted_counts(
+            f"{name}:{tag}" for case in run.cases for name, tag in case.tags.items()
+        ),
+        "metric": _sorted_counts(metric for case_id, metric in sorted(bad) if case_id in case_ids),
+        "people": _sorted_counts(_label_agreement(run, case_ids)),
+    }
+
+
+def _label_agreement(run: Run, case_ids: set[str]) -> Iterator[str]:
+    """How the judge's calls stand to those of people, each once a case."""
+    for case_id, labels in read_human_labels(run).items():
+        if case_id in case_ids:
+            yield from {label.stands for label in labels.values()}
+
+
+def _sorted_counts(values: Iterable[str | None]) -> dict[str, int]:
+    """The most frequent first, of equals in the order of the alphabet."""
+    counts = Counter(value for value in values if value)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True)
+class CaseList:
+    """The worst cases in full, and what the page needs to know about the other cases.
+
+    ``total``, ``failed`` and ``ids`` cover all cases. On a partial list ``counts`` has the number
+    of cases by filter and value, and ``table`` the relative address of the file with all cases, or
+    "".
+    """
+
+    entries: tuple[CaseEntry, ...]
+    total: int
+    failed: int
+    ids: tuple[str, ...]
+    counts: Mapping[str, Mapping[str, int]]
+    table: str
+    lower_is_better: tuple[str, ...]
+    command: CaseCommand
+
+    @property
+    def partial(self) -> bool:
+        """Whether the run has more cases than are here."""
+        return len(self.entries) < self.total
+
+    @property
+    def rule(self) -> str:
+        """What the worst are, in words."""
+        per_mode = cases_per_mode(len(self.entries))
+        return (
+            f"{ORDER_RULE}. Of each failure mode the worst {per_mode:,} are here in any case"
+            if per_mode
+            else ORDER_RULE
+        )
+
+    @property
+    def table_name(self) -> str:
+        """What the file is called."""
+        return unquote(self.table, errors="replace")
+
+
+def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> CaseList:
+    """Collect the cases of `run`; one without cases has none.
+
+    Parameters
+    ----------
+    run : Run
+    most : int or None
+        How many of them, the worst, 0 or more. None: as `misslink.report.cases` has it.
+    table : str
+        The name of the file with all cases beside the page; "" where there is none.
+    """
+    total = len(run.cases)
+    most = page_size(total) if most is None else most
+    return CaseList(
+        entries=build_case_entries(run, run_cutoff(run), most),
+        total=total,
+        failed=_count_failed(run),
+        ids=tuple(case.id for case in run.cases),
+        counts=count_facets(run) if most < total else {},
+        table=quote(os.fsencode(table), safe=""),
+        lower_is_better=JsonFields(run.summary).texts("lower_is_better"),
+        command=build_case_command(run.manifest, JsonFields(run.summary).text("run")),
+    )
+
+
+def _count_failed(run: Run) -> int:
+    """How many cases are to be looked at: those that a link speaks of, and does not call fine."""
+    case_ids = {case.id for case in run.cases}
+    failures = {link.case_id: link.failure for link in run.links if link.case_id in case_ids}
+    return sum(failure != "passed" for failure in failures.values())
+
+
+_BODIES_PER_BLOCK = (
+    200  # cases in one block, and texts in one block: a few hundred kB to parse at a time
+)
+_TEXTS_PER_BLOCK = 400
+_VALUES_PER_BLOCK = 300  # of one filter that no case here has; as many as filters.js offers
+_MAX_RAW_CHARACTERS = (
+    6_000_000  # characters of raw replies in one page; the run folder holds them all
+)
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 @dataclass(frozen=True)
-class Block:
+class DataBlock:
     """The id of a script element and its text, in which nothing ends the element."""
 
     id: str
     text: Markup
 
 
-def blocks(cases: CaseList) -> Iterator[Block]:
+def build_blocks(cases: CaseList) -> Iterator[DataBlock]:
     """Write `cases` as blocks: the list, what cases share, their bodies in the gold set's order.
 
     Yields
@@ -53,19 +181,19 @@ def blocks(cases: CaseList) -> Iterator[Block]:
         ``case-list``, ``case-parts``, ``case-texts-0`` and on, ``case-bodies-0`` and on; ids count
         from 0. A body comes after all that it refers to, for a page is read while it loads.
     """
-    yield Block("case-list", _json(_listed(cases)))
+    yield DataBlock("case-list", _safe_json(_list_data(cases)))
     in_order = sorted(cases.entries, key=lambda entry: entry.number)
-    shared = _Shared(in_order)
-    yield Block("case-parts", _json(shared.parts))
-    for place, some in enumerate(_chunks(shared.texts, _TEXTS)):
-        yield Block(f"case-texts-{place}", _json(some))
-    kept = _raws_kept(cases.entries)
-    for place, chunk in enumerate(_chunks(in_order, _BODIES)):
-        bodies = [_body(entry, shared, raws=entry.number in kept) for entry in chunk]
-        yield Block(f"case-bodies-{place}", _json(bodies))
+    shared = _SharedValues(in_order)
+    yield DataBlock("case-parts", _safe_json(shared.parts))
+    for place, some in enumerate(_chunks(shared.texts, _TEXTS_PER_BLOCK)):
+        yield DataBlock(f"case-texts-{place}", _safe_json(some))
+    with_raw = _cases_with_raw(cases.entries)
+    for place, chunk in enumerate(_chunks(in_order, _BODIES_PER_BLOCK)):
+        bodies = [_case_body(entry, shared, raws=entry.number in with_raw) for entry in chunk]
+        yield DataBlock(f"case-bodies-{place}", _safe_json(bodies))
 
 
-class _Shared:
+class _SharedValues:
     """What bodies refer to by its place: parts that occur more than once, and all texts.
 
     Attributes
@@ -77,10 +205,10 @@ class _Shared:
     """
 
     def __init__(self, entries: Sequence[CaseEntry]) -> None:
-        counts = Counter(part for entry in entries for part in _parts(entry) if part)
+        counts = Counter(part for entry in entries for part in _shareable_parts(entry) if part)
         self.parts = tuple(part for part, count in counts.most_common() if count > 1)
         self._places = {part: place for place, part in enumerate(self.parts)}
-        texts = (row.text for one in entries for row in (*one.retrieved, *one.missed))
+        texts = (row.text for entry in entries for row in (*entry.retrieved, *entry.missed))
         self.texts = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
 
     def part(self, part: Hashable) -> Any:
@@ -88,7 +216,7 @@ class _Shared:
         return self._places.get(part, part)
 
 
-def _parts(entry: CaseEntry) -> Iterator[Hashable]:
+def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
     """What other cases may have as well."""
     yield from entry.verdicts
     yield from entry.evidence
@@ -100,34 +228,34 @@ def _parts(entry: CaseEntry) -> Iterator[Hashable]:
         yield row.flags
 
 
-def _listed(cases: CaseList) -> dict[str, Any]:
+def _list_data(cases: CaseList) -> dict[str, Any]:
     entries = cases.entries
-    names = dict.fromkeys(name for one in entries for name in (*one.values, *one.bad))
+    names = dict.fromkeys(name for entry in entries for name in (*entry.values, *entry.bad))
     metrics = {name: place for place, name in enumerate(names)}
     return {
-        "chunk": _BODIES,
-        "texts": _TEXTS,
-        "causes": {key: words.label for key, words in CAUSES.items()},
+        "chunk": _BODIES_PER_BLOCK,
+        "texts": _TEXTS_PER_BLOCK,
+        "failure_modes": {key: words.label for key, words in FAILURE_MODES.items()},
         "failures": sorted(FAILURES),
         "retrievals": RETRIEVALS,
         "answers": ANSWERS,
-        "subtypes": SUBTYPES,
+        "miss_types": MISS_TYPE_LABELS,
         "people": PEOPLE,
         "metrics": list(metrics),
         "lower": [name for name in metrics if name in cases.lower_is_better],
         "command": cases.command,
-        **(_elsewhere(cases) if cases.partial else {}),
-        "rows": [_row(entry, metrics) for entry in entries],
+        **(_partial_list_data(cases) if cases.partial else {}),
+        "rows": [_list_row(entry, metrics) for entry in entries],
     }
 
 
-def _elsewhere(cases: CaseList) -> dict[str, Any]:
+def _partial_list_data(cases: CaseList) -> dict[str, Any]:
     """Of how many cases these are the worst, where all are, and how many each filter has of all.
 
     Values in pairs, for a category may be called as any part of an object is; of a tag with as many
     values as cases the most frequent.
     """
-    here = {
+    present = {
         "category": {entry.category for entry in cases.entries},
         "tier": {entry.tier for entry in cases.entries},
         "tag": {tag for entry in cases.entries for tag in entry.tags},
@@ -139,49 +267,51 @@ def _elsewhere(cases: CaseList) -> dict[str, Any]:
             key: [
                 (value, count)
                 for place, (value, count) in enumerate(counts.items())
-                if place < _VALUES or value in here.get(key, ())
+                if place < _VALUES_PER_BLOCK or value in present.get(key, ())
             ]
             for key, counts in cases.counts.items()
         },
     }
 
 
-def _row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
-    return _filled(
+def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, Any]:
+    return _without_empty(
         number=entry.number,
         id=entry.id,
         question=entry.question,
-        cause=entry.cause,
+        failure=entry.failure,
         retrieval=entry.retrieval,
         answer=entry.answered,
         correct=entry.correct,
-        subtypes=entry.subtypes,
+        miss_types=entry.miss_types,
         category=entry.category,
         tier=entry.tier,
         tags=entry.tags,
-        values=[_short(entry.values.get(name)) for name in metrics] if entry.values else None,
+        values=[_round_value(entry.values.get(name)) for name in metrics] if entry.values else None,
         bad=[metrics[name] for name in entry.bad],
         people=entry.people,
-        latency=_short(entry.latency_s),
+        latency=_round_value(entry.latency_s),
     )
 
 
-def _body(entry: CaseEntry, shared: _Shared, *, raws: bool) -> dict[str, Any]:
-    shell = quoted(entry.id)
-    return _filled(
-        contributing=entry.contributing,
-        reason=entry.reason if entry.contributing or not entry.evidence else "",
-        evidence=[shared.part(one) for one in entry.evidence],
+def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[str, Any]:
+    shell = quote_case_id(entry.id)
+    return _without_empty(
+        also=entry.also,
+        reason=entry.reason if entry.also or not entry.evidence else "",
+        evidence=[shared.part(part) for part in entry.evidence],
         basis=entry.basis,
         replays=entry.replays,
         answer=entry.answer,
-        marks=_marks(entry.answer, entry.pieces),
+        marks=_mark_offsets(entry.answer, entry.pieces),
         answer_note=entry.answer_note,
-        claims=_claims(entry, shared),
-        retrieved=[_passage(row, shared, place) for place, row in enumerate(entry.retrieved, 1)],
-        missed=[_passage(row, shared) for row in entry.missed],
+        claims=_claim_data(entry, shared),
+        retrieved=[
+            _passage_data(row, shared, place) for place, row in enumerate(entry.retrieved, 1)
+        ],
+        missed=[_passage_data(row, shared) for row in entry.missed],
         references=entry.references,
-        verdicts=[shared.part(one) for one in entry.verdicts],
+        verdicts=[shared.part(part) for part in entry.verdicts],
         judges=shared.part(entry.judges),
         notes=entry.notes,
         error=entry.error,
@@ -192,21 +322,23 @@ def _body(entry: CaseEntry, shared: _Shared, *, raws: bool) -> dict[str, Any]:
     )
 
 
-def _claims(entry: CaseEntry, shared: _Shared) -> list[dict[str, Any]]:
-    """Claims, of which one that is marked in the answer in its own words has no text."""
+def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
+    """Return the claims; a claim that is marked verbatim in the answer has no text."""
     spans: dict[int, tuple[int, int]] = {}
     for piece in entry.pieces:
         for number in piece.numbers:
             spans[number] = spans.get(number, (piece.start, 0))[0], piece.end
-    return [_claim(claim, entry.answer, spans.get(claim.number), shared) for claim in entry.claims]
+    return [
+        _claim_item(claim, entry.answer, spans.get(claim.number), shared) for claim in entry.claims
+    ]
 
 
-def _claim(
-    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _Shared
+def _claim_item(
+    claim: ClaimRow, answer: str, span: tuple[int, int] | None, shared: _SharedValues
 ) -> dict[str, Any]:
-    said = span is not None and answer[span[0] : span[1]] == claim.text
-    return _filled(
-        text="" if said else claim.text,
+    is_quoted = span is not None and answer[span[0] : span[1]] == claim.text
+    return _without_empty(
+        text="" if is_quoted else claim.text,
         support=claim.support,
         probability=claim.probability,
         unlocated=not claim.located,
@@ -217,20 +349,20 @@ def _claim(
     )
 
 
-def _passage(row: PassageRow, shared: _Shared, place: int = 0) -> dict[str, Any]:
-    return _filled(
+def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dict[str, Any]:
+    return _without_empty(
         id=row.id,
         rank="" if row.rank == str(place) else row.rank,
         score=row.score,
         relevant=row.relevant,
         flags=shared.part(row.flags),
         text=shared.texts[row.text] if row.text else None,
-        marks=_marks(row.text, row.pieces),
+        marks=_mark_offsets(row.text, row.pieces),
         details=row.details,
     )
 
 
-def _marks(text: str, pieces: Sequence[Piece]) -> list[list[Any]]:
+def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[list[Any]]:
     """Pieces as [end, kind, claims, claims that end here], in the units that JavaScript counts.
 
     Each begins where the one before it ends; what is empty at the end of a list is left out.
@@ -240,45 +372,45 @@ def _marks(text: str, pieces: Sequence[Piece]) -> list[list[Any]]:
     def units(end: int) -> int:
         return len(text[:end].encode("utf-16-le", "surrogatepass")) // 2 if wide else end
 
-    found: list[list[Any]] = []
+    marks: list[list[Any]] = []
     for piece in pieces:
         end = units(piece.end)
         if piece.ends:
-            found.append([end, piece.kind, piece.numbers, piece.ends])
+            marks.append([end, piece.kind, piece.numbers, piece.ends])
         elif piece.numbers:
-            found.append([end, piece.kind, piece.numbers])
+            marks.append([end, piece.kind, piece.numbers])
         else:
-            found.append([end, piece.kind] if piece.kind else [end])
-    return found
+            marks.append([end, piece.kind] if piece.kind else [end])
+    return marks
 
 
-def _raws_kept(entries: Iterable[CaseEntry]) -> set[int]:
+def _cases_with_raw(entries: Iterable[CaseEntry]) -> set[int]:
     """The numbers of the cases, the worst first, whose raw replies the page has room for."""
-    room, kept = _RAW, set()
+    room, numbers = _MAX_RAW_CHARACTERS, set()
     for entry in entries:
         room -= sum(len(raw) for _, raw in entry.raws)
         if room < 0:
             break
-        kept.add(entry.number)
-    return kept
+        numbers.add(entry.number)
+    return numbers
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    rest = iter(items)
-    while chunk := tuple(islice(rest, size)):
+    remaining = iter(items)
+    while chunk := tuple(islice(remaining, size)):
         yield chunk
 
 
-def _short(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _filled(**parts: Any) -> dict[str, Any]:
+def _without_empty(**parts: Any) -> dict[str, Any]:
     """Without what is empty; 0 is not."""
     return {name: part for name, part in parts.items() if part or (part == 0 and part is not False)}
 
 
-def _json(content: Any) -> Markup:
+def _safe_json(content: Any) -> Markup:
     """JSON that ends no script element and holds nothing a file cannot."""
     from markupsafe import Markup  # comes with jinja2
 
@@ -287,7 +419,7 @@ def _json(content: Any) -> Markup:
         ensure_ascii=False,
         allow_nan=False,
         separators=(",", ":"),
-        default=lambda one: _filled(**vars(one)),
+        default=lambda item: _without_empty(**vars(item)),
     )
     if "\\u0000" in text:  # rare; as html.py does it elsewhere on the page
         text = _NUL.sub("\\1\N{REPLACEMENT CHARACTER}", text)

@@ -1,24 +1,8 @@
-"""What causes, outcomes and metrics are called in the report, what they mean and what to do."""
+"""Display names, meanings and advice for failure modes, outcomes and metrics."""
 
 from __future__ import annotations
 
-from misslink.deciding.cause_words import CAUSES, FAILURES, CauseWords
-
-__all__ = [
-    "ANSWERS",
-    "CAUSES",
-    "CHECKED",
-    "FAILURES",
-    "INTERVENTIONS",
-    "MEASURED",
-    "PEOPLE",
-    "RELATIONS",
-    "RETRIEVALS",
-    "SUBTYPES",
-    "CauseWords",
-    "metric_words",
-    "term_words",
-]
+from misslink.linking.miss_types import MISS_TYPES
 
 RETRIEVALS = {
     "miss": "Miss",
@@ -44,16 +28,7 @@ RELATIONS = {
     "would_contradict": "would have contradicted this claim",
     "unrelated": "says nothing about this claim",
 }
-SUBTYPES = {
-    "not_indexed": "not in the index",
-    "dropped_before_prompt": "retrieved, but dropped before the prompt",
-    "below_cutoff": "below the cutoff",
-    "ranking": "ranked too low",
-    "vocabulary_mismatch": "worded differently from the question",
-    "domain_mismatch": "from a domain the embeddings do not know",
-    "split_evidence": "its evidence is split over two chunks",
-    "duplicate_crowding": "crowded out by near-duplicates",
-}
+MISS_TYPE_LABELS = {name: info.label for name, info in MISS_TYPES.items()}
 # What replay changed, beside what the run had observed and an unchanged rerun.
 INTERVENTIONS = {
     "observed": "as the run observed it",
@@ -121,11 +96,11 @@ _TERMS: dict[str, dict[str, str]] = {
         "and of unfaithful ones that it calls unfaithful.",
     },
     "misses": {
-        "true rank": "Where the retriever puts a missed passage when it is asked deeper, counted "
+        "true rank": "Rank of a missed passage when the retriever returns more passages, counted "
         "from 1.",
         "distance": "How many ranks lie between a missed passage and the last one that counts.",
         "cosine": "Similarity of two texts by the embedding, 1 for the same direction, near 0 "
-        "for unrelated texts. Compare it within a run; it has no scale of its own.",
+        "for unrelated texts. Compare it only within a run.",
         "BM25": "A search by words: rare words that question and passage share weigh most.",
     },
     "checks": {
@@ -133,7 +108,7 @@ _TERMS: dict[str, dict[str, str]] = {
     },
     "replay": {
         "confirmed": "Share of replayed cases whose answer turned from bad to good, twice, when "
-        "only the context was mended, and stayed bad when nothing was.",
+        "only the context was fixed, and stayed bad when nothing changed.",
         "flaky": "Share of cases whose answer turns when it is written again from the same "
         "passages.",
         "causal attributable fraction": "Share of bad answers (unfaithful, or wrong by the "
@@ -165,7 +140,7 @@ _TERMS["trust"] = {
     "labelled ones.",
     "what people would find": "The share that would come out if people labelled every case, with "
     "an interval that carries how few did. Beside it stands the share by the judge alone.",
-    "tied": "As many people called it good as bad. It counts as neither until somebody settles it.",
+    "tied": "As many annotators called it good as bad. It counts as neither until it is settled.",
 }
 _TERMS["audits"] = {
     "padding": "Sentences of an answer's own passages are appended to it. They are true, so a "
@@ -174,8 +149,8 @@ _TERMS["audits"] = {
     "order of the passages": "The same passages are shown in another order. What they say is the "
     "same, so a verdict that turns follows the place.",
     "asked again": "The same question is put once more. A verdict that turns is chance.",
-    "order of the two answers": "Of two answers the judge is asked which is better, and then again "
-    "with both swapped. A preference that does not move along follows the place.",
+    "order of the two answers": "The judge compares two answers, and then again with both "
+    "swapped. A preference that does not swap with them follows the position.",
     "flipped": "Share of verdicts that got the other label by the change alone. 0 is best.",
 }
 _TERMS["matched"] = {
@@ -187,20 +162,22 @@ _METRICS = {
     "hit": "Share of questions for which at least one needed passage is among the first k.",
     "recall": "Share of a question's needed passages that are among the first k, averaged.",
     "precision": "Share of the first k passages that were needed, averaged.",
+    "f1": "Harmonic mean of precision and recall among the first k, averaged.",
     "mrr": "One over the rank of the first needed passage, averaged: 1 means always first.",
     "map": "Precision at the rank of each needed passage, averaged over them and then over "
     "questions.",
     "r-precision": "Precision at as many passages as the question needs, averaged.",
     "bpref": "Share of judged pairs in which the needed passage stands above the one that is not.",
-    "rbp": "What a reader finds who goes on to the next passage with a fixed probability.",
+    "rbp": "Expected relevance for a reader who continues to the next passage with a fixed "
+    "probability.",
     "judged": "Share of the first k passages that the gold set says anything about, averaged.",
     "ndcg_exp": "As nDCG, with each grade worth more than twice the one below it.",
-    "rbp_residual": "How much higher rbp could be if all that nobody judged were relevant. "
+    "rbp_residual": "How much higher rbp could be if every unjudged passage were relevant. "
     "Lower is better.",
     "ndcg": "How near the ranking is to the ideal one; highly relevant passages weigh more.",
-    "faithful": "Share of answers without a single unsupported or contradicted claim.",
+    "fully_faithful": "Share of answers without a single unsupported or contradicted claim.",
     "faithfulness": "Share of an answer's claims that the passages it was given support, averaged.",
-    "answer_relevance": "How far answers address what was asked.",
+    "answer_relevance": "How far answers address the question.",
     "context_relevance": "Share of the passages given that help to answer the question, averaged.",
     "context_utilization": "Share of needed passages given that some supported claim rests on.",
     "context_sufficiency": "How far the passages given hold an answer to the question at all.",
@@ -218,7 +195,7 @@ _METRICS = {
     "correctness_recall": "Share of the reference's claims that the answer states, averaged.",
     "abstention": "Share of questions rightly answered or rightly declined.",
     "over_refused": "Share of answerable questions that the app declined. Lower is better. The "
-    "cause of this name is narrower: where the needed passage never reached the prompt, the cause "
+    "failure mode of this name is narrower: where the needed passage never reached the prompt, the failure mode "
     "is a retrieval miss.",
     "should_have_abstained": "Share of unanswerable questions that the app answered. "
     "Lower is better.",
@@ -241,7 +218,7 @@ def metric_words(name: str) -> str:
 
 
 def term_words(section: str) -> tuple[tuple[str, str], ...]:
-    """Words and their meaning that a reader of `section` needs; none where it has none of its own.
+    """Return the terms that `section` uses, each with its meaning.
 
     Examples
     --------

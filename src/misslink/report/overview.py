@@ -1,39 +1,155 @@
-"""The run in numbers: one a level, then every metric of every level, then groups of cases."""
+"""The run in numbers: levels, metrics, slices, and what it cost."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue
+from misslink.render.format import (
+    FormattedEstimate,
+    format_estimate,
+    format_number,
+    pluralize,
+    shorten,
+)
+from misslink.render.json_fields import JsonFields
+from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.types import Case, Estimate, Run, Usage
 
-from misslink.report.documents import estimate_in, mapping_in
-from misslink.report.places import view
-from misslink.report.truths import Truth, truths
-from misslink.report.wording import Shown, shown
-from misslink.types import Case, Run
+_MAX_SLOW_CASES = 5
+_QUESTION_LENGTH = 120
+_UNKNOWN = "not known"
+_TAIL_SHARE, _TAIL_MIN_TIMES = 0.95, 20  # with fewer times, one in twenty is less than one
+_TOKENS = (("prompt_tokens", "Prompt tokens"), ("completion_tokens", "Written tokens"))
 
-__all__ = [
-    "Level",
-    "Measured",
-    "Number",
-    "Slice",
-    "Slices",
-    "levels",
-    "little_judged",
-    "no_judge",
-    "numbers",
-    "slices",
-]
 
-_ENOUGH_JUDGED = 0.9  # of the first k passages: below it rank metrics say as much of the judgements
-_SMALL = 10  # cases under which a group is marked
-_MANY = 12  # groups that a reader takes in at a glance
-_FIELDS = ("category", "tier")  # what groups cases beside their tags
+@dataclass(frozen=True)
+class SlowCase:
+    """One of the slowest cases; ``fragment`` opens it."""
+
+    number: int
+    question: str
+    latency: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class RunUsage:
+    """What judge and app used, as labels and texts; an unknown value says why."""
+
+    judge: tuple[tuple[str, str], ...]
+    app: tuple[tuple[str, str], ...]
+    slowest: tuple[SlowCase, ...]
+
+
+def read_usage(run: Run) -> RunUsage | None:
+    """Read the usage of a run; None if nothing is known of it."""
+    judge = tuple(_judge_rows(run))
+    latencies = {t.case_id: t.latency_s for t in run.traces if t.latency_s is not None}
+    tokens = [trace.usage for trace in run.traces if trace.usage is not None]
+    if not (judge or latencies or tokens):
+        return None
+    app = (*_latency_rows(list(latencies.values())), *_token_rows(tokens, "answers"))
+    numbers = number_cases(run.cases)
+    slowest = sorted(
+        ((latency, case_id) for case_id, latency in latencies.items() if case_id in numbers),
+        key=lambda slow: -slow[0],
+    )
+    return RunUsage(
+        judge,
+        app,
+        tuple(
+            SlowCase(
+                number=numbers[case_id],
+                question=shorten(run.cases[numbers[case_id] - 1].question, _QUESTION_LENGTH),
+                latency=format_seconds(latency),
+                fragment=case_fragment(numbers[case_id]),
+            )
+            for latency, case_id in slowest[:_MAX_SLOW_CASES]
+        ),
+    )
+
+
+def format_seconds(value: float) -> str:
+    """Write a duration with three significant digits.
+
+    Examples
+    --------
+    >>> format_seconds(0.01735), format_seconds(2.5), format_seconds(75.0), format_seconds(0.0)
+    ('17.4 ms', '2.5 s', '75 s', '0 s')
+    """
+    return f"{format_number(1000 * value)} ms" if 0 < value < 1 else f"{format_number(value)} s"
+
+
+def _judge_rows(run: Run) -> Iterator[tuple[str, str]]:
+    usage = JsonFields(run.summary).object("usage")
+    if run.manifest.get("judge") == "none" or not usage:
+        return
+    calls = usage.count("calls")
+    is_heuristic = JsonFields(run.manifest).text("judge").startswith("heuristic")
+    yield "Asked of the judge", pluralize(calls, "question")
+    yield "From the cache, free", pluralize(usage.count("from_cache"), "reply", "replies")
+    if unasked := usage.count("not_asked"):
+        yield "Not asked", f"{pluralize(unasked, 'question')}: budget or time was used up"
+    for name, label in _TOKENS if calls and not is_heuristic else ():
+        spent = usage.number(name)
+        none = f"{_UNKNOWN}: the judge reported none"
+        yield label, none if spent is None else format_number(spent)
+    cost = usage.number("cost")
+    if cost is not None:
+        yield "Cost", f"{cost:,.4g} (in the currency of the prices that were given)"
+    elif is_heuristic:
+        yield "Cost", "nothing: the heuristic judge runs on this machine"
+    elif not calls:
+        yield "Cost", "nothing: no question was paid for in this run"
+    else:
+        priced = JsonFields(run.manifest).object("judging").number("price_in") is not None
+        why = "the judge did not report its tokens" if priced else "no prices were given"
+        yield "Cost", f"{_UNKNOWN}: {why}"
+    spent_tokens = [verdict.usage for verdict in run.verdicts if verdict.usage is not None]
+    yield from _token_rows(spent_tokens, "all verdicts, whenever paid for")
+
+
+def _latency_rows(latencies: Sequence[float]) -> Iterator[tuple[str, str]]:
+    if not latencies:
+        yield "Time per answer", f"{_UNKNOWN}: no trace has a latency"
+        return
+    import numpy as np
+
+    from misslink.stats.intervals import median
+
+    middle = median(latencies)
+    value, low, high = (
+        _UNKNOWN if end is None else format_seconds(end)
+        for end in (middle.value, middle.low, middle.high)
+    )
+    interval = f"[{low}, {high}]" if middle.low is not None else f"({middle.reason})"
+    yield "Time per answer, median", f"{value} {interval}, n = {middle.n:,}"
+    n = len(latencies)
+    if n < _TAIL_MIN_TIMES:
+        tail = f"{_UNKNOWN}: {pluralize(n, 'time')}, and it takes {_TAIL_MIN_TIMES}"
+    else:  # a measured time, never one between two
+        slow = float(np.quantile(latencies, _TAIL_SHARE, method="inverted_cdf"))
+        tail = f"{format_seconds(slow)}, n = {n:,}"
+    yield "95 % take at most", tail
+
+
+def _token_rows(usages: Sequence[Usage], source: str) -> Iterator[tuple[str, str]]:
+    for name, label in _TOKENS:
+        counts = [count for usage in usages if (count := getattr(usage, name)) is not None]
+        if counts:
+            yield f"{label}, {source}", f"{sum(counts):,} (n = {len(counts):,})"
+
+
+_SHARE_NOUNS = {"fully_faithful": "faithful answers", "correct": "correct answers"}
+_MIN_JUDGED_SHARE = 0.9  # of the first k passages; below it rank metrics depend on the labels
+_SMALL_GROUP = 10  # groups with fewer cases are marked
+_MAX_GROUPS = 12  # longer tables are opened on request
+_GROUP_FIELDS = ("category", "tier")  # group cases beside their tags
 # Numbers that come from the verdicts of another metric.
-_READ_OFF = {
-    "faithful": "faithfulness",
+_SOURCE_METRICS = {
+    "fully_faithful": "faithfulness",
     "correct": "correctness",
     "correctness_precision": "correctness",
     "correctness_recall": "correctness",
@@ -41,219 +157,279 @@ _READ_OFF = {
     "should_have_abstained": "abstention",
     "citation_recall": "citation_correctness",
 }
+_LEVELS = {
+    "retrieval": ("1. Retrieval", "Did the needed passages come back?"),
+    "generation": ("2. Generation", "Does the answer stay with its passages?"),
+    "answer": ("3. Answer", "Is the answer right?"),
+}
 
 
 @dataclass(frozen=True)
-class Number:
-    """One of the three numbers: which level, what it asks, the estimate, what people would find."""
+class CorrectedShare:
+    """One share as the judge labels cases, and corrected by human labels.
+
+    Parameters
+    ----------
+    name, metric : str
+        Of the share, such as 'fully_faithful', and of the metric whose labels correct it.
+    of : str
+        What it is a share of, in plain words.
+    judged, corrected : FormattedEstimate
+    labels : int
+        How many human labels the correction rests on.
+    how : str
+        The method, and whose answers were labelled.
+    hint : str
+        What it means if the judge's share lies outside of the corrected interval; else "".
+    """
+
+    name: str
+    metric: str
+    of: str
+    judged: FormattedEstimate
+    corrected: FormattedEstimate
+    labels: int
+    how: str
+    hint: str
+
+    def describe(self, number: FormattedEstimate) -> str:
+        """The corrected share as a sentence to print beside the number as judged.
+
+        If that number has another name or threshold, the sentence states the judge's share too.
+        """
+        text = (
+            "" if (number.name, number.brief) == (self.name, self.judged.brief) else "by the judge"
+        )
+        if text:
+            threshold = ", at the calibration's threshold," if number.name == self.name else ""
+            text += f"{threshold} {self.judged.brief}; "
+        if self.corrected.measured:
+            basis = pluralize(self.labels, "label")
+            text += f"people would find {self.corrected.brief}, by {basis}."
+        else:
+            text += f"what people would find is {self.corrected.brief}."
+        if number.name != self.name:
+            text = f"{self.of}: {text}"
+        return f"{text[:1].upper()}{text[1:]}"
+
+
+def corrected_shares(run: Run) -> dict[str, CorrectedShare]:
+    """Return every share that human labels correct, by its name.
+
+    Labels of the run's own verdicts are used together with all of these; a calibration from another
+    run gives only the judge's error rates.
+    """
+    from misslink.calibration import stored_calibration  # imports numpy
+
+    return {
+        name: CorrectedShare(
+            name=name,
+            metric=share.metric,
+            of=_SHARE_NOUNS.get(name, f"cases that are good by {share.metric}"),
+            judged=format_estimate("share", share.raw),
+            corrected=format_estimate("share", share.estimate),
+            labels=share.labels,
+            how=share.note,
+            hint=_impossible_share_hint(share.raw, share.estimate),
+        )
+        for name, share in stored_calibration.corrected_shares(run).items()
+    }
+
+
+def _impossible_share_hint(judged: Estimate, corrected: Estimate) -> str:
+    if judged.value is None or corrected.low is None or corrected.high is None:
+        return ""
+    share = format_estimate("share", judged).value
+    if judged.value > corrected.high:
+        return f"The judge's {share} lies above this interval: it is too kind."
+    if judged.value < corrected.low:
+        return f"The judge's {share} lies below this interval: it is too strict."
+    return ""
+
+
+@dataclass(frozen=True)
+class HeadlineNumber:
+    """One of the three numbers: its level, what it asks, the estimate, the corrected share."""
 
     level: str
     question: str
-    shown: Shown
-    truth: Truth | None = None
+    shown: FormattedEstimate
+    truth: CorrectedShare | None = None
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A metric with what was scored, skipped and failed (None: not counted), why, and its sense.
+class MetricRow:
+    """A metric with the counts scored, skipped and failed (None: not counted), and the reasons."""
 
-    ``truth`` is the share that people would find, where human labels tell.
-    """
-
-    shown: Shown
+    shown: FormattedEstimate
     coverage: tuple[int, int, int] | None
     why: tuple[str, ...]
     low_is_good: bool
-    truth: Truth | None = None
+    truth: CorrectedShare | None = None
 
 
 @dataclass(frozen=True)
-class Level:
-    """One level of the evaluation and its metrics; ``warning`` says what they do not tell."""
+class MetricLevel:
+    """One level of the evaluation and its metrics; ``warning`` says what they do not show."""
 
     title: str
     question: str
-    metrics: tuple[Measured, ...]
+    metrics: tuple[MetricRow, ...]
     warning: str = ""
 
     @property
     def counted(self) -> bool:
-        """Whether it was counted how many cases could be judged."""
+        """Whether the run counted how many cases could be judged."""
         return any(metric.coverage for metric in self.metrics)
 
 
 @dataclass(frozen=True)
-class Slice:
-    """A group of cases; ``small`` where it has so few that its numbers say little.
-
-    ``fragment`` is the view of its cases.
-    """
+class GroupRow:
+    """A group of cases, with the view of them; ``small`` if it has few."""
 
     name: str
     n: int
     small: bool
-    metrics: tuple[Shown, ...]
+    metrics: tuple[FormattedEstimate, ...]
     fragment: str
 
 
 @dataclass(frozen=True)
-class Slices:
+class GroupTable:
     """All groups by category, by tier or by one tag: worst first, small ones last."""
 
     dimension: str
     metrics: tuple[str, ...]
-    groups: tuple[Slice, ...]
+    groups: tuple[GroupRow, ...]
 
     @property
     def long(self) -> bool:
-        """Whether there are so many groups that the table is better opened on request."""
-        return len(self.groups) > _MANY
+        """Whether the table is better opened on request."""
+        return len(self.groups) > _MAX_GROUPS
 
 
-def numbers(run: Run, k: int) -> tuple[Number, Number, Number]:
-    """One number a level: recall@k, faithful, correctness."""
-    summary, found = run.summary, truths(run)
-    recall = f"recall@{k}"
+def headline_numbers(run: Run, k: int) -> tuple[HeadlineNumber, HeadlineNumber, HeadlineNumber]:
+    """Return one number per level: recall@k, fully_faithful, correctness."""
+    summary, shares = JsonFields(run.summary), corrected_shares(run)
+    why = no_judge_reason(run)
     return (
-        Number(
+        HeadlineNumber(
             "Retrieval",
             f"of the needed passages are among the first {k}",
-            shown(recall, estimate_in(summary, "retrieval", recall)),
+            summary.formatted("retrieval", f"recall@{k}"),
         ),
-        Number(
+        HeadlineNumber(
             "Generation",
             "of answers claim nothing beyond their passages",
-            shown("faithful", estimate_in(summary, "generation", "faithful", why=no_judge(run))),
-            found.get("faithful"),
+            summary.formatted("generation", "fully_faithful", why=why),
+            shares.get("fully_faithful"),
         ),
-        Number(
+        HeadlineNumber(
             "Answer",
             "agreement with the reference answers (claim F1)",
-            shown("correctness", estimate_in(summary, "answer", "correctness", why=no_judge(run))),
-            found.get("correct"),
+            summary.formatted("answer", "correctness", why=why),
+            shares.get("correct"),
         ),
     )
 
 
-def levels(run: Run) -> tuple[Level, ...]:
-    """The three levels with every metric that the summary holds."""
-    titles = (
-        ("retrieval", "1. Retrieval", "Did the needed passages come back?"),
-        ("generation", "2. Generation", "Does the answer stay with its passages?"),
-        ("answer", "3. Answer", "Is the answer right?"),
-    )
-    found = truths(run)
+def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
+    """Return the three levels with every metric of the summary."""
+    summary, shares = JsonFields(run.summary), corrected_shares(run)
     unscored: dict[str, Counter[str]] = {}
-    for given in run.verdicts:
-        if given.status != "scored":
-            reasons = unscored.setdefault(given.metric, Counter())
-            reasons[f"{given.status}: {given.reason}"] += 1
-    return tuple(
-        Level(
-            title,
-            question,
-            tuple(
-                _measured(
-                    run, key, name, unscored.get(name, Counter()), _truth_of(run, name, found)
-                )
-                for name in mapping_in(run.summary.get(key))
-            ),
-            warning=little_judged(run) if key == "retrieval" else "",
+    for verdict in run.verdicts:
+        if verdict.status != "scored":
+            reasons = unscored.setdefault(verdict.metric, Counter())
+            reasons[f"{verdict.status}: {verdict.reason}"] += 1
+    levels = []
+    for key, (title, question) in _LEVELS.items():
+        metrics = tuple(
+            MetricRow(
+                shown=summary.formatted(key, name),
+                coverage=_coverage(summary, name),
+                why=tuple(
+                    f"{count} {reason}"
+                    for reason, count in unscored.get(name, Counter()).most_common(3)
+                ),
+                low_is_good=name in summary.array("lower_is_better"),
+                truth=_corrected_share(summary, name, shares),
+            )
+            for name in summary.object(key)
         )
-        for key, title, question in titles
-    )
+        warning = coverage_warning(run) if key == "retrieval" else ""
+        levels.append(MetricLevel(title, question, metrics, warning))
+    return tuple(levels)
 
 
-def little_judged(run: Run) -> str:
-    """Say that few passages were judged, so that rank metrics tell as much of that; else ""."""
-    for name in mapping_in(run.summary.get("judged")):
-        share = estimate_in(run.summary, "judged", name)
-        if share.value is not None and share.value < _ENOUGH_JUDGED:
-            depth = name.partition("@")[2]
+def coverage_warning(run: Run) -> str:
+    """Warn if few of the first passages have labels, so that rank metrics rest on few; else ""."""
+    summary = JsonFields(run.summary)
+    for name in summary.object("judged"):
+        share = summary.estimate("judged", name)
+        if share.value is not None and share.value < _MIN_JUDGED_SHARE:
             return (
-                f"The gold set says of only {shown(name, share).brief} of the first {depth} "
-                "passages whether they are relevant, and all others count as not relevant; "
-                "misslink retrieval --bounds tells what that leaves open."
+                f"The gold set says of only {format_estimate(name, share).brief} of the first "
+                f"{name.partition('@')[2]} passages whether they are relevant, and all others count "
+                "as not relevant; misslink retrieval --bounds tells what that leaves open."
             )
     return ""
 
 
-def slices(run: Run) -> tuple[Slices, ...]:
-    """Groups by category, tier and each tag, the lowest numbers first, small groups last."""
-    found = []
-    for dimension, groups in mapping_in(run.summary.get("slices")).items():
-        names: dict[str, None] = {}  # in the order of their first appearance
-        for group in mapping_in(groups).values():
-            names |= dict.fromkeys(mapping_in(mapping_in(group).get("metrics")))
-        rows = [
-            (
-                _mean_value(group, tuple(names)),
-                _slice(name, group, tuple(names), _view(run.cases, dimension, name)),
+def group_tables(run: Run) -> tuple[GroupTable, ...]:
+    """Return groups by category, tier and each tag, the lowest numbers first, small groups last."""
+    tables = []
+    for dimension, groups in JsonFields(run.summary).objects("slices").items():
+        fields = groups.objects()
+        names = tuple(
+            dict.fromkeys(name for group in fields.values() for name in group.object("metrics"))
+        )
+        rows = []
+        for name, group in fields.items():
+            values = [group.estimate("metrics", metric).value for metric in names]
+            measured = [value for value in values if value is not None]
+            mean = sum(measured) / len(measured) if measured else 2.0  # nothing measured comes last
+            row = GroupRow(
+                name=name,
+                n=group.count("n"),
+                small=group.count("n") < _SMALL_GROUP,
+                metrics=tuple(group.formatted("metrics", metric) for metric in names),
+                fragment=_group_fragment(run.cases, dimension, name),
             )
-            for name, group in mapping_in(groups).items()
-        ]
-        rows.sort(key=lambda row: (row[1].small, row[0], row[1].name))
+            rows.append((row.small, mean, name, row))
         if rows:
-            found.append(Slices(dimension, tuple(names), tuple(row for _, row in rows)))
-    return tuple(found)
+            rows.sort(key=lambda row: row[:3])
+            tables.append(GroupTable(dimension, names, tuple(row for *_, row in rows)))
+    return tuple(tables)
 
 
-def _truth_of(run: Run, name: str, found: Mapping[str, Truth]) -> Truth | None:
-    """What people would find of the number `name`: of its share, else of the metric as a whole."""
-    if name in found:
-        return found[name]
-    whole = next((one for one in found.values() if one.metric == name), None)
-    told = [mapping_in(run.summary.get(level)) for level in ("generation", "answer")]
-    return None if whole is None or any(whole.name in level for level in told) else whole
+def _corrected_share(
+    summary: JsonFields, name: str, shares: Mapping[str, CorrectedShare]
+) -> CorrectedShare | None:
+    """The corrected share of the number `name`, else of the metric as a whole."""
+    if name in shares:
+        return shares[name]
+    whole = next((share for share in shares.values() if share.metric == name), None)
+    levels = [summary.object(level) for level in ("generation", "answer")]
+    return None if whole is None or any(whole.name in level for level in levels) else whole
 
 
-def _measured(
-    run: Run, level: str, name: str, reasons: Counter[str], truth: Truth | None
-) -> Measured:
-    verdict = _READ_OFF.get(name, name)
-    counted = mapping_in(mapping_in(run.summary.get("coverage")).get(verdict))
-    numbers = [counted.get(status) for status in ("scored", "skipped", "failed")]
-    coverage = [number for number in numbers if isinstance(number, int)]
-    return Measured(
-        shown=shown(name, estimate_in(run.summary, level, name)),
-        coverage=(coverage[0], coverage[1], coverage[2]) if len(coverage) == len(numbers) else None,
-        why=tuple(f"{count} {reason}" for reason, count in reasons.most_common(3)),
-        low_is_good=name in _names(run.summary.get("lower_is_better")),
-        truth=truth,
-    )
+def _coverage(summary: JsonFields, name: str) -> tuple[int, int, int] | None:
+    counts = summary.object("coverage", _SOURCE_METRICS.get(name, name)).values
+    scored, skipped, failed = (counts.get(status) for status in ("scored", "skipped", "failed"))
+    if isinstance(scored, int) and isinstance(skipped, int) and isinstance(failed, int):
+        return scored, skipped, failed
+    return None
 
 
-def _names(listed: JsonValue) -> tuple[str, ...]:
-    return tuple(map(str, listed)) if isinstance(listed, list | tuple) else ()
+def _group_fragment(cases: Sequence[Case], dimension: str, name: str) -> str:
+    """The cases of a group; a tag may have the name of a field that no case has."""
+    is_tag = any(dimension in case.tags for case in cases)
+    unused = dimension in _GROUP_FIELDS and all(getattr(case, dimension) is None for case in cases)
+    if dimension in _GROUP_FIELDS and not (is_tag and unused):
+        return view_fragment(**{dimension: name})
+    return view_fragment(tag=f"{dimension}:{name}")
 
 
-def _slice(name: str, group: JsonValue, metrics: tuple[str, ...], fragment: str) -> Slice:
-    size = mapping_in(group).get("n")
-    n = size if isinstance(size, int) else 0
-    estimates = (estimate_in(mapping_in(group), "metrics", metric) for metric in metrics)
-    return Slice(
-        name=name,
-        n=n,
-        small=n < _SMALL,
-        metrics=tuple(shown(*pair) for pair in zip(metrics, estimates, strict=True)),
-        fragment=fragment,
-    )
-
-
-def _view(cases: Sequence[Case], axis: str, name: str) -> str:
-    """The cases of a group; a tag may be called as a field is that no case has."""
-    is_tag = any(axis in case.tags for case in cases)
-    if axis in _FIELDS and not (is_tag and all(getattr(case, axis) is None for case in cases)):
-        return view(**{axis: name})
-    return view(tag=f"{axis}:{name}")
-
-
-def _mean_value(group: JsonValue, metrics: tuple[str, ...]) -> float:
-    values = [estimate_in(mapping_in(group), "metrics", metric).value for metric in metrics]
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else 2.0  # nothing measured comes last
-
-
-def no_judge(run: Run) -> str:
-    """Why no judged metric exists; "" where a judge was asked."""
+def no_judge_reason(run: Run) -> str:
+    """Why there is no judged metric; "" if the run has a judge."""
     return "no judge was asked" if run.manifest.get("judge") == "none" else ""

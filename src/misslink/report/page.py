@@ -1,7 +1,4 @@
-"""The report as plain data: everything the page says, built from a run alone.
-
-Rendering (``html.py`` and its templates) decides how it looks and computes nothing.
-"""
+"""The content of the report page as plain data, built from a run."""
 
 from __future__ import annotations
 
@@ -12,53 +9,80 @@ from pathlib import PurePath
 
 from pydantic import JsonValue
 
-from misslink.report.adjusted import Adjusted, Corrected, Dose, adjusted, corrected, doses
+from misslink.render.format import pluralize
+from misslink.render.json_fields import JsonFields
 from misslink.report.association import (
-    CauseRow,
+    AdjustedAssociation,
+    ContingencyTable,
+    CorrectedAssociation,
+    DoseResponse,
+    FailureModeRow,
     Headline,
-    causes,
-    headline,
+    adjust_associations,
+    contingency_tables,
+    correct_association,
+    dose_responses,
+    failure_mode_rows,
+    read_headline,
 )
-from misslink.report.audited import Audits, audits
-from misslink.report.badge import Badge, badge
-from misslink.report.case_list import CaseList, case_list
-from misslink.report.crosses import Cross, crosses
-from misslink.report.diagnosis import Checklist, Holes, checklist, holes
-from misslink.report.documents import mapping_in
+from misslink.report.cases import run_cutoff
+from misslink.report.charts import (
+    CutoffCurve,
+    SankeyDiagram,
+    ScatterMap,
+    draw_cutoff_curve,
+    draw_sankey,
+    draw_scatter,
+)
+from misslink.report.diagnosis import (
+    Checklist,
+    MissingLabels,
+    MissTypeRow,
+    miss_type_rows,
+    read_checklist,
+    read_missing_labels,
+)
+from misslink.report.explorer import CaseList, build_case_list
 from misslink.report.glossary import metric_words, term_words
-from misslink.report.judging import RepeatRow, judging_notes, repeat_rows
-from misslink.report.kcurve import Curve, curve
-from misslink.report.missed import SubtypeRow, subtype_rows
-from misslink.report.next import Step, next_steps, nothing_next
-from misslink.report.overview import Level, Number, Slices, levels, numbers, slices
-from misslink.report.replayed import Proof, Replayed, proof, replayed
-from misslink.report.sankey import Flow, flow
-from misslink.report.scatter import Scatter, scatter
-from misslink.report.trust import Trust, trusts
-from misslink.report.usage import Used, used
-from misslink.report.whatif import WhatIf, whatif
-from misslink.report.wording import plural
-from misslink.report.worst import cutoff
+from misslink.report.judge_notes import (
+    JudgeAudit,
+    RepeatRow,
+    describe_judging,
+    read_audit,
+    repeat_rows,
+)
+from misslink.report.judge_trust import JudgeBadge, JudgeTrust, judge_badge, read_judge_trust
+from misslink.report.next_steps import NextStep, next_steps, no_steps_reason
+from misslink.report.overview import (
+    GroupTable,
+    HeadlineNumber,
+    MetricLevel,
+    RunUsage,
+    group_tables,
+    headline_numbers,
+    metric_levels,
+    read_usage,
+)
+from misslink.report.replay import CausalFigures, ReplayTable, causal_figures, read_replay
+from misslink.report.whatif import WhatIfTable, read_whatif
 from misslink.types import Run
 
-__all__ = ["Page", "build"]
-
-_UNKNOWN = "not recorded"
+_NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True)
-class Proven:
+class AssociationDetails:
     """What goes beyond the crude link; empty or None where the run does not hold it."""
 
-    adjusted: tuple[Adjusted, ...]
-    doses: tuple[Dose, ...]
-    corrected: Corrected | None
-    misses: tuple[SubtypeRow, ...]
+    adjusted: tuple[AdjustedAssociation, ...]
+    doses: tuple[DoseResponse, ...]
+    corrected: CorrectedAssociation | None
+    misses: tuple[MissTypeRow, ...]
     checks: Checklist | None
-    holes: Holes | None
-    replay: Replayed | None
-    whatif: WhatIf | None
-    map: Scatter | None
+    holes: MissingLabels | None
+    replay: ReplayTable | None
+    whatif: WhatIfTable | None
+    map: ScatterMap | None
 
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
@@ -68,28 +92,28 @@ class Proven:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """All of the report; texts are as their writers left them, so escape them."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    badge: Badge
+    badge: JudgeBadge
     headline: Headline
-    proof: Proof | None
-    numbers: tuple[Number, ...]
-    flow: Flow | None
-    steps: tuple[Step, ...]
+    proof: CausalFigures | None
+    numbers: tuple[HeadlineNumber, ...]
+    flow: SankeyDiagram | None
+    steps: tuple[NextStep, ...]
     nothing: str
-    crosses: tuple[Cross, ...]
-    causes: tuple[CauseRow, ...]
-    proven: Proven
-    curve: Curve | None
-    levels: tuple[Level, ...]
-    slices: tuple[Slices, ...]
+    crosses: tuple[ContingencyTable, ...]
+    failures: tuple[FailureModeRow, ...]
+    proven: AssociationDetails
+    curve: CutoffCurve | None
+    levels: tuple[MetricLevel, ...]
+    slices: tuple[GroupTable, ...]
     cases: CaseList
-    trusts: tuple[Trust, ...]
-    audits: Audits | None
-    used: Used | None
+    trusts: tuple[JudgeTrust, ...]
+    audits: JudgeAudit | None
+    used: RunUsage | None
     judging: tuple[str, ...]
     repeats: tuple[RepeatRow, ...]
     metrics: tuple[tuple[str, str], ...]
@@ -99,162 +123,167 @@ class Page:
     @property
     def sections(self) -> tuple[tuple[str, str], ...]:
         """Anchor and name of every section that the page has, in its order."""
-        found = self.proven
-        told: tuple[tuple[str, str, object], ...] = (
+        proven = self.proven
+        all_sections: tuple[tuple[str, str, object], ...] = (
             ("flow", "Flow", True),
             ("next", "Next", True),
-            ("causes", "Causes", True),
-            ("misses", "Misses", found.misses),
+            ("failures", "Failure modes", True),
+            ("misses", "Misses", proven.misses),
             ("curve", "Cut-off", self.curve),
-            ("whatif", "What if", found.whatif),
-            ("replay", "Replay", found.replay),
+            ("whatif", "What if", proven.whatif),
+            ("replay", "Replay", proven.replay),
             ("cases", "Cases", True),
             ("slices", "Slices", self.slices),
-            ("within", "Within groups", found.adjusted or found.doses or found.corrected),
+            ("within", "Within groups", proven.adjusted or proven.doses or proven.corrected),
             ("levels", "Levels", True),
-            ("checklist", "Checklist", found.checks),
-            ("holes", "Gold set", found.holes),
-            ("map", "Map", found.map),
+            ("checklist", "Checklist", proven.checks),
+            ("holes", "Gold set", proven.holes),
+            ("map", "Map", proven.map),
             ("trust", "Judge", self.trusts),
             ("used", "Cost", self.used),
             ("reading", "How to read", True),
         )
-        return tuple((anchor, name) for anchor, name, there in told if there)
+        return tuple((anchor, name) for anchor, name, present in all_sections if present)
 
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
         """The words that a reader of the page needs, each once, with their meaning."""
         curve_words = term_words("curve") if self.curve else ()
-        known = any(one.measured for one in self.trusts)
-        matched = any(bias.matched for one in self.trusts for bias in one.bias)
-        judged = (("trust", known), ("matched", matched), ("audits", self.audits))
-        trust_words = [word for name, there in judged if there for word in term_words(name)]
+        calibrated = any(trust.measured for trust in self.trusts)
+        matched = any(bias.matched for trust in self.trusts for bias in trust.bias)
+        judged = (("trust", calibrated), ("matched", matched), ("audits", self.audits))
+        trust_words = [word for name, present in judged if present for word in term_words(name)]
         return tuple(dict((*curve_words, *self.proven.terms, *trust_words)).items())
 
 
-def build(run: Run, *, cases: int | None = None, table: str = "") -> Page:
-    """Collect what the report says of `run`.
+def build_page(run: Run, *, cases: int | None = None, table: str = "") -> ReportPage:
+    """Collect everything the report shows about `run`, without model calls.
 
     Parameters
     ----------
     run : Run
-        Any run: without cases, verdicts or links too. Nothing is asked of a model, and nothing
-        is read but the run.
+        Any run, also one without cases, verdicts or links.
     cases : int or None
-        How many cases are told in full, the worst, 0 or more; all else is said of all of them.
-        None: as `misslink.report.worst` has it.
+        Number of worst cases to show in full, 0 or more. None: the default of
+        `misslink.report.cases`. All other parts of the report cover every case.
     table : str
-        The name of the file with all cases beside the page, "" where there is none.
+        Name of the file with all cases beside the page; "" without one.
 
     Returns
     -------
-    Page
-        What was not measured says why.
+    ReportPage
+        A value that was not measured has a reason.
     """
-    found, groups = levels(run), slices(run)
-    told = {metric.shown.name: None for level in found for metric in level.metrics}
-    told |= dict.fromkeys(name for axis in groups for name in axis.metrics)
-    told |= dict.fromkeys(mapping_in((run.whatif or {}).get("today")))
-    return Page(
-        title=_title(run.manifest),
-        facts=_facts(run),
-        badge=badge(run),
-        headline=headline(run),
-        proof=proof(run),
-        numbers=numbers(run, cutoff(run)),
-        flow=flow(run.links),
+    levels, groups = metric_levels(run), group_tables(run)
+    metric_names = {metric.shown.name: None for level in levels for metric in level.metrics}
+    metric_names |= dict.fromkeys(name for axis in groups for name in axis.metrics)
+    metric_names |= dict.fromkeys(JsonFields(run.whatif).object("today"))
+    return ReportPage(
+        title=_page_title(run.manifest),
+        facts=_run_facts(run),
+        badge=judge_badge(run),
+        headline=read_headline(run),
+        proof=causal_figures(run),
+        numbers=headline_numbers(run, run_cutoff(run)),
+        flow=draw_sankey(run.links),
         steps=next_steps(run),
-        nothing=nothing_next(run),
-        crosses=crosses(run),
-        causes=causes(run),
-        proven=_proven(run),
-        curve=curve(run, cutoff(run)),
-        levels=found,
+        nothing=no_steps_reason(run),
+        crosses=contingency_tables(run),
+        failures=failure_mode_rows(run),
+        proven=_association_details(run),
+        curve=draw_cutoff_curve(run, run_cutoff(run)),
+        levels=levels,
         slices=groups,
-        cases=case_list(run, most=cases, table=table),
-        trusts=trusts(run),
-        audits=audits(run),
-        used=used(run),
-        judging=judging_notes(run),
+        cases=build_case_list(run, most=cases, table=table),
+        trusts=read_judge_trust(run),
+        audits=read_audit(run),
+        used=read_usage(run),
+        judging=describe_judging(run),
         repeats=repeat_rows(run),
-        metrics=tuple((name, metric_words(name)) for name in told),
-        manifest=_manifest(run),
-        command=_text(run.manifest, "command", ""),
+        metrics=tuple((name, metric_words(name)) for name in metric_names),
+        manifest=_manifest_rows(run),
+        command=_manifest_text(run.manifest, "command", ""),
     )
 
 
-def _proven(run: Run) -> Proven:
-    return Proven(
-        adjusted=adjusted(run),
-        doses=doses(run),
-        corrected=corrected(run),
-        misses=subtype_rows(run),
-        checks=checklist(run),
-        holes=holes(run),
-        replay=replayed(run),
-        whatif=whatif(run),
-        map=scatter(run),
+def _association_details(run: Run) -> AssociationDetails:
+    return AssociationDetails(
+        adjusted=adjust_associations(run),
+        doses=dose_responses(run),
+        corrected=correct_association(run),
+        misses=miss_type_rows(run),
+        checks=read_checklist(run),
+        holes=read_missing_labels(run),
+        replay=read_replay(run),
+        whatif=read_whatif(run),
+        map=draw_scatter(run),
     )
 
 
-def _title(manifest: Mapping[str, JsonValue]) -> str:
-    app = _text(manifest, "app", "")
+def _page_title(manifest: Mapping[str, JsonValue]) -> str:
+    app = _manifest_text(manifest, "app", "")
     if app:
         return app
-    traces = _text(manifest, "traces", "")
+    traces = _manifest_text(manifest, "traces", "")
     return PurePath(traces).name if traces else "A RAG app"
 
 
-def _facts(run: Run) -> tuple[tuple[str, str], ...]:
+def _run_facts(run: Run) -> tuple[tuple[str, str], ...]:
     manifest = run.manifest
     return (
-        ("Questions", plural(len(run.cases), "case")),
-        ("Gold set", PurePath(_text(manifest, "goldset")).name),
-        ("Judge", _text(manifest, "judge")),
-        ("Cutoff k", _text(manifest, "k")),
-        ("Date", _date(_text(manifest, "created"))),
-        ("misslink", _text(manifest, "misslink")),
+        ("Questions", pluralize(len(run.cases), "case")),
+        ("Gold set", PurePath(_manifest_text(manifest, "goldset")).name),
+        ("Judge", _manifest_text(manifest, "judge")),
+        ("Cutoff k", _manifest_text(manifest, "k")),
+        ("Date", _format_date(_manifest_text(manifest, "created"))),
+        ("misslink", _manifest_text(manifest, "misslink")),
     )
 
 
-def _manifest(run: Run) -> tuple[tuple[str, str], ...]:
+def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
     """What is needed to repeat the run, as rows of a label and a text."""
     manifest = run.manifest
-    told = {
-        "App": _text(manifest, "app", ""),
-        "Traces": _text(manifest, "traces", ""),
-        "Gold set": _text(manifest, "goldset"),
-        "Judge": _text(manifest, "judge"),
-        "Cutoff k": _text(manifest, "k"),
-        "Only these cases": _text(mapping_in(manifest.get("inputs")), "cases", ""),
-        "Asked deeper to": _deepest(run),
-        "Seed": _text(manifest, "seed"),
-        "Created": _text(manifest, "created"),
-        "misslink": _text(manifest, "misslink"),
+    rows = {
+        "App": _manifest_text(manifest, "app", ""),
+        "Traces": _manifest_text(manifest, "traces", ""),
+        "Gold set": _manifest_text(manifest, "goldset"),
+        "Judge": _manifest_text(manifest, "judge"),
+        "Cutoff k": _manifest_text(manifest, "k"),
+        "Only these cases": _manifest_text(
+            JsonFields(manifest).object("inputs").values, "cases", ""
+        ),
+        "Asked deeper to": _max_depth(run),
+        "Seed": _manifest_text(manifest, "seed"),
+        "Created": _manifest_text(manifest, "created"),
+        "misslink": _manifest_text(manifest, "misslink"),
     }
     prompts = manifest.get("prompts")
     for prompt in prompts if isinstance(prompts, list) else []:
-        fields = mapping_in(prompt)
-        name = f"Prompt {_text(fields, 'name')}, version {_text(fields, 'version')}"
-        told[name] = f"sha256 {_text(fields, 'sha256')}"
-    versions = mapping_in(manifest.get("versions"))
+        fields = JsonFields(prompt).values
+        name = (
+            f"Prompt {_manifest_text(fields, 'name')}, version {_manifest_text(fields, 'version')}"
+        )
+        rows[name] = f"sha256 {_manifest_text(fields, 'sha256')}"
+    versions = JsonFields(manifest).object("versions").values
     if versions:
-        told["Versions"] = ", ".join(f"{name} {_text(versions, name)}" for name in versions)
-    return tuple((label, text) for label, text in told.items() if text)
+        rows["Versions"] = ", ".join(
+            f"{name} {_manifest_text(versions, name)}" for name in versions
+        )
+    return tuple((label, text) for label, text in rows.items() if text)
 
 
-def _deepest(run: Run) -> str:
+def _max_depth(run: Run) -> str:
     """How deep retrievers were really asked; "" where none was, as for traces from a file."""
     depths = [trace.depth for trace in run.traces if trace.depth is not None]
     return str(max(depths)) if depths else ""
 
 
-def _text(mapping: Mapping[str, JsonValue], key: str, missing: str = _UNKNOWN) -> str:
+def _manifest_text(mapping: Mapping[str, JsonValue], key: str, missing: str = _NOT_RECORDED) -> str:
     value = mapping.get(key)
     return missing if value is None or value == "" else str(value)
 
 
-def _date(created: str) -> str:
+def _format_date(created: str) -> str:
     try:
         moment = dt.datetime.fromisoformat(created)
     except ValueError:

@@ -1,54 +1,63 @@
-"""Level 1, what the retriever found."""
+"""Rank metrics, qrels, runs and retrieval outcomes."""
 
 from __future__ import annotations
 
-from misslink.retrieval.bounds import bounds
-from misslink.retrieval.columns import hits_of
-from misslink.retrieval.hits import Hits, collect
+from misslink.retrieval.bounds import metric_bounds
+from misslink.retrieval.evaluate import RankScores, evaluate_run, score_cases
+from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.matching import (
-    Find,
     Need,
-    find,
-    needs,
+    NeedMatch,
+    case_needs,
+    find_split,
+    match_needs,
     relevant_ids,
     satisfies,
-    split_over,
 )
-from misslink.retrieval.metrics import RankMetric, parse, spelled, values, without_relevant
-from misslink.retrieval.opening import open_qrels, open_run
-from misslink.retrieval.outcomes import Outcome, cutoff, outcome, why_unmeasured
-from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.rank_scores import RankScores
-from misslink.retrieval.ranking import rank
-from misslink.retrieval.scoring import score
-from misslink.retrieval.wanting import still_wanted
+from misslink.retrieval.metrics import (
+    RankMetric,
+    format_metric_name,
+    metric_values,
+    parse_metric,
+    scores_empty_queries,
+)
+from misslink.retrieval.outcomes import (
+    RetrievalOutcome,
+    match_unmet_needs,
+    retrieval_cutoff,
+    retrieval_outcome,
+    unmeasured_reason,
+)
+from misslink.retrieval.qrels import Qrels
+from misslink.retrieval.readers import open_qrels, open_run
+from misslink.retrieval.runs import collect_run_hits
 
 __all__ = [
-    "Find",
     "Hits",
-    "Judgements",
     "Need",
-    "Outcome",
+    "NeedMatch",
+    "Qrels",
     "RankMetric",
     "RankScores",
-    "bounds",
-    "collect",
-    "cutoff",
-    "find",
-    "hits_of",
-    "needs",
+    "RetrievalOutcome",
+    "case_needs",
+    "collect_hits",
+    "collect_run_hits",
+    "evaluate_run",
+    "find_split",
+    "format_metric_name",
+    "match_needs",
+    "match_unmet_needs",
+    "metric_bounds",
+    "metric_values",
     "open_qrels",
     "open_run",
-    "outcome",
-    "parse",
-    "rank",
+    "parse_metric",
     "relevant_ids",
+    "retrieval_cutoff",
+    "retrieval_outcome",
     "satisfies",
-    "score",
-    "spelled",
-    "split_over",
-    "still_wanted",
-    "values",
-    "why_unmeasured",
-    "without_relevant",
+    "score_cases",
+    "scores_empty_queries",
+    "unmeasured_reason",
 ]

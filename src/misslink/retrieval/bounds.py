@@ -1,34 +1,33 @@
-"""The lowest and the highest value that judging the unjudged passages could give a metric."""
+"""Lowest and highest value of a metric if the unjudged passages were judged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from misslink.retrieval.extremes import extremes
-from misslink.retrieval.hits import Bools, Floats, Hits, Ints
-from misslink.retrieval.metrics import RankMetric, told_by_name, without_relevant
-
-__all__ = ["bounds"]
+from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
+from misslink.retrieval.hits import Hits
+from misslink.retrieval.metrics import RankMetric, metric_errors, scores_empty_queries
 
 
-def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, Floats]:
-    """Lowest and highest value of each row under every way of judging what nobody judged.
+def metric_bounds(
+    metric: RankMetric, hits: Hits, *, grade: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lowest and highest value of each row over all judgments of unjudged passages.
 
-    Open are the unjudged passages that the metric reads: those in the first ``k``, or in the whole
-    ranking for a metric without one. What lies deeper or was never retrieved stays not relevant,
-    as the metric itself has it. Each open passage may be relevant, with the lowest grade that is,
-    or not.
+    Unjudged are passages without a label that the metric reads: those in the first ``k``, or in
+    the whole ranking for a metric without a cutoff. Deeper passages and passages that were not
+    retrieved count as not relevant, as in the metric itself. Each unjudged passage is either
+    relevant, with the lowest relevant grade, or not.
 
-    For a metric that says ``rises`` the ends are none and all of them relevant. For the others
-    (nDCG, MAP, R-precision, bpref) one more relevant passage far down also raises what a perfect
-    ranking would reach, so both ends are looked for: for each number of relevant ones, with the
-    topmost of the open passages and with the lowest of them (one pass in
-    `misslink.retrieval.extremes`, but for a metric of your own). Of that number no others
-    give more or less, as a metric never falls when a relevant passage moves up. The value itself
-    lies between the ends: bpref, which passes over the unjudged, has it as one more way. A metric
-    ``about_judgements`` has nothing open.
+    For a metric with ``rises = True`` the bounds are reached if none or all of them are relevant.
+    For the others (nDCG, MAP, R-precision, bpref) a relevant passage far down also raises the value
+    of an ideal ranking. So for each number of relevant ones the metric is computed with the
+    topmost and with the lowest of them; a metric never falls when a relevant passage moves up, so
+    no other choice gives more or less. The value itself lies between the bounds: bpref, which skips
+    unjudged passages, counts as one more way. A metric with ``about_judgements`` has no bounds
+    beside its value.
 
     Parameters
     ----------
@@ -36,13 +35,13 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
     hits : Hits
         Without rows: two empty arrays.
     grade : int
-        Grade of an unjudged passage that is taken for relevant, from 1; the relevance level.
+        Grade of an unjudged passage that is assumed relevant, from 1; the relevance level.
 
     Returns
     -------
     lowest, highest : array of float, shape (rows,)
-        For `Hits.per_case`; NaN where the row has no value. Of alternatives the best counts in
-        both, so that for a case with several the lowest is a bound that need not be reached.
+        For `Hits.per_case`; NaN where the row has no value. With alternatives the best counts in
+        both, so the lowest bound of such a case may not be reachable.
 
     Raises
     ------
@@ -51,118 +50,94 @@ def bounds(metric: RankMetric, hits: Hits, *, grade: int = 1) -> tuple[Floats, F
 
     Examples
     --------
-    >>> from misslink.retrieval import collect, parse
+    >>> from misslink.retrieval import collect_hits, parse_metric
     >>> from misslink.types import Case, Passage
     >>> case = Case(id="c1", question="Who?", relevant={"a": 1, "x": 0})
-    >>> found = [Passage(id=name, rank=rank) for rank, name in enumerate("xua", start=1)]
-    >>> hits = collect([case], [found])
-    >>> [end.tolist() for end in bounds(parse("mrr"), hits)]
+    >>> ranking = [Passage(id=name, rank=rank) for rank, name in enumerate("xua", start=1)]
+    >>> hits = collect_hits([case], [ranking])
+    >>> [bound.tolist() for bound in metric_bounds(parse_metric("mrr"), hits)]
     [[0.3333333333333333], [0.5]]
     """
-    with told_by_name(metric):
+    with metric_errors(metric):
         value = metric.of(hits)
         if getattr(metric, "about_judgements", False):
             return value, value
-        closed = extremes(metric, hits, grade)
-        lowest, highest = _searched(metric, hits, value, grade) if closed is None else closed
-    lowest, highest = np.fmin(lowest, value), np.fmax(highest, value)
-    if not without_relevant(metric):
+        unjudged = _Unjudged(hits, getattr(metric, "k", None), grade)
+        most = int(unjudged.count.max(initial=0))
+        rises = getattr(metric, "rises", False)
+        lowest, highest = value.copy(), value.copy()
+        for number in (0, most) if rises else range(most + 1):
+            topmost = unjudged.place < number
+            bottom = unjudged.place >= unjudged.count[unjudged.row] - number
+            for relevant in (topmost,) if rises else (topmost, bottom):
+                judged = metric.of(unjudged.judge(relevant))
+                lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
+    if not scores_empty_queries(metric):
         lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan
     return lowest, highest
 
 
-def _searched(metric: RankMetric, hits: Hits, value: Floats, grade: int) -> tuple[Floats, Floats]:
-    """The ends by computing the metric for each number of relevant ones."""
-    opened = _open(hits, getattr(metric, "k", None), grade)
-    most = int(opened.count.max(initial=0))
-    lowest, highest = value.copy(), value.copy()
-    rises = getattr(metric, "rises", False)
-    for number in (0, most) if rises else range(most + 1):
-        top, low = opened.place < number, opened.place >= opened.left - number
-        for chosen in (top,) if rises else (top, low):  # of none and of all there is one way
-            judged = metric.of(opened.judged(hits, chosen))
-            lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
-    return lowest, highest
+class _Unjudged:
+    """The unjudged passages within the first `k`, by row and rank.
 
-
-@dataclass(frozen=True)
-class _Open:
-    """The open passages, by row and rank, and where they would stand among the hits.
-
-    ``place`` counts them within their row from 0, ``left`` is how many the row has, ``count`` the
-    same by row. ``mixed`` are the places of hits and then open passages in one order by row and
-    rank, and ``ideal`` those of the ideal gains and then of theirs by row and falling gain.
+    ``count`` is their number in each row, ``place`` counts them within their row from 0. The orders
+    place hits, ideal gains and judged passages together with the unjudged passages that join them.
     """
 
-    row: Ints
-    rank: Ints
-    place: Ints
-    left: Ints
-    count: Ints
-    grade: int
-    mixed: Ints
-    ideal: Ints
-    against: Ints
-
-    def judged(self, hits: Hits, chosen: Bools) -> Hits:
-        """The hits with the chosen ones relevant and the other open ones not."""
-
-        def together(old: Ints, new: Ints, order: Ints) -> Ints:
-            return np.concatenate((old, new))[order]
-
-        ones = np.ones(len(self.row), dtype=np.int64)
-        here = self.mixed[np.concatenate((np.ones(len(hits.row), bool), chosen))[self.mixed]]
-        # Which open one a gain in the ideal ranking belongs to does not matter: all are equal.
-        kept = np.concatenate((np.ones(len(hits.ideal_row), bool), chosen))
-        ideal = self.ideal[kept[self.ideal]]
-        ideal_row = together(hits.ideal_row, self.row, ideal)
-        starts = np.searchsorted(ideal_row, ideal_row)
-        rest = np.concatenate((np.ones(len(hits.judged_row), bool), ~chosen))
-        known = self.against[rest[self.against]]
-        more = np.bincount(self.row[chosen], minlength=hits.rows)
-        return replace(
-            hits,
-            row=together(hits.row, self.row, here),
-            rank=together(hits.rank, self.rank, here),
-            gain=together(hits.gain, self.grade * ones, here),
-            found=together(hits.found, ones, here),
-            needs=hits.needs + more,
-            ideal_row=ideal_row,
-            ideal_rank=np.arange(1, len(ideal_row) + 1) - starts,
-            ideal_gain=together(hits.ideal_gain, self.grade * ones, ideal),
-            judged_row=together(hits.judged_row, self.row, known),
-            judged_rank=together(hits.judged_rank, self.rank, known),
-            judged_against=np.concatenate((hits.judged_against, ones > 0))[known],
-            nonrelevant=hits.nonrelevant + self.count - more,
+    def __init__(self, hits: Hits, k: int | None, grade: int) -> None:
+        depth = hits.retrieved if k is None else np.minimum(hits.retrieved, k)
+        start = np.cumsum(depth) - depth
+        unjudged = np.ones(int(depth.sum()), dtype=bool)
+        row, rank = hits.judged_positions
+        within = rank <= depth[row]
+        unjudged[start[row[within]] + rank[within] - 1] = False
+        index = np.flatnonzero(unjudged)
+        self.hits, self.grade = hits, grade
+        self.row = np.repeat(np.arange(hits.rows), depth)[index]
+        self.rank = index - start[self.row] + 1
+        self.count = np.bincount(self.row, minlength=hits.rows)
+        self.place = np.arange(len(index)) - (np.cumsum(self.count) - self.count)[self.row]
+        gains = np.concatenate((hits.ideal_gain, np.full(len(index), grade)))
+        self._hit_order = self._order(hits.row, np.concatenate((hits.rank, self.rank)))
+        self._ideal_order = self._order(hits.ideal_row, -gains)
+        self._judged_order = self._order(
+            hits.judged_row, np.concatenate((hits.judged_rank, self.rank))
         )
 
+    def _order(self, rows: IntArray, within: IntArray) -> IntArray:
+        return np.lexsort((within, np.concatenate((rows, self.row))))
 
-def _open(hits: Hits, k: int | None, grade: int) -> _Open:
-    """The unjudged passages within the first `k`."""
-    depth = hits.retrieved if k is None else np.minimum(hits.retrieved, k)
-    first = np.cumsum(depth) - depth
-    unjudged = np.ones(int(depth.sum()), dtype=bool)
-    row, rank = hits.known
-    within = rank <= depth[row]
-    unjudged[first[row[within]] + rank[within] - 1] = False
-    at = np.flatnonzero(unjudged)
-    row = np.repeat(np.arange(hits.rows), depth)[at]
-    rank = at - first[row] + 1
-    count = np.bincount(row, minlength=hits.rows)
-    gains = np.concatenate((hits.ideal_gain, np.full(len(row), grade)))
-    return _Open(
-        row=row,
-        rank=rank,
-        place=np.arange(len(row)) - (np.cumsum(count) - count)[row],
-        left=count[row],
-        count=count,
-        grade=grade,
-        mixed=_order(hits.row, row, np.concatenate((hits.rank, rank))),
-        ideal=_order(hits.ideal_row, row, -gains),
-        against=_order(hits.judged_row, row, np.concatenate((hits.judged_rank, rank))),
-    )
+    def judge(self, relevant: BoolArray) -> Hits:
+        """Return the hits with these passages relevant and the other unjudged ones not."""
+        hits, ones = self.hits, np.ones(len(self.row), dtype=np.int64)
 
+        def selected(order: IntArray, chosen: BoolArray) -> IntArray:
+            judged = np.ones(len(order) - len(chosen), dtype=bool)
+            index: IntArray = order[np.concatenate((judged, chosen))[order]]
+            return index
 
-def _order(rows: Ints, more: Ints, within: Ints) -> Ints:
-    """The order of both together, by row and then by `within`."""
-    return np.lexsort((within, np.concatenate((rows, more))))
+        def merged(judged: IntArray, added: IntArray, order: IntArray) -> IntArray:
+            joined: IntArray = np.concatenate((judged, added))[order]
+            return joined
+
+        hit = selected(self._hit_order, relevant)
+        # All added gains of a row are equal, so it does not matter which passage has which.
+        ideal = selected(self._ideal_order, relevant)
+        judged = selected(self._judged_order, ~relevant)
+        ideal_row = merged(hits.ideal_row, self.row, ideal)
+        added = np.bincount(self.row[relevant], minlength=hits.rows)
+        return replace(
+            hits,
+            row=merged(hits.row, self.row, hit),
+            rank=merged(hits.rank, self.rank, hit),
+            gain=merged(hits.gain, self.grade * ones, hit),
+            satisfied=merged(hits.satisfied, ones, hit),
+            needs=hits.needs + added,
+            ideal_row=ideal_row,
+            ideal_rank=np.arange(1, len(ideal_row) + 1) - np.searchsorted(ideal_row, ideal_row),
+            ideal_gain=merged(hits.ideal_gain, self.grade * ones, ideal),
+            judged_row=merged(hits.judged_row, self.row, judged),
+            judged_rank=merged(hits.judged_rank, self.rank, judged),
+            judged_against=np.concatenate((hits.judged_against, ones > 0))[judged],
+            nonrelevant=hits.nonrelevant + self.count - added,
+        )

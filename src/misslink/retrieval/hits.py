@@ -1,4 +1,4 @@
-"""What every rank metric reads: the hits of many cases, as columns."""
+"""The hits of many rankings as columns, and their sums at cutoffs."""
 
 from __future__ import annotations
 
@@ -9,69 +9,148 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.retrieval.ladder import Cutoffs, Ladder
-from misslink.retrieval.matching import Need, find, needs, relevant_ids, satisfies
-from misslink.retrieval.segments import by_row, offsets
+from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray, order_by_row, segment_offsets
+from misslink.retrieval.matching import Need, case_needs, match_needs, relevant_ids, satisfies
 from misslink.types import Case, Passage
 
-__all__ = ["Bools", "Floats", "Hits", "Ints", "collect"]
+Cutoffs = int | Sequence[int] | IntArray | None
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+_FEW_CUTOFFS = 6  # faster to sum one after the other
+_SHORT_ROW = 64  # entries of a row that are added up for all rows together
+
+
+@dataclass(frozen=True)
+class CutoffSums:
+    """Sums over the first k entries of many rankings, for one cutoff or for many in one pass.
+
+    Parameters
+    ----------
+    row, rank : array of int, shape (entries,)
+        Rows ascending, and in a row the ranks, each once.
+    rows : int
+    """
+
+    row: IntArray
+    rank: IntArray
+    rows: int
+
+    def sums(self, amount: NDArray[np.generic], k: Cutoffs) -> FloatArray:
+        """Return the sum of `amount` over the entries of each row within the first `k`.
+
+        Parameters
+        ----------
+        amount : array, shape (entries,)
+        k : int, sequence of int, or None
+            From 1, in any order. None: the whole ranking.
+
+        Returns
+        -------
+        array of float, shape (rows,) or (cutoffs, rows)
+            Many cutoffs give to the last bit what each gives by itself: the entries are added in
+            the same order.
+        """
+        values = np.asarray(amount, dtype=np.float64)
+        if k is not None and np.ndim(k):
+            cutoffs = np.asarray(k, dtype=np.int64)
+            if len(cutoffs) > _FEW_CUTOFFS:
+                return self._sums_at_many(values, cutoffs)
+            sums = [self.sums(values, int(cutoff)) for cutoff in cutoffs]
+            return np.array(sums).reshape(len(cutoffs), self.rows)
+        within = slice(None) if k is None else self.rank <= k
+        summed = np.bincount(self.row[within], weights=values[within], minlength=self.rows)
+        # Without any entry NumPy ignores the weights and counts in whole numbers.
+        return np.asarray(summed, dtype=np.float64)
+
+    def _sums_at_many(self, amount: FloatArray, cutoffs: IntArray) -> FloatArray:
+        """Go down all rankings once: the running sum is the value of each cutoff."""
+        running = self._running_sums(amount)
+        order = np.argsort(cutoffs)
+        first = np.searchsorted(cutoffs[order], self.rank)  # the least cutoff around an entry
+        digits = np.uint16 if len(cutoffs) < 1 << 16 else np.int64  # radix sort where it is short
+        by_cutoff = np.argsort(first.astype(digits), kind="stable")
+        edges = np.searchsorted(first[by_cutoff], np.arange(len(cutoffs) + 1)).tolist()
+        sums, so_far = np.empty((len(cutoffs), self.rows)), np.zeros(self.rows)
+        for index, place in enumerate(order.tolist()):
+            entries = by_cutoff[edges[index] : edges[index + 1]]
+            so_far[self.row[entries]] = running[entries]  # the last of several of a row stays
+            sums[place] = so_far
+        return sums
+
+    def _running_sums(self, amount: FloatArray) -> FloatArray:
+        """Sum of each row down to each entry."""
+        sums = amount.copy()
+        first = np.flatnonzero(np.diff(self.row, prepend=-1))
+        length = np.diff(first, append=len(self.row))
+        for begin, end in zip(
+            first[length > _SHORT_ROW], (first + length)[length > _SHORT_ROW], strict=True
+        ):
+            np.cumsum(sums[begin:end], out=sums[begin:end])
+        first, length = first[length <= _SHORT_ROW], length[length <= _SHORT_ROW]
+        for step in range(1, int(length.max(initial=0))):  # the second entry of all rows, the third
+            first, length = first[length > step], length[length > step]
+            sums[first + step] += sums[first + step - 1]
+        return sums
+
+
+def as_column(k: Cutoffs) -> IntArray:
+    """Return a cutoff, or many one below the other, to combine with an array of rows.
+
+    Examples
+    --------
+    >>> (np.ones(3) / as_column([1, 2])).tolist()
+    [[1.0, 1.0, 1.0], [0.5, 0.5, 0.5]]
+    """
+    return np.asarray(k, dtype=np.int64)[..., None]
 
 
 @dataclass(frozen=True)
 class Hits:
-    """The hits of many rankings; a row is one case and one alternative of what it needs.
+    """The hits of many rankings; a row is one case and one alternative of its needs.
 
-    A hit is a passage that satisfies a need which no passage before it did: of several that carry
-    the same evidence the first is a hit and the others are not. Hits and judged passages stand in
-    the order of their rows, and within a row best first; what was retrieved and never judged
-    leaves no trace here, so the arrays stay short.
+    A hit is a passage that satisfies a need that no passage above it does: of several with the
+    same evidence the first is a hit. Hits and judged passages are in the order of their rows, best
+    first within a row. Passages that were never judged are not in these arrays.
 
     Parameters
     ----------
-    row, rank, gain, found : array of int, shape (hits,)
-        Which row the hit is of; its rank from 1; the best grade among the needs it newly
-        satisfies; how many these are. Where only grades from 2 up (or higher) count as relevant,
-        a passage with a lower one has its gain here and 0 in `found`, and stands among those
-        judged not relevant too.
+    row, rank, gain, satisfied : array of int, shape (hits,)
+        Row of the hit; rank from 1; the best grade among the needs that it newly satisfies; how
+        many these are. If only grades from 2 up (or higher) are relevant, a passage with a lower
+        grade has its gain here and 0 in `satisfied`, and is among those judged not relevant too.
     needs : array of int, shape (rows,)
-        Number of needs; 0 for a query of whose judged passages none is relevant.
+        Number of needs; 0 for a query whose judged passages are all not relevant.
     ideal_row, ideal_rank, ideal_gain : array of int, shape (ideal gains,)
-        The best ranking that could be: for each row the gains from 1 down. A hit that satisfies
-        several needs is one gain here, as it is one passage in the ranking; so a perfect ranking
-        has an nDCG of 1.
+        The ideal ranking: the gains of each row in descending order. A hit that satisfies several
+        needs is one gain, as it is one passage in the ranking; so a perfect ranking has nDCG 1.
     judged_row, judged_rank : array of int, shape (judged,)
-        Row and rank of the retrieved passages that were judged and satisfy no need anew.
+        Row and rank of the retrieved, judged passages that satisfy no further need.
     judged_against : array of bool, shape (judged,)
-        True for one judged not relevant; False for one that repeats what a hit above it has, or
-        is relevant for another alternative.
+        True if judged not relevant; False if it repeats what a hit above it has, or is relevant
+        for another alternative.
     nonrelevant : array of int, shape (rows,)
-        How many passages were judged not relevant, retrieved or not.
+        Number of passages judged not relevant, retrieved or not.
     retrieved : array of int, shape (rows,)
         Length of the row's ranking.
     case : array of int, shape (rows,)
-        Place of the row's case among the cases that were collected, ascending.
+        Index of the row's case among the collected cases, ascending.
     cases : int
-        Number of these cases. One of which nothing was judged has no row.
+        Number of these cases. A case without any judgment has no row.
     """
 
-    row: Ints
-    rank: Ints
-    gain: Ints
-    found: Ints
-    needs: Ints
-    ideal_row: Ints
-    ideal_rank: Ints
-    ideal_gain: Ints
-    judged_row: Ints
-    judged_rank: Ints
-    judged_against: Bools
-    nonrelevant: Ints
-    retrieved: Ints
-    case: Ints
+    row: IntArray
+    rank: IntArray
+    gain: IntArray
+    satisfied: IntArray
+    needs: IntArray
+    ideal_row: IntArray
+    ideal_rank: IntArray
+    ideal_gain: IntArray
+    judged_row: IntArray
+    judged_rank: IntArray
+    judged_against: BoolArray
+    nonrelevant: IntArray
+    retrieved: IntArray
+    case: IntArray
     cases: int
 
     @property
@@ -80,179 +159,155 @@ class Hits:
         return len(self.needs)
 
     @cached_property
-    def relevant(self) -> Bools:
-        """Which hits satisfy a need: all, but those whose grade is too low to count."""
-        return self.found > 0
+    def relevant(self) -> BoolArray:
+        """Which hits satisfy a need; all except those whose grade is too low."""
+        return self.satisfied > 0
 
     @cached_property
-    def place(self) -> Ints:
-        """How many relevant passages of its row there are down to each hit, itself included."""
-        upto = np.cumsum(self.relevant)
-        first = offsets(np.bincount(self.row, minlength=self.rows))[:-1]
-        before = np.concatenate(([0], upto))[first]
-        return np.asarray(upto - before[self.row], dtype=np.int64)
+    def place(self) -> IntArray:
+        """Number of relevant passages of its row down to each hit, itself included."""
+        so_far = np.cumsum(self.relevant)
+        first = segment_offsets(np.bincount(self.row, minlength=self.rows))[:-1]
+        before = np.concatenate(([0], so_far))[first]
+        return np.asarray(so_far - before[self.row], dtype=np.int64)
 
     @cached_property
-    def known(self) -> tuple[Ints, Ints]:
-        """Row and rank of every retrieved passage that was judged, relevant ones first."""
+    def judged_positions(self) -> tuple[IntArray, IntArray]:
+        """Row and rank of every retrieved passage with a judgment, relevant ones first."""
         rows = np.concatenate((self.row[self.relevant], self.judged_row))
         return rows, np.concatenate((self.rank[self.relevant], self.judged_rank))
 
     @cached_property
-    def ladder(self) -> Ladder:
-        """The hits."""
-        return Ladder(self.row, self.rank, self.rows)
+    def ideal_sums(self) -> CutoffSums:
+        """Sums over the gains of the ideal ranking."""
+        return CutoffSums(self.ideal_row, self.ideal_rank, self.rows)
 
     @cached_property
-    def ideal_ladder(self) -> Ladder:
-        """The gains of the best ranking that could be."""
-        return Ladder(self.ideal_row, self.ideal_rank, self.rows)
+    def judged_sums(self) -> CutoffSums:
+        """Sums over every retrieved passage with a judgment."""
+        row, rank = self.judged_positions
+        order = order_by_row(row, rank)
+        return CutoffSums(row[order], rank[order], self.rows)
 
     @cached_property
-    def judged_ladder(self) -> Ladder:
-        """Every retrieved passage that was judged."""
-        row, rank = self.known
-        order = by_row(row, rank)
-        return Ladder(row[order], rank[order], self.rows)
+    def _hit_sums(self) -> CutoffSums:
+        return CutoffSums(self.row, self.rank, self.rows)
 
-    def sums(self, amount: NDArray[np.generic], k: Cutoffs) -> Floats:
-        """Sum of `amount`, one a hit, over the hits of each row that are within the first `k`.
+    def sums(self, amount: NDArray[np.generic], k: Cutoffs) -> FloatArray:
+        """Return the sum of `amount` over the hits of each row within the first `k`.
 
-        Of several cut-offs a line each, see `misslink.retrieval.ladder.Ladder`.
+        Several cutoffs give a line each, see `CutoffSums`.
         """
-        return self.ladder.sums(amount, k)
+        return self._hit_sums.sums(amount, k)
 
-    def per_need(self, amount: Floats) -> Floats:
-        """The share of `amount`, one a row, in the number of needs; 0 where nothing is needed."""
+    def per_need(self, amount: FloatArray) -> FloatArray:
+        """Return `amount`, one per row, divided by the number of needs; 0 without needs."""
         return amount / np.maximum(self.needs, 1)
 
-    def per_case(self, values: Floats, *, without_relevant: bool = False) -> tuple[Floats, Bools]:
-        """For each case the best value among its rows, and whether it has one at all.
+    def per_case(
+        self, values: FloatArray, *, without_relevant: bool = False
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the best value of each case among its rows, and whether it has one.
 
         Parameters
         ----------
         values : array of float, shape (..., rows)
             NaN where a row has no value.
         without_relevant : bool
-            Whether a row that needs nothing has a value too.
+            Whether a row without needs has a value too.
 
         Returns
         -------
-        array of float, shape (..., cases)
+        best : array of float, shape (..., cases)
             0 where there is no value.
-        array of bool, shape (..., cases)
-            False where there is none.
+        measured : array of bool, shape (..., cases)
         """
-        given = ~np.isnan(values) & (without_relevant | (self.needs > 0))
-        best = np.where(given, values, -np.inf)
-        starts = self._first_rows
-        if len(starts) < self.rows:
-            best = np.maximum.reduceat(best, starts, axis=-1)
-            given = np.logical_or.reduceat(given, starts, axis=-1)
-        best = np.where(given, best, 0.0)
-        if len(starts) == self.cases:
-            return best, given
-        shape = (*best.shape[:-1], self.cases)
-        every, known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-        every[..., self.case[starts]], known[..., self.case[starts]] = best, given
-        return every, known
+        valid = ~np.isnan(values) & (without_relevant | (self.needs > 0))
+        best, measured = np.zeros((2, *values.shape[:-1], self.cases))
+        starts = np.flatnonzero(np.diff(self.case, prepend=-1))
+        if len(starts):
+            case = self.case[starts]
+            measured[..., case] = np.logical_or.reduceat(valid, starts, axis=-1)
+            highest = np.maximum.reduceat(np.where(valid, values, -np.inf), starts, axis=-1)
+            best[..., case] = np.where(measured[..., case] > 0, highest, 0.0)
+        return best, measured > 0
 
-    @cached_property
-    def _first_rows(self) -> Ints:
-        """The first row of each case that has any."""
-        return np.flatnonzero(np.diff(self.case, prepend=-1))
-
-    def best(self, values: Floats, *, without_relevant: bool = False) -> list[float | None]:
-        """As `per_case`, as a list with None where a case has no value."""
-        best, known = self.per_case(values, without_relevant=without_relevant)
-        pairs = zip(best.tolist(), known.tolist(), strict=True)
+    def best(self, values: FloatArray, *, without_relevant: bool = False) -> list[float | None]:
+        """Return `per_case` as a list with None where a case has no value."""
+        best, measured = self.per_case(values, without_relevant=without_relevant)
+        pairs = zip(best.tolist(), measured.tolist(), strict=True)
         return [value if has else None for value, has in pairs]
 
 
-def collect(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hits:
-    """The hits of each case in its ranking.
+def collect_hits(cases: Sequence[Case], rankings: Sequence[Sequence[Passage]]) -> Hits:
+    """Return the hits of each case in its ranking.
 
     Parameters
     ----------
     cases : sequence of Case
-    rankings : sequence of sequences of Passage, one a case
+    rankings : sequence of sequences of Passage, one per case
         Best first; an empty one has no hits.
 
     Returns
     -------
     Hits
-        Without rows where there are no cases.
+        Without rows if there are no cases.
     """
-    hits: list[tuple[int, int, int, int]] = []
-    rows: list[tuple[int, int, int, int]] = []
-    ideals: list[tuple[int, int, int]] = []
-    judged: list[tuple[int, int, int]] = []
+    hits: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
+    ideals: list[tuple[int, ...]] = []
+    judged: list[tuple[int, ...]] = []
     for number, (case, ranking) in enumerate(zip(cases, rankings, strict=True)):
-        alternatives = needs(case, ranking)
-        if not alternatives and not _judged_at_all(case):
+        alternatives = case_needs(case, ranking)
+        # Evidence with a grade above 0 that makes no need is evidence that no passage has text for.
+        has_judgments = (case.relevant or case.evidence) and not any(case.evidence.values())
+        if not alternatives and not has_judgments:
             continue
-        judgements, against = _judgements(case, alternatives, ranking)
+        judgments, nonrelevant = _judged_ranks(case, alternatives, ranking)
         for alternative in alternatives or ((),):
             row = len(rows)
-            rows.append((len(alternative), number, against, len(ranking)))
-            gains = _hits_of(alternative, ranking)
-            hits += [(row, rank, max(grades), len(grades)) for rank, grades in gains]
-            missed = sorted(need.grade for need in alternative)
-            for _, grades in gains:
-                for grade in grades:
-                    missed.remove(grade)
-            ideal = sorted([*missed, *(max(grades) for _, grades in gains)], reverse=True)
-            ideals += [(row, rank, gain) for rank, gain in enumerate(ideal, start=1)]
-            hit_ranks = {rank for rank, _ in gains}
-            judged += [(row, *one) for one in judgements if one[0] not in hit_ranks]
-    hit_row, hit_rank, gain, found = _columns(hits, 4)
-    count, case_of, nonrelevant, retrieved = _columns(rows, 4)
-    ideal_row, ideal_rank, ideal_gain = _columns(ideals, 3)
-    judged_row, judged_rank, judged_against = _columns(judged, 3)
+            rows.append((len(alternative), number, nonrelevant, len(ranking)))
+            grades_at: dict[int, list[int]] = {}
+            missed = [need.grade for need in alternative]
+            for match in match_needs(alternative, ranking):
+                grades_at.setdefault(match.rank, []).append(match.need.grade)
+                missed.remove(match.need.grade)
+            hits += [
+                (row, rank, max(grades), len(grades)) for rank, grades in sorted(grades_at.items())
+            ]
+            gains = sorted([*missed, *map(max, grades_at.values())], reverse=True)
+            ideals += [(row, rank, gain) for rank, gain in enumerate(gains, start=1)]
+            judged += [(row, *judgment) for judgment in judgments if judgment[0] not in grades_at]
+    hit_row, hit_rank, gain, satisfied = _as_columns(hits, 4)
+    needs, case_of_row, nonrelevant_of_row, retrieved = _as_columns(rows, 4)
+    ideal_row, ideal_rank, ideal_gain = _as_columns(ideals, 3)
+    judged_row, judged_rank, judged_against = _as_columns(judged, 3)
     return Hits(
         row=hit_row,
         rank=hit_rank,
         gain=gain,
-        found=found,
-        needs=count,
+        satisfied=satisfied,
+        needs=needs,
         ideal_row=ideal_row,
         ideal_rank=ideal_rank,
         ideal_gain=ideal_gain,
         judged_row=judged_row,
         judged_rank=judged_rank,
         judged_against=judged_against.astype(bool),
-        nonrelevant=nonrelevant,
+        nonrelevant=nonrelevant_of_row,
         retrieved=retrieved,
-        case=case_of,
+        case=case_of_row,
         cases=len(cases),
     )
 
 
-def _hits_of(
-    alternative: Sequence[Need], ranking: Sequence[Passage]
-) -> list[tuple[int, list[int]]]:
-    """Rank and the grades of the needs first satisfied there, best first."""
-    grades: dict[int, list[int]] = {}
-    for hit in find(alternative, ranking):
-        grades.setdefault(hit.rank, []).append(hit.need.grade)
-    return sorted(grades.items())
-
-
-def _judged_at_all(case: Case) -> bool:
-    """Whether anybody said of any passage what it is worth, and it can be looked for.
-
-    Evidence of a grade above 0 that makes no need is evidence that no passage has a text for.
-    """
-    return bool(case.relevant or case.evidence) and not any(case.evidence.values())
-
-
-def _judgements(
+def _judged_ranks(
     case: Case, alternatives: Sequence[Sequence[Need]], ranking: Sequence[Passage]
 ) -> tuple[list[tuple[int, int]], int]:
-    """Rank of every judged passage with 1 if against it; number of those judged not relevant."""
-    wanted = [need for alternative in alternatives for need in alternative]
-    relevant = {need.id for need in wanted if need.evidence is None}
-    if any(need.evidence is not None for need in wanted):
+    """Rank of every judged passage with 1 if not relevant; number of those not relevant."""
+    needs = [need for alternative in alternatives for need in alternative]
+    relevant = {need.id for need in needs if need.evidence is None}
+    if any(need.evidence is not None for need in needs):
         relevant |= relevant_ids(case, ranking)
     wrong = [Need(text, 0, text) for text, grade in case.evidence.items() if grade == 0]
     ids = {name for name, grade in case.relevant.items() if grade == 0} - relevant
@@ -266,9 +321,9 @@ def _judgements(
             against.add(passage.id)
         elif passage.id in case.relevant:
             judged.append((rank, 0))
-    # A wrong text may be in several passages: no fewer are not relevant than were retrieved.
+    # A wrong text may be in several passages: at least as many are not relevant as were retrieved.
     return judged, max(len(ids | against), len(ids) + len(wrong))
 
 
-def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:
+def _as_columns(rows: Sequence[tuple[int, ...]], width: int) -> list[IntArray]:
     return list(np.array(rows, dtype=np.int64).reshape(len(rows), width).T)

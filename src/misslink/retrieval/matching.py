@@ -1,4 +1,4 @@
-"""Which passages satisfy what a case needs: by id, or by carrying the evidence text."""
+"""Match passages to what a case needs, by id or by evidence text."""
 
 from __future__ import annotations
 
@@ -6,29 +6,95 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from misslink.retrieval.neighbours import may_adjoin
-from misslink.text import fold
+from misslink.text.normalization import fold
 from misslink.types import Case, Passage
 
-__all__ = [
-    "Find",
-    "Need",
-    "find",
-    "needs",
-    "relevant_ids",
-    "satisfies",
-    "split_over",
-    "telling_part",
-]
+_DOCUMENT_FIELDS = ("source", "document_id", "file_path", "file_name", "filename")
+_START_FIELD = "start_index"  # a character offset, where LangChain's splitters are asked for it
+_NUMBER_FIELDS = ("chunk", "chunk_index", "chunk_id", "chunk_number", "chunk_no", "seq_num")
+# 'compound#12', 'guide.pdf:6:2'; more digits than these are a hash or a part of a UUID.
+_NUMBERED_ID = re.compile(r"(.*?)((?:[#:_/|-]\d{1,6})+)", re.DOTALL)
+_MAX_CHUNK_DISTANCE = 2  # chunks that overlap by half share text with the next but one
+_MAX_TRIMMED_CHARACTERS = (
+    40  # characters of blank that a splitter may have dropped between two chunks
+)
 
-_TELLING = 20  # folded characters of an evidence that no other text ends with by chance
-_DIVISIBLE = 40  # folded characters under which halves are words that any two texts may share
+
+def can_be_adjacent(first: Passage, second: Passage) -> bool:
+    """Return whether the text of `second` can continue or overlap the end of `first`.
+
+    Examples
+    --------
+    >>> one, next_, other = (Passage(id=i, rank=1) for i in ("a#12", "a#13", "b#13"))
+    >>> can_be_adjacent(one, next_), can_be_adjacent(next_, one), can_be_adjacent(one, other)
+    (True, False, False)
+    """
+    same_document = _same_document(first, second)
+    if same_document is False:
+        return False
+    first_id, second_id = _split_id(first.id), _split_id(second.id)
+    if first_id is not None and second_id is not None:
+        if first_id[0] == second_id[0]:
+            if first_id[1][:-1] == second_id[1][:-1] and not _is_near(
+                first_id[1][-1], second_id[1][-1]
+            ):
+                return False
+        elif not same_document:
+            return False
+    return _positions_fit(first, second)
+
+
+def _same_document(first: Passage, second: Passage) -> bool | None:
+    """By the metadata; None where it does not tell."""
+    for key in _DOCUMENT_FIELDS:
+        first_value, second_value = first.metadata.get(key), second.metadata.get(key)
+        if first_value is not None and second_value is not None:
+            return first_value == second_value
+    return None
+
+
+def _split_id(name: str) -> tuple[str, list[int]] | None:
+    """What an id begins with, and the numbers it ends with; None for an id of another kind."""
+    match = _NUMBERED_ID.fullmatch(name)
+    if match is None or not match[1]:
+        return None
+    return match[1], [int(number) for number in re.findall(r"\d+", match[2])]
+
+
+def _positions_fit(first: Passage, second: Passage) -> bool:
+    keys = first.metadata.keys() | second.metadata.keys()
+    other_keys = keys - {_START_FIELD, *_NUMBER_FIELDS}
+    if any(first.metadata.get(key) != second.metadata.get(key) for key in other_keys):
+        return True
+    start, end = _integer_field(first, _START_FIELD), _integer_field(second, _START_FIELD)
+    if start is not None and end is not None:
+        return start < end <= start + len(first.text) + _MAX_TRIMMED_CHARACTERS
+    for key in _NUMBER_FIELDS:
+        start, end = _integer_field(first, key), _integer_field(second, key)
+        if start is not None and end is not None:
+            return _is_near(start, end)
+    return True
+
+
+def _integer_field(passage: Passage, key: str) -> int | None:
+    value = passage.metadata.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_near(first: int, second: int) -> bool:
+    return 0 < second - first <= _MAX_CHUNK_DISTANCE
+
+
+_MIN_PART_CHARACTERS = 20  # folded characters of an evidence that no other text ends with by chance
+_MIN_SPLIT_CHARACTERS = (
+    40  # folded characters under which halves are words that any two texts may share
+)
 # Letters and digits of scripts that set blanks between words; the others know no word boundary.
-_LETTER = re.compile(
+_WORD_CHARACTER = re.compile(
     r"[^\W\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff"
     r"\U00020000-\U0003ffff]"
 )
-_DECIMAL = re.compile(r"\d[.,]\d")
+_DECIMAL_NUMBER = re.compile(r"\d[.,]\d")
 
 
 @dataclass(frozen=True)
@@ -51,7 +117,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Find:
+class NeedMatch:
     """Where a need is first satisfied.
 
     Parameters
@@ -73,8 +139,8 @@ class Find:
         return len(self.passages) > 1
 
 
-def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ...]:
-    """What the case needs, as alternatives of which each suffices.
+def case_needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ...]:
+    """Return the needs of a case as alternatives; each is sufficient.
 
     Evidence counts before ids, because it survives re-chunking: where the case gives evidence
     graded above 0, its texts are the needs, of those that fold to the same text the first with the
@@ -94,7 +160,7 @@ def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ..
     tuple of tuples of Need
         Empty where the case needs nothing that could be looked for; no alternative is empty.
     """
-    evidence = _evidence(case)
+    evidence = _evidence_needs(case)
     textless = bool(passages) and not any(passage.text for passage in passages)
     if evidence and not textless:
         return (evidence,)
@@ -112,15 +178,15 @@ def needs(case: Case, passages: Sequence[Passage]) -> tuple[tuple[Need, ...], ..
 def satisfies(need: Need, passage: Passage) -> bool:
     """Whether the passage alone satisfies the need.
 
-    Evidence is looked for in the passage's text, both folded as ``misslink.text.fold`` does, and
+    Evidence is looked for in the passage's text, both folded as ``misslink.text.normalization.fold`` does, and
     neither of its ends may lie within a word or a number: 'ten' is not in 'often'.
     """
     if need.evidence is None:
         return passage.id == need.id
-    return _has(fold(passage.text), fold(need.evidence))
+    return _contains(fold(passage.text), fold(need.evidence))
 
 
-def split_over(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
+def find_split(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passage] | None:
     """The two passages that carry the evidence together, where a chunk boundary cuts it.
 
     The first ends with the start of the evidence, the second begins with all the rest; they may
@@ -139,22 +205,24 @@ def split_over(need: Need, passages: Sequence[Passage]) -> tuple[Passage, Passag
     pair of Passage or None
         None where no two do, and for a need by id.
     """
-    pair = _pair(need, passages)
+    pair = _find_pair(need, passages)
     return (passages[pair[0] - 1], passages[pair[1] - 1]) if pair else None
 
 
-def telling_part(need: Need, passage: Passage) -> bool:
+def has_evidence_part(need: Need, passage: Passage) -> bool:
     """Whether the passage ends with the start of the evidence, or begins with its end.
 
     What is too short for `split_over` does not tell.
     """
     if need.evidence is None:
         return False
-    wanted, text = fold(need.evidence), fold(passage.text)
-    return len(wanted) >= _DIVISIBLE and bool(_head(wanted, text) or _tail(wanted, text))
+    evidence, text = fold(need.evidence), fold(passage.text)
+    return len(evidence) >= _MIN_SPLIT_CHARACTERS and bool(
+        _start_length(evidence, text) or _end_length(evidence, text)
+    )
 
 
-def find(wanted: Sequence[Need], passages: Sequence[Passage]) -> tuple[Find, ...]:
+def match_needs(needs: Sequence[Need], passages: Sequence[Passage]) -> tuple[NeedMatch, ...]:
     """Where each need is first satisfied; a need that is nowhere is left out.
 
     Parameters
@@ -170,10 +238,10 @@ def find(wanted: Sequence[Need], passages: Sequence[Passage]) -> tuple[Find, ...
         In the order of the needs.
     """
     by_id: dict[str, int] = {}
-    for at, passage in enumerate(passages, start=1):
-        by_id.setdefault(passage.id, at)
-    finds = (_find(need, passages, by_id) for need in wanted)
-    return tuple(found for found in finds if found)
+    for rank, passage in enumerate(passages, start=1):
+        by_id.setdefault(passage.id, rank)
+    finds = (_match_need(need, passages, by_id) for need in needs)
+    return tuple(match for match in finds if match)
 
 
 def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
@@ -184,100 +252,102 @@ def relevant_ids(case: Case, passages: Sequence[Passage]) -> set[str]:
     """
     ids: set[str] = set()
     given = {passage.id for passage in passages}
-    for need in (need for alternative in needs(case, passages) for need in alternative):
+    for need in (need for alternative in case_needs(case, passages) for need in alternative):
         if need.evidence is None:
             ids |= given & {need.id}
             continue
         whole = {passage.id for passage in passages if satisfies(need, passage)}
-        ids |= whole or {passage.id for passage in split_over(need, passages) or ()}
+        ids |= whole or {passage.id for passage in find_split(need, passages) or ()}
     return ids
 
 
-def _evidence(case: Case) -> tuple[Need, ...]:
-    found: dict[str, Need] = {}
+def _evidence_needs(case: Case) -> tuple[Need, ...]:
+    needs: dict[str, Need] = {}
     for number, (text, grade) in enumerate(case.evidence.items(), start=1):
         folded = fold(text)
         if not folded or grade <= 0:
             continue
-        known = found.setdefault(folded, Need(f"evidence-{number}", grade, text))
-        if grade > known.grade:
-            found[folded] = Need(known.id, grade, known.evidence)
-    return tuple(found.values())
+        first = needs.setdefault(folded, Need(f"evidence-{number}", grade, text))
+        if grade > first.grade:
+            needs[folded] = Need(first.id, grade, first.evidence)
+    return tuple(needs.values())
 
 
-def _has(text: str, wanted: str) -> bool:
+def _contains(text: str, part: str) -> bool:
     """Whether `wanted` is in `text` so that neither end of it cuts a word or a number in two."""
-    at = text.find(wanted) if wanted else -1
-    while at >= 0:
-        if not (_cuts(text, at) or _cuts(text, at + len(wanted))):
+    index = text.find(part) if part else -1
+    while index >= 0:
+        if not (_splits_word(text, index) or _splits_word(text, index + len(part))):
             return True
-        at = text.find(wanted, at + 1)
+        index = text.find(part, index + 1)
     return False
 
 
-def _cuts(text: str, at: int) -> bool:
+def _splits_word(text: str, index: int) -> bool:
     """Whether the place before character `at` lies within a word or a number."""
-    before, after = text[max(0, at - 2) : at], text[at : at + 2]
-    if _LETTER.match(before[-1:]) and _LETTER.match(after[:1]):
+    before, after = text[max(0, index - 2) : index], text[index : index + 2]
+    if _WORD_CHARACTER.match(before[-1:]) and _WORD_CHARACTER.match(after[:1]):
         return True
     around = (before + after[:1], before[-1:] + after)
-    return any(_DECIMAL.fullmatch(number) for number in around)
+    return any(_DECIMAL_NUMBER.fullmatch(number) for number in around)
 
 
-def _find(need: Need, passages: Sequence[Passage], by_id: dict[str, int]) -> Find | None:
+def _match_need(need: Need, passages: Sequence[Passage], by_id: dict[str, int]) -> NeedMatch | None:
     if need.evidence is None:
-        at = by_id.get(need.id)
-        return None if at is None else Find(need, at, (passages[at - 1],))
-    whole = next((at for at, p in enumerate(passages, start=1) if satisfies(need, p)), None)
+        rank = by_id.get(need.id)
+        return None if rank is None else NeedMatch(need, rank, (passages[rank - 1],))
+    whole = next((rank for rank, p in enumerate(passages, start=1) if satisfies(need, p)), None)
     # Two halves further up make the evidence readable before the passage that has it whole.
-    pair = _pair(need, passages if whole is None else passages[: whole - 1])
+    pair = _find_pair(need, passages if whole is None else passages[: whole - 1])
     if pair:
-        return Find(need, max(pair), (passages[pair[0] - 1], passages[pair[1] - 1]))
-    return None if whole is None else Find(need, whole, (passages[whole - 1],))
+        return NeedMatch(need, max(pair), (passages[pair[0] - 1], passages[pair[1] - 1]))
+    return None if whole is None else NeedMatch(need, whole, (passages[whole - 1],))
 
 
-def _pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:
+def _find_pair(need: Need, passages: Sequence[Passage]) -> tuple[int, int] | None:
     """Positions, from 1, of the passage with the start of the evidence and of that with the end."""
     if need.evidence is None:
         return None
-    wanted = fold(need.evidence)
-    if len(wanted) < _DIVISIBLE:
+    evidence = fold(need.evidence)
+    if len(evidence) < _MIN_SPLIT_CHARACTERS:
         return None
-    texts = [(at, fold(passage.text)) for at, passage in enumerate(passages, 1)]
+    texts = [(rank, fold(passage.text)) for rank, passage in enumerate(passages, 1)]
     # A passage that has it whole is no half.
-    texts = [(at, text) for at, text in texts if not _has(text, wanted)]
-    heads = [(at, length) for at, text in texts if (length := _head(wanted, text))]
+    texts = [(rank, text) for rank, text in texts if not _contains(text, evidence)]
+    heads = [(rank, length) for rank, text in texts if (length := _start_length(evidence, text))]
     if not heads:
         return None
-    tails = [(at, length) for at, text in texts if (length := _tail(wanted, text))]
+    tails = [(rank, length) for rank, text in texts if (length := _end_length(evidence, text))]
     pairs = [
         (first, second)
         for first, head in heads
         for second, tail in tails
         # Folding trims a blank at the cut away; every other character must be there.
         if first != second
-        and head + tail + (wanted[head : head + 1] == " ") >= len(wanted)
-        and may_adjoin(passages[first - 1], passages[second - 1])
+        and head + tail + (evidence[head : head + 1] == " ") >= len(evidence)
+        and can_be_adjacent(passages[first - 1], passages[second - 1])
     ]
     return min(pairs, key=lambda pair: (max(pair), pair), default=None)
 
 
-def _head(wanted: str, text: str) -> int:
+def _start_length(evidence: str, text: str) -> int:
     """Length of the longest telling start of `wanted` that `text` ends with; 0 for none."""
-    least = _least(wanted)
-    at = text.find(wanted[:least], max(0, len(text) - len(wanted)))
-    while at >= 0:
-        if wanted.startswith(text[at:]) and not _cuts(text, at):
-            return len(text) - at
-        at = text.find(wanted[:least], at + 1)
+    least = _min_part_length(evidence)
+    index = text.find(evidence[:least], max(0, len(text) - len(evidence)))
+    while index >= 0:
+        if evidence.startswith(text[index:]) and not _splits_word(text, index):
+            return len(text) - index
+        index = text.find(evidence[:least], index + 1)
     return 0
 
 
-def _least(wanted: str) -> int:
-    return min(_TELLING, -(-len(wanted) // 4))
+def _min_part_length(evidence: str) -> int:
+    return min(_MIN_PART_CHARACTERS, -(-len(evidence) // 4))
 
 
-def _tail(wanted: str, text: str) -> int:
+def _end_length(evidence: str, text: str) -> int:
     """Length of the longest telling end of `wanted` that `text` begins with; 0 for none."""
-    lengths = range(min(len(wanted), len(text)), _least(wanted) - 1, -1)
-    return next((n for n in lengths if wanted.endswith(text[:n]) and not _cuts(text, n)), 0)
+    lengths = range(min(len(evidence), len(text)), _min_part_length(evidence) - 1, -1)
+    return next(
+        (n for n in lengths if evidence.endswith(text[:n]) and not _splits_word(text, n)), 0
+    )

@@ -1,20 +1,22 @@
-"""A rank metric is a value: its printed name is its key, its column and its command-line syntax."""
+"""Rank metrics: parsing of names, and every built-in metric."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
 
 from misslink.errors import InputError, MisslinkError, did_you_mean
 from misslink.registry import rank_metrics
-from misslink.retrieval.hits import Floats, Hits
+from misslink.retrieval.arrays import FloatArray, segment_offsets
+from misslink.retrieval.hits import Cutoffs, Hits, as_column
 
-__all__ = ["RankMetric", "parse", "spelled", "told_by_name", "values", "without_relevant"]
-
-# After the @, by what stands between the braces: what is accepted, an example, and the rule.
-_AFTER = {
+# By the parameter after the @: accepted values, an example, and the rule.
+_PARAMETER_RULES = {
     "k": (re.compile(r"[1-9][0-9]{0,8}"), "5", "k counts from 1 and has at most 9 digits"),
     "p": (
         re.compile(r"0\.[0-9]{0,3}[1-9]"),
@@ -22,10 +24,8 @@ _AFTER = {
         "p lies between 0 and 1, has at most 4 decimal places and does not end in 0",
     ),
 }
-
-
 # What trec_eval, ir-measures and ranx call them.
-_ELSEWHERE = {
+_ALIASES = {
     "p": "precision",
     "r": "recall",
     "success": "hit",
@@ -40,7 +40,7 @@ _ELSEWHERE = {
     "r_precision": "r-precision",
     "judged_cut": "judged",
 }
-_CUT = re.compile(r"(.+?)[_@.]([1-9][0-9]{0,8})")
+_CUTOFF_SUFFIX = re.compile(r"(.+?)[_@.]([1-9][0-9]{0,8})")
 
 
 class RankMetric(Protocol):
@@ -48,39 +48,38 @@ class RankMetric(Protocol):
 
     The registered thing is called with k, with p as a float under 'NAME@{p}', or with nothing
     under a name without braces; ``str`` of what it makes is the name that was parsed. A metric
-    with a cut-off keeps it as ``k``: `misslink.retrieval.bounds` looks no deeper.
+    with a cutoff has it as attribute ``k``; `misslink.retrieval.bounds` reads no deeper.
 
-    Three facts are told by class attributes where they hold, and are False where nothing is said:
-    ``without_relevant``, a query without relevant passages has a value too; ``about_judgements``,
-    it tells how much was judged, not how good the ranking is; ``rises``, it never falls when one
-    more of the passages that it reads is called relevant. ``better = "low"`` says that less is
-    better.
+    Optional class attributes, False by default: ``without_relevant``, a query without relevant
+    passages has a value too; ``about_judgements``, the metric measures how much was judged, not how
+    good the ranking is; ``rises``, it never falls if one more of the passages that it reads is
+    relevant. ``better = "low"`` says that less is better.
 
-    One with a cut-off may also have ``at_cutoffs(hits, ks)``: values of shape (cut-offs, rows), to
-    the last bit those that each cut-off has by itself. Then a curve over all of them takes one
-    pass; see `misslink.retrieval.recall`. ``hits.sums`` takes one cut-off or many.
+    A metric with a cutoff may also have ``at_cutoffs(hits, ks)``: values of shape (cutoffs, rows),
+    to the last bit those of each cutoff by itself. Then a curve over all cutoffs takes one pass.
+    ``hits.sums`` takes one cutoff or many.
     """
 
-    def of(self, hits: Hits) -> Floats:
-        """Value of each row, in [0, 1]; NaN where it has none.
+    def of(self, hits: Hits) -> FloatArray:
+        """Return the value of each row, in [0, 1]; NaN where it has none.
 
-        Whatever it gives a row that needs nothing is dropped, unless ``without_relevant``.
+        The value of a row without needs is ignored, unless ``without_relevant``.
         """
         ...
 
 
-def without_relevant(metric: RankMetric) -> bool:
-    """Whether a query without relevant passages has a value."""
+def scores_empty_queries(metric: RankMetric) -> bool:
+    """Return whether a query without relevant passages has a value."""
     return bool(getattr(metric, "without_relevant", False))
 
 
-def values(metric: RankMetric, hits: Hits) -> list[float | None]:
-    """Value of each case, of alternatives the best; None where it has none."""
-    return hits.best(metric.of(hits), without_relevant=without_relevant(metric))
+def metric_values(metric: RankMetric, hits: Hits) -> list[float | None]:
+    """Return the value of each case, with alternatives the best; None where it has none."""
+    return hits.best(metric.of(hits), without_relevant=scores_empty_queries(metric))
 
 
-def parse(name: str) -> RankMetric:
-    """The metric that a name means.
+def parse_metric(name: str) -> RankMetric:
+    """Return the metric with this name.
 
     Parameters
     ----------
@@ -95,130 +94,600 @@ def parse(name: str) -> RankMetric:
     Raises
     ------
     InputError
-        No metric has this name, or what follows the @ is missing, not wanted or not as it should
-        be: a whole number from 1, or for ``rbp`` a fraction; or a metric of another package
-        cannot be made, or calls itself something else.
+        No metric has this name; the parameter after the @ is missing, not accepted or not valid (a
+        whole number from 1, for ``rbp`` a fraction); or a metric of another package cannot be
+        created or has another name.
 
     Examples
     --------
-    >>> str(parse("recall@5")), parse("recall@5") == parse("recall@5")
+    >>> str(parse_metric("recall@5")), parse_metric("recall@5") == parse_metric("recall@5")
     ('recall@5', True)
     """
     if not isinstance(name, str):
         raise InputError(f"{name!r} is no rank metric; write a name such as ndcg@10")
-    asked = name.strip()
-    several = asked.split()
-    if len(several) > 1 and all(any(map(str.isalpha, part)) for part in several):
-        raise InputError(f"'{asked}' are several names; separate by commas: {','.join(several)}")
-    base, at, given = asked.partition("@")
-    known = rank_metrics.names()
-    if not at and base in known:
-        return _made(base, asked)
-    kind = next((each for each in _AFTER if f"{base}@{{{each}}}" in known), None)
+    text = name.strip()
+    parts = text.split()
+    if len(parts) > 1 and all(any(map(str.isalpha, part)) for part in parts):
+        raise InputError(f"'{text}' are several names; separate by commas: {','.join(parts)}")
+    base, mark, parameter = text.partition("@")
+    names = rank_metrics.names()
+    if not mark and base in names:
+        return _create_metric(base, text)
+    kind = next((kind for kind in _PARAMETER_RULES if f"{base}@{{{kind}}}" in names), None)
     if kind is None:
-        if at and base in known:
-            raise InputError(f"rank metric '{asked}' takes no cut-off: write {base}")
-        raise InputError(f"unknown rank metric '{asked}'; {_known(base, at, given, known)}")
-    accepted, example, rule = _AFTER[kind]
-    if not at:
-        wanted = "a cut-off" if kind == "k" else kind
+        if mark and base in names:
+            raise InputError(f"rank metric '{text}' takes no cutoff: write {base}")
         raise InputError(
-            f"rank metric '{asked}' needs {wanted}: write for example {base}@{example}"
+            f"unknown rank metric '{text}'; {_suggest_names(base, mark, parameter, names)}"
         )
-    if not accepted.fullmatch(given):
-        if own := _canonical(kind, given):
-            raise InputError(f"rank metric '{asked}' is written {base}@{own}; write it so")
-        raise InputError(f"rank metric '{asked}': {rule}; write for example {base}@{example}")
-    return _made(f"{base}@{{{kind}}}", asked, int(given) if kind == "k" else float(given))
+    accepted, example, rule = _PARAMETER_RULES[kind]
+    if not mark:
+        required = "a cutoff" if kind == "k" else kind
+        raise InputError(
+            f"rank metric '{text}' needs {required}: write for example {base}@{example}"
+        )
+    if not accepted.fullmatch(parameter):
+        if canonical := _canonical_parameter(kind, parameter):
+            raise InputError(f"rank metric '{text}' is written {base}@{canonical}; write it so")
+        raise InputError(f"rank metric '{text}': {rule}; write for example {base}@{example}")
+    return _create_metric(
+        f"{base}@{{{kind}}}", text, int(parameter) if kind == "k" else float(parameter)
+    )
 
 
 @contextmanager
-def told_by_name(name: object) -> Iterator[None]:
-    """Tell what a metric of another package raises in a sentence with its name.
-
-    Parameters
-    ----------
-    name : object
-        The metric, or its name.
-
-    Raises
-    ------
-    InputError
-        Something else than misslink's own errors was raised; that is the cause.
-    """
+def metric_errors(name: object) -> Iterator[None]:
+    """Raise an InputError with the metric's name in place of any error of its code."""
     try:
         yield
     except MisslinkError:
         raise
     except Exception as problem:
-        told = " ".join(f"{type(problem).__name__}: {problem}".split())
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise InputError(
-            f"the rank metric '{name}' failed ({told}); mend it or leave it out"
+            f"the rank metric '{name}' failed ({reason}); fix it or leave it out"
         ) from problem
 
 
-def spelled(entry: str, k: int | str = "k", p: float | str = "p") -> str:
-    """A registered name as people read or write it.
+def format_metric_name(entry: str, k: int | str = "k", p: float | str = "p") -> str:
+    """Return a registered name as users write it.
 
     Examples
     --------
-    >>> spelled("recall@{k}"), spelled("rbp@{p}", 5, 0.8), spelled("mrr", 5)
-    ('recall@k', 'rbp@0.8', 'mrr')
+    >>> format_metric_name("recall@{k}"), format_metric_name("rbp@{p}", 5, 0.8)
+    ('recall@k', 'rbp@0.8')
     """
     return entry.replace("{k}", str(k)).replace("{p}", str(p))
 
 
-def _made(entry: str, name: str, *given: float) -> RankMetric:
-    with told_by_name(name):
-        metric: RankMetric = rank_metrics.get(entry)(*given)
-        own = str(metric)
-    if own != name:
+def _create_metric(entry: str, name: str, *parameters: float) -> RankMetric:
+    with metric_errors(name):
+        metric: RankMetric = rank_metrics.get(entry)(*parameters)
+        actual = str(metric)
+    if actual != name:
         raise InputError(
-            f"the rank metric '{name}' calls itself '{own}'; its __str__ has to give the name that "
-            "it was asked for by"
+            f"the rank metric '{name}' calls itself '{actual}'; its __str__ has to return the name by "
+            "which it was requested"
         )
     return metric
 
 
-def _canonical(kind: str, given: str) -> str | None:
-    """What follows the @ in the one way in which it is written; None where it means nothing.
-
-    Examples
-    --------
-    >>> _canonical("k", "05"), _canonical("p", ".80"), _canonical("p", "1.5")
-    ('5', '0.8', None)
-    """
-    if not re.fullmatch(r"[0-9]*\.?[0-9]*", given) or not given.strip("."):
+def _canonical_parameter(kind: str, text: str) -> str | None:
+    """Return the canonical form, such as 5 for 05 and 0.8 for .80; None if it is not valid."""
+    if not re.fullmatch(r"[0-9]*\.?[0-9]*", text) or not text.strip("."):
         return None
-    own = (given.lstrip("0") if kind == "k" else f"{float(given):.9f}".rstrip("0")) or "0"
-    return own if _AFTER[kind][0].fullmatch(own) else None
+    canonical = (text.lstrip("0") if kind == "k" else f"{float(text):.9f}".rstrip("0")) or "0"
+    return canonical if _PARAMETER_RULES[kind][0].fullmatch(canonical) else None
 
 
-def _known(base: str, at: str, given: str, known: list[str]) -> str:
-    """What was perhaps meant, and all names."""
-    listed = ", ".join(map(spelled, known))
-    asked = base + at + given
-    if other := _other_name(asked, known):
+def _suggest_names(base: str, mark: str, parameter: str, names: list[str]) -> str:
+    """The nearest name, and all names."""
+    listed = ", ".join(map(format_metric_name, names))
+    text = base + mark + parameter
+    if other := _alias_name(text, names):
         return f"did you mean '{other}'? Known: {listed}"
 
     def written(near: str) -> str:
-        if near in known and not at:
+        if near in names and not mark:
             return near
-        for kind, (accepted, example, _) in _AFTER.items():
-            if f"{near}@{{{kind}}}" in known:
-                return f"{near}@{given if accepted.fullmatch(given) else example}"
+        for kind, (accepted, example, _) in _PARAMETER_RULES.items():
+            if f"{near}@{{{kind}}}" in names:
+                return f"{near}@{parameter if accepted.fullmatch(parameter) else example}"
         return near
 
-    bases = sorted({entry.partition("@")[0] for entry in known})
+    bases = sorted({entry.partition("@")[0] for entry in names})
     hint = did_you_mean(base.lower(), bases, written=written)
     return f"{f'{hint} Known' if hint else 'known'}: {listed}"
 
 
-def _other_name(asked: str, known: list[str]) -> str | None:
-    """What a metric is called here that has another name in trec_eval and its kin."""
-    cut = _CUT.fullmatch(asked.lower())
-    base, k = (cut[1], cut[2]) if cut else (asked.lower(), "")
-    own = _ELSEWHERE.get(base, base)
-    if k and f"{own}@{{k}}" in known:
-        return f"{own}@{k}"
-    return own if not k and own in known and own != asked else None
+def _alias_name(text: str, names: list[str]) -> str | None:
+    """The name here of a metric of trec_eval, ir-measures or ranx."""
+    match = _CUTOFF_SUFFIX.fullmatch(text.lower())
+    base, k = (match[1], match[2]) if match else (text.lower(), "")
+    name = _ALIASES.get(base, base)
+    if k and f"{name}@{{k}}" in names:
+        return f"{name}@{k}"
+    return name if not k and name in names and name != text else None
+
+
+@rank_metrics.register("hit@{k}")
+@dataclass(frozen=True)
+class HitRate:
+    """Whether anything needed is among the first k: 1 or 0.
+
+    Formula: 1 if one of the first k passages is relevant, else 0.
+
+    Range: 0 or 1; the mean is the share of queries with a hit.
+
+    trec_eval: ``success_k``.
+
+    Use it: where one good passage is enough for an answer. It is blind to everything after the
+    first hit and full as soon as k is large, so it flatters a retriever that returns a lot.
+    """
+
+    k: int
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"hit@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        return np.minimum(hits.sums(hits.satisfied, k), 1.0)
+
+
+@rank_metrics.register("recall@{k}")
+@dataclass(frozen=True)
+class Recall:
+    """Share of what the case needs that the first k passages satisfy.
+
+    Formula: number of needs that the first k passages satisfy, divided by the number of needs.
+
+    Range: 0 to 1; no more than k divided by the number of needs where relevance is given by id.
+
+    trec_eval: ``recall_k``, where relevance is given by id.
+
+    Use it: where missing something is costly, as it is whenever an answer must be complete: what
+    was not retrieved cannot be quoted. It costs nothing to retrieve more, so read precision too.
+    """
+
+    k: int
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"recall@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        return hits.per_need(hits.sums(hits.satisfied, k))
+
+
+@rank_metrics.register("precision@{k}")
+@dataclass(frozen=True)
+class Precision:
+    """Share of the first k places that hold something needed and not seen further up.
+
+    Divided by k however few were retrieved. A passage that repeats evidence already found fills a
+    place and counts as nothing.
+
+    Formula: number of relevant passages among the first k, divided by k.
+
+    Range: 0 to 1; no more than the number of needs divided by k.
+
+    trec_eval: ``P_k``.
+
+    Use it: where noise costs, since every irrelevant passage takes room in the prompt and may
+    distract the model. A retriever that returns one sure passage looks perfect at k = 1 and may
+    have missed all others, so read recall too.
+    """
+
+    k: int
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"precision@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        return hits.sums(hits.relevant, k) / as_column(k)
+
+
+@rank_metrics.register("f1@{k}")
+@dataclass(frozen=True)
+class F1:
+    """Harmonic mean of precision@k and recall@k, 0 if both are 0.
+
+    Formula: 2 * precision@k * recall@k / (precision@k + recall@k).
+
+    Range: 0 to 1.
+
+    trec_eval: its ``set_F`` of a run cut at k.
+
+    Use it: for one number if missing a passage and filling the prompt with noise cost the same.
+    At a fixed k, precision and recall say which of the two fails.
+    """
+
+    k: int
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"f1@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        precision, recall = Precision.at_cutoffs(hits, k), Recall.at_cutoffs(hits, k)
+        total = precision + recall
+        return np.divide(
+            2 * precision * recall, total, out=np.where(total == 0, 0.0, total), where=total > 0
+        )
+
+
+@rank_metrics.register("mrr")
+@rank_metrics.register("mrr@{k}")
+@dataclass(frozen=True)
+class ReciprocalRank:
+    """1 / rank of the first passage that satisfies anything, 0 where none does.
+
+    Its mean over the cases is the mean reciprocal rank. ``mrr`` reads the whole ranking, ``mrr@k``
+    the first k.
+
+    Formula: 1 divided by the rank of the first relevant passage, 0 without one.
+
+    Range: 0 to 1, and only the values 1, 1/2, 1/3 and so on between them.
+
+    trec_eval: ``recip_rank`` for ``mrr``; it has no cutoff, which ``-M k`` replaces.
+
+    Use it: where the first result is all, as for one link, one fact or one passage in the prompt.
+    It says nothing about the second passage that a question needs.
+
+    References
+    ----------
+    Voorhees (1999), The TREC-8 question answering track report.
+    """
+
+    k: int | None = None
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return "mrr" if self.k is None else f"mrr@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        first = hits.relevant & (hits.place == 1)
+        return hits.sums(first / hits.rank, k)
+
+
+@rank_metrics.register("map")
+@rank_metrics.register("map@{k}")
+@dataclass(frozen=True)
+class AveragePrecision:
+    """Mean over the needs of the precision at the rank where each is first satisfied.
+
+    A need that is never satisfied (within the first k) counts 0. Its mean over the cases is the
+    mean average precision. ``map`` reads the whole ranking, ``map@k`` the first k; both divide by
+    the number of all needs, also where that is more than k.
+
+    Formula: the sum, over the relevant passages retrieved, of precision@rank at their ranks,
+    divided by the number of needs.
+
+    Range: 0 to 1; ``map@k`` no more than k divided by the number of needs where relevance is given
+    by id.
+
+    trec_eval: ``map`` and ``map_cut_k``.
+
+    Use it: to compare whole rankings when many passages are relevant; it rewards finding all of
+    them, and early. With one relevant passage it equals the reciprocal rank.
+
+    References
+    ----------
+    Buckley and Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and evaluation in
+    information retrieval.
+    """
+
+    k: int | None = None
+
+    def __str__(self) -> str:
+        return "map" if self.k is None else f"map@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        return hits.per_need(hits.sums(hits.satisfied * (hits.place / hits.rank), k))
+
+
+@rank_metrics.register("r-precision")
+@dataclass(frozen=True)
+class RPrecision:
+    """Share of what the case needs that the first R passages satisfy, R being the number of needs.
+
+    At that cutoff precision and recall are the same number, where relevance is given by id.
+
+    Formula: number of needs that the first R passages satisfy, divided by R.
+
+    Range: 0 to 1; 1 where all relevant passages stand before all others.
+
+    trec_eval: ``Rprec``.
+
+    Use it: where queries need very different numbers of passages, so that no single k is fair to
+    all of them.
+
+    References
+    ----------
+    Buckley and Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and evaluation in
+    information retrieval.
+    """
+
+    def __str__(self) -> str:
+        return "r-precision"
+
+    def of(self, hits: Hits) -> FloatArray:
+        satisfied = np.where(hits.rank <= hits.needs[hits.row], hits.satisfied, 0)
+        return hits.per_need(hits.sums(satisfied, None))
+
+
+@rank_metrics.register("ndcg@{k}")
+@dataclass(frozen=True)
+class NDCG:
+    """Gain of the first k, discounted by rank, over that of the best ranking there could be.
+
+    The gains are the grades as they are (linear gain), also those below the relevance level.
+
+    Formula: the sum over the first k of grade / log2(rank + 1), divided by the same sum over the
+    ideal ranking, which has the highest grades first.
+
+    Range: 0 to 1; 1 for a ranking in the best order.
+
+    trec_eval: ``ndcg_cut_k``.
+
+    Use it: where grades and order matter, as they do when the model reads the first passages
+    most. It alone, with ndcg_exp@k, tells a highly relevant passage from a relevant one. A
+    middling value does not say whether something was missed or came late.
+
+    References
+    ----------
+    Järvelin and Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques.
+    """
+
+    k: int
+
+    def __str__(self) -> str:
+        return f"ndcg@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        return _normalized_gain(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), k)
+
+
+@rank_metrics.register("ndcg_exp@{k}")
+@dataclass(frozen=True)
+class ExponentialNDCG:
+    """nDCG in which each grade is worth twice the one below it and a bit more.
+
+    Formula: as ndcg@k, with 2 to the power of the grade, minus 1, in place of the grade.
+
+    Range: 0 to 1; 1 for a ranking in the best order.
+
+    trec_eval: none with this name; ``ndcg_cut_k`` on qrels with the grades 1, 3, 7 and so on in
+    place of 1, 2, 3.
+
+    Use it: to compare with work on learning to rank and with web search, where this gain is usual,
+    or where a highly relevant passage is worth several relevant ones. With grades 0 and 1 alone it
+    equals ndcg@k.
+
+    References
+    ----------
+    Burges et al. (2005), Learning to rank using gradient descent.
+    """
+
+    k: int
+
+    def __str__(self) -> str:
+        return f"ndcg_exp@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        top = np.zeros(hits.rows)
+        np.maximum.at(top, hits.ideal_row, hits.ideal_gain)
+
+        def gains(row: np.ndarray, grade: np.ndarray) -> FloatArray:
+            # Over the row's highest power of two, which cancels: a large grade does not overflow.
+            return np.asarray(np.exp2(grade - top[row]) - np.exp2(-top[row]), dtype=np.float64)
+
+        own, ideal = gains(hits.row, hits.gain), gains(hits.ideal_row, hits.ideal_gain)
+        return _normalized_gain(hits, own, ideal, k)
+
+
+def _normalized_gain(
+    hits: Hits, gains: FloatArray, ideal_gains: FloatArray, k: Cutoffs
+) -> FloatArray:
+    """Discounted gain of the first k over the ideal one; 0 where nothing could be gained."""
+    gained = hits.sums(gains / np.log2(hits.rank + 1), k)
+    ideal = hits.ideal_sums.sums(ideal_gains / np.log2(hits.ideal_rank + 1), k)
+    share = np.divide(gained, ideal, out=np.zeros(gained.shape), where=ideal > 0)
+    # The same gains in another order of addition may differ in the last digit.
+    return np.minimum(share, 1.0)
+
+
+@rank_metrics.register("rbp@{p}")
+@dataclass(frozen=True)
+class RankBiasedPrecision:
+    """Expected gain of a reader who goes to the next passage with probability p.
+
+    Relevance is yes or no, by the relevance level. Nothing is known to lie beyond the end of a
+    ranking, so a ranking of finite length never reaches 1: rbp_residual@p says how much is open.
+
+    Formula: (1 - p) times the sum, over the relevant passages retrieved, of p to the power of
+    rank - 1.
+
+    Range: 0 to 1, never quite 1; the reader looks at 1 / (1 - p) passages on average.
+
+    trec_eval: ``rbp`` (p = 0.9 by default), where all relevant passages have grade 1; on graded
+    qrels it scales the grades instead of cutting them at a level.
+
+    Use it: where the reader, or the model, gives less and less weight to what comes later, and
+    where judgements are incomplete: p = 0.5 for an impatient reader, 0.8 for one of five passages,
+    0.95 for one of twenty.
+
+    References
+    ----------
+    Moffat and Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness.
+    """
+
+    p: float
+    rises: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"rbp@{self.p}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        weight = (1 - self.p) * np.power(self.p, hits.rank - 1)
+        return hits.sums(hits.relevant * weight, None)
+
+
+@rank_metrics.register("rbp_residual@{p}")
+@dataclass(frozen=True)
+class RankBiasedResidual:
+    """How much higher rbp@p would be if everything unknown were relevant.
+
+    Unknown are the retrieved passages that were never judged, and all that would follow
+    after the end of the ranking. It tells about the judgements, not about the ranking, and a lower
+    one is better.
+
+    Formula: 1 minus (1 - p) times the sum, over all judged passages retrieved, of p to the power
+    of rank - 1.
+
+    Range: 0 to 1; 1 for an empty ranking.
+
+    trec_eval: ``rbp_resid``, which has p = 0.9; where every passage is judged it prints 0
+    and leaves out what would follow after the end, which is p to the power of the ranking's length.
+
+    Use it: beside every rbp@p. Where it is larger than the difference between two retrievers, the
+    judgements do not decide between them.
+
+    References
+    ----------
+    Moffat and Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness.
+    """
+
+    p: float
+    about_judgements: ClassVar[bool] = True
+    better: ClassVar[str] = "low"
+
+    def __str__(self) -> str:
+        return f"rbp_residual@{self.p}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        row, rank = hits.judged_positions
+        weight = (1 - self.p) * np.power(self.p, rank - 1)
+        judged_weight = np.bincount(row, weights=weight, minlength=hits.rows)
+        return np.maximum(1 - judged_weight, 0.0)
+
+
+@rank_metrics.register("bpref")
+@dataclass(frozen=True)
+class BinaryPreference:
+    """How seldom a passage judged not relevant precedes a relevant one.
+
+    Unjudged passages are passed over, as if they had not been retrieved.
+
+    Formula: the sum, over the relevant passages retrieved, of 1 - min(n, R) / min(N, R), divided
+    by R; n is the number of passages judged not relevant above it, N that of all judged not
+    relevant, retrieved or not, and R that of the needs. With n = 0 the summand is 1.
+
+    Range: 0 to 1; 1 where everything needed was retrieved and nothing judged not relevant precedes
+    any of it.
+
+    trec_eval: ``bpref``.
+
+    Use it: where much of what is retrieved was never judged, with judged@k beside it. It needs
+    passages that were judged not relevant: a gold set that lists only relevant ones makes it the
+    recall of the whole ranking.
+
+    References
+    ----------
+    Buckley and Voorhees (2004), Retrieval evaluation with incomplete information.
+    """
+
+    def __str__(self) -> str:
+        return "bpref"
+
+    def of(self, hits: Hits) -> FloatArray:
+        against = np.flatnonzero(hits.judged_against)
+        rows = hits.judged_row[against]
+        # Rows and ranks as one ascending number, so that one search counts for all rows at once.
+        width = int(max(hits.rank.max(initial=0), hits.judged_rank.max(initial=0))) + 1
+        ladder = rows * width + hits.judged_rank[against]
+        above = np.searchsorted(ladder, hits.row * width + hits.rank)
+        above -= segment_offsets(np.bincount(rows, minlength=hits.rows))[hits.row]
+        needs = hits.needs[hits.row]
+        most = np.minimum(hits.nonrelevant[hits.row], needs)
+        worse = np.minimum(above, needs) / np.maximum(most, 1)
+        return hits.per_need(hits.sums(hits.satisfied * (1 - worse), None))
+
+
+@rank_metrics.register("judged@{k}")
+@dataclass(frozen=True)
+class JudgedShare:
+    """Share of the first k passages that anybody ever judged, relevant or not.
+
+    It tells about the judgements, not about the ranking. Where fewer than k were retrieved it is
+    the share of those.
+
+    Formula: number of judged passages among the first k, divided by k or by the number of passages
+    retrieved, whichever is smaller.
+
+    Range: 0 to 1.
+
+    No value: where nothing was retrieved, and where nothing at all was judged for the query. A
+    query without relevant passages has one.
+
+    trec_eval: 1 minus ``unj_k``, where at least k were retrieved; it counts the places after a
+    shorter ranking as judged.
+
+    Use it: beside every other metric. They all take an unjudged passage for an irrelevant one (but
+    bpref, which passes over it), so under 90 % they say as much about the judgements as about the
+    retriever.
+    """
+
+    k: int
+    without_relevant: ClassVar[bool] = True
+    about_judgements: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"judged@{self.k}"
+
+    def of(self, hits: Hits) -> FloatArray:
+        """Value of each row; NaN where nothing was retrieved."""
+        return self.at_cutoffs(hits, self.k)
+
+    @staticmethod
+    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
+        known = hits.judged_sums
+        judged = known.sums(np.ones(len(known.row)), k)
+        places = np.minimum(hits.retrieved, as_column(k))
+        share = np.full(places.shape, np.nan)
+        np.divide(judged, places, out=share, where=places > 0)
+        return share

@@ -1,28 +1,33 @@
-"""What retrieval did for one case: everything needed, part of it or nothing, and what it missed."""
+"""Retrieval outcome of one case: hit, partial hit or miss, and the missed passages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.retrieval.matching import Find, Need, find, needs
-from misslink.types import Case, Missed, Passage, Trace
-
-__all__ = ["Outcome", "cutoff", "outcome", "why_unmeasured"]
+from misslink.retrieval.matching import (
+    Need,
+    NeedMatch,
+    case_needs,
+    has_evidence_part,
+    match_needs,
+    satisfies,
+)
+from misslink.types import Case, Passage, RetrievalMiss, Trace
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What reached the context of one answer, of what the case needs.
+class RetrievalOutcome:
+    """Which needs of a case reached the context of its answer.
 
     Parameters
     ----------
     retrieval : {'hit', 'partial', 'miss', 'none_needed', 'unknown'}
         All of it, some, nothing; the case needs nothing; or what was retrieved was not seen.
-    found : sequence of Find
+    found : sequence of NeedMatch
         The needs that reached the context, ranks counted in the context.
-    missed : sequence of Missed
+    missed : sequence of RetrievalMiss
         Those that did not, in the order of the gold set.
     note : str or None
         What people should know about it: evidence found over two passages, or why the case was
@@ -30,16 +35,114 @@ class Outcome:
     """
 
     retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
-    found: tuple[Find, ...] = ()
-    missed: tuple[Missed, ...] = ()
+    found: tuple[NeedMatch, ...] = ()
+    missed: tuple[RetrievalMiss, ...] = ()
     note: str | None = None
 
 
-def outcome(case: Case, trace: Trace, k: int) -> Outcome:
-    """What reached the context, and at what rank the rest is.
+def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
+    """Return which needs reached the context, and the rank of the missed ones.
 
-    Of alternatives the one that is complete counts, else the one with most needs satisfied, and
-    among equals the one that misses least.
+    Parameters
+    ----------
+    case : Case
+    trace : Trace
+    k : int
+        Number of passages that count as the context if the trace has no prompt.
+
+    Returns
+    -------
+    RetrievalOutcome
+        For the best alternative: a complete one, else the one with the most satisfied needs, then
+        the one with the fewest missed needs. A missed need has the rank, id and text of the passage
+        that satisfies it in ``trace.retrieved`` or ``trace.deeper``. Evidence split over two
+        passages has the worse of the two ranks and the miss type 'split_evidence'. Other miss types
+        are assigned later.
+    """
+    unseen = unmeasured_reason(trace)
+    if unseen:
+        return RetrievalOutcome("unknown", note=unseen)
+    alternatives = case_needs(case, trace.retrieved)
+    if not alternatives:
+        blind = any(case.evidence.values())
+        note = "no retrieved passage has a text in which to look for the evidence"
+        return RetrievalOutcome("none_needed", note=note if blind else None)
+    context = trace.context(k)
+    attempts = [(needs, match_needs(needs, context)) for needs in alternatives]
+    needs, matches = max(
+        attempts, key=lambda pair: (len(pair[1]) == len(pair[0]), len(pair[1]), -len(pair[0]))
+    )
+    satisfied = {hit.need.id for hit in matches}
+    lacking = [need for need in needs if need.id not in satisfied]
+    pool = _ranked_passages(trace) if lacking else ()
+    missed = tuple(_missed_passage(need, pool, trace, k) for need in lacking)
+    retrieval: Literal["hit", "partial", "miss"] = "partial" if matches else "miss"
+    return RetrievalOutcome(
+        "hit" if not missed else retrieval, matches, missed, _split_note(matches)
+    )
+
+
+def retrieval_cutoff(trace: Trace, k: int) -> int:
+    """The rank up to which a passage counts as retrieved, 1 or more.
+
+    As many as the app asked for where the prompt was seen; else `k`, or fewer where the app asked
+    for fewer. If nothing was retrieved it is unknown, and `k` is returned.
+    """
+    given = len(trace.retrieved)
+    return (given if trace.prompted is not None else min(k, given)) or k
+
+
+def unmeasured_reason(trace: Trace) -> str | None:
+    """Why it is not known what was retrieved for a case; None where it is."""
+    if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
+        return "the app failed before it retrieved anything"
+    return trace.unmeasured
+
+
+def _ranked_passages(trace: Trace) -> tuple[Passage, ...]:
+    """All known passages, best first, each with its rank in the deeper retrieval."""
+    ranked = [
+        passage if passage.rank == rank else passage.model_copy(update={"rank": rank})
+        for rank, passage in enumerate(trace.retrieved, start=1)
+    ]
+    ids = {passage.id for passage in ranked}
+    ranked += [passage for passage in trace.deeper if passage.id not in ids]
+    return tuple(sorted(ranked, key=lambda passage: passage.rank))
+
+
+def _missed_passage(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -> RetrievalMiss:
+    match = next(iter(match_needs([need], pool)), None)
+    if match is None:
+        return RetrievalMiss(
+            passage_id=need.id, grade=need.grade, depth=trace.depth, evidence=need.evidence
+        )
+    # Of two halves the one further down is what was missing.
+    passage = max(match.passages, key=lambda half: half.rank)
+    return RetrievalMiss(
+        passage_id=passage.id,
+        grade=need.grade,
+        true_rank=passage.rank,
+        miss_type="split_evidence" if match.split else None,
+        depth=trace.depth,
+        distance=beyond if (beyond := passage.rank - retrieval_cutoff(trace, k)) > 0 else None,
+        score=passage.score,
+        evidence=need.evidence,
+        text=passage.text or None,
+    )
+
+
+def _split_note(matches: Sequence[NeedMatch]) -> str | None:
+    split = [hit for hit in matches if hit.split]
+    if not split:
+        return None
+    cut = "; ".join(
+        f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'" for hit in split
+    )
+    return f"found split over two passages: {cut}"
+
+
+def match_unmet_needs(case: Case, trace: Trace, k: int) -> Callable[[Passage], bool] | None:
+    """Whether a passage satisfies a need that the context of the answer left open.
 
     Parameters
     ----------
@@ -50,87 +153,25 @@ def outcome(case: Case, trace: Trace, k: int) -> Outcome:
 
     Returns
     -------
-    Outcome
-        A missed need has the rank of the passage that satisfies it in ``trace.retrieved`` or, when
-        the retriever was asked deeper, in ``trace.deeper``; then its text and id are that
-        passage's. Evidence that takes two passages has the worse rank of the two and the subtype
-        'split_evidence'. Other subtypes are not decided here.
+    callable or None
+        Takes a passage; true also for one that carries a telling part of an evidence, cut by a
+        chunk boundary. None where nothing is missed.
     """
-    unseen = why_unmeasured(trace)
-    if unseen:
-        return Outcome("unknown", note=unseen)
-    alternatives = needs(case, trace.retrieved)
-    if not alternatives:
-        blind = any(case.evidence.values())
-        note = "no retrieved passage has a text in which to look for the evidence"
-        return Outcome("none_needed", note=note if blind else None)
-    context = trace.context(k)
-    tried = [(wanted, find(wanted, context)) for wanted in alternatives]
-    wanted, found = max(
-        tried, key=lambda pair: (len(pair[1]) == len(pair[0]), len(pair[1]), -len(pair[0]))
-    )
-    satisfied = {hit.need.id for hit in found}
-    lacking = [need for need in wanted if need.id not in satisfied]
-    pool = _by_rank(trace) if lacking else ()
-    missed = tuple(_missed(need, pool, trace, k) for need in lacking)
-    retrieval: Literal["hit", "partial", "miss"] = "partial" if found else "miss"
-    return Outcome("hit" if not missed else retrieval, found, missed, _note(found))
-
-
-def cutoff(trace: Trace, k: int) -> int:
-    """The rank up to which a passage counts as retrieved, 1 or more.
-
-    As many as the app asked for where the prompt was seen; else `k`, or fewer where the app asked
-    for fewer. Where nothing was retrieved nobody knows, and it is `k`.
-    """
-    given = len(trace.retrieved)
-    return (given if trace.prompted is not None else min(k, given)) or k
-
-
-def why_unmeasured(trace: Trace) -> str | None:
-    """Why it is not known what was retrieved for a case; None where it is."""
-    if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
-        return "the app failed before it retrieved anything"
-    return trace.unmeasured
-
-
-def _by_rank(trace: Trace) -> tuple[Passage, ...]:
-    """Everything seen, best first, each with the rank it has when the retriever is asked deeper."""
-    ranked = [
-        passage if passage.rank == at else passage.model_copy(update={"rank": at})
-        for at, passage in enumerate(trace.retrieved, start=1)
-    ]
-    known = {passage.id for passage in ranked}
-    ranked += [passage for passage in trace.deeper if passage.id not in known]
-    return tuple(sorted(ranked, key=lambda passage: passage.rank))
-
-
-def _missed(need: Need, pool: Sequence[Passage], trace: Trace, k: int) -> Missed:
-    there = next(iter(find([need], pool)), None)
-    if there is None:
-        return Missed(
-            passage_id=need.id, grade=need.grade, depth=trace.depth, evidence=need.evidence
-        )
-    # Of two halves the one further down is what was missing.
-    passage = max(there.passages, key=lambda half: half.rank)
-    return Missed(
-        passage_id=passage.id,
-        grade=need.grade,
-        true_rank=passage.rank,
-        subtype="split_evidence" if there.split else None,
-        depth=trace.depth,
-        distance=beyond if (beyond := passage.rank - cutoff(trace, k)) > 0 else None,
-        score=passage.score,
-        evidence=need.evidence,
-        text=passage.text or None,
-    )
-
-
-def _note(found: Sequence[Find]) -> str | None:
-    split = [hit for hit in found if hit.split]
-    if not split:
+    missed = retrieval_outcome(case, trace, k).missed
+    if not missed:
         return None
-    cut = "; ".join(
-        f"{hit.need.id} over '{hit.passages[0].id}' and '{hit.passages[1].id}'" for hit in split
-    )
-    return f"found split over two passages: {cut}"
+    ids = {miss.passage_id for miss in missed}
+    evidence = {miss.evidence for miss in missed}
+    open_needs = [
+        need
+        for alternative in case_needs(case, trace.retrieved)
+        for need in alternative
+        if need.id in ids or (need.evidence is not None and need.evidence in evidence)
+    ]
+
+    def satisfies_open_need(passage: Passage) -> bool:
+        return any(
+            satisfies(need, passage) or has_evidence_part(need, passage) for need in open_needs
+        )
+
+    return satisfies_open_need

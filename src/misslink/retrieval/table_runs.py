@@ -1,4 +1,4 @@
-"""Runs as tables: blocks cut where the query changes, ids compared as numbers of 64 bits."""
+"""Runs from tables, read in batches."""
 
 from __future__ import annotations
 
@@ -8,43 +8,60 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from misslink.files.tables import AT_ONCE, Batch, Table
-from misslink.retrieval.columns import Block, ScatteredError
-from misslink.retrieval.given_runs import Dedupe, listed, scored
-from misslink.retrieval.judged_rows import Rows, matches, parts, ranks_of
-from misslink.retrieval.keys import Keys, keys_of
-from misslink.retrieval.qrels import Judgements
-from misslink.retrieval.segments import firsts_of, offsets, pieces, repeating, single
+from misslink.io.tables import BATCH_ROWS, RetrievalTable, TableBatch
+from misslink.retrieval.arrays import (
+    BoolArray,
+    IdHashes,
+    IntArray,
+    ScoreArray,
+    as_single_precision,
+    group_starts,
+    hash_ids,
+    hash_pairs,
+    rank_documents,
+    segment_indices,
+    segment_offsets,
+    segments_with_duplicates,
+)
+from misslink.retrieval.qrels import Qrels
+from misslink.retrieval.runs import (
+    Dedupe,
+    RunBlock,
+    UngroupedRunError,
+    block_from_lists,
+    block_from_scores,
+    duplicate_message,
+    first_duplicate,
+)
 
-__all__ = ["TableRankings"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+_PART_ROWS = 1 << 15  # rows compared at a time; they fit in the processor's cache
+_SIEVE_FACTOR = 16  # slots of the first sieve per judged pair
+_NO_HASHES = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
-class TableRankings:
+class TableRun:
     """A run as a table.
 
-    Where the rows of every query stand together, in whatever order, a batch of them is in memory
-    at a time; else all are read and sorted by query. Those of queries that nobody judged may stand
-    apart where no document that stands twice is looked for.
+    If the rows of every query are together, in any order, one batch of them is in memory at a time;
+    else all rows are read and sorted by query. Rows of queries without judgments may be apart if
+    repeated documents are allowed.
 
     Parameters
     ----------
-    table : Table
+    table : RetrievalTable
     dedupe : {'first'} or None
-        Whether a document that stands twice in a ranking counts where it is ranked first, or is
-        an error.
-    gathered : bool
-        Whether the rows of every query are known to stand together.
+        Whether a document that a ranking repeats counts where it is first, or is an error.
+    grouped : bool
+        Whether the rows of every query are known to be together.
     """
 
-    table: Table
+    table: RetrievalTable
     dedupe: Dedupe = None
-    gathered: bool = False
+    grouped: bool = False
 
     @property
     def name(self) -> str:
@@ -56,181 +73,270 @@ class TableRankings:
         """None: what a table does not hold was not retrieved."""
         return frozenset()
 
-    def blocks(self, judgements: Judgements) -> Iterator[Block]:
+    def blocks(self, judgements: Qrels) -> Iterator[RunBlock]:
         """Yield the rows of about a batch at a time.
 
         Raises
         ------
-        ScatteredError
-            A query comes a second time after another one, and it was judged or might name a
-            document twice.
+        UngroupedRunError
+            A query comes again after another one, and it was judged or may repeat a document.
         """
-        seen = np.zeros(len(judgements), dtype=np.bool_)
-        others: list[Keys] = []
-        for rows, strangers in self._rows(self.table.batches(), judgements, seen):
-            others.append(strangers)
-            for number, part in enumerate(parts(rows)):
-                # The strangers are told once.
-                yield self._block(judgements, part, strangers if number == 0 else strangers[:0])
-        keys = np.concatenate(others)
-        if self.dedupe is None and not self.gathered and len(np.unique(keys)) < len(keys):
-            raise _scattered(self.name)
+        seen = np.zeros(len(judgements), dtype=bool)
+        unjudged: list[IdHashes] = []
+        row = 0
+        for batch, starts in _whole_queries(self.table.batches()):
+            rows, strangers = self._judged_rows(batch, starts, row, judgements, seen)
+            unjudged.append(strangers)
+            for part in _iter_parts(rows):
+                yield self._block(judgements, part, strangers)
+                strangers = _NO_HASHES  # counted once
+            row += len(batch[0])
+        hashes = np.concatenate(unjudged)
+        if self.dedupe is None and not self.grouped and len(np.unique(hashes)) < len(hashes):
+            raise _ungrouped_error(self.name)
 
-    def together(self) -> TableRankings:
-        """The run with the rows of each query together, all in memory; their order is kept."""
-        import pyarrow as pa
-
+    def together(self) -> TableRun:
+        """Return the run with the rows of each query together, all in memory, in their order."""
         batches = list(self.table.batches())
         query = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
         codes = query.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         order = np.argsort(codes, kind="stable")
-        taken = pa.array(order)
-        document = pa.chunked_array([batch[1] for batch in batches]).combine_chunks().take(taken)
-        query = query.take(taken)
-        parts = [batch[2] for batch in batches if batch[2] is not None]
-        number = np.concatenate(parts)[order] if parts else None
+        document = pa.chunked_array([batch[1] for batch in batches]).combine_chunks().take(order)
+        query = query.take(order)
+        numbers = [batch[2] for batch in batches if batch[2] is not None]
+        number = np.concatenate(numbers)[order] if numbers else None
 
-        def sorted_batches() -> Iterator[Batch]:
-            for at in range(0, len(query), AT_ONCE):
-                part = slice(at, at + AT_ONCE)
+        def sorted_batches() -> Iterator[TableBatch]:
+            for start in range(0, len(query), BATCH_ROWS):
+                part = slice(start, start + BATCH_ROWS)
                 yield query[part], document[part], None if number is None else number[part]
 
-        table = replace(self.table, batches=sorted_batches, given=lambda row: int(order[row]))
-        return replace(self, table=table, gathered=True)
+        table = replace(self.table, batches=sorted_batches, source_row=lambda row: int(order[row]))
+        return replace(self, table=table, grouped=True)
 
-    def _rows(
-        self, batches: Iterator[Batch], judgements: Judgements, seen: NDArray[np.bool_]
-    ) -> Iterator[tuple[Rows, Keys]]:
-        """Whole queries: what may go on in the next batch waits for it."""
-        import pyarrow as pa
-
-        waiting: list[Batch] = []  # rows of one query
-        row = 0
-
-        def whole(parts: list[Batch], firsts: Ints) -> tuple[Rows, Keys]:
-            query, document = (
-                pa.concat_arrays([part[at] for part in parts]) if len(parts) > 1 else parts[0][at]
-                for at in (0, 1)
-            )
-            numbers = [part[2] for part in parts if part[2] is not None]
-            number = np.concatenate(numbers) if numbers else None
-            batch = (query, document, number)
-            return self._judged(batch, firsts, row, judgements, seen)
-
-        for query, document, number in batches:
-            if not len(query):
-                continue
-            firsts = firsts_of(query)
-            same = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
-            cut = int(firsts[-1])
-            if cut == 0 and (same or not waiting):
-                waiting.append((query, document, number))
-                continue
-            head = (query[:cut], document[:cut], None if number is None else number[:cut])
-            parts = [*waiting, head] if cut else waiting
-            before = sum(len(part[0]) for part in waiting)
-            begun = firsts[int(same) : -1] + before
-            yield whole(parts, np.append(0, begun) if waiting else begun)
-            row += before + cut
-            waiting = [(query[cut:], document[cut:], None if number is None else number[cut:])]
-        if waiting:
-            yield whole(waiting, np.zeros(1, dtype=np.int64))
-
-    def _judged(
-        self,
-        batch: Batch,
-        firsts: Ints,
-        row: int,
-        judgements: Judgements,
-        seen: NDArray[np.bool_],
-    ) -> tuple[Rows, Keys]:
-        """Of whole queries, which begin at `firsts`, those judged; and the keys of the others."""
-        import pyarrow as pa
-
+    def _judged_rows(
+        self, batch: TableBatch, starts: IntArray, row: int, judgements: Qrels, seen: BoolArray
+    ) -> tuple[_Rows, IdHashes]:
+        """Return the judged of whole queries, which begin at `starts`; and hashes of the others."""
         query, document, number = batch
-        names = query.take(firsts)
-        at = judgements.find(names)
-        known = at >= 0
-        numbers = at[known]
+        ids = query.take(starts)
+        index = judgements.find(ids)
+        judged = index >= 0
+        numbers = index[judged]
         if seen[numbers].any() or len(np.unique(numbers)) < len(numbers):
-            raise _scattered(self.name)
+            raise _ungrouped_error(self.name)
         seen[numbers] = True
-        if known.all():
-            start = np.append(firsts, len(query))
-            return Rows(at, start, document, number, firsts + row), np.empty(0, np.uint64)
-        lengths = np.diff(np.append(firsts, len(query)))
+        if judged.all():
+            edges = np.append(starts, len(query))
+            return _Rows(index, edges, document, number, starts + row), _NO_HASHES
+        lengths = np.diff(np.append(starts, len(query)))
+        unjudged_ids = ids.filter(pa.array(~judged))
         if self.dedupe is None:
-            others = firsts[~known], lengths[~known], names.filter(pa.array(~known))
-            self._check(document, *others, row)
-        lengths = lengths[known]
-        kept = pieces(firsts[known], lengths)
-        rows = Rows(
+            segments = segment_indices(starts[~judged], lengths[~judged])
+            start = segment_offsets(lengths[~judged])
+            listed = document.take(segments)
+            for segment in segments_with_duplicates(hash_ids(listed), start).tolist():
+                names = listed[int(start[segment]) : int(start[segment + 1])].to_pylist()
+                first_row = row + int(starts[~judged][segment])
+                self._reject_duplicate(names, unjudged_ids[segment].as_py(), first_row)
+        segments = segment_indices(starts[judged], lengths[judged])
+        rows = _Rows(
             numbers,
-            offsets(lengths),
-            document.take(pa.array(kept)),
-            None if number is None else number[kept],
-            firsts[known] + row,
+            segment_offsets(lengths[judged]),
+            document.take(segments),
+            None if number is None else number[segments],
+            starts[judged] + row,
         )
-        return rows, keys_of(names.filter(pa.array(~known)))
+        return rows, hash_ids(unjudged_ids)
 
-    def _check(self, document: Any, firsts: Ints, lengths: Ints, names: Any, row: int) -> None:
-        """Refuse a document that stands twice for a query that nobody judged."""
-        import pyarrow as pa
-
-        listed, start = document.take(pa.array(pieces(firsts, lengths))), offsets(lengths)
-        for at in repeating(keys_of(listed), start).tolist():
-            own = listed[int(start[at]) : int(start[at + 1])].to_pylist()
-            self._refuse(own, names[at].as_py(), row + int(firsts[at]))
-
-    def _block(self, judgements: Judgements, rows: Rows, strangers: Keys) -> Block:
-        keys = keys_of(rows.document)
-        found = matches(judgements, rows, keys)
-        if found is None or len(repeating(keys, rows.start)):
-            return replace(self._one_by_one(judgements, rows), strangers=strangers)
-        entry, place = found
+    def _block(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> RunBlock:
+        hashes = hash_ids(rows.document)
+        matched = _match_judged(judgements, rows, hashes)
+        if matched is None or len(segments_with_duplicates(hashes, rows.start)):
+            return self._block_by_rows(judgements, rows, strangers)
+        entry, place = matched
         row = np.searchsorted(rows.start, place, side="right") - 1
         if rows.number is None:
             rank = place - rows.start[row] + 1
         else:
             by_rank = self.table.kind == "rank"
-            scores = -rows.number if by_rank else single(rows.number)
-            rank = ranks_of(rows, scores, row, place)
-        return Block(rows.query, np.diff(rows.start), row, judgements.grade[entry], rank, strangers)
+            scores = -rows.number if by_rank else as_single_precision(rows.number)
+            rank = _judged_ranks(rows, scores, row, place)
+        grade = judgements.grade[entry]
+        return RunBlock(rows.query, np.diff(rows.start), row, grade, rank, strangers)
 
-    def _one_by_one(self, judgements: Judgements, rows: Rows) -> Block:
-        """The same in Python: some query has a document twice, or two ids share a key."""
-        edges, number = rows.start.tolist(), rows.number
-        signed = number if number is None or self.table.kind == "score" else -number
-        given: list[tuple[int, Any]] = []
-        for at, (low, high) in enumerate(pairwise(edges)):
+    def _block_by_rows(self, judgements: Qrels, rows: _Rows, strangers: IdHashes) -> RunBlock:
+        """Do the same in Python: a query has a document twice, or two ids share a hash."""
+        scores = rows.number
+        if scores is not None and self.table.kind != "score":
+            scores = -scores
+        rankings: list[tuple[int, Any]] = []
+        for index, (low, high) in enumerate(pairwise(rows.start.tolist())):
             names = rows.document[low:high].to_pylist()
-            query = int(rows.query[at])
+            query = int(rows.query[index])
             if self.dedupe is None and len(set(names)) < len(names):
-                self._refuse(names, judgements.queries[query], int(rows.first[at]))
-            if signed is None:
-                given.append((query, names))
+                self._reject_duplicate(names, judgements.queries[query], int(rows.first[index]))
+            if scores is None:
+                rankings.append((query, names))
                 continue
             best: dict[str, float] = {}
-            for name, score in zip(names, signed[low:high].tolist(), strict=True):
+            for name, score in zip(names, scores[low:high].tolist(), strict=True):
                 best[name] = max(score, best.get(name, score))
-            given.append((query, best))
-        return (
-            listed(judgements, given, self) if signed is None else scored(judgements, given, self)
+            rankings.append((query, best))
+        make_block = block_from_lists if scores is None else block_from_scores
+        return make_block(judgements, rankings, self, strangers)
+
+    def _reject_duplicate(self, names: list[str], query: str, row: int) -> None:
+        raise self.table.error(row + first_duplicate(names)[0], duplicate_message(names, query))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Whole judged queries of a table; `first` is the table row at which each begins."""
+
+    query: IntArray
+    start: IntArray
+    document: Any
+    number: NDArray[np.float64] | None
+    first: IntArray
+
+
+def _whole_queries(batches: Iterator[TableBatch]) -> Iterator[tuple[TableBatch, IntArray]]:
+    """Yield batches of whole queries and where each begins; the last query waits for its end."""
+    waiting: list[TableBatch] = []  # rows of one query
+    for query, document, number in batches:
+        if not len(query):
+            continue
+        starts = group_starts(query)
+        continues = bool(waiting) and waiting[-1][0][-1].as_py() == query[0].as_py()
+        cut = int(starts[-1])
+        if cut == 0 and (continues or not waiting):
+            waiting.append((query, document, number))
+            continue
+        before = sum(len(part[0]) for part in waiting)
+        starts = starts[int(continues) : -1] + before
+        starts = np.append(0, starts) if waiting else starts
+        if cut:
+            waiting.append((query[:cut], document[:cut], None if number is None else number[:cut]))
+        yield _concatenate(waiting), starts
+        waiting = [(query[cut:], document[cut:], None if number is None else number[cut:])]
+    if waiting:
+        yield _concatenate(waiting), np.zeros(1, dtype=np.int64)
+
+
+def _concatenate(parts: list[TableBatch]) -> TableBatch:
+    if len(parts) == 1:
+        return parts[0]
+    query, document = (pa.concat_arrays([part[column] for part in parts]) for column in (0, 1))
+    numbers = [part[2] for part in parts if part[2] is not None]
+    return query, document, np.concatenate(numbers) if numbers else None
+
+
+def _iter_parts(rows: _Rows) -> Iterator[_Rows]:
+    """Yield some queries at a time."""
+    if len(rows.document) <= _PART_ROWS:
+        yield rows
+        return
+    low = 0
+    while low < len(rows.query):
+        high = int(np.searchsorted(rows.start, rows.start[low] + _PART_ROWS, side="right")) - 1
+        high = max(high, low + 1)
+        first, last = int(rows.start[low]), int(rows.start[high])
+        yield _Rows(
+            rows.query[low:high],
+            rows.start[low : high + 1] - first,
+            rows.document[first:last],
+            None if rows.number is None else rows.number[first:last],
+            rows.first[low:high],
         )
-
-    def _refuse(self, names: list[str], query: str, row: int) -> None:
-        seen: set[str] = set()
-        for at, name in enumerate(names):
-            if name in seen:
-                raise self.table.error(
-                    row + at,
-                    f"query '{query}' has the document '{name}' twice; a ranking names a document "
-                    "once (dedupe 'first' keeps the first)",
-                )
-            seen.add(name)
+        low = high
 
 
-def _scattered(name: str) -> ScatteredError:
-    return ScatteredError(
-        "the rows of a query do not stand together; sort the run by query", path=name
+def _match_judged(
+    judgements: Qrels, rows: _Rows, hashes: IdHashes
+) -> tuple[IntArray, IntArray] | None:
+    """Return the retrieved entries of the qrels, and their places among the rows.
+
+    A sieve by a few bits of the hashes leaves little more than the judged documents, and these
+    bits also tell which entry it is; entries that share them are searched for. None if two
+    different ids share a hash.
+    """
+    pairs = hashes ^ np.repeat(
+        hash_pairs(rows.query, np.zeros(len(rows.query), np.uint64)), np.diff(rows.start)
+    )
+    start = judgements.start[rows.query]
+    entry = segment_indices(start, judgements.start[rows.query + 1] - start)
+    if not len(entry):
+        return entry, entry
+    judged = judgements.document_hashes[entry]
+    bits = int(np.ceil(np.log2(_SIEVE_FACTOR * len(judged))))
+    mask = np.uint64((1 << bits) - 1)
+    sieve, slots = np.zeros(1 << bits, dtype=bool), np.empty(1 << bits, dtype=np.int32)
+    slot, number = (judged & mask).view(np.int64), np.arange(len(judged), dtype=np.int32)
+    sieve[slot] = True
+    slots[slot] = number
+    pair_slot = (pairs & mask).view(np.int64)
+    place = np.flatnonzero(sieve[pair_slot])
+    index, candidates = slots[pair_slot[place]], pairs[place]
+    crowded = np.flatnonzero(slots[slot] != number)  # another entry has the slot
+    if len(crowded):
+        crowded = crowded[np.argsort(judged[crowded])]
+        searched = judged[crowded]
+        if (searched[1:] == searched[:-1]).any() or (
+            judged[slots[slot[crowded]]] == searched
+        ).any():
+            return None
+        other = crowded[np.minimum(np.searchsorted(searched, candidates), len(crowded) - 1)]
+        index = np.where(judged[other] == candidates, other, index)
+    is_judged = judged[index] == candidates
+    entry, place = entry[index[is_judged]], place[is_judged]
+    equal = rows.document.take(place).equals(judgements.documents.take(entry))
+    return (entry, place) if equal else None
+
+
+def _judged_ranks(rows: _Rows, scores: ScoreArray, row: IntArray, place: IntArray) -> IntArray:
+    """Return ranks of the documents at some places, by score descending.
+
+    The place is the rank if the scores of the row never rise and no neighbor has the same score;
+    other rows are sorted.
+    """
+    rank: IntArray = place - rows.start[row] + 1
+    change = np.full(len(scores) + 1, -1, dtype=np.int8)  # sign of the step from the score before
+    np.subtract(scores[1:] > scores[:-1], scores[1:] < scores[:-1], out=change[1:-1], dtype=np.int8)
+    change[rows.start] = -1
+    rises = np.zeros(len(rows.start) - 1, dtype=bool)
+    rises[np.searchsorted(rows.start, np.flatnonzero(change > 0), side="right") - 1] = True
+    unsure = np.flatnonzero(rises[row] | (change[place] >= 0) | (change[place + 1] >= 0))
+    if not len(unsure):
+        return rank
+    unsure_rows, own = np.unique(row[unsure], return_inverse=True)
+    lengths = np.diff(rows.start)[unsure_rows]
+    row_scores = scores[segment_indices(rows.start[unsure_rows], lengths)]
+
+    def row_items(index: int) -> Iterator[tuple[str, float]]:
+        low, high = rows.start[unsure_rows[index]], rows.start[unsure_rows[index] + 1]
+        names = rows.document[int(low) : int(high)].to_pylist()
+        return zip(names, scores[low:high].tolist(), strict=True)
+
+    names = _LazyIds(rows.document, place[unsure])
+    start = segment_offsets(lengths)
+    rank[unsure] = rank_documents(row_scores, start, own, scores[place[unsure]], names, row_items)
+    return rank
+
+
+@dataclass(frozen=True)
+class _LazyIds:
+    """Ids that become Python text only on access."""
+
+    documents: Any
+    place: IntArray
+
+    def __getitem__(self, index: int) -> str:
+        name: str = self.documents[int(self.place[index])].as_py()
+        return name
+
+
+def _ungrouped_error(name: str) -> UngroupedRunError:
+    return UngroupedRunError(
+        "the rows of a query are not together; sort the run by query", path=name
     )

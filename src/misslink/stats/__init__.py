@@ -1,57 +1,89 @@
-"""Intervals and tests: every rate and mean that is printed comes from here, as an Estimate."""
+"""Intervals and tests: every printed rate or mean is an Estimate computed here."""
 
 from __future__ import annotations
 
-from misslink.stats.agreement import krippendorff_alpha, percent_agreement
-from misslink.stats.attributable import attributable_fraction
-from misslink.stats.auroc import auroc
-from misslink.stats.average_precision import average_precision
-from misslink.stats.confusion import Confusion, ErrorRates, confusion
-from misslink.stats.corrected import Corrected, corrected
-from misslink.stats.heterogeneity import heterogeneity
-from misslink.stats.kappa import cohen_kappa, cross_table, gwet_ac1
-from misslink.stats.mantel_haenszel import Pooled, mantel_haenszel
-from misslink.stats.means import mean
-from misslink.stats.paired import Paired, holm, paired_difference
-from misslink.stats.prediction_powered import PredictionPowered, prediction_powered
-from misslink.stats.proportions import proportion
-from misslink.stats.rank_correlation import kendall_tau, spearman
-from misslink.stats.recalibration import Isotonic, Platt, cross_fitted, fit_isotonic, fit_platt
-from misslink.stats.reliability import Bin, brier, calibration_error, reliability_bins
-from misslink.stats.risks import risk_difference, risk_ratio
-from misslink.stats.rogan_gladen import corrected_difference, rogan_gladen
+from misslink.stats.agreement import (
+    cohen_kappa,
+    cross_table,
+    gwet_ac1,
+    kendall_tau,
+    krippendorff_alpha,
+    percent_agreement,
+    spearman,
+)
+from misslink.stats.association import (
+    CorrectedTable,
+    TrendTest,
+    attributable_fraction,
+    correct_association,
+    risk_difference,
+    risk_ratio,
+    trend_test,
+)
+from misslink.stats.classification import (
+    ConfusionMatrix,
+    ErrorRates,
+    NestedThreshold,
+    auroc,
+    average_precision,
+    best_threshold,
+    confusion_matrix,
+    nested_threshold,
+)
+from misslink.stats.intervals import mean, proportion
+from misslink.stats.paired_tests import PairedComparison, holm, paired_difference
+from misslink.stats.prevalence import (
+    PredictionPoweredEstimate,
+    corrected_difference,
+    prediction_powered,
+    rogan_gladen,
+)
+from misslink.stats.probability_calibration import (
+    CalibrationBin,
+    IsotonicCurve,
+    PlattCurve,
+    brier_score,
+    calibration_error,
+    cross_fitted_probabilities,
+    fit_isotonic,
+    fit_platt,
+    reliability_bins,
+)
 from misslink.stats.sample_size import labels_for_kappa, labels_for_share, share_width, width_curve
-from misslink.stats.thresholds import Nested, best_threshold, nested_threshold
-from misslink.stats.trend import Trend, trend
+from misslink.stats.stratified_association import (
+    PooledAssociation,
+    heterogeneity_test,
+    mantel_haenszel,
+)
 
 __all__ = [
-    "Bin",
-    "Confusion",
-    "Corrected",
+    "CalibrationBin",
+    "ConfusionMatrix",
+    "CorrectedTable",
     "ErrorRates",
-    "Isotonic",
-    "Nested",
-    "Paired",
-    "Platt",
-    "Pooled",
-    "PredictionPowered",
-    "Trend",
+    "IsotonicCurve",
+    "NestedThreshold",
+    "PairedComparison",
+    "PlattCurve",
+    "PooledAssociation",
+    "PredictionPoweredEstimate",
+    "TrendTest",
     "attributable_fraction",
     "auroc",
     "average_precision",
     "best_threshold",
-    "brier",
+    "brier_score",
     "calibration_error",
     "cohen_kappa",
-    "confusion",
-    "corrected",
+    "confusion_matrix",
+    "correct_association",
     "corrected_difference",
-    "cross_fitted",
+    "cross_fitted_probabilities",
     "cross_table",
     "fit_isotonic",
     "fit_platt",
     "gwet_ac1",
-    "heterogeneity",
+    "heterogeneity_test",
     "holm",
     "kendall_tau",
     "krippendorff_alpha",
@@ -70,6 +102,6 @@ __all__ = [
     "rogan_gladen",
     "share_width",
     "spearman",
-    "trend",
+    "trend_test",
     "width_curve",
 ]

@@ -1,15 +1,13 @@
-"""How many labels it takes for an interval of a wanted width."""
+"""The number of labels that an interval of a given width needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from misslink.stats.proportions import critical, wilson
+from misslink.stats.intervals import critical_value, wilson_interval
 
-__all__ = ["labels_for_kappa", "labels_for_share", "share_width", "width_curve"]
-
-_MOST = 10_000_000  # labels; nobody writes more
+_MAX_LABELS = 10_000_000
 
 
 def share_width(
@@ -20,7 +18,7 @@ def share_width(
     judged: int | None = None,
     level: float = 0.95,
 ) -> float:
-    """How wide the interval of a share is with `n` labels.
+    """Return the width of the interval of a share with `n` labels.
 
     Parameters
     ----------
@@ -30,13 +28,13 @@ def share_width(
         Expected, in [0, 1]: the rate to be estimated, or the judge's accuracy, or its
         sensitivity (`n` then counts the positive cases alone). 0.5 is the worst.
     correlation : float
-        Of the judge's verdicts with people's labels, in [-1, 1]; it makes prediction-powered
-        inference narrower. 0: the labels alone.
+        Correlation of the judge's verdicts with human labels, in [-1, 1]; it makes
+        prediction-powered inference narrower. 0: the labels alone.
     judged : int or None
-        All cases with a verdict, labelled or not, at least `n`; needed where `correlation` is
+        All cases with a verdict, labelled or not, at least `n`; required if `correlation` is
         not 0.
     level : float
-        Of the interval, in (0, 1).
+        Confidence level in (0, 1).
 
     Returns
     -------
@@ -56,16 +54,16 @@ def share_width(
     >>> round(share_width(100, 0.5, correlation=0.8, judged=2000), 2)
     0.12
     """
-    z = critical(level)
+    z = critical_value(level)
     if not 0 <= share <= 1 or not -1 <= correlation <= 1 or n < 1:
-        raise ValueError(f"no {n} labels, share {share} and correlation {correlation} can be")
+        raise ValueError(f"{n} labels, share {share} or correlation {correlation} is out of range")
     effective = float(n)
     if correlation:
         if judged is None or judged < n:
-            raise ValueError(f"{judged} judged cases do not hold {n} labelled ones")
+            raise ValueError(f"{judged} judged cases are fewer than {n} labelled ones")
         unexplained = (1 - n / judged) * (1 - correlation**2) / n
         effective = 1 / (unexplained + 1 / judged)
-    low, high = wilson(share, effective, z)
+    low, high = wilson_interval(share, effective, z)
     return high - low
 
 
@@ -77,19 +75,19 @@ def labels_for_share(
     judged: int | None = None,
     level: float = 0.95,
 ) -> int | None:
-    """The fewest labels with which the interval of a share is no wider than wanted.
+    """Return the fewest labels with which the interval of a share has at most a given width.
 
     Parameters
     ----------
     share, correlation, judged, level
         As for `share_width`.
     width : float
-        Wanted, high - low, in (0, 1).
+        Largest high - low, in (0, 1).
 
     Returns
     -------
     int or None
-        None: not even a label on every judged case does it.
+        None: not even a label on every judged case suffices.
 
     Raises
     ------
@@ -105,28 +103,35 @@ def labels_for_share(
     >>> labels_for_share(0.5, 0.1), labels_for_share(0.5, 0.1, correlation=0.8, judged=5000)
     (381, 144)
     """
-    _check_width(width)
-    most = judged if judged is not None else _MOST
+    if not 0 < width < 1:
+        raise ValueError(f"a width is between 0 and 1, not {width}")
 
-    def fits(n: int) -> bool:
+    def is_narrow(n: int) -> bool:
         return share_width(n, share, correlation=correlation, judged=judged, level=level) <= width
 
-    return _fewest(fits, most)
+    most = judged if judged is not None else _MAX_LABELS
+    if most < 1 or not is_narrow(most):
+        return None
+    short, enough = 0, most
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        short, enough = (short, middle) if is_narrow(middle) else (middle, enough)
+    return enough
 
 
 def labels_for_kappa(kappa: float, share: float, width: float, *, level: float = 0.95) -> int:
-    """The labels with which the interval of Cohen's kappa is about as wide as wanted.
+    """Return the labels with which the interval of Cohen's kappa has about a given width.
 
     Parameters
     ----------
     kappa : float
         Expected, in [0, 1).
     share : float
-        Of good cases, in (0, 1), for people and judge alike.
+        Share of good cases, in (0, 1), by annotators and judge alike.
     width : float
-        Wanted, high - low, in (0, 1).
+        Wanted high - low, in (0, 1).
     level : float
-        Of the interval, in (0, 1).
+        Confidence level in (0, 1).
 
     Returns
     -------
@@ -148,10 +153,9 @@ def labels_for_kappa(kappa: float, share: float, width: float, *, level: float =
     >>> labels_for_kappa(0.6, 0.8, 0.2), labels_for_kappa(0.6, 0.5, 0.2)
     (392, 246)
     """
-    z = critical(level)
-    _check_width(width)
-    if not 0 <= kappa < 1 or not 0 < share < 1:
-        raise ValueError(f"a kappa of {kappa} with a share of {share} cannot be planned for")
+    z = critical_value(level)
+    if not 0 <= kappa < 1 or not 0 < share < 1 or not 0 < width < 1:
+        raise ValueError(f"kappa {kappa}, share {share} or width {width} is out of range")
     rare = 2 * share * (1 - share)
     variance = (1 - kappa) * ((1 - kappa) * (1 - 2 * kappa) + kappa * (2 - kappa) / rare)
     return math.ceil(variance * (2 * z / width) ** 2)
@@ -165,7 +169,7 @@ def width_curve(
     judged: int | None = None,
     level: float = 0.95,
 ) -> list[tuple[int, float]]:
-    """The width of the interval for each number of labels: the curve to choose from.
+    """Return the width of the interval for each number of labels.
 
     Parameters
     ----------
@@ -194,19 +198,3 @@ def width_curve(
         for n in labels
         if judged is None or n <= judged
     ]
-
-
-def _check_width(width: float) -> None:
-    if not 0 < width < 1:
-        raise ValueError(f"a width lies between 0 and 1, not {width}")
-
-
-def _fewest(fits: Callable[[int], bool], most: int) -> int | None:
-    """The least number that fits, if all above it do too."""
-    if most < 1 or not fits(most):
-        return None
-    short, enough = 0, most
-    while enough - short > 1:
-        middle = (short + enough) // 2
-        short, enough = (short, middle) if fits(middle) else (middle, enough)
-    return enough

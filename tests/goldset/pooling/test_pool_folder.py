@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool
 
+from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool
 from misslink.errors import InputError
 from misslink.goldset.pooling import read_pool, write_pool
 
@@ -20,7 +20,7 @@ def test_a_pool_is_read_back_as_it_was_drawn(tmp_path):
     assert found.strata == pool.strata
     assert found.rankings == pool.rankings
     assert found.goldset.cases == pool.goldset.cases
-    assert found.known == pool.known
+    assert found.gold_grades == pool.gold_grades
 
 
 def test_the_same_pool_stays_with_its_labels_and_another_is_refused(tmp_path):
@@ -28,7 +28,7 @@ def test_the_same_pool_stays_with_its_labels_and_another_is_refused(tmp_path):
     grade_all(tmp_path / "pool", "ada", upto=2)
     labels = (tmp_path / "pool" / "labels" / "ada.jsonl").read_bytes()
     assert write_pool(pool, tmp_path / "pool") is False
-    with pytest.raises(InputError, match="another pool lies there"):
+    with pytest.raises(InputError, match="contains another pool"):
         write_pool(pool_of(seed=5), tmp_path / "pool")
     assert (tmp_path / "pool" / "labels" / "ada.jsonl").read_bytes() == labels
 
@@ -52,7 +52,7 @@ def test_what_the_gold_set_says_more_since_reaches_the_pool_that_stays(tmp_path)
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("precious", encoding="utf-8")
-    with pytest.raises(InputError, match=r"holds other things \(mine\.txt\)"):
+    with pytest.raises(InputError, match=r"contains other files \(mine\.txt\)"):
         write_pool(pool_of(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -60,7 +60,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
 def test_a_draw_that_was_cut_off_is_no_pool_and_is_drawn_again(tmp_path):
     put_pool(tmp_path / "pool")
     (tmp_path / "pool" / "pool.json").unlink()
-    with pytest.raises(InputError, match="this is no pool; draw one"):
+    with pytest.raises(InputError, match=r"not a pool\. Draw one"):
         read_pool(tmp_path / "pool")
     put_pool(tmp_path / "pool")
     read_pool(tmp_path / "pool")
@@ -69,12 +69,12 @@ def test_a_draw_that_was_cut_off_is_no_pool_and_is_drawn_again(tmp_path):
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
-        ("pool.jsonl", lambda text: text.replace("harbour", "Harbour"), "not as it was drawn"),
-        ("pool.jsonl", lambda text: text[:-20], "not as it was drawn"),
+        ("pool.jsonl", lambda text: text.replace("harbour", "Harbour"), "file was changed"),
+        ("pool.jsonl", lambda text: text[:-20], "file was changed"),
         ("pool.json", lambda text: text[:-20], "not JSON"),
         ("pool.json", lambda _: "[]", "pool.json"),
         ("pool.json", lambda text: text.replace('"depth": 3', '"depth": "x"'), "field 'depth'"),
-        ("pool.json", lambda text: text.replace('"format": 1', '"format": 2'), "newer misslink"),
+        ("pool.json", lambda text: text.replace('"format": 1', '"format": 2'), "newer version"),
         ("gold.jsonl", lambda _: "", "gold.jsonl"),
         ("gold.jsonl", lambda text: text.split("\n", 1)[1], "not those of the pool"),
         ("gold.jsonl", lambda text: text + '{"id": "q9", "question": "?"}\n', "not those of the"),

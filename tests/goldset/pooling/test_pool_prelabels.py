@@ -6,22 +6,22 @@ import asyncio
 import json
 
 import pytest
-from made_pools import HOSTILE, pool_of, put_pool, truth
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from honest_judge import fenced
+from made_pools import HOSTILE, pool_of, put_pool, truth
 from misslink.errors import InputError
-from misslink.goldset.pooling.prelabels import (
-    PassageGrade,
+from misslink.goldset.pooling.grades import (
+    PassageGradeReply,
     ask_grade,
-    measured,
-    prelabelled,
+    judge_agreement,
+    prelabel_pool,
     read_prelabels,
     write_prelabels,
 )
-from misslink.judging.opening import open_judge
-from misslink.judging.terms import Terms
-from misslink.prompting import BUILT_IN, Prompts
+from misslink.judge.config import JudgeConfig
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.session import open_judge
 
 LEVELS = ("not_relevant", "relevant", "highly_relevant")
 
@@ -34,12 +34,12 @@ def grader(body):
     return {"grade": said}
 
 
-def asked(pool, server, ledger=None, prompts=BUILT_IN):
+def asked(pool, server, cache=None, prompts=BUILT_IN):
     async def ask():
-        terms = Terms(base_url=server.url, api_key="k")
-        judge = open_judge("openai:test-judge", ledger=ledger, concurrency=4, terms=terms)
+        terms = JudgeConfig(base_url=server.url, api_key="k")
+        judge = open_judge("openai:test-judge", cache=cache, concurrency=4, terms=terms)
         try:
-            return await prelabelled(pool, judge, prompts=prompts)
+            return await prelabel_pool(pool, judge, prompts=prompts)
         finally:
             await judge.close()
 
@@ -64,9 +64,9 @@ def test_every_item_is_asked_about_alone_and_blind(judge_server):
 def test_what_was_paid_for_is_not_paid_again(judge_server, tmp_path):
     judge_server.script = grader
     pool = pool_of()
-    first = asked(pool, judge_server, tmp_path / "ledger.sqlite")
+    first = asked(pool, judge_server, tmp_path / "cache.sqlite")
     paid = judge_server.answered
-    assert asked(pool, judge_server, tmp_path / "ledger.sqlite") == first
+    assert asked(pool, judge_server, tmp_path / "cache.sqlite") == first
     assert judge_server.answered == paid
 
 
@@ -91,11 +91,11 @@ def test_a_judge_that_grades_nothing_is_told(judge_server):
 
 def test_the_german_prompt_asks_for_the_same_answer():
     pool = pool_of()
-    german = ask_grade(pool.items[0], Prompts.of("de"))
-    assert german.schema is PassageGrade
-    assert BUILT_IN.load("goldset_relevance").schema == PassageGrade.__name__
+    german = ask_grade(pool.items[0], Prompts.from_spec("de"))
+    assert german.schema is PassageGradeReply
+    assert BUILT_IN.load("goldset_relevance").schema == PassageGradeReply.__name__
     assert "Textstelle" in german.messages[0]["content"]
-    assert set(BUILT_IN.load("goldset_relevance").fields) == set(PassageGrade.model_fields)
+    assert set(BUILT_IN.load("goldset_relevance").fields) == set(PassageGradeReply.model_fields)
 
 
 def test_agreement_with_people_is_that_of_scikit_learn(judge_server):
@@ -103,7 +103,7 @@ def test_agreement_with_people_is_that_of_scikit_learn(judge_server):
     pool = pool_of(random=1000, passages=27)
     given = {one.item: one for one in asked(pool, judge_server)}
     people = {item.item: truth(item.case_id, item.passage_id) for item in pool.items[::2]}
-    found = measured(given, people)
+    found = judge_agreement(given, people)
     said = [given[item].grade for item in people]
     theirs = list(people.values())
     assert found["n"] == len(people)

@@ -6,11 +6,16 @@ import asyncio
 import json
 
 import pytest
-from made_pools import corpus, goldset
 
+from made_pools import corpus, goldset
 from misslink.errors import AppUnreachableError, InputError
-from misslink.goldset.pooling.rankings import asked_retriever, names_of, of_file, placed
-from misslink.text import content_id
+from misslink.goldset.pooling.rankings import (
+    match_corpus_ids,
+    query_retriever,
+    read_rankings,
+    retriever_names,
+)
+from misslink.text.normalization import content_id
 
 
 def written(path, text):
@@ -22,8 +27,8 @@ TREC = "q0 Q0 d1 1 2.0 a\nq0 Q0 d2 2 3.0 a\nq9 Q0 d5 1 1 a\nq0 Q0 d0 3 3.0 a\n"
 
 
 def test_a_trec_run_is_ranked_by_score_and_ties_by_id_descending(tmp_path):
-    found = of_file(written(tmp_path / "a.trec", TREC), "a", {"q0"}, 2)
-    assert found.of == {"q0": ("d2", "d0")}
+    found = read_rankings(written(tmp_path / "a.trec", TREC), "a", {"q0"}, 2)
+    assert found.passages == {"q0": ("d2", "d0")}
 
 
 @pytest.mark.parametrize(
@@ -40,37 +45,37 @@ def test_every_form_of_a_run_gives_the_same_ranking(tmp_path, name, text):
     if name == "a.jsonl":
         rows = [{"id": i, "text": i} for i in ("d2", "d0", "d1")]
         text = json.dumps({"case_id": "q0", "retrieved": rows}) + "\n"
-    found = of_file(written(tmp_path / name, text), "a", {"q0"}, 10)
-    assert found.of == {"q0": ("d2", "d0", "d1")}
+    found = read_rankings(written(tmp_path / name, text), "a", {"q0"}, 10)
+    assert found.passages == {"q0": ("d2", "d0", "d1")}
 
 
 def test_a_run_of_other_questions_is_told(tmp_path):
-    with pytest.raises(InputError, match="holds no question of the gold set"):
-        of_file(written(tmp_path / "a.trec", TREC), "a", {"other"}, 2)
+    with pytest.raises(InputError, match="contains no question of the gold set"):
+        read_rankings(written(tmp_path / "a.trec", TREC), "a", {"other"}, 2)
 
 
 def test_a_passage_ranked_twice_is_told(tmp_path):
     text = "q0 Q0 d1 1 2.0 a\nq0 Q0 d1 2 1.0 a\n"
     with pytest.raises(InputError, match="'d1' twice"):
-        of_file(written(tmp_path / "a.trec", text), "a", {"q0"}, 2)
+        read_rankings(written(tmp_path / "a.trec", text), "a", {"q0"}, 2)
 
 
 def test_a_passage_that_the_corpus_lacks_is_told_with_the_way_out(tmp_path):
-    found = of_file(written(tmp_path / "a.trec", TREC), "a", {"q0"}, 5)
-    with pytest.raises(InputError, match=r"a\.trec: .*\('d1', 'd2'\); give the corpus"):
-        placed(found, {"d0": "text"})
+    found = read_rankings(written(tmp_path / "a.trec", TREC), "a", {"q0"}, 5)
+    with pytest.raises(InputError, match=r"a\.trec: .*\('d1', 'd2'\). Give the corpus"):
+        match_corpus_ids(found, {"d0": "text"})
 
 
 def test_a_retriever_given_twice_is_told_and_files_of_one_name_keep_their_folders():
-    assert names_of(["x/run.trec", "y/run.trec"]) == ["run", "y/run.trec"]
-    with pytest.raises(InputError, match="given twice"):
-        names_of(["a.trec", "a.trec", "a.trec"])
-    with pytest.raises(InputError, match="given twice"):
-        names_of(["a.trec", "./a.trec"])
+    assert retriever_names(["x/run.trec", "y/run.trec"]) == ["run", "y/run.trec"]
+    with pytest.raises(InputError, match="named twice"):
+        retriever_names(["a.trec", "a.trec", "a.trec"])
+    with pytest.raises(InputError, match="named twice"):
+        retriever_names(["a.trec", "./a.trec"])
 
 
 def asked(app, **options):
-    return asyncio.run(asked_retriever(app, "app", goldset(2).cases, 4, **options))
+    return asyncio.run(query_retriever(app, "app", goldset(2).cases, 4, **options))
 
 
 def bm25_retriever(**options):
@@ -90,7 +95,7 @@ def bm25_retriever(**options):
 
 
 def test_a_live_retriever_is_asked_as_deep_as_the_pool():
-    assert asked(bm25_retriever()).of == {
+    assert asked(bm25_retriever()).passages == {
         "q0": ("d0", "d6", "d12", "d18"),
         "q1": ("d1", "d7", "d13", "d19"),
     }
@@ -99,8 +104,8 @@ def test_a_live_retriever_is_asked_as_deep_as_the_pool():
 def test_passages_without_an_id_are_found_in_the_corpus_by_their_text():
     found = asked(bm25_retriever(ids=False))
     texts = {passage.id: passage.text for passage in corpus()}
-    assert found.of["q0"][0] == content_id(texts["d0"])
-    assert placed(found, texts).of["q0"] == ("d0", "d6", "d12", "d18")
+    assert found.passages["q0"][0] == content_id(texts["d0"])
+    assert match_corpus_ids(found, texts).passages["q0"] == ("d0", "d6", "d12", "d18")
 
 
 def test_a_retriever_that_never_answers_is_an_outage():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_pools import goldset, pool_of, ranked, truth, two_runs
 
-from misslink.goldset.pooling.recall import estimates
-from misslink.retrieval import rank
+from made_pools import goldset, pool_of, ranked, truth, two_runs
+from misslink.goldset.pooling.recall import estimate_recall
+from misslink.retrieval import evaluate_run
 
 
 def true_grades(pool):
@@ -20,7 +20,7 @@ def of(found, name, metric):
 
 def test_a_corpus_labelled_entirely_gives_the_true_recall_without_doubt():
     pool = pool_of(random=1000)
-    found = estimates(pool, true_grades(pool))
+    found = estimate_recall(pool, true_grades(pool))
     good = of(found, "good", "recall@3")["estimated"]
     assert good.value == pytest.approx(3 / 10)
     assert good.low == good.high == good.value
@@ -35,8 +35,8 @@ def test_of_the_known_ones_recall_is_that_of_misslink_retrieval():
         qrels.setdefault(item.case_id, {})[item.passage_id] = grades[item.item]
     for name in ("good", "poor"):
         run = {case: list(ids) for case, ids in pool.rankings[name].items()}
-        want = list(rank(qrels, run, ["recall@3"]).per_query().values())
-        got = of(estimates(pool, grades), name, "recall@3")["of_judged"].value
+        want = list(evaluate_run(qrels, run, ["recall@3"]).per_query().values())
+        got = of(estimate_recall(pool, grades), name, "recall@3")["of_judged"].value
         assert got == pytest.approx(sum(one["recall@3"] for one in want) / len(want))
 
 
@@ -44,7 +44,7 @@ def test_over_many_draws_the_estimate_is_right_on_average_and_its_interval_holds
     values, inside = [], 0
     for seed in range(60):
         pool = pool_of(seed=seed, random=4, stratified=8)
-        found = of(estimates(pool, true_grades(pool)), "good", "recall@3")["estimated"]
+        found = of(estimate_recall(pool, true_grades(pool)), "good", "recall@3")["estimated"]
         values.append(1 / found.value)  # what is estimated without bias is the denominator
         inside += found.low <= 0.3 <= found.high
     assert inside >= 54
@@ -57,8 +57,8 @@ def test_a_question_with_an_open_passage_is_left_out_and_says_why():
     grades = true_grades(pool)
     gone = next(i.item for i in pool.items if i.case_id == "q1" and i.stratum == 1)
     del grades[gone]
-    found = estimates(pool, grades)
-    assert found["left_out"] == {"q1": "1 of 6 pooled passages without a settled grade"}
+    found = estimate_recall(pool, grades)
+    assert found["left_out"] == {"q1": "1 of 6 pooled passages have no resolved grade"}
     assert found["questions"] == 2
 
 
@@ -67,12 +67,12 @@ def test_a_band_of_which_nothing_was_graded_leaves_its_question_out():
     grades = {
         item.item: 0 for item in pool.items if (item.case_id, item.stratum) != ("q2", 2)
     }  # fmt: skip
-    assert "no passage drawn from ranks" in estimates(pool, grades)["left_out"]["q2"]
+    assert "no passage drawn from ranks" in estimate_recall(pool, grades)["left_out"]["q2"]
 
 
 def test_without_a_sample_recall_is_missing_with_its_reason():
     pool = pool_of(random=0, stratified=0)
-    found = estimates(pool, true_grades(pool))
+    found = estimate_recall(pool, true_grades(pool))
     assert found["outside"].value is None
     good = of(found, "good", "recall@3")
     assert good["estimated"].value is None
@@ -82,23 +82,23 @@ def test_without_a_sample_recall_is_missing_with_its_reason():
 
 def test_nothing_labelled_and_nothing_relevant_are_missing_and_not_0():
     pool = pool_of()
-    nothing = estimates(pool, {})
+    nothing = estimate_recall(pool, {})
     assert nothing["questions"] == 0
     assert of(nothing, "good", "recall@3")["estimated"].value is None
-    none = estimates(pool, {item.item: 0 for item in pool.items})
+    none = estimate_recall(pool, {item.item: 0 for item in pool.items})
     assert of(none, "good", "recall@3")["estimated"].reason == "nothing relevant was found"
 
 
 def test_the_relevance_level_decides_what_counts():
     pool = pool_of(random=1000)
-    found = estimates(pool, true_grades(pool), relevance_level=2)
+    found = estimate_recall(pool, true_grades(pool), relevance_level=2)
     assert of(found, "good", "recall@3")["estimated"].value == pytest.approx(1 / 5)
 
 
 def test_what_the_gold_set_knows_counts_without_being_asked():
     gold = goldset(1, relevant={"d0": 2, "d54": 1, "d1": 0})
     pool = pool_of(gold, (ranked("a", {"q0": ["d0", "d1", "d6"]}),), random=1000)
-    found = estimates(pool, true_grades(pool))
+    found = estimate_recall(pool, true_grades(pool))
     assert of(found, "a", "recall@3")["estimated"].value == pytest.approx(2 / 10)
 
 
@@ -106,14 +106,14 @@ def test_an_id_of_a_set_that_suffices_counts_as_relevant_without_being_asked():
     gold = goldset(1, relevant={"d1": 0}, relevant_any=[["d0", "d54"], ["d6"]])
     pool = pool_of(gold, (ranked("a", {"q0": ["d0", "d1", "d6"]}),), random=1000)
     assert not {"d0", "d1", "d54", "d6"} & {item.passage_id for item in pool.items}
-    found = estimates(pool, true_grades(pool))
+    found = estimate_recall(pool, true_grades(pool))
     assert of(found, "a", "recall@3")["estimated"].value == pytest.approx(2 / 10)
 
 
 def test_it_says_on_what_the_estimate_rests_and_that_more_draws_narrow_it():
     pool = pool_of()
     grades = true_grades(pool)
-    found = estimates(pool, grades)
+    found = estimate_recall(pool, grades)
     drawn = [item for item in pool.items if item.stratum > 1]
     sample = found["sample"]
     assert sample["labelled"] == len(drawn) == found["outside"].n
@@ -126,15 +126,15 @@ def test_it_says_on_what_the_estimate_rests_and_that_more_draws_narrow_it():
 
 def test_where_all_is_graded_more_draws_change_nothing():
     pool = pool_of(random=1000)
-    found = estimates(pool, true_grades(pool))
+    found = estimate_recall(pool, true_grades(pool))
     ends = {(one["low"], one["high"]) for one in found["sample"]["more"]}
     assert ends == {(found["outside"].value, found["outside"].value)}
 
 
 def test_a_question_that_a_retriever_was_not_asked_counts_as_0_and_is_said():
     good, _ = two_runs()
-    part = ranked("part", {"q0": good.of["q0"]})
+    part = ranked("part", {"q0": good.passages["q0"]})
     pool = pool_of(runs=(good, part), random=1000)
-    found = of(estimates(pool, true_grades(pool)), "part", "recall@3")["estimated"]
+    found = of(estimate_recall(pool, true_grades(pool)), "part", "recall@3")["estimated"]
     assert found.value == pytest.approx(3 / 30)
     assert "2 questions" in found.reason

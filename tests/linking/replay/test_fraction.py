@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from misslink.linking.replay.fraction import causal_fraction
+from misslink.linking.replay.results import causal_fraction
 
 MENDED, KEPT_BAD, SPOILT, KEPT_GOOD = (True, False), (True, True), (False, True), (False, False)
 

@@ -1,9 +1,9 @@
-"""What is handed to the app for each cause, and when a case cannot be replayed."""
+"""What is handed to the app for each failure mode, and when a case cannot be replayed."""
 
 from __future__ import annotations
 
-from misslink.linking.replay.interventions import known_passages, plan
-from misslink.types import Case, Link, Missed, Passage, RetrieverCall, Trace
+from misslink.linking.replay.plan import index_passages, plan_case
+from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Trace
 
 
 def passage(name, rank=1, score=None, text=None):
@@ -18,14 +18,19 @@ def trace(*names, prompted=None, **more):
     return Trace(**given)
 
 
-def link(cause, *missed):
+def link(failure, *missed):
     return Link(
-        case_id="c", retrieval="miss", answer="unfaithful", cause=cause, reason="r", missed=missed
+        case_id="c",
+        retrieval="miss",
+        answer="unfaithful",
+        failure=failure,
+        reason="r",
+        missed=missed,
     )
 
 
 def planned(case, seen, linked, k=3):
-    return plan(case, seen, linked, k, known_passages([seen]))
+    return plan_case(case, seen, linked, k, index_passages([seen]))
 
 
 def orders(made):
@@ -38,8 +43,8 @@ NEEDS = Case(id="c", question="Q?", relevant={"g": 1, "h": 2})
 class TestMissed:
     def test_missed_passages_go_first_and_last_by_grade_and_the_worst_drop_out(self):
         missed = (
-            Missed(passage_id="g", grade=1, text="Text of g."),
-            Missed(passage_id="h", grade=2, text="Text of h."),
+            RetrievalMiss(passage_id="g", grade=1, text="Text of g."),
+            RetrievalMiss(passage_id="h", grade=2, text="Text of h."),
         )
         made = planned(NEEDS, trace("a", "b", "c"), link("retrieval_miss", *missed))
         assert [p.id for p in made.unchanged.passages] == ["a", "b", "c"]
@@ -49,7 +54,7 @@ class TestMissed:
         assert made.interventions[0].wanted == {"g", "h"}
 
     def test_last_is_the_last_place_that_reached_the_prompt(self):
-        missed = Missed(passage_id="g", text="Text of g.")
+        missed = RetrievalMiss(passage_id="g", text="Text of g.")
         seen = trace("a", "b", "c", "d", "e", prompted=("a", "b", "c"))
         made = planned(NEEDS, seen, link("retrieval_miss", missed))
         assert orders(made)["last"] == ["a", "b", "g", "c", "d"]
@@ -57,7 +62,7 @@ class TestMissed:
         assert orders(unseen)["last"] == ["a", "g", "b", "c"]
 
     def test_a_passage_dropped_before_the_prompt_is_moved_and_not_doubled(self):
-        missed = Missed(passage_id="c", text="Text of c.")
+        missed = RetrievalMiss(passage_id="c", text="Text of c.")
         seen = trace("a", "b", "c", prompted=("a", "b"))
         made = planned(
             Case(id="c", question="Q?", relevant=["c"]), seen, link("retrieval_miss", missed)
@@ -68,19 +73,19 @@ class TestMissed:
         seen = trace("c", "a", prompted=("a",))
         made = planned(
             Case(id="c", question="Q?", relevant=["c"]), seen,
-            link("retrieval_miss", Missed(passage_id="c", text="Text of c.")),
+            link("retrieval_miss", RetrievalMiss(passage_id="c", text="Text of c.")),
         )  # fmt: skip
         assert made == "the app already had its passages in this order"
 
     def test_the_text_may_come_from_any_case_of_the_run(self):
         other = Trace(case_id="o", retrieved=(passage("g"),))
-        missed = link("retrieval_miss", Missed(passage_id="g"))
-        made = plan(NEEDS, trace("a"), missed, 3, known_passages([other]))
+        missed = link("retrieval_miss", RetrievalMiss(passage_id="g"))
+        made = plan_case(NEEDS, trace("a"), missed, 3, index_passages([other]))
         assert made.interventions[0].passages[0].text == "Text of g."
 
     def test_evidence_stands_for_a_passage_that_nobody_has(self):
         case = Case(id="c", question="Q?", evidence=["It opened in 1904."])
-        missed = Missed(passage_id="evidence-1", evidence="It opened in 1904.")
+        missed = RetrievalMiss(passage_id="evidence-1", evidence="It opened in 1904.")
         made = planned(case, trace("a"), link("retrieval_miss", missed))
         (handed,) = made.interventions[0].passages
         assert (handed.id, handed.text) == ("evidence-1", "It opened in 1904.")
@@ -93,25 +98,30 @@ class TestMissed:
         case = Case(id="c", question="Q?", evidence=[f"{first} {second}"])
         deeper = (passage("x", 8, text=first), passage("y", 9, text=second))
         seen = trace("a", "b", "c", deeper=deeper)
-        missed = Missed(passage_id="y", evidence=f"{first} {second}", text=second)
+        missed = RetrievalMiss(passage_id="y", evidence=f"{first} {second}", text=second)
         made = planned(case, seen, link("retrieval_miss", missed))
         assert orders(made)["first"] == ["x", "y", "a"]
 
     def test_without_any_text_it_says_so(self):
-        made = planned(NEEDS, trace("a"), link("retrieval_miss", Missed(passage_id="g")))
+        made = planned(NEEDS, trace("a"), link("retrieval_miss", RetrievalMiss(passage_id="g")))
         assert made == (
             "the missed passage 'g' has no text: it was never retrieved, and the gold set gives no "
             "evidence"
         )
 
     def test_those_with_a_text_are_injected_and_the_others_counted(self):
-        missed = (Missed(passage_id="g", text="Text of g."), Missed(passage_id="h", grade=2))
+        missed = (
+            RetrievalMiss(passage_id="g", text="Text of g."),
+            RetrievalMiss(passage_id="h", grade=2),
+        )
         made = planned(NEEDS, trace("a", "b"), link("retrieval_miss", *missed))
         assert orders(made)["first"] == ["g", "a"]
         assert made.note == "1 of 2 missed passages have no text and were not injected"
 
     def test_where_nothing_was_retrieved_the_missed_passage_is_all_there_is(self):
-        made = planned(NEEDS, trace(), link("retrieval_miss", Missed(passage_id="g", text="T")))
+        made = planned(
+            NEEDS, trace(), link("retrieval_miss", RetrievalMiss(passage_id="g", text="T"))
+        )
         assert orders(made)["first"] == ["g"]
 
 
@@ -180,7 +190,7 @@ class TestSeveralSearches:
         return [[one.id for one in search.passages] for search in made.searches]
 
     def test_unchanged_each_finds_what_it_found(self):
-        lost = Missed(passage_id="g", text="Text of g.")
+        lost = RetrievalMiss(passage_id="g", text="Text of g.")
         made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
         assert self.lists(made.unchanged) == [["a", "b"], ["c", "a", "d"]]
         assert [(one.query, one.name) for one in made.unchanged.searches] == [
@@ -192,7 +202,7 @@ class TestSeveralSearches:
         assert [one.score for one in second] == [0.2, 0.1, 0.4]
 
     def test_a_missed_passage_goes_into_the_first_search_or_into_the_last(self):
-        lost = Missed(passage_id="g", text="Text of g.")
+        lost = RetrievalMiss(passage_id="g", text="Text of g.")
         made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
         first, last = made.interventions
         assert self.lists(first) == [["g", "a", "b"], ["c", "a"]]
@@ -208,7 +218,7 @@ class TestSeveralSearches:
         assert self.lists(without) == [["b"], ["d"]]
 
     def test_one_search_and_none_that_was_seen_are_handed_one_list(self):
-        lost = Missed(passage_id="g", text="Text of g.")
+        lost = RetrievalMiss(passage_id="g", text="Text of g.")
         for calls in ((), self.CALLS[:2]):
             seen = trace("a", "b", calls=calls)
             made = planned(NEEDS, seen, link("retrieval_miss", lost))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.replay.records import generations
+from misslink.linking.replay.outcomes import count_generations
 from replayed_app import (
     TEN,
     case,
@@ -54,7 +54,9 @@ class TestNoise:
         assert (told["flaky"], told["confirmed"]) == (True, False)
         assert "was once" in told["reason"]
         assert "last" not in told["outcomes"]
-        assert found.document["causes"]["retrieval_miss"]["interventions"]["first"]["value"] == 0.0
+        assert (
+            found.document["failures"]["retrieval_miss"]["interventions"]["first"]["value"] == 0.0
+        )
 
     def test_an_answer_that_only_got_its_evidence_is_not_mended(self, server):
         shouted = truth("1").upper().replace(" ", "  ")
@@ -64,7 +66,7 @@ class TestNoise:
         assert (told["outcomes"]["unchanged"], told["outcomes"]["first"]) == ("unfaithful", "good")
         assert (told["flaky"], told["confirmed"], told["same_answer"]) == (False, False, True)
         assert told["reason"] == "the answer is the same; only its evidence is there now"
-        of_cause = found.document["causes"]["retrieval_miss"]
+        of_cause = found.document["failures"]["retrieval_miss"]
         assert (of_cause["same_answer"], of_cause["confirmed"]["value"]) == (1, 0.0)
         assert of_cause["interventions"]["first"]["value"] == 0.0
 
@@ -93,25 +95,25 @@ class TestNoise:
         document = replayed(run, app).document
         assert [one["replayed_as"] for one in document["cases"]] == [group]
         same_order = group == "ignored_context" and "first" not in document["cases"][0]["outcomes"]
-        assert document["usage"]["generations"] == generations(group) - 2 * same_order
+        assert document["usage"]["generations"] == count_generations(group) - 2 * same_order
 
 
 class TestContributing:
     def test_a_cause_that_only_contributes_is_tried_too(self, server):
         app, run = towns(server, "hasty", found=("1",))
         (link,) = run.links
-        link = link.model_copy(update={"cause": "fabricated", "contributing": ("ignored_context",)})
+        link = link.model_copy(update={"failure": "fabricated", "also": ("ignored_context",)})
         found = replayed(run.model_copy(update={"links": (link,)}), app)
-        told = found.document["causes"]["ignored_context"]
-        assert (told["cases"], told["contributing"], told["replayed"]) == (0, 1, 1)
+        told = found.document["failures"]["ignored_context"]
+        assert (told["cases"], told["also"], told["replayed"]) == (0, 1, 1)
         assert told["confirmed"]["value"] == 1.0
-        assert line(found, "1")["cause"] == "fabricated"
+        assert line(found, "1")["failure"] == "fabricated"
         assert [link.basis for link in found.links] == ["observed"]  # fabricated is not proven
 
     def test_a_good_miss_stays_one_whatever_contributes(self, server):
         app, run = towns(server, echoed=("1",))
         (link,) = run.links
-        link = link.model_copy(update={"contributing": ("distracted",)})
+        link = link.model_copy(update={"also": ("distracted",)})
         found = replayed(run.model_copy(update={"links": (link,)}), app)
         assert line(found, "1")["replayed_as"] == "good_miss"
 

@@ -1,4 +1,4 @@
-"""Real apps with known faults, replayed: which causes are confirmed, and what is counted how."""
+"""Real apps with known faults, replayed: which failure modes are confirmed, and what is counted how."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import threading
 import pytest
 
 from misslink.errors import AppUnreachableError, InputError
-from misslink.judging.terms import Terms
+from misslink.judge.config import JudgeConfig
 from replayed_app import (
     JUDGE,
     TEN,
     K,
     Reader,
     case,
-    causes,
     chain,
     corpus,
+    failures,
     line,
     replayed,
     retriever,
@@ -30,16 +30,16 @@ from replayed_app import (
 class TestCauses:
     def test_a_miss_is_confirmed_where_the_passage_makes_the_answer_good(self, server):
         app, run = towns(server, missed=("1", "2"), found=("3",))
-        assert causes(run) == ["retrieval_miss", "retrieval_miss", "fine"]
+        assert failures(run) == ["retrieval_miss", "retrieval_miss", "passed"]
         found = replayed(run, app)
-        told = found.document["causes"]["retrieval_miss"]
+        told = found.document["failures"]["retrieval_miss"]
         assert (told["cases"], told["replayed"], told["flaky"]) == (2, 2, 0)
         assert told["confirmed"]["value"] == 1.0
         assert told["interventions"]["first"]["value"] == 1.0
         assert told["interventions"]["last"]["value"] == 1.0
         assert line(found, "1") == {
             "case_id": "case-1",
-            "cause": "retrieval_miss",
+            "failure": "retrieval_miss",
             "replayed_as": "retrieval_miss",
             "flaky": False,
             "confirmed": True,
@@ -51,13 +51,13 @@ class TestCauses:
             "reason": "with the passage in the first place the answer is good",
         }  # fmt: skip
         assert [link.basis for link in found.links] == ["replayed", "replayed", "observed"]
-        assert [link.cause for link in found.links] == causes(run)
+        assert [link.failure for link in found.links] == failures(run)
 
     def test_an_app_that_ignores_its_context_is_not_mended_by_the_passage(self, server):
         app, run = towns(server, "stubborn", missed=TEN)
         found = replayed(run, app)
         assert line(found, "1")["confirmed"] is False
-        assert found.document["causes"]["retrieval_miss"]["confirmed"]["value"] == 0.0
+        assert found.document["failures"]["retrieval_miss"]["confirmed"]["value"] == 0.0
         assert found.document["causal_attributable_fraction"]["value"] == 0.0
         assert {link.basis for link in found.links} == {"observed"}
 
@@ -68,25 +68,25 @@ class TestCauses:
 
     def test_ignored_context_is_confirmed_by_moving_the_passage_to_the_front(self, server):
         app, run = towns(server, "hasty", found=("1",))
-        assert causes(run) == ["ignored_context"]
+        assert failures(run) == ["ignored_context"]
         found = replayed(run, app)
         assert line(found, "1")["outcomes"] == {
             "observed": "wrong", "unchanged": "wrong", "first": "good", "alone": "good"
         }  # fmt: skip
-        assert found.document["causes"]["ignored_context"]["confirmed"]["value"] == 1.0
+        assert found.document["failures"]["ignored_context"]["confirmed"]["value"] == 1.0
 
     def test_a_distracted_answer_turns_good_without_the_noise(self, server):
         app, run = towns(server, "gullible", rumoured=("1",))
-        assert causes(run) == ["distracted"]
+        assert failures(run) == ["distracted"]
         found = replayed(run, app)
         assert line(found, "1")["outcomes"]["without_noise"] == "good"
-        assert found.document["causes"]["distracted"]["confirmed"]["value"] == 1.0
+        assert found.document["failures"]["distracted"]["confirmed"]["value"] == 1.0
 
     def test_an_answer_that_flips_by_itself_is_flaky_and_confirms_nothing(self, server):
         app, run = towns(server, "wavering", echoed=("1", "2"), missed=("3",))
-        assert causes(run) == ["retrieval_miss"] * 3
+        assert failures(run) == ["retrieval_miss"] * 3
         found = replayed(run, app)
-        told = found.document["causes"]["retrieval_miss"]
+        told = found.document["failures"]["retrieval_miss"]
         assert (told["replayed"], told["flaky"]) == (3, 2)
         assert told["confirmed"]["value"] == pytest.approx(1 / 3)
         assert told["interventions"]["last"]["n"] == 3
@@ -131,7 +131,7 @@ class TestSampling:
         document = replayed(run, app).document
         assert document["cases"] == []
         assert document["flaky"]["reason"] == "no case was replayed"
-        assert document["causes"]["retrieval_miss"]["confirmed"]["value"] is None
+        assert document["failures"]["retrieval_miss"]["confirmed"]["value"] is None
         assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]
         json.dumps(document, allow_nan=False)
 
@@ -143,7 +143,7 @@ class TestSampling:
 
     def test_cases_under_way_at_once_do_not_mix(self, server):
         app, run = towns(server, missed=tuple("123456789"))
-        told = replayed(run, app, concurrency=9).document["causes"]["retrieval_miss"]
+        told = replayed(run, app, concurrency=9).document["failures"]["retrieval_miss"]
         assert told["confirmed"]["value"] == 1.0
 
 
@@ -202,8 +202,8 @@ class TestApps:
         assert [one["case_id"] for one in document["cases"]] == ["case-1"]
         (skipped,) = document["skipped"]
         assert skipped["case_id"] == "case-2"
-        assert "asked no retriever that could be replaced" in skipped["reason"]
-        assert document["causes"]["retrieval_miss"]["replayed"] == 1
+        assert "called no retriever that misslink could replace" in skipped["reason"]
+        assert document["failures"]["retrieval_miss"]["replayed"] == 1
 
     def test_an_app_that_fails_throughout_is_out_of_reach(self, server):
         app, run = towns(server, missed=("1", "2"))
@@ -229,7 +229,7 @@ class TestJudge:
     def test_the_budget_ends_the_asking_of_judge_and_app(self, server):
         app, run = towns(server, missed=("1", "2", "3"))
         before = len(server.calls)
-        found = replayed(run, app, terms=Terms(max_calls=4), concurrency=1)
+        found = replayed(run, app, terms=JudgeConfig(max_calls=4), concurrency=1)
         assert len(server.calls) - before == 4
         usage = found.document["usage"]
         assert usage["calls"] == 4
@@ -243,21 +243,21 @@ class TestJudge:
         server.models = ("test-judge", "other-judge")
         calls = len(server.calls)
         document = replayed(run, app, judge="openai:other-judge").document
-        # Observed, first and last: unchanged came out as observed, and the ledger knew it.
+        # Observed, first and last: unchanged came out as observed, and the cache knew it.
         assert len(server.calls) - calls == 3
         causal = document["causal_attributable_fraction"]
         assert causal["value"] is None
         assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
         assert document["cases"][0]["confirmed"] is True
 
-    def test_what_the_ledger_holds_is_not_paid_twice(self, server, tmp_path):
+    def test_what_the_cache_holds_is_not_paid_twice(self, server, tmp_path):
         app, run = towns(server, missed=("1",))
-        first = replayed(run, app, ledger=tmp_path / "ledger.sqlite").document
+        first = replayed(run, app, cache=tmp_path / "cache.sqlite").document
         calls = len(server.calls)
-        again = replayed(run, app, ledger=tmp_path / "ledger.sqlite").document
+        again = replayed(run, app, cache=tmp_path / "cache.sqlite").document
         assert len(server.calls) == calls
         usage = first["usage"]  # the second draw said the same, which was known
-        assert again["usage"]["from_ledger"] == usage["calls"] + usage["from_ledger"]
+        assert again["usage"]["from_cache"] == usage["calls"] + usage["from_cache"]
         assert again["cases"] == first["cases"]
 
 
@@ -265,7 +265,7 @@ def test_partial_hits_are_replayed_and_stay_out_of_the_causal_fraction(server):
     app = chain(retriever(corpus(missed=("1",))), "stubborn")
     both = case("1").model_copy(update={"relevant": {"gold-1": 1, "guide-1": 1}})
     run = run_of(app, [both], server)
-    assert (run.links[0].retrieval, run.links[0].cause) == ("partial", "retrieval_miss")
+    assert (run.links[0].retrieval, run.links[0].failure) == ("partial", "retrieval_miss")
     document = replayed(run, app, k=K).document
-    assert document["causes"]["retrieval_miss"]["replayed"] == 1
+    assert document["failures"]["retrieval_miss"]["replayed"] == 1
     assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]

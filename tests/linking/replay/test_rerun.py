@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from misslink.errors import InputError
-from misslink.judging.opening import open_judge
-from misslink.linking.replay import Rerunner, rerunner
-from misslink.linking.replay.rerun import NOT_ASKED
+from misslink.judge.session import open_judge
+from misslink.linking.replay import Rerunner, open_rerunner
+from misslink.linking.replay.rerun import NO_RETRIEVER
 from misslink.types import Passage
 from replayed_app import (
     JUDGE,
@@ -64,7 +64,7 @@ def asked_again(app, *calls, **options):
     """What each call (passages, intervention) gives, of a new Rerunner, and that Rerunner."""
 
     async def go():
-        judge = open_judge(JUDGE, ledger=None, concurrency=2)
+        judge = open_judge(JUDGE, cache=None, concurrency=2)
         again = Rerunner(app, judge, **options)
         try:
             return [await again(case("1"), one, intervention=name) for one, name in calls], again
@@ -76,8 +76,8 @@ def asked_again(app, *calls, **options):
 
 def kept(run, *calls, app="app.py:app"):
     async def go():
-        judge = open_judge(JUDGE, ledger=None, concurrency=2)
-        again = rerunner(run, app, judge, folder=Path())
+        judge = open_judge(JUDGE, cache=None, concurrency=2)
+        again = open_rerunner(run, app, judge, folder=Path())
         try:
             found = [await again(case("1"), one, intervention=name) for one, name in calls]
         finally:
@@ -130,7 +130,7 @@ def test_an_app_that_failed_is_asked_again(run):
 
 def test_an_app_that_asks_no_retriever_is_not_measured(judge_server):
     ((trace, verdicts),), _ = asked_again(lambda _: "By heart.", (GOLD, ""))
-    assert (trace.unmeasured, verdicts) == (NOT_ASKED, {})
+    assert (trace.unmeasured, verdicts) == (NO_RETRIEVER, {})
     assert judge_server.calls == []
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.linking.replay.terms import identity_of_run, judged_otherwise
-from misslink.manifest import by_name
-from misslink.prompting import BUILT_IN
+from misslink.io.manifest import flatten_inputs
+from misslink.judge.prompts import BUILT_IN
+from misslink.linking.replay.rerun import judge_identity_of_run, judging_difference
 from misslink.types import Run
 
 
@@ -20,14 +20,14 @@ def run_by(judge, **manifest):
     told = {
         "judge": judge.name,
         "judging": {"repeats": 1},
-        "inputs": by_name({"k": 5, "judge_identity": judge.identity}),
+        "inputs": flatten_inputs({"k": 5, "judge_identity": judge.identity}),
         "prompts": [BUILT_IN.load("examination").ref.model_dump()],
     }
     return Run(manifest=told | manifest, cases=(), traces=(), verdicts=(), links=(), summary={})
 
 
 def test_the_same_judge_on_the_same_terms_judges_alike():
-    assert judged_otherwise(run_by(Stub()), Stub(), BUILT_IN) is None
+    assert judging_difference(run_by(Stub()), Stub(), BUILT_IN) is None
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_same_judge_on_the_same_terms_judges_alike():
     ],
 )
 def test_what_differs_is_said(judge, manifest, said):
-    assert said in judged_otherwise(run_by(Stub(), **manifest), judge, BUILT_IN)
+    assert said in judging_difference(run_by(Stub(), **manifest), judge, BUILT_IN)
 
 
 @pytest.mark.parametrize("inputs", [{}, None, "text"])
 def test_of_a_run_that_does_not_say_more_the_name_decides(inputs):
     run = run_by(Stub(), inputs=inputs, prompts=None, judging=None)
-    assert identity_of_run(run) == {}
-    assert judged_otherwise(run, Stub(temperature=1), BUILT_IN) is None
+    assert judge_identity_of_run(run) == {}
+    assert judging_difference(run, Stub(temperature=1), BUILT_IN) is None

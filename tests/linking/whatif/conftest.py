@@ -1,8 +1,3 @@
 """The town's module can be imported by the tests beside it."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -5,12 +5,12 @@ import json
 
 import pytest
 from pydantic import TypeAdapter
-from town import Hashed, corpus, passage, ranked, run_of
 
 from misslink.embedding import Embedder
-from misslink.linking.calibration import Calibration
-from misslink.linking.whatif import whatif
+from misslink.linking.judge_calibration import Calibration
+from misslink.linking.whatif import evaluate_options
 from misslink.types import Estimate, Trace
+from town import Hashed, corpus, passage, ranked, run_of
 
 PLACES = [1, 2, 3, 1, 2, 3, 1, 1, *[None] * 10, 5, 6]
 BAD = {0, *range(8, 16), 18}  # 1 of 8 hits, 9 of 12 misses
@@ -18,7 +18,7 @@ BAD = {0, *range(8, 16), 18}  # 1 of 8 hits, 9 of 12 misses
 
 def weighed(run=None, **given):
     told = {"corpus": corpus(), "embedder": Embedder(Hashed()), **given}
-    found = asyncio.run(whatif(run or run_of(PLACES, bad=BAD), **told))
+    found = asyncio.run(evaluate_options(run or run_of(PLACES, bad=BAD), **told))
     json.dumps(found, allow_nan=False)
     return found
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
-from town import passage, run_of
 
-from misslink.linking.whatif.comparing import (
-    Unknown,
+from misslink.linking.whatif.comparison import (
+    OptionResult,
+    RetrievalBaseline,
+    UnknownMisses,
+    baseline_metrics,
+    compare_metrics,
     context_tokens,
-    finding,
-    measured_today,
-    metrics_of,
+    option_finding,
 )
-from misslink.linking.whatif.today import Today, Tried
 from misslink.types import Estimate, Trace
+from town import passage, run_of
 
 
 def estimate(value, low, high):
@@ -36,7 +37,7 @@ def said(
         "detectable": detectable,
         "winner": winner,
     }
-    return finding("recall@5", compared, saved, 22, unknown)
+    return option_finding("recall@5", compared, saved, 22, unknown)
 
 
 RISES = (
@@ -101,7 +102,7 @@ def test_a_difference_that_the_correction_hides_shows_both_p_values():
 
 
 def test_what_is_not_known_stands_in_place_of_a_forecast():
-    unknown = Unknown(8, 20, ("nobody asked deeper",))
+    unknown = UnknownMisses(8, 20, ("nobody asked deeper",))
     assert said(estimate(5, 3, 7), unknown=unknown) == (
         RISES + "not known for 8 of 20 cases: nobody asked deeper."
     )
@@ -111,15 +112,15 @@ def test_what_could_be_seen_is_at_the_level_that_the_correction_leaves():
     """The power of the paired t test, by statsmodels; four options, one of which is found."""
     places = [1, 2, 3, 1, 2, 3, 1, 1, *[None] * 10, 5, 6]
     run = run_of(places)
-    today = Today.of(run)
-    scores, _ = measured_today(today, 0)
+    today = RetrievalBaseline.from_run(run)
+    scores, _ = baseline_metrics(today, 0)
 
     def gaining(*better):
         moved = [1 if at in better else place for at, place in enumerate(places)]
-        return Tried(run.cases, run_of(moved).traces, 3)
+        return OptionResult(run.cases, run_of(moved).traces, 3)
 
     options = [gaining(*range(8, 20)), gaining(8), gaining(8, 9), gaining(9, 10, 11)]
-    rows = [one["recall@3"] for one in metrics_of(today, scores, options, 0)]
+    rows = [one["recall@3"] for one in compare_metrics(today, scores, options, 0)]
     assert [row["winner"] for row in rows] == ["option", None, None, None]
     for row, gains in zip(rows[1:], (1, 2, 3), strict=True):
         spread = np.std([1] * gains + [0] * (20 - gains), ddof=1)
@@ -142,9 +143,9 @@ def bare(run):
 def test_a_passage_without_text_costs_what_the_others_do_and_never_nothing(texts):
     """Of one passage with a text and one without; without a text today nobody knows of the two."""
     run = run_of([1])
-    today = Today.of(run if texts else bare(run))
+    today = RetrievalBaseline.from_run(run if texts else bare(run))
     seen = passage(7, text="x" * 40)
     trace = Trace(case_id="c0", retrieved=(seen, passage(8, 2, text="")))
-    found = context_tokens(today, Tried(today.cases, (trace,), 2), seed=0)["b"]
+    found = context_tokens(today, OptionResult(today.cases, (trace,), 2), seed=0)["b"]
     usual = sum(len(one.text) for one in run.traces[0].retrieved) / 3 / 4
     assert found["value"] == (pytest.approx(10 + usual) if texts else None)

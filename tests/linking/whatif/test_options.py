@@ -3,17 +3,21 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from town import Hashed, corpus, run_of
 
 from misslink.embedding import Embedder
 from misslink.errors import InputError
-from misslink.linking.whatif.chunking import Chunking
-from misslink.linking.whatif.comparing import context_tokens
-from misslink.linking.whatif.kinds import KINDS, Ground, options_of
-from misslink.linking.whatif.options import MorePassages, Rechunked
-from misslink.linking.whatif.today import Today
-from misslink.retrieval import score
+from misslink.linking.whatif.comparison import RetrievalBaseline, context_tokens
+from misslink.linking.whatif.options import (
+    OPTION_KINDS,
+    LargerKOption,
+    RechunkOption,
+    SearchContext,
+    make_options,
+)
+from misslink.linking.whatif.search import Chunking
+from misslink.retrieval import score_cases
 from misslink.types import Case, Passage
+from town import Hashed, corpus, run_of
 
 
 class Backwards:
@@ -31,18 +35,18 @@ class Backwards:
 
 def ground(places=(1, 5, 9, None), **given):
     told = {"corpus": corpus(), "embedder": Embedder(Hashed()), **given}
-    return Ground(Today.of(run_of(list(places))), **told)
+    return SearchContext(RetrievalBaseline.from_run(run_of(list(places))), **told)
 
 
 def tried(option, given):
-    return asyncio.run(option.tried(given.today))
+    return asyncio.run(option.retrieve(given.baseline))
 
 
 def test_a_larger_k_knows_the_true_ranks_and_nothing_else():
     given = ground()
-    found = tried(MorePassages(9), given)
+    found = tried(LargerKOption(9), given)
     assert found.misses() == (False, False, False, True)
-    ranks = score(found.cases, found.traces, ["recall@9", "mrr"])
+    ranks = score_cases(found.cases, found.traces, ["recall@9", "mrr"])
     assert ranks["mrr"] == {"c0": 1, "c1": 1 / 5, "c2": 1 / 9, "c3": 0}
 
 
@@ -50,44 +54,44 @@ def test_no_retriever_gives_more_passages_than_there_are():
     """Of 8 indexed ones, 3 of which were retrieved and a missed one seen at rank 6."""
     run = run_of([1, 6, None])
     shown = [trace.model_copy(update={"depth": 8}) for trace in run.traces]
-    today = Today.of(run.model_copy(update={"traces": tuple(shown)}))
-    found = asyncio.run(MorePassages(10, indexed=8).tried(today))
+    today = RetrievalBaseline.from_run(run.model_copy(update={"traces": tuple(shown)}))
+    found = asyncio.run(LargerKOption(10, indexed=8).retrieve(today))
     assert [len(trace.retrieved) for trace in found.traces] == [8, 8, 8]
     assert found.misses() == (False, False, True)  # all were asked for, so none is unknown
     (needed,) = run.cases[1].relevant
     assert found.traces[1].retrieved[5].id == needed
-    endless = asyncio.run(MorePassages(10).tried(today))
+    endless = asyncio.run(LargerKOption(10).retrieve(today))
     assert endless.misses() == (False, False, None)
     told = [context_tokens(today, option, 0)["b"]["value"] for option in (found, endless)]
     assert told[0] < told[1]
 
 
 def test_of_the_usual_numbers_of_passages_none_is_larger_than_the_corpus():
-    made, _ = options_of(ground(corpus=corpus()[:8]), ["k"])
+    made, _ = make_options(ground(corpus=corpus()[:8]), ["k"])
     assert [option.name for option in made] == ["k=6", "k=8"]
-    made, _ = options_of(ground(corpus=corpus()[:8], widths=(10,)), ["k"])
+    made, _ = make_options(ground(corpus=corpus()[:8], widths=(10,)), ["k"])
     assert [option.name for option in made] == ["k=10"]  # as asked for
 
 
 def test_a_case_that_was_not_asked_deep_enough_is_not_measured():
     run = run_of([1, None])
     shallow = [trace.model_copy(update={"depth": 4}) for trace in run.traces]
-    today = Today.of(run.model_copy(update={"traces": tuple(shallow)}))
-    found = asyncio.run(MorePassages(6).tried(today))
+    today = RetrievalBaseline.from_run(run.model_copy(update={"traces": tuple(shallow)}))
+    found = asyncio.run(LargerKOption(6).retrieve(today))
     assert found.misses() == (False, None)  # nothing is missed of the first
     assert "not asked for 6" in found.traces[1].unmeasured
 
 
 def test_without_a_corpus_only_a_larger_k_is_tried_and_the_rest_says_why():
-    made, skipped = options_of(ground(corpus=None))
+    made, skipped = make_options(ground(corpus=None))
     assert [option.name for option in made] == ["k=6", "k=9", "k=15"]
     assert {one["name"]: one["reason"] for one in skipped} == dict.fromkeys(
-        sorted(set(KINDS) - {"k"}), "no corpus is given; give --corpus or --app"
+        sorted(set(OPTION_KINDS) - {"k"}), "no corpus is given; give --corpus or --app"
     )
 
 
 def test_without_an_embedding_what_needs_one_says_so():
-    made, skipped = options_of(ground(embedder=None))
+    made, skipped = make_options(ground(embedder=None))
     assert [option.name for option in made] == ["k=6", "k=9", "k=15", "bm25"]
     reasons = {one["name"]: one["reason"] for one in skipped}
     assert set(reasons) == {"dense", "hybrid", "mmr", "rerank", "chunk", "embedding"}
@@ -101,7 +105,7 @@ def test_without_an_embedding_what_needs_one_says_so():
 def test_every_option_is_tried_where_everything_is_given():
     other = Embedder(Hashed(64))
     given = ground(reranker=Backwards(), other=other, chunking=Chunking(40, 0), widths=(4,))
-    made, skipped = options_of(given)
+    made, skipped = make_options(given)
     assert skipped == []
     names = [option.name for option in made]
     assert names == [
@@ -119,7 +123,7 @@ def test_every_option_is_tried_where_everything_is_given():
 
 def test_a_search_finds_by_its_own_ranking_and_as_many_as_today():
     given = ground()
-    (option,), _ = options_of(given, ["bm25"])
+    (option,), _ = make_options(given, ["bm25"])
     found = tried(option, given)
     assert [trace.retrieved[0].id for trace in found.traces] == ["p0", "p1", "p2", "p3"]
     assert {len(trace.retrieved) for trace in found.traces} == {3}
@@ -128,17 +132,17 @@ def test_a_search_finds_by_its_own_ranking_and_as_many_as_today():
 def test_a_reranker_is_given_the_first_fifty_and_its_order_counts():
     reranker = Backwards()
     given = ground(reranker=reranker)
-    (option,), _ = options_of(given, ["rerank"])
+    (option,), _ = make_options(given, ["rerank"])
     found = tried(option, given)
     assert reranker.given == [50] * 4
-    order = asyncio.run(given.dense.rank([given.today.cases[0].question], 50))[0]
+    order = asyncio.run(given.dense.rank([given.baseline.cases[0].question], 50))[0]
     assert [one.id for one in found.traces[0].retrieved] == [f"p{n}" for n in order[::-1][:3]]
 
 
 def test_another_chunking_is_held_against_the_text_of_the_passages():
     given = ground(chunking=Chunking(400, 0), corpus=together())
-    (option,), _ = options_of(given, ["chunk"])
-    assert isinstance(option, Rechunked)
+    (option,), _ = make_options(given, ["chunk"])
+    assert isinstance(option, RechunkOption)
     found = tried(option, given)
     assert len(option.chunks) < 60
     assert found.misses() == (False,) * 4  # four passages and more are in a chunk
@@ -146,7 +150,7 @@ def test_another_chunking_is_held_against_the_text_of_the_passages():
 
 def test_chunks_shorter_than_what_ids_name_are_not_measured():
     given = ground(chunking=Chunking(40, 0))
-    (option,), _ = options_of(given, ["chunk"])
+    (option,), _ = make_options(given, ["chunk"])
     found = tried(option, given)
     assert found.misses() == (None,) * 4
     assert "evidence" in found.traces[0].unmeasured
@@ -158,9 +162,11 @@ def test_chunks_are_measured_by_evidence_however_short_they_are():
         Case(id=one.id, question=f"What is run by warden {n}?", evidence=[f"run by warden {n}"])
         for n, one in enumerate(run.cases)
     ]
-    today = Today.of(run.model_copy(update={"cases": tuple(cases)}))
-    given = Ground(today, corpus=corpus(), embedder=Embedder(Hashed()), chunking=Chunking(40, 0))
-    (option,), _ = options_of(given, ["chunk"])
+    today = RetrievalBaseline.from_run(run.model_copy(update={"cases": tuple(cases)}))
+    given = SearchContext(
+        today, corpus=corpus(), embedder=Embedder(Hashed()), chunking=Chunking(40, 0)
+    )
+    (option,), _ = make_options(given, ["chunk"])
     assert tried(option, given).misses() == (False, False)
 
 
@@ -175,24 +181,24 @@ def together():
 
 
 def test_larger_chunks_of_what_cannot_be_put_together_are_not_tried():
-    _, skipped = options_of(ground(chunking=Chunking(5000, 0)))
+    _, skipped = make_options(ground(chunking=Chunking(5000, 0)))
     reasons = {one["name"]: one["reason"] for one in skipped}
     assert "cannot be put together" in reasons["chunk"]
 
 
 def test_an_unknown_option_names_the_nearest():
     with pytest.raises(InputError, match="did you mean 'hybrid'"):
-        options_of(ground(), ["hibrid"])
+        make_options(ground(), ["hibrid"])
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - {"k", "bm25"}))
+@pytest.mark.parametrize("name", sorted(set(OPTION_KINDS) - {"k", "bm25"}))
 def test_an_option_asked_for_that_cannot_be_tried_is_an_error_with_the_way_out(name):
     with pytest.raises(InputError, match=f"'{name}' cannot be tried: .*--"):
-        options_of(ground(embedder=None), [name])
+        make_options(ground(embedder=None), [name])
 
 
 def test_the_context_is_as_wide_as_most_are():
     run = run_of([1, 1, 1])
     short = run.traces[0].model_copy(update={"prompted": ("p0",)})
-    today = Today.of(run.model_copy(update={"traces": (short, *run.traces[1:])}))
+    today = RetrievalBaseline.from_run(run.model_copy(update={"traces": (short, *run.traces[1:])}))
     assert (today.width, today.listed, today.cutoff(9)) == (3, 3, 9)

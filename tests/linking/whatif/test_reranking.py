@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from misslink.errors import InputError
-from misslink.linking.whatif.reranking import open_reranker
+from misslink.linking.whatif.search import open_reranker
 
 TEXTS = ["The ferry leaves at seven.", "Bread.", "The museum is closed on Mondays."]
 COMPRESSOR = """

@@ -4,15 +4,15 @@ import asyncio
 import json
 
 import pytest
-from town import Hashed, case, corpus, link, passage, ranked, run_of
 
 from misslink.embedding import Embedder
 from misslink.errors import InputError
-from misslink.linking.whatif import Chunking, whatif
-from misslink.linking.whatif.weighing import _Weighed
-from misslink.retrieval import score
+from misslink.linking.whatif import Chunking, evaluate_options
+from misslink.linking.whatif.option_evaluation import _EvaluatedOption
+from misslink.retrieval import score_cases
 from misslink.stats import holm, paired_difference
 from misslink.types import Estimate, Passage, Trace
+from town import Hashed, case, corpus, link, passage, ranked, run_of
 
 PLACES = [1, 2, 3, 1, 2, 3, 1, 1, *[None] * 10, 5, 6]
 BAD = {0, *range(8, 16), 18}  # 1 of 8 hits, 9 of 12 misses
@@ -20,7 +20,7 @@ BAD = {0, *range(8, 16), 18}  # 1 of 8 hits, 9 of 12 misses
 
 def weighed(run=None, **given):
     told = {"corpus": corpus(), "embedder": Embedder(Hashed()), **given}
-    found = asyncio.run(whatif(run or run_of(PLACES, bad=BAD), **told))
+    found = asyncio.run(evaluate_options(run or run_of(PLACES, bad=BAD), **told))
     json.dumps(found, allow_nan=False)
     return found
 
@@ -70,7 +70,7 @@ def test_of_options_that_win_alike_only_a_certain_saving_comes_before_the_larger
         metrics = {"recall@3": {"winner": winner, "difference": {"value": gain}}}
         value, low, high = saved
         estimate = Estimate(value=value, low=low, high=high, n=9, method="made")
-        return _Weighed(None, None, (), metrics, estimate, None)
+        return _EvaluatedOption(None, None, (), metrics, estimate, None)
 
     certain, uncertain = one((1.0, 0.5, 2), 0.2), one((3.0, -1, 6), 0.1)
     larger, harmful = one((0.0, 0, 0), 0.4), one((-2.0, -3, -1), 0.5)
@@ -129,14 +129,14 @@ def test_where_misses_do_not_go_with_unfaithful_answers_the_forecast_says_little
     note = "misses do not go with more unfaithful answers"
     assert any(note in one for one in weighed(run_of(PLACES, bad={0, 8}))["notes"])
     assert not any(note in one for one in weighed()["notes"])
-    assert any("does not hold what that may be wrong by" in one for one in weighed()["notes"])
+    assert any("does not include the error of this assumption" in one for one in weighed()["notes"])
 
 
 def test_the_metrics_are_those_of_level_1_paired_and_corrected_over_the_options():
     run = run_of(PLACES, bad=BAD)
     found = weighed(run, widths=[6], options=["k", "bm25"], seed=4)
     names = ["hit@3", "recall@3", "precision@3", "ndcg@3", "mrr"]
-    today = score(run.cases, run.traces, names)
+    today = score_cases(run.cases, run.traces, names)
     assert list(found["today"]) == ["hit@3", "recall@3", "precision@3", "ndcg@3", "mrr"]
     for name in names:
         values = list(today[name].values())

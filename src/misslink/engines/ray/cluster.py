@@ -1,4 +1,4 @@
-"""A Ray cluster: one of this machine, started and ended here, or one that others keep."""
+"""Connect to a Ray cluster, or start one on this machine."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import Any
 
 from misslink.errors import EngineUnreachableError, InputError, MissingExtraError
 
-__all__ = ["Cluster", "connect", "import_ray"]
-
-_MOST_EACH = 32  # workers of a processor: each is a process of 100 MB and more
-_PATIENCE_S = 5.0  # for an address to answer at all; Ray itself would try for minutes
-_VARIABLE = "RAY_ADDRESS"
-_WAY_OUT = (
+_MAX_WORKERS_PER_CPU = 32  # workers of a processor: each is a process of 100 MB and more
+_CONNECT_TIMEOUT_S = 5.0  # for an address to answer at all; Ray itself would try for minutes
+_ADDRESS_VARIABLE = "RAY_ADDRESS"
+_START_HINT = (
     "start one with  ray start --head  and run this on one of its machines, or leave "
     "--ray-address out for a cluster of this machine alone"
 )
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     """A cluster that this process is connected to.
 
     Parameters
@@ -46,13 +44,7 @@ class Cluster:
 
 
 def import_ray() -> Any:
-    """Import Ray, which then tells nobody of its use.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
+    """Import Ray with its usage reports disabled; raises MissingExtraError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray would say at every start that it will treat idle graphics cards otherwise some day.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -63,24 +55,22 @@ def import_ray() -> Any:
     return ray
 
 
-def connect(address: str | None, workers: int | None) -> Cluster:
-    """Connect to a cluster, or start one.
-
-    A process has one connection: where somebody has made it already, it is used and left as it is.
+def connect_cluster(address: str | None, workers: int | None) -> RayCluster:
+    """Connect to a cluster, or start one; an existing connection of this process is reused.
 
     Parameters
     ----------
     address : str or None
         ``auto`` or ``HOST:PORT``. None: a cluster of this machine alone.
     workers : int or None
-        How many are wanted; a cluster that is started has at least as many processors.
+        Requested workers; a cluster that is started has at least as many processors.
 
     Raises
     ------
     EngineUnreachableError
         There is none, or it does not answer.
     InputError
-        The address is none, or so many workers would only fill the memory.
+        The address is invalid, or there are too many workers.
     MissingExtraError
         Ray is not installed.
     """
@@ -88,26 +78,26 @@ def connect(address: str | None, workers: int | None) -> Cluster:
     ours = not ray.is_initialized()
     if ours:
         if address is None:
-            here = os.cpu_count() or 1
-            _check_count(workers, here, "this machine")
-            _start(ray, max(workers or 1, here))
+            cpus = os.cpu_count() or 1
+            _check_count(workers, cpus, "this machine")
+            _start_cluster(ray, max(workers or 1, cpus))
         else:
-            _join(ray, _checked(address))
+            _join_cluster(ray, _check_address(address))
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    mine = ray.get_runtime_context().get_node_id()
-    machine = {_machine(node) for node in nodes if node["NodeID"] == mine}
+    own_node = ray.get_runtime_context().get_node_id()
+    machine = {_node_machine(node) for node in nodes if node["NodeID"] == own_node}
     processors = max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
-    found = Cluster(processors, {_machine(node) for node in nodes} == machine, ours)
+    cluster = RayCluster(processors, {_node_machine(node) for node in nodes} == machine, ours)
     try:
         _check_count(workers, processors, "the cluster")
     except InputError:
-        found.leave()
+        cluster.leave()
         raise
-    return found
+    return cluster
 
 
 def _check_count(workers: int | None, processors: int, where: str) -> None:
-    most = _MOST_EACH * processors
+    most = _MAX_WORKERS_PER_CPU * processors
     if workers is not None and workers > most:
         raise InputError(
             f"--workers is {workers}, and {where} has {processors} processors; write {most} or "
@@ -115,7 +105,7 @@ def _check_count(workers: int | None, processors: int, where: str) -> None:
         )
 
 
-def _start(ray: Any, processors: int) -> None:
+def _start_cluster(ray: Any, processors: int) -> None:
     try:
         ray.init(
             address="local",
@@ -126,56 +116,58 @@ def _start(ray: Any, processors: int) -> None:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise EngineUnreachableError(
-            f"Ray did not start on this machine ({_said(error)}); --engine local needs none"
+            f"Ray did not start on this machine ({_error_text(error)}); --engine local needs none"
         ) from error
 
 
-def _join(ray: Any, address: str) -> None:
+def _join_cluster(ray: Any, address: str) -> None:
     # Ray would let the variable win over what the command says.
-    elsewhere = os.environ.pop(_VARIABLE, None)
+    elsewhere = os.environ.pop(_ADDRESS_VARIABLE, None)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         if address == "auto":
-            problem = f"there is no Ray cluster on this machine ({_said(error)}); {_WAY_OUT}"
+            problem = (
+                f"there is no Ray cluster on this machine ({_error_text(error)}); {_START_HINT}"
+            )
         else:
             problem = (
                 f"the Ray cluster at {address} does not let this process join "
-                f"({_said(error)}); run this on one of its machines, and where it wants a token, "
+                f"({_error_text(error)}); run this on one of its machines, and where it wants a token, "
                 "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to what  ray get-auth-token  says there"
             )
         raise EngineUnreachableError(problem) from error
     finally:
         if elsewhere is not None:
-            os.environ[_VARIABLE] = elsewhere
+            os.environ[_ADDRESS_VARIABLE] = elsewhere
 
 
-def _checked(address: str) -> str:
-    """Return an address at which somebody answers, or ``auto``."""
-    told, found = address.strip(), None
-    if told == "auto":
-        variable = os.environ.get(_VARIABLE, "").strip()
-        found = None if variable else _last_started()
-        told = variable or found or "auto"
-        if told in ("auto", "local"):
+def _check_address(address: str) -> str:
+    """Return an address that answers, or ``auto``."""
+    target, started_address = address.strip(), None
+    if target == "auto":
+        variable = os.environ.get(_ADDRESS_VARIABLE, "").strip()
+        started_address = None if variable else _last_started_address()
+        target = variable or started_address or "auto"
+        if target in ("auto", "local"):
             return "auto"
-    host, colon, port = told.rpartition(":")
-    if "://" in told or not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
+    host, colon, port = target.rpartition(":")
+    if "://" in target or not (host and colon and port.isdigit() and 0 < int(port) < 2**16):
         raise InputError(
-            f"--ray-address is {told}; write auto, or HOST:PORT as  ray start --head  says it "
+            f"--ray-address is {target}; write auto, or HOST:PORT as  ray start --head  says it "
             "(ray://, Ray's client, is not spoken: run this on one of the cluster's machines)"
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise EngineUnreachableError(
-            f"nobody answers at --ray-address {told} ({_said(error)}); {_WAY_OUT}"
+            f"no connection to --ray-address {target} ({_error_text(error)}); {_START_HINT}"
         ) from error
     # Ray takes this machine's token of itself only where it finds the cluster itself.
-    return told if found is None else "auto"
+    return target if started_address is None else "auto"
 
 
-def _last_started() -> str | None:
+def _last_started_address() -> str | None:
     """Where ``ray start`` says that its last cluster is; it may have ended without taking it back.
 
     Ray reads the same file, and tries for minutes to reach what is no longer there.
@@ -187,10 +179,10 @@ def _last_started() -> str | None:
         return None
 
 
-def _machine(node: Any) -> tuple[str, str]:
+def _node_machine(node: Any) -> tuple[str, str]:
     return node["NodeManagerHostname"], node["NodeManagerAddress"]
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     words = " ".join(str(error).split())
     return words[:200] or type(error).__name__

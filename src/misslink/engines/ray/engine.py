@@ -1,4 +1,4 @@
-"""The engine ``ray``: the app and the judge's calls on a cluster's workers."""
+"""The Ray engine: the app and the judge's calls on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -9,32 +9,29 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from misslink.capture import Watcher
-from misslink.engines.local import each
-from misslink.engines.protocol import Observed, Stage
-from misslink.engines.ray.cluster import Cluster, connect, import_ray
-from misslink.engines.ray.member import WorkerDiedError
-from misslink.engines.ray.parcel import packed
-from misslink.engines.ray.pool import Pool
-from misslink.engines.ray.remote import Remote
-from misslink.engines.ray.worker import Settings, Sought
+from misslink.engines.local import map_concurrently
+from misslink.engines.protocol import AppSpec, Stage
+from misslink.engines.ray.cluster import RayCluster, connect_cluster, import_ray
+from misslink.engines.ray.code_bundle import pack_code
+from misslink.engines.ray.pool import WorkerDiedError, WorkerPool
+from misslink.engines.ray.remote_judge import RemoteJudge
+from misslink.engines.ray.worker import CodeSource, WorkerSettings
 from misslink.errors import EngineUnreachableError, InputError
-from misslink.judging.models.own import is_own
-from misslink.judging.protocol import Judge
-from misslink.judging.reaching import Asked, within_limits
-from misslink.judging.wrappers.ledger import identity_text
+from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.middleware.cache import identity_json
+from misslink.judge.protocol import Judge
+from misslink.judge.session import JudgeSpec, with_limits
 from misslink.registry import engines
 from misslink.types import Case, Trace
-
-__all__ = ["RayEngine", "open_ray"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_TRIES = 3  # of a case or a block whose worker dies: then it is what kills it
-_BLOCKS_EACH = 2  # of a worker: one that it works on, and the next at hand
+_MAX_WORKER_DEATHS = 3  # of a case or a block whose worker dies: then it is what kills it
+_BLOCKS_PER_WORKER = 2  # of a worker: one that it works on, and the next at hand
 # What judges and apps find their servers and keys by. No more than that leaves this machine.
-_PASSED_ON = "_API_KEY", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_API_VERSION"
-_ALSO = "OPENAI_"
+_FORWARDED_SUFFIXES = "_API_KEY", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_API_VERSION"
+_FORWARDED_PREFIX = "OPENAI_"
 
 
 @engines.register("ray")
@@ -44,25 +41,25 @@ def open_ray(address: str | None = None, workers: int | None = None) -> RayEngin
     Parameters
     ----------
     address : str or None
-        ``auto`` or ``HOST:PORT``: a cluster to join, which goes on when the run has ended. None:
-        one of this machine alone, which ends with the run.
+        ``auto`` or ``HOST:PORT``: a cluster to join, which continues after the run. None: one of
+        this machine alone, which ends with the run.
     workers : int or None
-        How many. None: one for each of the cluster's processors.
+        Number of workers. None: one for each of the cluster's processors.
 
     Raises
     ------
     EngineUnreachableError
         There is no such cluster.
     InputError
-        The address is none.
+        The address is invalid.
     MissingExtraError
         Ray is not installed.
     """
-    return RayEngine(connect(address, workers), workers)
+    return RayEngine(connect_cluster(address, workers), workers)
 
 
 class RayEngine:
-    """Apps and judges on workers of a cluster; the ledger and all limits in this process.
+    """Apps and judges on workers of a cluster; the cache and all limits in this process.
 
     Parameters
     ----------
@@ -77,19 +74,19 @@ class RayEngine:
 
     name = "ray"
 
-    def __init__(self, cluster: Cluster, workers: int | None = None) -> None:
+    def __init__(self, cluster: RayCluster, workers: int | None = None) -> None:
         self._cluster = cluster
         self._folder = Path.cwd()
         self._threads = 1
         self._opened = 0
-        self.pool = Pool(cluster, workers or cluster.processors, self._settings)
+        self.pool = WorkerPool(cluster, workers or cluster.processors, self._settings)
 
     def at_once(self, stage: Stage, concurrency: int) -> int:  # noqa: ARG002 (the same for all)
         """As many as were asked for, on all workers together."""
         self._threads = max(self._threads, concurrency)
         return concurrency
 
-    def reach(self, asked: Asked) -> Judge:
+    def reach(self, spec: JudgeSpec) -> Judge:
         """Return the judge as the workers have it, within the same limits as anywhere.
 
         Raises
@@ -98,15 +95,15 @@ class RayEngine:
             It was given as an object that cannot be sent, or its code is too large.
         """
         key = self._key("judge")
-        own = asked.spec is not None and is_own(asked.spec)
-        sought = self._sought(asked.spec, asked.judge, "judge", packable=own)
-        self.pool.open(key, "open_judge", sought, asked.terms, identity_text(asked.judge))
-        return within_limits(replace(asked, judge=Remote(asked.judge, self.pool, key)))
+        own = spec.spec is not None and is_custom_judge(spec.spec)
+        sought = self._sought(spec.spec, spec.judge, "judge", packable=own)
+        self.pool.open(key, "open_judge", sought, spec.terms, identity_json(spec.judge))
+        return with_limits(replace(spec, judge=RemoteJudge(spec.judge, self.pool, key)))
 
     def observe(
         self,
         watcher: Watcher,  # noqa: ARG002 (each worker has one of its own)
-        what: Observed,
+        app: AppSpec,
     ) -> Callable[[Case], Awaitable[Trace]]:
         """Return what runs the app on a worker.
 
@@ -116,8 +113,8 @@ class RayEngine:
             It was given as an object that cannot be sent, or its code is too large.
         """
         key = self._key("app")
-        sought = self._sought(what.spec, what.app, "app", packable=True)
-        self.pool.open(key, "open_app", sought, replace(what, app=None))
+        sought = self._sought(app.spec, app.app, "app", packable=True)
+        self.pool.open(key, "open_app", sought, replace(app, app=None))
 
         async def observed(case: Case) -> Trace:
             try:
@@ -125,7 +122,7 @@ class RayEngine:
             except WorkerDiedError:
                 return Trace(
                     case_id=case.id,
-                    error=f"each of {_TRIES} worker processes died while the app was asked this",
+                    error=f"each of {_MAX_WORKER_DEATHS} worker processes died while the app answered this question",
                 )
             return trace
 
@@ -138,25 +135,19 @@ class RayEngine:
         blocks: Sequence[Item],
         done: Callable[[int, int], None],
     ) -> list[Result]:
-        """Work on the blocks, of which no more than two a worker are under way.
+        """Work on the blocks, at most two per worker at once."""
 
-        Raises
-        ------
-        EngineUnreachableError
-            A block's workers die, one after the other.
-        """
-
-        async def one(block: Item) -> Result:
+        async def run_block(block: Item) -> Result:
             try:
-                found: Result = await self._put(stage, "work", None, work, block)
+                result: Result = await self._put(stage, "work", None, work, block)
             except WorkerDiedError as death:
                 raise EngineUnreachableError(
-                    f"each of {_TRIES} worker processes died at one block of '{stage}', the last "
+                    f"each of {_MAX_WORKER_DEATHS} worker processes died at one block of '{stage}', the last "
                     f"one {death.name}; their memory may be too small"
                 ) from None
-            return found
+            return result
 
-        return await each(blocks, one, _BLOCKS_EACH * self.pool.count, done)
+        return await map_concurrently(blocks, run_block, _BLOCKS_PER_WORKER * self.pool.count, done)
 
     async def close(self) -> None:
         """End the workers, and leave the cluster; one of this machine alone ends."""
@@ -180,28 +171,28 @@ class RayEngine:
                     return (await self.pool.call(member, stage, method, *arguments)).result()
                 except WorkerDiedError:
                     deaths += 1
-                    if deaths == _TRIES:
+                    if deaths == _MAX_WORKER_DEATHS:
                         raise
 
     def _key(self, kind: str) -> str:
         self._opened += 1
         return f"{kind}-{self._opened}"
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> WorkerSettings:
         passed_on = {
             name: value
             for name, value in os.environ.items()
-            if name.endswith(_PASSED_ON) or name.startswith(_ALSO)
+            if name.endswith(_FORWARDED_SUFFIXES) or name.startswith(_FORWARDED_PREFIX)
         }
-        return Settings(str(self._folder), self._cluster.shared, self._threads, passed_on)
+        return WorkerSettings(str(self._folder), self._cluster.shared, self._threads, passed_on)
 
-    def _sought(self, spec: str | None, thing: Any, kind: str, *, packable: bool) -> Sought:
+    def _sought(self, spec: str | None, thing: Any, kind: str, *, packable: bool) -> CodeSource:
         """How the workers find an app or a judge."""
         if spec is not None:
             packs = packable and not self._cluster.shared
-            return Sought(spec, parcel=packed(spec, self._folder) if packs else None)
+            return CodeSource(spec, parcel=pack_code(spec, self._folder) if packs else None)
         try:
-            return Sought(None, import_ray().cloudpickle.dumps(thing))
+            return CodeSource(None, import_ray().cloudpickle.dumps(thing))
         except Exception as error:
             raise InputError(
                 f"the {kind} was given as an object, and cannot be sent to other processes "

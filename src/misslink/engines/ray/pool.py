@@ -1,4 +1,4 @@
-"""Workers on a cluster, of which each call takes the least busy; a dead one is replaced."""
+"""Ray workers: calls go to the least busy one, and dead workers are replaced."""
 
 from __future__ import annotations
 
@@ -7,36 +7,108 @@ import contextlib
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from misslink.engines.ray.cluster import Cluster, import_ray
-from misslink.engines.ray.member import (
-    Member,
-    WorkerDiedError,
-    failed,
-    named,
-    unreadable,
-    why,
-)
-from misslink.engines.ray.wire import Answer
-from misslink.engines.ray.worker import Settings, Worker
+from misslink.engines.ray.cluster import RayCluster, import_ray
+from misslink.engines.ray.worker import RayWorker, WorkerReply, WorkerSettings
 from misslink.errors import EngineUnreachableError, InputError, MisslinkError
 
-__all__ = ["Pool"]
+
+class WorkerDiedError(Exception):
+    """A worker died during a call, and the call's progress is unknown."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(eq=False)
+class WorkerHandle:
+    """A worker as the driver sees it.
+
+    Parameters
+    ----------
+    name : str
+    actor : ray.actor.ActorHandle
+
+    Attributes
+    ----------
+    busy : int
+        Calls it is working on.
+    alive : bool
+    reserved : bool
+        For one call, beside which it gets no other.
+    started : asyncio.Task
+        Done as soon as it can be asked.
+    opened : dict
+        What was opened there, or is being opened, by key.
+    """
+
+    name: str
+    actor: Any
+    busy: int = 0
+    alive: bool = True
+    reserved: bool = False
+    started: asyncio.Task[None] | None = None
+    open_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    def can(self, key: str | None) -> bool:
+        """Whether it has started, and has opened what a call needs."""
+        needed = [self.started] if key is None else [self.started, self.open_tasks.get(key)]
+        return self.alive and all(task and task.done() and not task_failed(task) for task in needed)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """All that was begun there."""
+        return [task for task in (self.started, *self.open_tasks.values()) if task is not None]
+
+    def end(self) -> None:
+        """End it, also where it could only not be reached and might come back."""
+        self.alive = False
+        ray = import_ray()
+        with contextlib.suppress(ray.exceptions.RayError, ValueError):
+            ray.kill(self.actor, no_restart=True)
+
+
+def task_failed(task: asyncio.Task[None]) -> bool:
+    """Whether what is done did not come to its end."""
+    return task.cancelled() or task.exception() is not None
+
+
+def death_reason(death: Exception) -> str:
+    """Return what Ray says last of a death."""
+    lines = str(death).strip().splitlines()
+    return (lines[-1] if lines else type(death).__name__)[:300]
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error's class and words."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def unreadable_message(name: str, error: Any) -> str:
+    """Return the sentence for a worker that cannot import what it is sent."""
+    cause = getattr(error, "cause", None) or error
+    return (
+        f"the worker {name} cannot read what it is sent ({describe_error(cause)}); install there what is "
+        "installed here"
+    )
+
 
 _log = logging.getLogger(__name__)
-_PATIENCE_S = 120.0  # for a worker to start: a node may have to import what is large first
-_GOODBYE_S = 5.0
-_LEAST_DEATHS = 10  # in a row, of workers that brought nothing; then it is not one of them
-_PREPARING = "start", "open", "close"  # calls that bring nothing: the next may still be deadly
-_SUSPICIOUS = 2  # deaths at one call: one may be anybody's
-_LEAST_SHARE = 0.001  # of a processor; Ray cuts it into ten thousand
-_GO_ON = "what was done is kept, and the same command goes on"
+_START_TIMEOUT_S = 120.0  # for a worker to start: a node may have to import what is large first
+_CLOSE_TIMEOUT_S = 5.0
+_MIN_FATAL_DEATHS = 10  # in a row, of workers that brought nothing; then it is not one of them
+_SETUP_STAGES = "start", "open", "close"  # calls that bring nothing: the next may still be deadly
+_ISOLATE_AFTER_DEATHS = 2  # deaths at one call: one may be anybody's
+_MIN_CPU_SHARE = 0.001  # of a processor; Ray cuts it into ten thousand
+_RESUME_HINT = "finished work is saved, and the same command continues"
 
-Opening = tuple[str, tuple[Any, ...]]  # the method that opens something, and its arguments
+OpenCall = tuple[str, tuple[Any, ...]]  # the method that opens something, and its arguments
 
 
-class Pool:
+class WorkerPool:
     """So many workers; the first call starts them.
 
     Parameters
@@ -48,12 +120,14 @@ class Pool:
         Makes what each of them starts with.
     """
 
-    def __init__(self, cluster: Cluster, count: int, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self, cluster: RayCluster, count: int, settings: Callable[[], WorkerSettings]
+    ) -> None:
         self.count = count
         self._cluster = cluster
         self._settings = settings
-        self._members: list[Member] = []
-        self._openings: dict[str, Opening] = {}
+        self._members: list[WorkerHandle] = []
+        self._openings: dict[str, OpenCall] = {}
         self._numbered = 0
         # Names are taken within a namespace, which a process may share with another run.
         self._namespace = f"misslink-{uuid.uuid4().hex}"
@@ -68,7 +142,7 @@ class Pool:
         for member in self._members:
             self._open(member, key)
 
-    async def ready(self, key: str | None) -> Member:
+    async def ready(self, key: str | None) -> WorkerHandle:
         """Wait until a worker can be asked, and return the least busy one.
 
         Raises
@@ -87,16 +161,16 @@ class Pool:
             self._changed.clear()
             try:
                 # A worker that is reserved comes back when its call does, however long that is.
-                async with asyncio.timeout(None if able else _PATIENCE_S):
+                async with asyncio.timeout(None if able else _START_TIMEOUT_S):
                     await self._changed.wait()
             except TimeoutError:
                 raise EngineUnreachableError(
-                    f"the Ray cluster gave no worker within {_PATIENCE_S:g} s: its processors are "
-                    f"taken, or its nodes gone; {_GO_ON}"
+                    f"the Ray cluster gave no worker within {_START_TIMEOUT_S:g} s: its processors are "
+                    f"taken, or its nodes gone; {_RESUME_HINT}"
                 ) from None
 
     @contextlib.asynccontextmanager
-    async def turn(self, key: str | None, deaths: int) -> AsyncIterator[Member]:
+    async def turn(self, key: str | None, deaths: int) -> AsyncIterator[WorkerHandle]:
         """Have a worker for one call.
 
         What two workers died at may have killed them, and not been beside what did by chance. So
@@ -109,7 +183,7 @@ class Pool:
         deaths : int
             How many workers died at it.
         """
-        if deaths < _SUSPICIOUS:
+        if deaths < _ISOLATE_AFTER_DEATHS:
             yield await self.ready(key)
             return
         async with self._alone:
@@ -135,7 +209,9 @@ class Pool:
             self._changed.clear()
             await self._changed.wait()
 
-    async def call(self, member: Member, stage: str, method: str, *arguments: Any) -> Answer:
+    async def call(
+        self, member: WorkerHandle, stage: str, method: str, *arguments: Any
+    ) -> WorkerReply:
         """Call a method of a worker; a call that is cancelled here ends there too.
 
         Raises
@@ -151,13 +227,13 @@ class Pool:
         member.busy += 1
         call = getattr(member.actor, method).options(name=stage).remote(*arguments)
         try:
-            answer: Answer = await call
+            answer: WorkerReply = await call
         except asyncio.CancelledError:
             with contextlib.suppress(ray.exceptions.RayError):
                 ray.cancel(call)
             raise
         except ray.exceptions.RayTaskError as error:
-            raise InputError(unreadable(member.name, error)) from None
+            raise InputError(unreadable_message(member.name, error)) from None
         except ray.exceptions.RayError as death:  # or it cannot be reached
             self._bury(member, death)
             raise WorkerDiedError(member.name) from None
@@ -165,7 +241,7 @@ class Pool:
             member.busy -= 1
             if member.reserved and not member.busy:
                 self._changed.set()
-        if stage not in _PREPARING:
+        if stage not in _SETUP_STAGES:
             self._deaths = 0
         return answer
 
@@ -174,7 +250,7 @@ class Pool:
         self._openings.pop(key, None)
         able = [member for member in self._members if member.can(key)]
         for member in self._members:
-            if (task := member.opened.pop(key, None)) is not None:
+            if (task := member.open_tasks.pop(key, None)) is not None:
                 task.cancel()
         await self._farewell(able, method, key)
 
@@ -186,16 +262,18 @@ class Pool:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if not self._cluster.shared:  # they have made folders of their own
-            await self._farewell([one for one in self._members if one.can(None)], "leave")
+            await self._farewell([worker for worker in self._members if worker.can(None)], "leave")
         for member in self._members:
             member.end()
         self._members.clear()
 
-    async def _farewell(self, members: Sequence[Member], method: str, *arguments: Any) -> None:
-        """Have workers let go of something, as far as they do so soon."""
+    async def _farewell(
+        self, members: Sequence[WorkerHandle], method: str, *arguments: Any
+    ) -> None:
+        """Have workers close something, within a few seconds."""
         calls = [self.call(member, "close", method, *arguments) for member in members]
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE_S):
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 await asyncio.gather(*calls, return_exceptions=True)
 
     def _fill(self) -> None:
@@ -207,15 +285,15 @@ class Pool:
             for key in self._openings:
                 self._open(member, key)
 
-    def _start(self) -> Member:
+    def _start(self) -> WorkerHandle:
         ray = import_ray()
         name = f"misslink-worker-{self._numbered}"
         self._numbered += 1
         # They mostly wait: where more are wanted than there are processors, several share one.
-        share = min(1.0, max(_LEAST_SHARE, self._cluster.processors / self.count))
-        share -= share % _LEAST_SHARE if share < 1 else 0
+        share = min(1.0, max(_MIN_CPU_SHARE, self._cluster.processors / self.count))
+        share -= share % _MIN_CPU_SHARE if share < 1 else 0
         actor = (
-            ray.remote(Worker)
+            ray.remote(RayWorker)
             .options(
                 name=name,
                 namespace=self._namespace,
@@ -225,7 +303,7 @@ class Pool:
             )
             .remote()
         )
-        member = Member(name, actor)
+        member = WorkerHandle(name, actor)
 
         async def greet() -> None:
             (await self.call(member, "start", "hello", self._settings())).result()
@@ -233,34 +311,34 @@ class Pool:
         member.started = self._watched(greet())
         return member
 
-    def _open(self, member: Member, key: str) -> None:
+    def _open(self, member: WorkerHandle, key: str) -> None:
         method, arguments = self._openings[key]
         before = [task for task in member.tasks if not task.done()]
 
         async def open_after() -> None:
             if before:
                 await asyncio.wait(before)
-            if member.started is None or failed(member.started):
+            if member.started is None or task_failed(member.started):
                 return
             (await self.call(member, "open", method, key, *arguments)).result()
 
-        member.opened[key] = self._watched(open_after())
+        member.open_tasks[key] = self._watched(open_after())
 
     def _watched(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.create_task(work)
 
-        def landed(done: asyncio.Task[None]) -> None:
+        def on_done(done: asyncio.Task[None]) -> None:
             if not done.cancelled():
                 done.exception()  # looked at here: whoever waits for a worker is told
             self._changed.set()
 
-        task.add_done_callback(landed)
+        task.add_done_callback(on_done)
         return task
 
     def _raise_what_failed(self, key: str | None) -> None:
         """Raise why a worker could not open something; that it died is no such reason."""
         for member in self._members:
-            tasks = [member.started, member.opened.get(key) if key else None]
+            tasks = [member.started, member.open_tasks.get(key) if key else None]
             for task in tasks:
                 if task is None or not task.done() or task.cancelled():
                     continue
@@ -269,10 +347,10 @@ class Pool:
                     continue
                 if isinstance(error, MisslinkError) and not isinstance(error, InputError):
                     raise error
-                said = str(error) if isinstance(error, InputError) else named(error)
-                raise InputError(f"on the worker {member.name}: {said}")
+                message = str(error) if isinstance(error, InputError) else describe_error(error)
+                raise InputError(f"on the worker {member.name}: {message}")
 
-    def _bury(self, member: Member, death: Exception) -> None:
+    def _bury(self, member: WorkerHandle, death: Exception) -> None:
         """Take a dead worker out, and have another one start."""
         if not member.alive:
             return
@@ -281,9 +359,9 @@ class Pool:
         if self._closing:
             return
         self._deaths += 1
-        _log.warning("the worker %s died; what it was asked is put to another one", member.name)
-        if self._deaths >= max(_LEAST_DEATHS, 3 * self.count):
+        _log.warning("the worker %s died; its calls are repeated on another worker", member.name)
+        if self._deaths >= max(_MIN_FATAL_DEATHS, 3 * self.count):
             raise EngineUnreachableError(
-                f"{self._deaths} workers died in a row, the last one because {why(death)}; {_GO_ON}"
+                f"{self._deaths} workers died in a row, the last one because {death_reason(death)}; {_RESUME_HINT}"
             )
         self._fill()

@@ -1,4 +1,4 @@
-"""What runs on a worker: the judge and the app, opened there, and asked there."""
+"""What runs on a Ray worker, and the objects sent to and from it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,105 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from misslink import __version__
 from misslink.capture import Watcher, load_app
-from misslink.engines.observing import observe
-from misslink.engines.protocol import Observed
-from misslink.engines.ray.parcel import Parcel, unpacked
-from misslink.engines.ray.wire import Answer, Raised
+from misslink.engines.protocol import AppSpec, capture_case
+from misslink.engines.ray.code_bundle import CodeBundle, unpack_code
 from misslink.errors import InputError
-from misslink.judging.opening import bare_judge
-from misslink.judging.protocol import Ask, Judge, innermost
-from misslink.judging.terms import Terms
-from misslink.judging.wrappers.ledger import identity_text
+from misslink.judge.config import JudgeConfig
+from misslink.judge.middleware.cache import identity_json
+from misslink.judge.protocol import Ask, Judge, Reply, judge_info
+from misslink.judge.session import create_judge
 from misslink.types import Case
-
-__all__ = ["FACTS", "Settings", "Sought", "Worker"]
-
-FACTS = "abilities", "context_length", "price"  # what a judge may find out of its server
 
 
 @dataclass(frozen=True)
-class Settings:
+class RaisedError:
+    """An exception, taken apart: pickle would call its class with ``args`` alone, and fail.
+
+    Parameters
+    ----------
+    kind : type
+    args : tuple
+    state : mapping
+        Its attributes.
+    """
+
+    kind: type[BaseException]
+    args: tuple[Any, ...]
+    state: Mapping[str, Any]
+
+    @classmethod
+    def from_error(cls, error: BaseException) -> RaisedError:
+        """Take `error` apart; one that cannot be pickled becomes a RuntimeError that tells it."""
+        error_parts = cls(type(error), error.args, dict(vars(error)))
+        try:
+            pickle.dumps(error_parts)
+        except Exception:  # noqa: BLE001 (an exception of somebody's own may hold anything)
+            return cls(RuntimeError, (f"{type(error).__name__}: {error}",), {})
+        return error_parts
+
+    def error(self) -> BaseException:
+        """Put it together again."""
+        error = self.kind.__new__(self.kind)
+        error.args = self.args
+        vars(error).update(self.state)
+        return error
+
+
+@dataclass(frozen=True)
+class WorkerReply:
+    """How a call on a worker ended: its value, or the error that it raised.
+
+    `facts` is what the judge has detected about its server so far.
+    """
+
+    value: Any = None
+    raised: RaisedError | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    sent: int | None = None
+
+    def result(self) -> Any:
+        """Return the value of the call, or raise its error."""
+        if self.raised is not None:
+            raise self.raised.error()
+        return self.value
+
+
+def serializable_ask(ask: Ask) -> Ask:
+    """Return the question with its messages rendered, and without what makes another of it.
+
+    Its key stays what it was: that of messages which are rendered is another one.
+    """
+    key = ask.key
+    messages = tuple(dict(message) for message in ask.messages)
+    sent = replace(ask, messages=messages, alone=None)
+    vars(sent)["key"] = key  # where a cached property keeps its value
+    return sent
+
+
+def restore_reply(reply: Reply, ask: Ask) -> Reply:
+    """Return the reply with an instance of this process's schema.
+
+    A schema that the workers cannot import is sent by value, and comes back as a different class.
+    """
+    parsed = reply.parsed
+    if parsed is None or isinstance(parsed, ask.schema):
+        return reply
+    if type(parsed).__qualname__ != ask.schema.__qualname__:
+        return reply
+    return replace(reply, parsed=ask.schema.model_validate(parsed.model_dump()))
+
+
+SERVER_FACTS = "abilities", "context_length", "price"  # what a judge may find out of its server
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
     """What a worker starts with; it is sent to a method, so that no part of it is ever stored.
 
     Parameters
@@ -60,7 +135,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Sought:
+class CodeSource:
     """An app or a judge as a worker finds it.
 
     Parameters
@@ -75,10 +150,10 @@ class Sought:
 
     spec: str | None
     content: bytes | None = field(default=None, repr=False)
-    parcel: Parcel | None = field(default=None, repr=False)
+    parcel: CodeBundle | None = field(default=None, repr=False)
 
 
-class Worker:
+class RayWorker:
     """One process of the cluster, asked by the driver alone; `Pool` starts it.
 
     Nothing is raised: what goes wrong is part of the `Answer`, so that it arrives whole.
@@ -90,103 +165,106 @@ class Worker:
         self._folder = Path.cwd()  # where paths start here
         self._own: Path | None = None  # what was made here, and goes with the worker
 
-    async def hello(self, settings: Settings) -> Answer:
+    async def hello(self, settings: WorkerSettings) -> WorkerReply:
         """Take the driver's folder and keys; say where this is."""
         if settings.version != __version__:
             problem = (
                 f"the cluster's node {socket.gethostname()} has misslink {__version__} and this is "
                 f"{settings.version}; install the same there"
             )
-            return Answer(raised=Raised.of(InputError(problem)))
+            return WorkerReply(raised=RaisedError.from_error(InputError(problem)))
         os.environ.update(settings.environment)
         if settings.shared:
             self._settle(Path(settings.folder))
         pool = ThreadPoolExecutor(max_workers=settings.threads)
         asyncio.get_running_loop().set_default_executor(pool)
-        return Answer({"pid": os.getpid(), "host": platform.node()})
+        return WorkerReply({"pid": os.getpid(), "host": platform.node()})
 
-    async def open_judge(self, key: str, sought: Sought, terms: Terms, identity: str) -> Answer:
+    async def open_judge(
+        self, key: str, sought: CodeSource, terms: JudgeConfig, identity: str
+    ) -> WorkerReply:
         """Open a judge, and see that it is the one that the driver means."""
 
-        async def opened() -> None:
+        async def open_once() -> None:
             if key in self._judges:
                 return
             folder = self._unpacked(sought)
             with self._in(folder):
-                judge = bare_judge(_named(sought), terms)
-            if identity_text(judge) != identity:
+                judge = create_judge(_load_target(sought), terms)
+            if identity_json(judge) != identity:
                 raise InputError(
                     f"the judge {judge.name} is another one on the cluster's node "
                     f"{socket.gethostname()} than here, by its address, its file or its settings "
-                    f"({identity_text(judge)}, here {identity}); make them the same"
+                    f"({identity_json(judge)}, here {identity}); make them the same"
                 )
-            if (ready := getattr(judge, "ready", None)) is not None:
-                await ready()
+            if (prepare := judge_info(judge).prepare) is not None:
+                await prepare()
             self._judges[key] = judge
             if folder is not None and not self._watchers:
                 self._settle(folder)
 
-        return await _answer(opened())
+        return await _reply_to(open_once())
 
-    async def open_app(self, key: str, sought: Sought, what: Observed) -> Answer:
+    async def open_app(self, key: str, sought: CodeSource, spec: AppSpec) -> WorkerReply:
         """Load an app and watch it from here."""
 
-        async def opened() -> None:
+        async def open_once() -> None:
             if key in self._watchers:
                 return
             if (folder := self._unpacked(sought)) is not None:
                 self._settle(folder)  # it may open files beside it
-            named = _named(sought)
+            named = _load_target(sought)
             app = load_app(named, self._folder) if isinstance(named, str) else named
-            watcher = Watcher(app, id_key=what.id_key, depth=what.depth, input_key=what.input_key)
-            self._watchers[key] = watcher, what.k
+            watcher = Watcher(app, id_key=spec.id_key, depth=spec.depth, input_key=spec.input_key)
+            self._watchers[key] = watcher, spec.k
 
-        return await _answer(opened())
+        return await _reply_to(open_once())
 
-    async def ask(self, key: str, ask: Ask, known: Mapping[str, Any]) -> Answer:
-        """Put a question to the judge, once; it is told what another worker's found out."""
+    async def ask(self, key: str, ask: Ask, abilities: Mapping[str, Any]) -> WorkerReply:
+        """Ask the judge once; it first learns what another worker's judge detected."""
         judge = self._judges[key]
-        inner = innermost(judge)
-        if known and not getattr(inner, "abilities", True):
-            inner.learn(known)  # type: ignore[attr-defined]
-        return await _answer(judge.ask(ask), judge)
+        info = judge_info(judge)
+        if abilities and info.learn is not None and not info.abilities:
+            info.learn(abilities)
+        return await _reply_to(judge.ask(ask), judge)
 
-    async def reachable(self, key: str) -> Answer:
+    async def reachable(self, key: str) -> WorkerReply:
         """Find out whether the judge could be asked from here."""
         judge = self._judges[key]
-        return await _answer(innermost(judge).reachable(), judge)  # type: ignore[attr-defined]
+        check = judge_info(judge).check_reachable
+        return WorkerReply() if check is None else await _reply_to(check(), judge)
 
-    async def observe(self, key: str, case: Case) -> Answer:
+    async def observe(self, key: str, case: Case) -> WorkerReply:
         """Run the app for a case, and ask its retriever deeper for what it missed."""
         watcher, k = self._watchers[key]
-        return await _answer(observe(watcher, case, k))
+        return await _reply_to(capture_case(watcher, case, k))
 
-    async def work(self, function: Callable[[Any], Any], block: Any) -> Answer:
-        """Work on a block in a thread, so that the worker goes on listening."""
-        return await _answer(asyncio.to_thread(function, block))
+    async def work(self, function: Callable[[Any], Any], block: Any) -> WorkerReply:
+        """Work on a block in a thread, so that the worker stays responsive."""
+        return await _reply_to(asyncio.to_thread(function, block))
 
-    async def close_judge(self, key: str) -> Answer:
+    async def close_judge(self, key: str) -> WorkerReply:
         """Let go of a judge's connections and files."""
         judge = self._judges.pop(key, None)
-        return Answer() if judge is None else await _answer(judge.close())
+        return WorkerReply() if judge is None else await _reply_to(judge.close())
 
-    async def leave(self) -> Answer:
+    async def leave(self) -> WorkerReply:
         """Take away what was unpacked here."""
         if self._own is not None:
             os.chdir(Path(self._own.anchor))
             await asyncio.to_thread(shutil.rmtree, self._own, ignore_errors=True)
-        return Answer()
+        return WorkerReply()
 
     def _settle(self, folder: Path) -> None:
         """Work in a folder from now on."""
         os.chdir(folder)
         self._folder = folder
 
-    def _unpacked(self, sought: Sought) -> Path | None:
+    def _unpacked(self, sought: CodeSource) -> Path | None:
         if sought.parcel is None:
             return None
         self._own = self._own or Path(tempfile.mkdtemp(prefix="misslink-worker-"))
-        return unpacked(sought.parcel, self._own)
+        return unpack_code(sought.parcel, self._own)
 
     @contextlib.contextmanager
     def _in(self, folder: Path | None) -> Iterator[None]:
@@ -201,14 +279,14 @@ class Worker:
             os.chdir(self._folder)
 
 
-def _named(sought: Sought) -> Any:
+def _load_target(sought: CodeSource) -> Any:
     """Return what is opened: a name, or the thing that was given as an object."""
     if sought.content is not None:
         return pickle.loads(sought.content)  # noqa: S301 (the driver's own)
     return sought.spec if sought.parcel is None else sought.parcel.spec
 
 
-async def _answer(call: Awaitable[Any], judge: Judge | None = None) -> Answer:
+async def _reply_to(call: Awaitable[Any], judge: Judge | None = None) -> WorkerReply:
     """Wait for a call, and return how it ended and what the judge knows by now."""
     value, raised = None, None
     try:
@@ -216,9 +294,9 @@ async def _answer(call: Awaitable[Any], judge: Judge | None = None) -> Answer:
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (whatever it is, it is the driver's to deal with)
-        raised = Raised.of(error)
+        raised = RaisedError.from_error(error)
     if judge is None:
-        return Answer(value, raised)
-    inner = innermost(judge)
-    facts = {name: getattr(inner, name) for name in FACTS if hasattr(inner, name)}
-    return Answer(value, raised, facts, getattr(judge, "sent", None))
+        return WorkerReply(value, raised)
+    info = judge_info(judge)
+    facts = {name: getattr(info, name) for name in SERVER_FACTS}
+    return WorkerReply(value, raised, facts, info.requests_sent)

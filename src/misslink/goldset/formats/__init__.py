@@ -1,10 +1,20 @@
-"""Gold sets of other tools, brought and taken out.
+"""Import and export gold sets of other tools.
 
-A format is one file with one ``@formats.register`` line, here or in a package of one's own (entry
-point ``misslink.goldset_formats``).
+A format is one file with one ``@formats.register`` line, here or in another package (entry point
+``misslink.goldset_formats``).
 """
 
-from misslink.goldset.formats.bringing import bring, guess, take_out
-from misslink.goldset.formats.format import Brought, Format, Options, formats
+from __future__ import annotations
 
-__all__ = ["Brought", "Format", "Options", "bring", "formats", "guess", "take_out"]
+from misslink.goldset.formats.base import FormatOptions, GoldSetFormat, ImportedGoldSet, formats
+from misslink.goldset.formats.conversion import detect_format, export_goldset, import_goldset
+
+__all__ = [
+    "FormatOptions",
+    "GoldSetFormat",
+    "ImportedGoldSet",
+    "detect_format",
+    "export_goldset",
+    "formats",
+    "import_goldset",
+]

@@ -1,8 +1,6 @@
-"""Datasets of Hugging Face: a folder that `save_to_disk` wrote, or a file of rows.
+"""Hugging Face datasets: a folder written by `save_to_disk`, or a file of rows.
 
-Their tables are Arrow's, which misslink reads itself: no network, and the package `datasets` is not
-needed.
-
+misslink reads Arrow itself: no network, and no package `datasets`.
 Source: https://huggingface.co/docs/datasets (save_to_disk, about_arrow).
 """
 
@@ -14,15 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean, known_names
-from misslink.files.goldset import GoldSet
-from misslink.files.jsonl import read_text
-from misslink.goldset.formats.format import Brought, Collected, Options, formats
-from misslink.goldset.formats.held import lost
-from misslink.goldset.formats.places import refuse_other
-from misslink.goldset.logs.said import answered, asked, decoded
-from misslink.goldset.logs.source import Row, rows_of
-
-__all__ = ["HuggingFace"]
+from misslink.goldset.formats.base import (
+    CaseCollector,
+    FormatOptions,
+    ImportedGoldSet,
+    count_unsupported_fields,
+    count_unsupported_grades,
+    formats,
+    refuse_existing_file,
+)
+from misslink.goldset.logs.requests import (
+    decode_json,
+    extract_answer,
+    extract_question,
+    first_value,
+    read_log_rows,
+)
+from misslink.io.goldset import GoldSet
+from misslink.io.jsonl import read_text
+from misslink.io.rows import Row
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id", "_id", "qid", "query_id", "question_id"),
@@ -37,142 +45,132 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _STATE = "state.json"
 _DICT = "dataset_dict.json"
-_SHOWN = 12
+_SHOWN_COLUMNS = 12
 
 
 @formats.register("huggingface")
-class HuggingFace:
-    """A dataset with columns of any name."""
+class HuggingFaceFormat:
+    """A dataset with any column names."""
 
     title = "Hugging Face dataset"
 
-    def is_it(self, source: Path, _row: Mapping[str, Any] | None) -> bool:
-        """Whether a folder was written by `save_to_disk`, or a file is parquet or Arrow."""
+    def matches(self, source: Path, _row: Mapping[str, Any] | None) -> bool:
+        """Return whether a folder was written by `save_to_disk`, or a file is parquet or Arrow."""
         if source.is_dir():
             return any((source / name).is_file() for name in (_STATE, _DICT))
         return source.suffix.casefold() in {".parquet", ".arrow"}
 
-    def bring(self, source: Path, options: Options) -> Brought:
+    def read(self, source: Path, options: FormatOptions) -> ImportedGoldSet:
         """Read a split; columns have the usual names, or those of `options`."""
         for field in options.columns:
             if field not in COLUMNS:
-                raise InputError(
-                    f"--column knows no field '{field}'; {known_names(field, COLUMNS)}"
-                )
-        found = Collected(source)
+                hint = known_names(field, COLUMNS)
+                raise InputError(f"--column: unknown field '{field}'; {hint}")
+        names = COLUMNS | {field: (column,) for field, column in options.columns.items()}
+        collector = CaseCollector(source)
         seen: dict[str, None] = {}
-        for line, row in _rows(source, options.split):
+        for line, row in _dataset_rows(source, options.split):
             seen |= dict.fromkeys(row)
-            data = {field: _value(row, field, options.columns.get(field)) for field in COLUMNS}
-            data["question"] = asked(data["question"])
-            if data["question"] is None:
-                found.left_out["rows without a question"] += 1
+            values = {field: _field_value(row, field, names[field]) for field in COLUMNS}
+            values["question"] = extract_question(values["question"])
+            if values["question"] is None:
+                collector.left_out["rows without a question"] += 1
                 continue
-            found.add(data, line)
-        _check(source, options.columns, list(seen))
-        return found.brought()
+            collector.add(values, line)
+        _check_columns(source, options.columns, list(seen))
+        return collector.result()
 
-    def take_out(self, gold: GoldSet, target: Path, options: Options) -> dict[str, int]:
+    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
         """Write a parquet file, which `load_dataset("parquet", data_files=...)` reads."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        refuse_other(target, overwrite=options.overwrite, read=options.read)
-        table = pa.table(
+        refuse_existing_file(target, options)
+        text, texts = pa.string(), pa.list_(pa.string())
+        rows = [
             {
-                "id": [case.id for case in gold.cases],
-                "question": [case.question for case in gold.cases],
-                "references": pa.array(
-                    [list(case.references) for case in gold.cases], pa.list_(pa.string())
-                ),
-                "evidence": pa.array(
-                    [[t for t, g in case.evidence.items() if g] for case in gold.cases],
-                    pa.list_(pa.string()),
-                ),
-                "relevant": pa.array(
-                    [[p for p, g in case.relevant.items() if g] for case in gold.cases],
-                    pa.list_(pa.string()),
-                ),
-                "category": pa.array([case.category for case in gold.cases], pa.string()),
+                "id": case.id,
+                "question": case.question,
+                "references": list(case.references),
+                "evidence": [text for text, grade in case.evidence.items() if grade],
+                "relevant": [name for name, grade in case.relevant.items() if grade],
+                "category": case.category,
             }
-        )
-        aside = target.with_name(f".{target.name}.part")
+            for case in gold.cases
+        ]
+        types = (text, text, texts, texts, texts, text)
+        table = pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
+        part = target.with_name(f".{target.name}.part")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                pq.write_table(table, aside)
-                aside.replace(target)
+                pq.write_table(table, part)
+                part.replace(target)
             finally:
-                aside.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
         except OSError as problem:
-            why = problem.strerror or str(problem).partition(". Detail")[0]
-            raise InputError(
-                f"it cannot be written ({why}); give another path", path=target
-            ) from None
-        counts = lost(gold.cases, set(COLUMNS))
-        counts["grades other than 1"] += sum(
-            any(grade != 1 for grade in (*case.relevant.values(), *case.evidence.values()))
-            for case in gold.cases
-        )
+            reason = problem.strerror or str(problem).partition(". Detail")[0]
+            message = f"Cannot write the file ({reason}). Name another path."
+            raise InputError(message, path=target) from None
+        counts = count_unsupported_fields(gold.cases, COLUMNS)
+        counts["grades other than 1"] += count_unsupported_grades(gold.cases)
         return dict(+counts)
 
 
-def _value(row: Mapping[str, Any], field: str, own: str | None) -> Any:
-    names = (own,) if own else COLUMNS[field]
-    value = decoded(next((row[name] for name in names if row.get(name) is not None), None))
+def _field_value(row: Mapping[str, Any], field: str, names: tuple[str, ...]) -> Any:
+    value = decode_json(first_value(row, names))
     if field in {"references", "evidence"}:
-        return _texts(value)
+        return _text_list(value)
     if field in {"id", "category"}:
         return str(value) if isinstance(value, str | int) and str(value).strip() else None
     return value
 
 
-def _texts(value: Any) -> list[str]:
+def _text_list(value: Any) -> list[str]:
     """Texts from one, from several, or from SQuAD's ``{"text": [...]}``."""
     if isinstance(value, Mapping):
-        value = next(
-            (value[name] for name in ("text", "value", "contexts", "aliases") if name in value),
-            None,
-        )
+        keys = ("text", "value", "contexts", "aliases")
+        value = next((value[key] for key in keys if key in value), None)
     if isinstance(value, str):
         return [value] if value.strip() else []
     if isinstance(value, list):
-        texts = (one if isinstance(one, str) else answered(one) for one in value)
+        texts = (item if isinstance(item, str) else extract_answer(item) for item in value)
         return list(dict.fromkeys(text for text in texts if text and text.strip()))
     return []
 
 
-def _rows(source: Path, split: str | None) -> Iterator[Row]:
+def _dataset_rows(source: Path, split: str | None) -> Iterator[Row]:
     if not source.is_dir():
-        yield from _arrow(source, [source]) if source.suffix == ".arrow" else rows_of(source)
+        is_arrow = source.suffix == ".arrow"
+        yield from _arrow_rows(source, [source]) if is_arrow else read_log_rows(source)
         return
     folder = source
     if (source / _DICT).is_file():
-        splits = _json(source / _DICT).get("splits", [])
+        splits = _read_json_object(source / _DICT).get("splits", [])
         names = [str(name) for name in splits] if isinstance(splits, list) else []
-        wanted = split or (names[0] if len(names) == 1 else "")
-        if wanted not in names:
-            told = f"{did_you_mean(wanted, names)} " if wanted else ""
+        name = split or (names[0] if len(names) == 1 else "")
+        if name not in names:
+            hint = f"{did_you_mean(name, names)} " if name else ""
             raise InputError(
-                f"name a split with --split; {told}it has {', '.join(names)}", path=source
+                f"The dataset has several splits. Name one with --split; {hint}it has "
+                f"{', '.join(names)}",
+                path=source,
             )
-        folder = source / wanted
+        folder = source / name
     if not (folder / _STATE).is_file():
         raise InputError(
-            "this is no folder of save_to_disk; make one, or give parquet, CSV or JSON Lines",
+            "This folder was not written by save_to_disk. Give one that was, or parquet, CSV or "
+            "JSON Lines.",
             path=folder,
         )
-    files = _json(folder / _STATE).get("_data_files", [])
-    listed = (
-        [one.get("filename") for one in files if isinstance(one, Mapping)]
-        if isinstance(files, list)
-        else []
-    )
-    # Names alone: nothing outside of the folder is read, whatever the file says.
-    yield from _arrow(folder, [folder / Path(str(name)).name for name in listed])
+    files = _read_json_object(folder / _STATE).get("_data_files", [])
+    listed = files if isinstance(files, list) else []
+    # Names alone: a state cannot make misslink read a file outside of the folder.
+    paths = [folder / Path(str(f.get("filename"))).name for f in listed if isinstance(f, Mapping)]
+    yield from _arrow_rows(folder, paths)
 
 
-def _arrow(source: Path, files: list[Path]) -> Iterator[Row]:
+def _arrow_rows(source: Path, files: list[Path]) -> Iterator[Row]:
     import pyarrow as pa
 
     number = 0
@@ -182,37 +180,38 @@ def _arrow(source: Path, files: list[Path]) -> Iterator[Row]:
                 try:
                     batches = iter(pa.ipc.open_stream(file))
                 except pa.ArrowInvalid:
-                    opened = pa.ipc.open_file(file)
-                    batches = (opened.get_batch(at) for at in range(opened.num_record_batches))
+                    reader = pa.ipc.open_file(file)
+                    batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
                 for batch in batches:
                     for row in batch.to_pylist():
                         number += 1
                         yield number, {str(n): v for n, v in row.items() if v is not None}
         except (pa.ArrowException, OSError) as problem:
             first = str(problem).partition("\n")[0]
-            raise InputError(f"this Arrow file cannot be read ({first})", path=path) from None
+            message = f"This Arrow file cannot be read ({first}). Save the dataset again."
+            raise InputError(message, path=path) from None
     if not number:
-        raise InputError("there is no row in it", path=source)
+        raise InputError("The dataset contains no rows.", path=source)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json_object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_text(path))
+        value = json.loads(read_text(path))
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise InputError("this is no JSON object; save the dataset again", path=path)
-    return found
+        value = None
+    if not isinstance(value, dict):
+        raise InputError("This is not a JSON object. Save the dataset again.", path=path)
+    return value
 
 
-def _check(source: Path, own: Mapping[str, str], seen: list[str]) -> None:
-    for field, column in own.items():
+def _check_columns(source: Path, columns: Mapping[str, str], seen: list[str]) -> None:
+    listed = ", ".join(seen[:_SHOWN_COLUMNS])
+    for field, column in columns.items():
         if column not in seen:
-            hint = did_you_mean(column, seen) or f"it has {', '.join(seen[:_SHOWN])}"
-            raise InputError(f"there is no column '{column}' ({field}); {hint}", path=source)
-    if "question" not in own and not set(COLUMNS["question"]) & set(seen):
-        told = ", ".join(seen[:_SHOWN])
+            hint = did_you_mean(column, seen) or f"it has {listed}"
+            raise InputError(f"There is no column '{column}' ({field}); {hint}", path=source)
+    if "question" not in columns and not set(COLUMNS["question"]) & set(seen):
         raise InputError(
-            f"no column is called as a question is; add  --column question=NAME  (it has {told})",
+            f"No column is named like a question. Add  --column question=NAME  (it has {listed}).",
             path=source,
         )

@@ -1,7 +1,6 @@
-"""Datasets of Langfuse: items with input, expected output and metadata.
+"""Langfuse datasets: items with input, expected output and metadata.
 
 JSON Lines, a JSON array, a page of the API (``{"data": [...]}``), or CSV.
-
 Source: https://langfuse.com/docs (DatasetItem of the public API).
 """
 
@@ -12,75 +11,76 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.goldset import GoldSet
-from misslink.goldset.formats.format import Brought, Collected, Options, formats
-from misslink.goldset.formats.held import beside, restored
-from misslink.goldset.formats.places import write_one
-from misslink.goldset.formats.rowed import one_of, rows_with
-from misslink.goldset.logs.said import answered, asked
-from misslink.goldset.writing import objects_as_lines
-
-__all__ = ["Langfuse"]
+from misslink.goldset.formats.base import (
+    CaseCollector,
+    FormatOptions,
+    ImportedGoldSet,
+    fields_from_metadata,
+    formats,
+    metadata_of,
+    read_rows_with,
+    write_file,
+)
+from misslink.goldset.logs.requests import extract_answer, extract_question, first_value
+from misslink.goldset.writer import objects_to_jsonl
+from misslink.io.goldset import GoldSet
 
 _EXPECTED = ("expectedOutput", "expected_output")
-_TRACE = ("sourceTraceId", "source_trace_id")
+_ITEM_KEYS = {
+    *_EXPECTED, "sourceTraceId", "source_trace_id", "datasetId", "datasetName", "dataset_name",
+    "metadata",
+}  # fmt: skip
 _KNOWN = ("input", "expectedOutput", "metadata", "id", "status", "sourceTraceId", "datasetName")
 
 
 @formats.register("langfuse")
-class Langfuse:
+class LangfuseFormat:
     """Items of a dataset."""
 
     title = "Langfuse dataset"
 
-    def is_it(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
-        """Whether a row has an input and Langfuse's names beside it."""
+    def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
+        """Return whether a row has an input and other names of Langfuse."""
         if row is None:
             return False
         page = row.get("data", row.get("items"))
         if isinstance(page, list) and page and isinstance(page[0], Mapping):
             row = page[0]
-        return "input" in row and bool(
-            {*_EXPECTED, *_TRACE, "datasetId", "datasetName", "dataset_name", "metadata"} & set(row)
-        )
+        return "input" in row and bool(_ITEM_KEYS & set(row))
 
-    def bring(self, source: Path, _options: Options) -> Brought:
+    def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
         """Read the active items."""
-        found = Collected(source)
-        for line, given in rows_with(source, ("input", "data", "items"), _KNOWN):
-            page = given.get("data", given.get("items"))
-            for row in page if isinstance(page, list) else [given]:
-                if not isinstance(row, Mapping):
-                    raise InputError("an item is an object", path=source, line=line)
-                self._add(found, row, line)
-        return found.brought()
+        collector = CaseCollector(source)
+        for line, row in read_rows_with(source, ("input", "data", "items"), _KNOWN):
+            page = row.get("data", row.get("items"))
+            for item in page if isinstance(page, list) else [row]:
+                if not isinstance(item, Mapping):
+                    raise InputError("An item must be an object.", path=source, line=line)
+                question = extract_question(item.get("input"))
+                if str(item.get("status", "")).upper() == "ARCHIVED":
+                    collector.left_out["archived items"] += 1
+                elif question is None:
+                    collector.left_out["items without a question"] += 1
+                else:
+                    fields = fields_from_metadata(item.get("metadata"))
+                    answer = extract_answer(first_value(item, _EXPECTED))
+                    fields.setdefault("references", [answer] if answer else [])
+                    fields |= {"id": item.get("id") or fields.get("id"), "question": question}
+                    collector.add(fields, line)
+        return collector.result()
 
-    def _add(self, found: Collected, row: Mapping[str, Any], line: int | None) -> None:
-        if str(row.get("status", "")).upper() == "ARCHIVED":
-            found.left_out["archived items"] += 1
-            return
-        question = asked(row.get("input"))
-        if question is None:
-            found.left_out["items without a question"] += 1
-            return
-        kept = restored(row.get("metadata"))
-        answer = answered(one_of(row, _EXPECTED))
-        kept.setdefault("references", [answer] if answer else [])
-        found.add({**kept, "id": row.get("id") or kept.get("id"), "question": question}, line)
-
-    def take_out(self, gold: GoldSet, target: Path, options: Options) -> dict[str, int]:
-        """Write JSON Lines; what Langfuse has no place for stands in the metadata."""
+    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+        """Write JSON Lines; the metadata contains what Langfuse does not support."""
         items = (
             {
                 "id": case.id,
                 "input": {"question": case.question},
                 "expectedOutput": {"answer": case.references[0]} if case.references else None,
-                "metadata": beside(
-                    case,
-                    {"id", "question"} | ({"references"} if len(case.references) == 1 else set()),
+                "metadata": metadata_of(
+                    case, ["id", "question", *["references"] * (len(case.references) == 1)]
                 ),
             }
             for case in gold.cases
         )
-        write_one(target, objects_as_lines(items), options)
+        write_file(target, objects_to_jsonl(items), options)
         return {}

@@ -1,8 +1,6 @@
-"""Datasets of LangSmith: examples with inputs, outputs and metadata, as they are downloaded.
+"""LangSmith datasets: downloaded examples with inputs, outputs and metadata.
 
-JSON Lines, a JSON array, or CSV, whose columns are the names of inputs and outputs, with or without
-``inputs.`` or ``input_`` in front.
-
+JSON Lines, a JSON array, or CSV, whose columns may be prefixed with ``inputs.`` or ``input_``.
 Source: https://docs.langchain.com/langsmith/example-data-format.
 """
 
@@ -13,19 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.files.goldset import GoldSet
-from misslink.goldset.formats.format import Brought, Collected, Options, formats
-from misslink.goldset.formats.held import beside, restored
-from misslink.goldset.formats.places import write_one
-from misslink.goldset.formats.rowed import rows_with
-from misslink.goldset.logs.said import answered, asked, decoded
-from misslink.goldset.logs.source import rows_of
-from misslink.goldset.writing import objects_as_lines
+from misslink.goldset.formats.base import (
+    CaseCollector,
+    FormatOptions,
+    ImportedGoldSet,
+    fields_from_metadata,
+    formats,
+    metadata_of,
+    read_rows_with,
+    write_file,
+)
+from misslink.goldset.logs.requests import (
+    decode_json,
+    extract_answer,
+    extract_question,
+    read_log_rows,
+)
+from misslink.goldset.writer import objects_to_jsonl
+from misslink.io.goldset import GoldSet
 
-__all__ = ["LangSmith"]
-
-_HELD = {"question"}
-_FRONTS = {
+_PREFIXES = {
     "inputs": ("inputs.", "inputs_", "input_", "input."),
     "outputs": ("outputs.", "outputs_", "output_", "output.", "reference_outputs."),
 }
@@ -33,76 +38,75 @@ _KNOWN = ("inputs", "outputs", "metadata", "id", "split", "dataset_id", "created
 
 
 @formats.register("langsmith")
-class LangSmith:
+class LangSmithFormat:
     """Examples of a dataset."""
 
     title = "LangSmith dataset"
 
-    def is_it(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
-        """Whether a row has inputs."""
-        return row is not None and bool(_part(row, "inputs")) and "expectedOutput" not in row
+    def matches(self, _source: Path, row: Mapping[str, Any] | None) -> bool:
+        """Return whether a row has inputs."""
+        return (
+            row is not None
+            and bool(_inputs_or_outputs(row, "inputs"))
+            and "expectedOutput" not in row
+        )
 
-    def bring(self, source: Path, _options: Options) -> Brought:
+    def read(self, source: Path, _options: FormatOptions) -> ImportedGoldSet:
         """Read examples: the question of their inputs, the answer of their outputs."""
-        found = Collected(source)
-        for line, given in rows_with(source, (*_KNOWN[:1], *_names(source)), _KNOWN):
-            listed = given.get("examples")
-            rows = listed if isinstance(listed, list) else [given]
-            for row in rows:
-                if not isinstance(row, Mapping):
-                    raise InputError("an example is an object", path=source, line=line)
-                self._add(found, row, line)
-        return found.brought()
+        collector = CaseCollector(source)
+        for line, row in read_rows_with(source, ("inputs", *_input_columns(source)), _KNOWN):
+            listed = row.get("examples")
+            for example in listed if isinstance(listed, list) else [row]:
+                if not isinstance(example, Mapping):
+                    raise InputError("An example must be an object.", path=source, line=line)
+                question = extract_question(_inputs_or_outputs(example, "inputs"))
+                if question is None:
+                    collector.left_out["examples without a question"] += 1
+                    continue
+                fields = fields_from_metadata(example.get("metadata"))
+                split = example.get("split", example.get("dataset_split"))
+                if split and "tags" not in fields:
+                    splits = split if isinstance(split, list) else [split]
+                    fields["tags"] = {"split": ",".join(map(str, splits))}
+                answer = extract_answer(_inputs_or_outputs(example, "outputs"))
+                fields.setdefault("references", [answer] if answer else [])
+                fields.setdefault("id", example.get("id"))
+                collector.add({**fields, "question": question}, line)
+        return collector.result()
 
-    def _add(self, found: Collected, row: Mapping[str, Any], line: int | None) -> None:
-        question = asked(_part(row, "inputs"))
-        if question is None:
-            found.left_out["examples without a question"] += 1
-            return
-        kept = restored(row.get("metadata"))
-        answer = answered(_part(row, "outputs"))
-        split = row.get("split", row.get("dataset_split"))
-        if split and "tags" not in kept:
-            several = split if isinstance(split, list) else [split]
-            kept["tags"] = {"split": ",".join(map(str, several))}
-        kept.setdefault("references", [answer] if answer else [])
-        kept.setdefault("id", row.get("id"))
-        found.add({**kept, "question": question}, line)
-
-    def take_out(self, gold: GoldSet, target: Path, options: Options) -> dict[str, int]:
-        """Write JSON Lines; what LangSmith has no place for stands in the metadata."""
+    def write(self, gold: GoldSet, target: Path, options: FormatOptions) -> dict[str, int]:
+        """Write JSON Lines; the metadata contains what LangSmith does not support."""
         examples = (
             {
                 "inputs": {"question": case.question},
                 "outputs": {"answer": case.references[0]} if case.references else {},
-                "metadata": beside(
-                    case, _HELD | ({"references"} if len(case.references) == 1 else set())
+                "metadata": metadata_of(
+                    case, ["question", *["references"] * (len(case.references) == 1)]
                 ),
             }
             for case in gold.cases
         )
-        write_one(target, objects_as_lines(examples), options)
+        write_file(target, objects_to_jsonl(examples), options)
         return {}
 
 
-def _part(row: Mapping[str, Any], which: str) -> Any:
-    """The inputs or outputs: an object, or columns with their name in front."""
-    whole = decoded(row.get(which))
+def _inputs_or_outputs(row: Mapping[str, Any], key: str) -> Any:
+    """The inputs or outputs: an object, or columns with a prefix."""
+    whole = decode_json(row.get(key))
     if whole is not None:
         return whole
-    fronts = _FRONTS[which]
-    named = {
-        name[len(front) :]: value
+    columns = {
+        name[len(prefix) :]: value
         for name, value in row.items()
-        for front in fronts
-        if name.startswith(front)
+        for prefix in _PREFIXES[key]
+        if name.startswith(prefix)
     }
-    return named or None
+    return columns or None
 
 
-def _names(source: Path) -> tuple[str, ...]:
-    """The columns of a CSV file that stand for inputs: they cannot be known before."""
-    _, row = next(rows_of(source), (None, {}))
+def _input_columns(source: Path) -> tuple[str, ...]:
+    """The columns of a CSV file that contain inputs, which depend on the file."""
+    _, row = next(read_log_rows(source), (None, {}))
     if "examples" in row:
         return ("examples",)
-    return tuple(name for name in row if name.startswith(_FRONTS["inputs"]))
+    return tuple(name for name in row if name.startswith(_PREFIXES["inputs"]))

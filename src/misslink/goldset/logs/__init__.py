@@ -1,21 +1,21 @@
-"""Gold sets from the logs of a live app."""
+"""Build gold sets from the logs of a live app."""
 
-from misslink.goldset.logs.choosing import Shares
-from misslink.goldset.logs.columns import own_columns
-from misslink.goldset.logs.masking import Masker, own_patterns, read_names
-from misslink.goldset.logs.picking import Picked, pick
-from misslink.goldset.logs.reading import read_logs
-from misslink.goldset.logs.request import Log, Request
+from __future__ import annotations
+
+from misslink.goldset.logs.masking import Masker, parse_mask_patterns, read_names
+from misslink.goldset.logs.reader import parse_columns, read_logs
+from misslink.goldset.logs.requests import LogRequest, RequestLog
+from misslink.goldset.logs.sampling import LogSample, SampleShares, sample_log
 
 __all__ = [
-    "Log",
+    "LogRequest",
+    "LogSample",
     "Masker",
-    "Picked",
-    "Request",
-    "Shares",
-    "own_columns",
-    "own_patterns",
-    "pick",
+    "RequestLog",
+    "SampleShares",
+    "parse_columns",
+    "parse_mask_patterns",
     "read_logs",
     "read_names",
+    "sample_log",
 ]

@@ -1,146 +1,141 @@
-"""Questions in clusters: spherical k-means over vectors of their words or of their meaning."""
+"""Group requests that ask the same, and cluster questions by words or by embedding."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from misslink.errors import MissingExtraError
+from misslink.goldset.logs.masking import unnumber_masks
+from misslink.text.fuzzy_matching import invariant_tokens
+from misslink.text.normalization import fold, stems
 
-__all__ = ["clusters", "word_vectors"]
+MIN_SIMILARITY = 90.0  # indel ratio of two questions that differ by a typo, in per cent
+# Two questions are compared if they share one of their rarest words. Where all but two words are
+# equal, the rarest shared word is among the three rarest of both.
+_RAREST_WORDS = 3
+_MAX_COMPARED = 400  # questions with such a word, the most frequent first
+_SCORE_DECIMALS = 9  # so that a tie is not decided by rounding
 
-_ROUNDS = 50  # k-means has settled long before
-_STARTS = 4  # the best of so many
+QuestionKey = tuple[str, tuple[str, ...]]
 
 
-def word_vectors(texts: Sequence[Sequence[str]]) -> Any:
-    """Unit vectors of texts by their words: term frequency by inverse document frequency.
+@dataclass(frozen=True)
+class QuestionGroup:
+    """Questions that ask the same.
 
     Parameters
     ----------
-    texts : sequence of sequence of str
-        The words of each.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n, words)
-        Weights ``(1 + ln tf) * (1 + ln((1 + n) / (1 + df)))``, which is scikit-learn's with
-        sublinear frequencies; the row of a text without words is 0.
+    wording : str
+        The most frequent wording, the first of equally frequent ones.
+    members : sequence of int
+        Indices of the requests, in the log's order.
+    stems : sequence of str
+        The stems of the wording.
     """
-    import numpy as np
-    from scipy.sparse import csr_array
 
-    columns: dict[str, int] = {}
-    rows, places, counts = [], [], []
-    for number, words in enumerate(texts):
-        for word, count in Counter(words).items():
-            rows.append(number)
-            places.append(columns.setdefault(word, len(columns)))
-            counts.append(count)
-    shape = (len(texts), max(1, len(columns)))
-    place = np.asarray(places, dtype=np.int64)
-    often = np.bincount(place, minlength=shape[1])
-    weights = 1 + np.log(np.asarray(counts, dtype=np.float64))
-    weights *= 1 + np.log((1 + len(texts)) / (1 + often[place]))
-    lengths = np.sqrt(
-        np.bincount(np.asarray(rows, dtype=np.int64), weights**2, minlength=len(texts))
-    )
-    return csr_array((weights / lengths[rows], (rows, places)), shape=shape)
+    wording: str
+    members: tuple[int, ...]
+    stems: tuple[str, ...]
 
 
-def clusters(vectors: Any, k: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cluster unit vectors by cosine.
+def question_key(question: str) -> QuestionKey:
+    """Return what two wordings of one question share: stems in any order, and their facts.
+
+    Masks count by their kind alone.
+    """
+    plain = fold(unnumber_masks(question))
+    fact_parts = tuple(part for parts in invariant_tokens(plain) for part in parts)
+    return " ".join(sorted(stems(plain))) or plain.strip(" .,;:!?"), fact_parts
+
+
+def group_questions(questions: Sequence[str]) -> list[QuestionGroup]:
+    """Group questions by what they ask, the largest group first.
+
+    Two wordings belong to one group if they have the same stems, or differ in at most a tenth of
+    characters. Their numbers, signs and negations are always equal. Ties keep the order of the log.
+    """
+    by_key: dict[QuestionKey, list[int]] = {}
+    for index, question in enumerate(questions):
+        by_key.setdefault(question_key(question), []).append(index)
+    groups = []
+    for members in _merge_typos(by_key):
+        wordings = Counter(" ".join(questions[index].split()) for index in members)
+        wording = wordings.most_common(1)[0][0]
+        groups.append(QuestionGroup(wording, tuple(members), stems(fold(unnumber_masks(wording)))))
+    return sorted(groups, key=lambda group: (-len(group.members), group.members[0]))
+
+
+def _merge_typos(by_key: dict[QuestionKey, list[int]]) -> list[list[int]]:
+    """Join each key's members to the most frequent key that differs from it only by typos."""
+    from rapidfuzz import fuzz, process
+
+    keys = sorted(by_key, key=lambda key: (-len(by_key[key]), by_key[key][0]))
+    frequency = Counter(word for text, _ in keys for word in set(text.split()))
+    leaders: dict[QuestionKey, list[str]] = {}
+    merged: dict[QuestionKey, list[int]] = {}
+    for text, fact_parts in keys:
+        words = sorted(set(text.split()), key=lambda word: (frequency[word], word))[:_RAREST_WORDS]
+        near = [leader for word in words for leader in leaders.get((word, fact_parts), ())]
+        match = process.extractOne(text, near, scorer=fuzz.ratio, score_cutoff=MIN_SIMILARITY)
+        if match is not None:
+            merged[match[0], fact_parts] += by_key[text, fact_parts]
+            continue
+        merged[text, fact_parts] = list(by_key[text, fact_parts])
+        for word in words:
+            compared = leaders.setdefault((word, fact_parts), [])
+            if len(compared) < _MAX_COMPARED:
+                compared.append(text)
+    return [sorted(members) for members in merged.values()]
+
+
+def tf_idf_vectors(documents: Sequence[Sequence[str]]) -> Any:
+    """Return sparse unit vectors of documents, each given as its words; None without any word."""
+    if not any(documents):
+        return None
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError:
+        raise MissingExtraError("scikit-learn, which clusters questions,", "goldset") from None
+    return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(documents)
+
+
+def representatives(vectors: Any, k: int, seed: int) -> list[int]:
+    """Return the rows nearest to the centers of k-means clusters, the largest cluster first.
 
     Parameters
     ----------
-    vectors : array or sparse array of shape (n, d)
-        Rows of length 1, or 0 for what is near nothing.
+    vectors : array or sparse array of shape (n, d), or None
+        Rows of length 1, or 0. None: every row is alike.
     k : int
-        How many clusters, from 1 to n.
+        Number of rows to return, from 1 to n.
     seed : int
 
     Returns
     -------
-    label : array of int, shape (n,)
-        From 0; every cluster has a member.
-    cosine : array of float, shape (n,)
-        Of each row to the middle of its cluster.
-
-    Source: Dhillon and Modha, "Concept decompositions for large sparse text data using
-    clustering", Machine Learning 42 (2001); seeds by k-means++ (Arthur and Vassilvitskii, 2007).
+    list of int
+        `k` different rows. Where fewer than `k` rows differ, the first of the others follow.
     """
     import numpy as np
 
-    if k >= vectors.shape[0]:
-        return np.arange(vectors.shape[0]), np.ones(vectors.shape[0])
-    rng = np.random.default_rng(seed)
-    best: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
-    for _ in range(_STARTS):
-        found = _settled(vectors, _seeds(vectors, k, rng))
-        if best is None or found[1].sum() > best[1].sum() + 1e-9:
-            best = found
-    assert best is not None  # noqa: S101 (for mypy: there is at least one start)
-    return best
-
-
-def _seeds(vectors: Any, k: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Rows far from each other, drawn by their squared distance to those drawn before."""
-    import numpy as np
-
-    chosen = [int(rng.integers(vectors.shape[0]))]
-    far: NDArray[np.float64] = np.full(vectors.shape[0], np.inf)
-    while len(chosen) < k:
-        far = np.minimum(far, 2 - 2 * _products(vectors, _dense(vectors, chosen[-1:]))[:, 0])
-        far = np.clip(far, 0, None)
-        far[chosen] = 0
-        total = far.sum()
-        if total > 0:
-            chosen.append(int(rng.choice(len(far), p=far / total)))
-        else:  # what is left repeats what was drawn
-            rest = np.setdiff1d(np.arange(len(far)), chosen)
-            chosen.append(int(rest[0]))
-    return _dense(vectors, chosen)
-
-
-def _settled(
-    vectors: Any, middles: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    n, k = vectors.shape[0], len(middles)
-    label: NDArray[np.int64] = np.full(n, -1)
-    for _ in range(_ROUNDS):
-        cosines = _products(vectors, middles)
-        fresh = cosines.argmax(axis=1)
-        near = cosines[np.arange(n), fresh]
-        for empty in np.setdiff1d(np.arange(k), fresh):  # it takes the worst placed of a large one
-            movable = np.bincount(fresh, minlength=k)[fresh] > 1
-            worst = int(np.where(movable, near, np.inf).argmin())
-            fresh[worst], near[worst] = empty, 1.0
-        if (fresh == label).all():
-            break
-        label = fresh
-        members = csr_array((np.ones(n), (label, np.arange(n))), shape=(k, n))
-        sums = members @ vectors
-        sums = sums.toarray() if hasattr(sums, "toarray") else np.asarray(sums)
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        middles = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0)
-    cosines = _products(vectors, middles)
-    return label, cosines[np.arange(n), label]
-
-
-def _products(vectors: Any, middles: NDArray[np.float64]) -> NDArray[np.float64]:
-    import numpy as np
-
-    return np.asarray(vectors @ middles.T, dtype=np.float64)
-
-
-def _dense(vectors: Any, rows: Sequence[int]) -> NDArray[np.float64]:
-    import numpy as np
-
-    taken = vectors[list(rows)]
-    return np.asarray(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float64)
+    if vectors is None or k >= vectors.shape[0]:
+        return list(range(k))
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError:
+        raise MissingExtraError("scikit-learn, which clusters questions,", "goldset") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows make fewer clusters
+        model = KMeans(k, n_init=4, random_state=seed).fit(vectors)
+    labels = model.labels_
+    distances = model.transform(vectors)[np.arange(len(labels)), labels].round(_SCORE_DECIMALS)
+    sizes = Counter(labels.tolist())
+    nearest: dict[int, int] = {}
+    for row in np.argsort(distances, kind="stable").tolist():
+        nearest.setdefault(int(labels[row]), row)
+    chosen = sorted(nearest.values(), key=lambda row: (-sizes[int(labels[row])], row))
+    return [*chosen, *(row for row in range(len(labels)) if row not in set(chosen))][:k]

@@ -1,6 +1,14 @@
-"""A pool of what several retrievers bring and a sample of the rest, to be graded by people."""
+"""Pool passages of several retrievers and a random sample for annotators to grade."""
 
-from misslink.goldset.pooling.folder import Pool, PoolItem, is_pool, read_pool, write_pool
-from misslink.goldset.pooling.pooling import make_pool
+from __future__ import annotations
 
-__all__ = ["Pool", "PoolItem", "is_pool", "make_pool", "read_pool", "write_pool"]
+from misslink.goldset.pooling.pool import (
+    GradingPool,
+    PoolItem,
+    is_pool,
+    make_pool,
+    read_pool,
+    write_pool,
+)
+
+__all__ = ["GradingPool", "PoolItem", "is_pool", "make_pool", "read_pool", "write_pool"]

@@ -1,32 +1,35 @@
-"""What retrievers bring for the questions of a gold set, from run files or asked live."""
+"""What the retrievers of a pool return, and the sample that is drawn from it."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from misslink.errors import AppUnreachableError, InputError
-from misslink.retrieval.given_runs import GivenRankings
-from misslink.retrieval.opening import open_run
-from misslink.retrieval.segments import single
-from misslink.retrieval.table_runs import TableRankings
-from misslink.text import content_id
-from misslink.types import Case, Passage
+from misslink.retrieval.arrays import as_single_precision
+from misslink.retrieval.readers import open_run
+from misslink.retrieval.runs import MappingRun
+from misslink.retrieval.table_runs import TableRun
+from misslink.text.normalization import content_id, stems
+from misslink.types import Case
 
-__all__ = ["Ranked", "asked_retriever", "names_of", "of_file", "placed"]
+if TYPE_CHECKING:
+    from misslink.embedding import Embedder
 
-_SHOWN = 3  # ids in a message
+
+_SHOWN_IDS = 3
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RetrieverRankings:
     """The rankings of one retriever.
 
     Parameters
@@ -34,41 +37,38 @@ class Ranked:
     name : str
     source : str
         The file or the app.
-    of : mapping of str to sequence of str
-        Case id to passage ids, best first. A case of which it is not known what was retrieved is
-        missing.
+    passages : mapping of str to sequence of str
+        Case id to passage ids, best first, without cases whose retrieval is unknown.
     texts : mapping of str to str
-        Passage id to text, where the retriever itself told it.
+        Passage id to text, if the retriever returned it.
     """
 
     name: str
     source: str
-    of: Mapping[str, tuple[str, ...]]
-    texts: Mapping[str, str]
+    passages: Mapping[str, tuple[str, ...]]
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def names_of(sources: Sequence[str]) -> list[str]:
-    """Return a short name for each run file or app, no two of them alike.
+def retriever_names(sources: Sequence[str]) -> list[str]:
+    """Return a short, unique name for each run file or app.
 
-    >>> names_of(["runs/bm25.trec", "app:retriever", "old/bm25.trec"])
+    >>> retriever_names(["runs/bm25.trec", "app:retriever", "old/bm25.trec"])
     ['bm25', 'app:retriever', 'old/bm25.trec']
     """
-    short = [
-        source if ":" in Path(source).name else Path(source).name.partition(".")[0] or source
-        for source in sources
-    ]
     seen: set[str] = set()
     names: list[str] = []
-    for source, name in zip(sources, short, strict=True):
-        same = os.path.realpath(source)  # also where it is written in another way
-        if same in seen:
-            raise InputError("this retriever is given twice; name each once", path=source)
-        seen.add(same)
+    for source in sources:
+        target = os.path.realpath(source)  # the same file may be written in two ways
+        if target in seen:
+            raise InputError("This retriever is named twice. Name each once.", path=source)
+        seen.add(target)
+        file = Path(source).name
+        name = source if ":" in file else file.partition(".")[0] or source
         names.append(name if name not in names else source)
     return names
 
 
-def of_file(path: str, name: str, cases: Collection[str], depth: int) -> Ranked:
+def read_rankings(path: str, name: str, cases: Collection[str], depth: int) -> RetrieverRankings:
     """Read the top of a run.
 
     Parameters
@@ -77,33 +77,35 @@ def of_file(path: str, name: str, cases: Collection[str], depth: int) -> Ranked:
         Any file that `misslink retrieval` reads as a run.
     name : str
     cases : collection of str
-        Ids of the cases that are wanted.
+        Ids of the cases to read.
     depth : int
-        How many of the best are kept, from 1.
+        Number of passages to keep, from 1.
 
     Raises
     ------
     InputError
-        It cannot be read, ranks a passage twice, or holds none of the cases.
+        The file cannot be read, ranks a passage twice, or contains none of the cases.
     """
     run = open_run(path)
-    if isinstance(run, GivenRankings):
-        found = {
-            str(query): _given(ranking, str(query), path)
-            for query, ranking in run.given.items()
+    if isinstance(run, MappingRun):
+        rankings = {
+            str(query): _mapping_ranking(ranking, str(query), path)
+            for query, ranking in run.rankings.items()
             if str(query) in cases and str(query) not in run.unmeasured
         }
-    elif isinstance(run, TableRankings):
-        found = _of_table(run, cases)
+    elif isinstance(run, TableRun):
+        rankings = _table_rankings(run, cases)
     else:
-        raise InputError("this is no run that a pool can be drawn from", path=path)
-    if not found:
-        raise InputError("it holds no question of the gold set; look at the ids of both", path=path)
-    top = {query: tuple(names[:depth]) for query, names in found.items()}
-    return Ranked(name, path, top, {})
+        raise InputError("A pool cannot be drawn from this run. Use a TREC run.", path=path)
+    if not rankings:
+        raise InputError(
+            "The run contains no question of the gold set. Compare the ids of both.", path=path
+        )
+    top = {query: tuple(names[:depth]) for query, names in rankings.items()}
+    return RetrieverRankings(name, path, top)
 
 
-async def asked_retriever(
+async def query_retriever(
     app: Any,
     name: str,
     cases: Sequence[Case],
@@ -111,11 +113,11 @@ async def asked_retriever(
     *,
     id_key: str | None = None,
     concurrency: int = 8,
-    done: Callable[[int, int], None] | None = None,
-) -> Ranked:
-    """Ask a live retriever, or an app with one, every question.
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> RetrieverRankings:
+    """Query a live retriever, or an app with one, with every question.
 
-    A retriever that gives fewer than `depth` is asked deeper where it can be.
+    A retriever that returns fewer than `depth` passages is queried deeper where possible.
 
     Parameters
     ----------
@@ -124,129 +126,342 @@ async def asked_retriever(
     cases : sequence of Case
     depth : int
     id_key : str or None
-        The metadata key that holds a passage's id.
+        The metadata key of a passage's id.
     concurrency : int
-    done : callable or None
-        Told after each case how many are done, and of how many.
+    progress : callable
+        Called after each case with the number done and the total.
 
     Raises
     ------
     AppUnreachableError
-        It retrieves for no question at all.
+        It retrieves for no question.
     """
     from misslink.capture import Watcher
 
     watcher = Watcher(app, id_key=id_key, depth=depth)
-    at_once = asyncio.Semaphore(concurrency)
-    troubles: list[str] = []
-    found: dict[str, tuple[str, ...]] = {}
+    semaphore = asyncio.Semaphore(concurrency)
+    problems: list[str] = []
+    rankings: dict[str, tuple[str, ...]] = {}
     texts: dict[str, str] = {}
     finished = 0
 
-    async def one(case: Case) -> None:
+    async def query(case: Case) -> None:
         nonlocal finished
-        async with at_once:
+        async with semaphore:
             trace = await watcher.watch(case)
             if len(trace.retrieved) < depth and trace.retrieved:
                 trace = await watcher.deepen(case, trace, lambda _: True)
-        passages: list[Passage] = [*trace.retrieved, *trace.deeper][:depth]
+        passages = [*trace.retrieved, *trace.deeper][:depth]
         if passages or (trace.error is None and trace.unmeasured is None):
-            found[case.id] = tuple(passage.id for passage in passages)
+            rankings[case.id] = tuple(passage.id for passage in passages)
             texts.update({passage.id: passage.text for passage in passages})
         else:
-            troubles.append(trace.error or trace.unmeasured or "nothing was seen")
+            problems.append(trace.error or trace.unmeasured or "nothing was observed")
         finished += 1
-        if done is not None:
-            done(finished, len(cases))
+        progress(finished, len(cases))
 
-    await asyncio.gather(*map(one, cases))
-    if not any(found.values()):
-        why = troubles[0] if troubles else "it retrieves nothing"
-        raise AppUnreachableError(f"{name} brings no passage for any question: {why}")
-    return Ranked(name, name, found, texts)
+    await asyncio.gather(*map(query, cases))
+    if not any(rankings.values()):
+        reason = problems[0] if problems else "it retrieves nothing"
+        raise AppUnreachableError(f"{name} returns no passage for any question: {reason}")
+    return RetrieverRankings(name, name, rankings, texts)
 
 
-def placed(ranked: Ranked, corpus: Mapping[str, str]) -> Ranked:
-    """Return the rankings by the ids of the corpus.
+def match_corpus_ids(rankings: RetrieverRankings, corpus: Mapping[str, str]) -> RetrieverRankings:
+    """Return the rankings by the ids of the corpus (id to text).
 
-    A passage whose id the corpus has not is looked up by its text, where the retriever told it.
+    A passage with an unknown id is looked up by its text, if the retriever returned it.
 
     Raises
     ------
     InputError
-        Passages are not in the corpus, so that nobody could read them.
+        Passages are not in the corpus.
     """
-    strange = {one for names in ranked.of.values() for one in names if one not in corpus}
-    if not strange:
-        return ranked
+    ranked = {name for names in rankings.passages.values() for name in names}
+    unknown = [name for name in ranked if name not in corpus]
+    if not unknown:
+        return rankings
     by_text: dict[str, str] = {}
-    if any(name in ranked.texts for name in strange):
-        for own, text in corpus.items():
-            by_text.setdefault(content_id(text), own)
-    known = {
+    if rankings.texts:
+        for name, text in corpus.items():
+            by_text.setdefault(content_id(text), name)
+    matched = {
         name: by_text[key]
-        for name in strange
-        if name in ranked.texts and (key := content_id(ranked.texts[name])) in by_text
+        for name in unknown
+        if name in rankings.texts and (key := content_id(rankings.texts[name])) in by_text
     }
-    lost = sorted(strange - set(known))
-    if lost:
-        shown = ", ".join(f"'{name}'" for name in islice(lost, _SHOWN))
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    missing = sorted(set(unknown) - set(matched))
+    if missing:
+        shown = ", ".join(f"'{name}'" for name in missing[:_SHOWN_IDS])
+        more = f" and {len(missing) - _SHOWN_IDS} more" if len(missing) > _SHOWN_IDS else ""
         raise InputError(
-            f"it ranks passages that the corpus does not hold ({shown}{more}); give the corpus it "
-            "searched with --corpus (or, of a live retriever, the key of its ids with --id-key)",
-            path=ranked.source,
+            f"The run ranks passages that the corpus does not contain ({shown}{more}). Give the "
+            "corpus it searched with --corpus, or the id key of a live retriever with --id-key.",
+            path=rankings.source,
         )
-    of = {
-        case: tuple(dict.fromkeys(known.get(name, name) for name in names))
-        for case, names in ranked.of.items()
+    passages = {
+        case: tuple(dict.fromkeys(matched.get(name, name) for name in names))
+        for case, names in rankings.passages.items()
     }
-    return Ranked(ranked.name, ranked.source, of, {})
+    return replace(rankings, passages=passages, texts={})
 
 
-def _given(ranking: Any, query: str, path: str) -> list[str]:
+def _mapping_ranking(ranking: Any, query: str, path: str) -> list[str]:
+    names = [str(name) for name in ranking]
     if isinstance(ranking, Mapping):
-        return _by_score([str(own) for own in ranking], list(ranking.values()), query, path)
-    return _once([str(own) for own in ranking], query, path)
+        return _sort_by_score(names, ranking.values(), query, path)
+    return _check_unique(names, query, path)
 
 
-def _of_table(run: TableRankings, cases: Collection[str]) -> dict[str, list[str]]:
+def _table_rankings(run: TableRun, cases: Collection[str]) -> dict[str, list[str]]:
     rows: dict[str, tuple[list[str], list[float]]] = {}
     for queries, documents, numbers in run.table.batches():
         values = numbers.tolist() if numbers is not None else [0.0] * len(queries)
-        for query, document, value in zip(
-            queries.to_pylist(), documents.to_pylist(), values, strict=True
-        ):
+        columns = queries.to_pylist(), documents.to_pylist(), values
+        for query, document, value in zip(*columns, strict=True):
             if query in cases:
                 names, scores = rows.setdefault(query, ([], []))
                 names.append(document)
                 scores.append(value)
-    kind, path = run.table.kind, run.name
-    found = {}
+    rankings = {}
     for query, (names, scores) in rows.items():
-        _once(names, query, path)
-        best = [-score for score in scores] if kind == "rank" else scores
-        found[query] = names if kind == "order" else _by_score(names, best, query, path)
-    return found
+        rankings[query] = _check_unique(names, query, run.name)
+        if run.table.kind != "order":
+            best = [-score for score in scores] if run.table.kind == "rank" else scores
+            rankings[query] = _sort_by_score(names, best, query, run.name)
+    return rankings
 
 
-def _by_score(names: list[str], scores: Iterable[Any], query: str, path: str) -> list[str]:
-    """Best first, of equal scores the greater id first, as trec_eval and `misslink retrieval`."""
+def _sort_by_score(names: list[str], scores: Iterable[Any], query: str, path: str) -> list[str]:
+    """Best first; of equal scores the greater id first, as trec_eval and `misslink retrieval`."""
     try:
         values = np.array(list(scores), dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         values = np.array([np.nan])
     if not np.isfinite(values).all():
-        raise InputError(f"a score of query '{query}' is no finite number", path=path)
-    held = single(values).tolist()
-    return [name for _, name in sorted(zip(held, names, strict=True), reverse=True)]
+        message = f"A score of query '{query}' is not a finite number. Correct it."
+        raise InputError(message, path=path)
+    singles = as_single_precision(values).tolist()
+    return [name for _, name in sorted(zip(singles, names, strict=True), reverse=True)]
 
 
-def _once(names: list[str], query: str, path: str) -> list[str]:
+def _check_unique(names: list[str], query: str, path: str) -> list[str]:
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
-            f"query '{query}' has the document '{twice}' twice; a ranking names a document once",
-            path=path,
-        )
+        repeated = next(name for name in names if names.count(name) > 1)
+        message = f"Query '{query}' ranks the document '{repeated}' twice. Remove one."
+        raise InputError(message, path=path)
     return names
+
+
+Item = TypeVar("Item")
+
+POOLED_STRATUM = "pooled"  # what a retriever returns; all of it is graded
+KNOWN_STRATUM = "known"  # what has a grade in the gold set; none of it is graded
+_FIRST_BAND = 10  # minimum size of the nearest band
+_BAND_FACTOR = 10  # size of each further band, relative to the one before
+_MAX_BANDS = 4
+_MIN_PER_BAND = 2  # passages drawn from a band, so that their variance is known
+
+
+class PassageRanking(Protocol):
+    """Ranks all passages of a corpus for a question."""
+
+    @property
+    def name(self) -> str:
+        """The name of the ranking."""
+        ...
+
+    def order(self, question: str) -> NDArray[np.int64]:
+        """Return the indices of all passages, nearest first."""
+        ...
+
+
+class Bm25Ranking:
+    """BM25 over stems, as `bm25s` computes it.
+
+    References
+    ----------
+    Robertson and Zaragoza (2009), The probabilistic relevance framework: BM25 and beyond.
+    """
+
+    name = "bm25"
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
+        rows = [list(stems(text)) for text in texts]
+        self._count = len(rows)
+        self._index: Any = None
+        if any(rows):  # bm25s cannot index texts without words
+            self._index = bm25s.BM25()
+            self._index.index(rows, show_progress=False)
+
+    def order(self, question: str) -> NDArray[np.int64]:
+        """Return the indices of all passages, nearest first; ties keep the corpus's order."""
+        words = [stem for stem in stems(question) if self._index and stem in self._index.vocab_dict]
+        if not words:
+            return np.arange(self._count)
+        return np.argsort(-self._index.get_scores(words), kind="stable")
+
+
+class EmbeddingRanking:
+    """Cosines of embeddings; every text is embedded once.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    questions : mapping of str to array
+        Unit vectors.
+    passages : array of float32
+        Unit vectors, in the corpus's order.
+    """
+
+    def __init__(
+        self, name: str, questions: dict[str, NDArray[np.float32]], passages: NDArray[np.float32]
+    ) -> None:
+        self.name = name
+        self._questions, self._passages = questions, passages
+
+    @classmethod
+    def build(
+        cls, embedder: Embedder, questions: Sequence[str], texts: Sequence[str]
+    ) -> EmbeddingRanking:
+        """Embed questions and passages."""
+
+        async def embed() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            return await embedder.queries(questions), await embedder.documents(texts)
+
+        rows, passages = asyncio.run(embed())
+        return cls(embedder.name, dict(zip(questions, rows, strict=True)), passages)
+
+    def order(self, question: str) -> NDArray[np.int64]:
+        """Return the indices of all passages, nearest first; ties keep the corpus's order."""
+        return np.argsort(-(self._passages @ self._questions[question]), kind="stable")
+
+
+@dataclass(frozen=True)
+class PoolStratum:
+    """Passages of one question from which passages to grade were drawn.
+
+    Parameters
+    ----------
+    name : str
+        'known', 'pooled', or the ranks of a band outside the pool: '11 to 110'.
+    size, drawn : int
+        Number of passages, and how many of them are graded.
+    """
+
+    name: str
+    size: int
+    drawn: int
+
+    @property
+    def weight(self) -> float | None:
+        """One over the probability of being drawn; None if nothing was drawn."""
+        return self.size / self.drawn if self.drawn else None
+
+
+def band_sizes(outside: int, stratified: int, depth: int) -> list[int]:
+    """Return the sizes of the bands of rank, the nearest first.
+
+    Parameters
+    ----------
+    outside : int
+        Number of passages that no retriever returns.
+    stratified : int
+        How many are drawn from the bands, at least two from each.
+    depth : int
+        Depth of the pool; the nearest band has as many passages, at least 10.
+
+    Examples
+    --------
+    >>> band_sizes(5000, 10, 10), band_sizes(5000, 4, 10), band_sizes(7, 10, 10)
+    ([10, 100, 1000, 3890], [10, 4990], [7])
+    """
+    sizes: list[int] = []
+    rest, width = outside, max(depth, _FIRST_BAND)
+    bands = max(1, min(_MAX_BANDS, stratified // _MIN_PER_BAND))
+    while rest:
+        size = rest if len(sizes) == bands - 1 else min(width, rest)
+        sizes.append(size)
+        rest -= size
+        width *= _BAND_FACTOR
+    return sizes
+
+
+def draw_passages(
+    order: Sequence[int] | NDArray[np.int64],
+    pooled: Collection[int],
+    known: Collection[int],
+    *,
+    depth: int,
+    random: int,
+    stratified: int,
+    generator: np.random.Generator,
+) -> tuple[tuple[PoolStratum, ...], list[tuple[int, int]]]:
+    """Draw the passages of one question that are graded.
+
+    Parameters
+    ----------
+    order : sequence or array of int
+        Indices of all passages of the corpus, nearest to the question first.
+    pooled : collection of int
+        Indices of what the retrievers return.
+    known : collection of int
+        Indices of what has a grade.
+    depth : int
+        Depth of the pool.
+    random, stratified : int
+        How many others are drawn, from all of them and from their bands.
+    generator : numpy Generator
+
+    Returns
+    -------
+    strata : tuple of PoolStratum
+        Known and pooled first, then the bands. Their sizes add up to the corpus.
+    drawn : list of (int, int)
+        Indices of passages in the corpus and of their strata, in random order.
+    """
+    graded = [place for place in dict.fromkeys(pooled) if place not in known]
+    ranked = np.asarray(order, dtype=np.int64)
+    outside = ranked[~np.isin(ranked, [*pooled, *known])]
+    sizes = band_sizes(len(outside), stratified, depth)
+    is_drawn = np.zeros(len(outside), dtype=bool)
+    is_drawn[generator.permutation(len(outside))[:random]] = True
+    strata = [
+        PoolStratum(KNOWN_STRATUM, len(set(known)), 0),
+        PoolStratum(POOLED_STRATUM, len(graded), len(graded)),
+    ]
+    places = [(place, 1) for place in graded]
+    start = 0
+    for size, more in zip(sizes, _draws_per_band(stratified, sizes), strict=True):
+        band, first = outside[start : start + size], is_drawn[start : start + size]
+        chosen = [*band[first].tolist(), *generator.permutation(band[~first])[:more].tolist()]
+        places += [(place, len(strata)) for place in chosen]
+        strata.append(PoolStratum(f"{start + 1} to {start + size}", size, len(chosen)))
+        start += size
+    return tuple(strata), shuffled(places, generator)
+
+
+def shuffled(items: Sequence[Item], generator: np.random.Generator) -> list[Item]:
+    """Return items in random order."""
+    return [items[int(index)] for index in generator.permutation(len(items))]
+
+
+def question_generator(seed: int, name: str) -> np.random.Generator:
+    """Return the generator of one question, so that other questions do not change its draw."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8], "big")])
+
+
+def _draws_per_band(count: int, sizes: Sequence[int]) -> list[int]:
+    """Equally many draws from each band; what a small band lacks goes to the others."""
+    draws = [0] * len(sizes)
+    rest = min(count, sum(sizes))
+    while rest:
+        for band, size in enumerate(sizes):
+            if rest and draws[band] < size:
+                draws[band] += 1
+                rest -= 1
+    return draws

@@ -1,211 +1,289 @@
-"""What a labelled pool says of its retrievers: recall, and what none of them brought."""
+"""Recall of the retrievers of a pool, estimated from a stratified sample."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from misslink.goldset.pooling.drawing import POOLED
-from misslink.goldset.pooling.folder import Pool, PoolItem
-from misslink.goldset.pooling.totals import METHOD, Cell, banded, drawn_more, total
+from misslink.goldset.pooling.pool import GradingPool, PoolItem
 from misslink.stats import mean
+from misslink.stats.intervals import critical_value
 from misslink.types import Estimate
 
-__all__ = ["cutoffs", "estimates"]
-
-_POOLED = 1  # place among the strata
-_USUAL = (1, 3, 5, 10, 20, 50, 100)
-_MORE = (4, 16)  # times as many draws, of which it is told how far they narrow the interval
-_NOT_SAMPLED = "nothing outside the pool was drawn, so it is not known what is relevant there"
+TOTAL_METHOD = "horvitz-thompson, mover of clopper-pearson"
 
 
-def cutoffs(depth: int) -> list[int]:
-    """At which ranks recall is told: the usual ones down to the depth, and the depth.
+@dataclass(frozen=True)
+class SampledCell:
+    """A stratum of one question: `labelled` of its `size` passages are a labelled sample."""
 
-    >>> cutoffs(12)
+    size: int
+    labelled: int
+    relevant: float
+
+
+@dataclass(frozen=True)
+class RankBand:
+    """Strata of all questions at the same rank."""
+
+    cells: Sequence[SampledCell]
+
+    @property
+    def size(self) -> int:
+        """Number of passages."""
+        return sum(cell.size for cell in self.cells)
+
+    @property
+    def labelled(self) -> int:
+        """Number of labelled passages."""
+        return sum(cell.labelled for cell in self.cells)
+
+    @property
+    def relevant(self) -> float:
+        """Number of relevant passages among the labelled."""
+        return sum(cell.relevant for cell in self.cells)
+
+    @property
+    def expected(self) -> float:
+        """The Horvitz-Thompson total: each relevant passage counts with its weight."""
+        return sum(cell.relevant * cell.size / cell.labelled for cell in self.cells)
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Return the interval of the total.
+
+        Clopper and Pearson's interval of the share at Kish's effective sample size, with a finite
+        population correction.
+        """
+        from scipy.stats import beta
+
+        weights = sum(cell.size**2 / cell.labelled for cell in self.cells)
+        effective = self.size**2 / weights  # Kish's effective sample size
+        share = min(self.expected / self.size, 1.0)
+        hits, rest = share * effective, max((1 - share) * effective, 0.0)
+        tail = (1 - level) / 2
+        low = float(beta.ppf(tail, hits, rest + 1)) if hits > 0 else 0.0
+        high = float(beta.isf(tail, hits + 1, rest)) if rest > 0 else 1.0
+        unknown = math.sqrt(1 - self.labelled / self.size)
+        return (
+            self.size * (share - (share - low) * unknown),
+            self.size * (share + (high - share) * unknown),
+        )
+
+
+def group_into_bands(cells: Iterable[tuple[int, SampledCell]]) -> list[RankBand]:
+    """Put strata together by the place of their band, near ones first."""
+    found: dict[int, list[SampledCell]] = {}
+    for place, cell in cells:
+        found.setdefault(place, []).append(cell)
+    return [RankBand(found[place]) for place in sorted(found)]
+
+
+def project_draws(bands: Sequence[RankBand], times: int) -> list[RankBand]:
+    """Return the bands as they would be with so many times the labels and the same shares.
+
+    >>> (more,) = project_draws([RankBand([SampledCell(100, 10, 1), SampledCell(15, 10, 0)])], 4)
+    >>> more.cells[0], more.cells[1].labelled
+    (SampledCell(size=100, labelled=40, relevant=4.0), 15)
+    """
+    more = []
+    for band in bands:
+        cells = []
+        for cell in band.cells:
+            labelled = min(cell.size, cell.labelled * times)
+            cells.append(SampledCell(cell.size, labelled, cell.relevant * labelled / cell.labelled))
+        more.append(RankBand(cells))
+    return more
+
+
+def estimate_total(bands: Sequence[RankBand], *, level: float = 0.95) -> Estimate:
+    """Estimate how many relevant passages there are in partly labelled bands (Horvitz-Thompson).
+
+    References
+    ----------
+    Horvitz and Thompson (1952), A generalization of sampling without replacement. Korn and Graubard
+    (1998), Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data. Zou and Donner (2008), Construction of confidence limits about
+    effect measures.
+
+    Examples
+    --------
+    >>> found = estimate_total([RankBand([SampledCell(100, 10, 1)]), RankBand([SampledCell(1000, 10, 0)])])
+    >>> found.value, round(found.low, 1), round(found.high)
+    (10.0, 1.0, 319)
+    """
+    critical_value(level)  # refuses a level that is none
+    value = sum(band.expected for band in bands)
+    ends = [band.ends(level) for band in bands]
+    # Method of variance estimates recovery: a sample without relevant passages has variance 0, so
+    # the usual Horvitz-Thompson interval is too short (benchmarks/pooled_recall_coverage.py).
+    below = sum((band.expected - low) ** 2 for band, (low, _) in zip(bands, ends, strict=True))
+    above = sum((high - band.expected) ** 2 for band, (_, high) in zip(bands, ends, strict=True))
+    found = sum(band.relevant for band in bands)
+    return Estimate(
+        value=value,
+        low=min(max(value - math.sqrt(below), float(found)), value),
+        high=min(
+            value + math.sqrt(above), float(sum(b.size - b.labelled + b.relevant for b in bands))
+        ),
+        n=sum(band.labelled for band in bands),
+        method=TOTAL_METHOD,
+    )
+
+
+_POOLED_INDEX = 1  # among the strata of a question
+_USUAL_CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
+_MORE_DRAWS = (4, 16)  # factors for which the narrower interval is estimated
+_NOT_SAMPLED = "nothing outside the pool was drawn, so its relevant passages are unknown"
+
+Rankings = Mapping[str, tuple[str, ...]]
+
+
+def recall_cutoffs(depth: int) -> list[int]:
+    """Return the usual cutoffs down to the depth of the pool, and the depth.
+
+    >>> recall_cutoffs(12)
     [1, 3, 5, 10, 12]
     """
-    return sorted({*(k for k in _USUAL if k <= depth), depth})
+    return sorted({*(k for k in _USUAL_CUTOFFS if k <= depth), depth})
 
 
-def estimates(pool: Pool, grades: Mapping[str, int], *, relevance_level: int = 1) -> dict[str, Any]:
-    """Estimate how much of what is relevant each retriever brings.
-
-    Parameters
-    ----------
-    pool : Pool
-    grades : mapping of str to int
-        The settled grade of each item, as far as there is one.
-    relevance_level : int
-        Grade from which a passage is relevant, from 1.
-
-    Returns
-    -------
-    dict
-        ``questions`` that count: those whose pooled passages all have a grade, and of each of
-        whose bands one at least has; ``left_out`` the others, with the reason. ``relevant`` how
-        many relevant passages are known of them; ``outside`` an estimate of how many more there
-        are that no retriever brought and the gold set does not list; ``sample`` on how much that
-        rests, and how far more draws would narrow it (see `_sample`). ``retrievers``: by name, for
-        each cutoff ``recall@k``, the relevant passages that it found of all questions over all
-        that there are, estimated, and ``of_judged``, the mean over questions of the share of the
-        known ones, as `misslink retrieval` tells it of a gold set that lists ids alone; that is
-        too high as far as some are unknown.
-
-    Notes
-    -----
-    The value of recall is a ratio whose denominator is estimated by Horvitz and Thompson; it falls
-    as the denominator grows, so the ends of the denominator's interval are the ends of its own.
-    The interval is about these questions: it tells what labelling the whole corpus would give.
-    """
-    by_case: dict[str, list[PoolItem]] = {}
+def estimate_recall(
+    pool: GradingPool, grades: Mapping[str, int], *, relevance_level: int = 1
+) -> dict[str, Any]:
+    """Estimate the share of all relevant passages that each retriever returns, by cutoff."""
+    items: dict[str, list[PoolItem]] = {case.id: [] for case in pool.goldset.cases}
     for item in pool.items:
-        by_case.setdefault(item.case_id, []).append(item)
+        items[item.case_id].append(item)
     left_out: dict[str, str] = {}
-    counted, cells = [], []
-    found: dict[str, set[str]] = {}
-    graded: dict[str, set[str]] = {}
-    for case in pool.goldset.cases:
-        items = by_case.get(case.id, [])
-        problem = _unfinished(pool, case.id, items, grades)
-        if problem:
-            left_out[case.id] = problem
+    cells: list[tuple[int, SampledCell]] = []
+    found: dict[str, set[str]] = {}  # all relevant passages found
+    inside: dict[str, set[str]] = {}  # those in the pool or in the gold set
+    for case_id, several in items.items():
+        if problem := _incomplete_reason(pool, case_id, several, grades):
+            left_out[case_id] = problem
             continue
-        counted.append(case.id)
-        known = pool.known[case.id]
-        pooled = {i.passage_id: grades[i.item] for i in items if i.stratum == _POOLED}
-        graded[case.id] = {
-            name for name, grade in (known | pooled).items() if grade >= relevance_level
+        drawn = {i.passage_id: grades[i.item] for i in several if i.item in grades}
+        pooled = {i.passage_id: grades[i.item] for i in several if i.stratum == _POOLED_INDEX}
+        known = {
+            name
+            for name, grade in (pool.gold_grades[case_id] | pooled).items()
+            if grade >= relevance_level
         }
-        sampled = _cells(pool, case.id, items, grades, relevance_level)
-        cells += sampled
-        found[case.id] = graded[case.id] | {
-            i.passage_id for i in items if grades.get(i.item, -1) >= relevance_level
-        }
-    inside = sum(map(len, graded.values()))
-    outside = _outside(pool, counted, cells)
+        inside[case_id] = known
+        found[case_id] = known | {n for n, grade in drawn.items() if grade >= relevance_level}
+        cells += _sampled_cells(pool, case_id, several, grades, relevance_level)
+    outside = _relevant_outside(pool, list(found), cells)
     return {
-        "questions": len(counted),
+        "questions": len(found),
         "left_out": left_out,
         "relevance_level": relevance_level,
         "relevant": sum(map(len, found.values())),
         "outside": outside,
-        "sample": _sample(cells, outside),
+        "sample": _sample_summary(cells, outside),
         "retrievers": {
             name: {
                 f"recall@{k}": {
-                    "estimated": _recall(
-                        _hits(ranking, graded, k), inside, outside, _unseen(ranking, counted)
-                    ),
-                    "of_judged": _of_judged(ranking, found, k),
+                    "estimated": _recall_estimate(rankings, inside, outside, k),
+                    "of_judged": _recall_of_judged(rankings, found, k),
                 }
-                for k in cutoffs(pool.depth)
+                for k in recall_cutoffs(pool.depth)
             }
-            for name, ranking in pool.rankings.items()
+            for name, rankings in pool.rankings.items()
         },
     }
 
 
-def _unfinished(
-    pool: Pool, case_id: str, items: list[PoolItem], grades: Mapping[str, int]
+def _incomplete_reason(
+    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, int]
 ) -> str | None:
-    """Why a question does not count yet; None where it does."""
-    inside = [item.item in grades for item in items if item.stratum == _POOLED]
-    if not all(inside):
-        return f"{inside.count(False)} of {len(inside)} pooled passages without a settled grade"
+    """Why a question does not count yet; None if it does."""
+    pooled = [item.item in grades for item in items if item.stratum == _POOLED_INDEX]
+    if not all(pooled):
+        return f"{pooled.count(False)} of {len(pooled)} pooled passages have no resolved grade"
     labelled = {item.stratum for item in items if item.item in grades}
-    for place, stratum in enumerate(pool.strata[case_id]):
-        if place > _POOLED and stratum.drawn and place not in labelled:
-            return f"no passage drawn from ranks {stratum.name} has a settled grade"
+    for index, stratum in enumerate(pool.strata[case_id]):
+        if index > _POOLED_INDEX and stratum.drawn and index not in labelled:
+            return f"no passage drawn from ranks {stratum.name} has a resolved grade"
     return None
 
 
-def _cells(
-    pool: Pool, case_id: str, items: list[PoolItem], grades: Mapping[str, int], level: int
-) -> list[tuple[int, Cell]]:
-    """The sampled strata of a question; what of them was skipped counts as not drawn."""
-    found = []
-    for place, stratum in enumerate(pool.strata[case_id]):
-        if place <= _POOLED or not stratum.drawn:
-            continue
-        given = [grades[i.item] for i in items if i.stratum == place and i.item in grades]
-        relevant = sum(grade >= level for grade in given)
-        found.append((place, Cell(stratum.size, len(given), relevant)))
-    return found
+def _sampled_cells(
+    pool: GradingPool, case_id: str, items: list[PoolItem], grades: Mapping[str, int], level: int
+) -> list[tuple[int, SampledCell]]:
+    """The sampled strata of a question; skipped items count as not drawn."""
+    cells = []
+    for index, stratum in enumerate(pool.strata[case_id]):
+        if index > _POOLED_INDEX and stratum.drawn:
+            drawn = [grades[i.item] for i in items if i.stratum == index and i.item in grades]
+            relevant = sum(grade >= level for grade in drawn)
+            cells.append((index, SampledCell(stratum.size, len(drawn), relevant)))
+    return cells
 
 
-def _outside(pool: Pool, counted: list[str], cells: list[tuple[int, Cell]]) -> Estimate:
+def _relevant_outside(
+    pool: GradingPool, counted: list[str], cells: list[tuple[int, SampledCell]]
+) -> Estimate:
     if not counted:
-        return Estimate.missing("no question is labelled to the end", method=METHOD)
-    unsampled = any(
-        stratum.name != POOLED and not stratum.drawn and stratum.size and place > _POOLED
-        for case_id in counted
-        for place, stratum in enumerate(pool.strata[case_id])
+        return Estimate.missing("no question is completely labelled", method=TOTAL_METHOD)
+    bands = (
+        stratum for case_id in counted for stratum in pool.strata[case_id][_POOLED_INDEX + 1 :]
     )
-    if unsampled:
-        return Estimate.missing(_NOT_SAMPLED, method=METHOD)
-    return total(banded(cells))
+    if any(band.size and not band.drawn for band in bands):
+        return Estimate.missing(_NOT_SAMPLED, method=TOTAL_METHOD)
+    return estimate_total(group_into_bands(cells))
 
 
-def _sample(cells: list[tuple[int, Cell]], outside: Estimate) -> dict[str, Any] | None:
-    """On what the estimate outside the pool rests; None where there is none.
+def _sample_summary(
+    cells: list[tuple[int, SampledCell]], outside: Estimate
+) -> dict[str, Any] | None:
+    """The sample behind the estimate outside the pool; None without one.
 
-    ``labelled`` passages of ``passages``, ``relevant`` of them; ``weight``, for how many the one
-    stands that stands for most; ``more``: the interval that ``times`` as many draws would give, as
-    far as there are so many, if the same shares of them were relevant.
+    ``labelled`` of ``passages``, ``relevant`` of them; ``weight``: the largest weight of one;
+    ``more``: the interval of ``times`` as many draws with the same shares.
     """
     if outside.value is None or not cells:
         return None
-    bands = banded(cells)
-    more = [(times, total(drawn_more(bands, times))) for times in _MORE]
+    bands = group_into_bands(cells)
+    more = [(times, estimate_total(project_draws(bands, times))) for times in _MORE_DRAWS]
     return {
         "passages": sum(band.size for band in bands),
         "labelled": outside.n,
         "relevant": sum(band.relevant for band in bands),
         "weight": max(cell.size / cell.labelled for _, cell in cells),
-        "more": [{"times": times, "low": one.low, "high": one.high} for times, one in more],
+        "more": [{"times": times, "low": total.low, "high": total.high} for times, total in more],
     }
 
 
-def _hits(ranking: Mapping[str, tuple[str, ...]], relevant: Mapping[str, set[str]], k: int) -> int:
-    return sum(
-        len(names & set(ranking.get(case_id, ())[:k])) for case_id, names in relevant.items()
-    )
-
-
-def _unseen(ranking: Mapping[str, tuple[str, ...]], counted: list[str]) -> int:
-    return sum(case_id not in ranking for case_id in counted)
-
-
-def _recall(hits: int, inside: int, outside: Estimate, unseen: int) -> Estimate:
-    """Hits over all that is relevant; ``n``: the known ones in the pool, and what was drawn."""
-    n = inside + outside.n
-    if outside.value is None or outside.low is None or outside.high is None:
-        return Estimate.missing(outside.reason or _NOT_SAMPLED, n=n, method=METHOD)
-    if inside + outside.value <= 0:
-        return Estimate.missing("nothing relevant was found", n=n, method=METHOD)
-    lowest = inside + outside.low
-    if lowest <= 0:  # and so there are no hits
-        lowest = inside + outside.value
-    reason = f"{unseen} questions that it was not asked count as 0" if unseen else None
-    return Estimate(
-        value=hits / (inside + outside.value),
-        low=hits / (inside + outside.high),
-        high=hits / lowest,
-        n=n,
-        method=METHOD,
-        reason=reason,
-    )
-
-
-def _of_judged(
-    ranking: Mapping[str, tuple[str, ...]], found: Mapping[str, set[str]], k: int
+def _recall_estimate(
+    rankings: Rankings, inside: Mapping[str, set[str]], outside: Estimate, k: int
 ) -> Estimate:
+    known = sum(map(len, inside.values()))
+    n = known + outside.n
+    if outside.value is None or outside.low is None or outside.high is None:
+        return Estimate.missing(outside.reason or _NOT_SAMPLED, n=n, method=TOTAL_METHOD)
+    total = known + outside.value
+    if total <= 0:
+        return Estimate.missing("nothing relevant was found", n=n, method=TOTAL_METHOD)
+    hits = sum(len(names & set(rankings.get(case, ())[:k])) for case, names in inside.items())
+    unranked = sum(case_id not in rankings for case_id in inside)
+    return Estimate(
+        value=hits / total,
+        low=hits / (known + outside.high),
+        high=hits / (known + outside.low or total),  # without known ones there are no hits
+        n=n,
+        method=TOTAL_METHOD,
+        reason=f"{unranked} questions without a ranking count as 0" if unranked else None,
+    )
+
+
+def _recall_of_judged(rankings: Rankings, found: Mapping[str, set[str]], k: int) -> Estimate:
     shares = [
-        len(names & set(ranking.get(case_id, ())[:k])) / len(names)
+        len(names & set(rankings.get(case_id, ())[:k])) / len(names)
         for case_id, names in found.items()
         if names
     ]
     if not shares:
-        return Estimate.missing("no question has a relevant passage that is known")
+        return Estimate.missing("no question has a known relevant passage")
     return mean(shares)

@@ -1,7 +1,20 @@
-"""Replay: the app generates again from other passages, and is judged again."""
+"""Replay: re-run cases with other passages and judge the answers again."""
 
-from misslink.linking.replay.replaying import Replayed, replay
-from misslink.linking.replay.rerun import JUDGED_BY, Rerunner, rerunner
-from misslink.linking.replay.terms import identity_of_run
+from __future__ import annotations
 
-__all__ = ["JUDGED_BY", "Replayed", "Rerunner", "identity_of_run", "replay", "rerunner"]
+from misslink.linking.replay.rerun import (
+    REPLAY_METRICS,
+    Rerunner,
+    judge_identity_of_run,
+    open_rerunner,
+)
+from misslink.linking.replay.runner import ReplayResult, replay_run
+
+__all__ = [
+    "REPLAY_METRICS",
+    "ReplayResult",
+    "Rerunner",
+    "judge_identity_of_run",
+    "open_rerunner",
+    "replay_run",
+]

@@ -1,4 +1,4 @@
-"""An app asked a case's question again, with passages that it is handed, and judged again."""
+"""Re-run one case of an app with given passages, and judge the answer as the run did."""
 
 from __future__ import annotations
 
@@ -7,35 +7,73 @@ from pathlib import Path
 from typing import Any
 
 from misslink.capture import Watcher, load_app
-from misslink.capture.handing import Search
-from misslink.judging.asking import judge_case
-from misslink.judging.metric import JudgedMetric, Subject
-from misslink.judging.protocol import Judge
-from misslink.linking.calibration import Calibration
-from misslink.linking.replay.kept import Kept
-from misslink.manifest import code_hash, content_hash
-from misslink.prompting import BUILT_IN, Prompts
+from misslink.capture.context_injection import InjectedSearch
+from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import JudgedMetric, Subject
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import Judge
+from misslink.linking.judge_calibration import Calibration
+from misslink.linking.replay.cache import ReplayCache
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Run, Trace, Verdict
 
-__all__ = ["CUT_OFF", "JUDGED_BY", "NOT_ASKED", "NotKeptError", "Rerunner", "rerunner"]
+_IDENTITY_KEY = "judge_identity"
 
-CUT_OFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
-NOT_ASKED = (
-    "the app asked no retriever that could be replaced; one that searches in threads of its own or "
-    "with another client is replayed as a function that builds it:  def build(retriever)"
+
+def judge_identity_of_run(run: Run) -> dict[str, str]:
+    """The identity of the run's judge by name, such as ``model``; empty if not recorded."""
+    inputs = run.manifest.get("inputs")
+    start = f"{_IDENTITY_KEY}."
+    return {
+        name.removeprefix(start): str(value)
+        for name, value in (inputs if isinstance(inputs, Mapping) else {}).items()
+        if name.startswith(start)
+    }
+
+
+def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 1) -> str | None:
+    """Return how the judging of a replay differs from that of its run; None if it does not."""
+    was = run.manifest.get("judge")
+    if was != judge.name:
+        return f"the run was judged by {was}, the replay by {judge.name}"
+    before, now = judge_identity_of_run(run), flatten_inputs(judge.identity)
+    for name in sorted({*before, *now} if before else ()):
+        if before.get(name) != now.get(name):
+            return (
+                f"the run's judge had {name} {before.get(name, 'not given')}, "
+                f"the replay's has {now.get(name, 'not given')}"
+            )
+    judging = run.manifest.get("judging")
+    put = judging.get("repeats") if isinstance(judging, Mapping) else None
+    if put is not None and put != repeats:
+        return f"the run put each question {put} times, the replay {repeats} times"
+    listed = run.manifest.get("prompts")
+    refs = [ref for ref in listed if isinstance(ref, dict)] if isinstance(listed, list) else []
+    prompt_names = prompts.names()
+    for ref in refs:
+        name = str(ref.get("name"))
+        if name not in prompt_names or prompts.load(name).ref.sha256 != ref.get("sha256"):
+            return f"the prompt '{name}' is another one than the run's"
+    return None
+
+
+DEFAULT_CUTOFF = 5  # what `misslink evaluate` takes, for a run whose manifest does not say
+NO_RETRIEVER = (
+    "the app called no retriever that misslink could replace; to replay an app that searches in "
+    "its own threads or with another client, pass a function that builds it:  def build(retriever)"
 )
-# What `misslink.linking.facts` reads; others would cost calls and change no outcome.
-JUDGED_BY = ("faithfulness", "context_relevance", "abstention", "correctness")
-_FILE = "replays.jsonl"
+# What `misslink.linking.case_evidence` reads; others would cost calls and change no outcome.
+REPLAY_METRICS = ("faithfulness", "context_relevance", "abstention", "correctness")
+_CACHE_FILE = "replays.jsonl"
 
 
-class NotKeptError(Exception):
-    """An answer, or what a judge says of it, is not kept, and nobody was to be asked."""
+class NotCachedError(Exception):
+    """An answer or its verdicts are not cached, and no call may be made."""
 
 
 class Rerunner:
-    """Asks an app again with given passages, as many cases at once as you like, and judges it.
+    """Re-runs an app with given passages and judges the answers; calls may run concurrently.
 
     Parameters
     ----------
@@ -43,29 +81,29 @@ class Rerunner:
         An app, or a function that takes a retriever and returns one.
     judge : Judge
     k : int
-        How many passages count as context where the prompt was not seen.
+        Number of passages that count as context where the prompt was not observed.
     id_key, input_key : str or None
-        As of `misslink.capture.Watcher`.
+        As in `misslink.capture.Watcher`.
     prompts : Prompts
-        What the judge reads.
+        Prompts of the judge.
     repeats : int
-        How often each question is put to the judge.
+        Number of samples per judge call.
     calibration : Calibration or None
-        Of the judge, as the run was linked with it.
-    kept : Kept or None
-        Generations of before, and where new ones go.
+        The judge's calibration that the run was linked with.
+    kept : ReplayCache or None
+        Cached generations; new ones are added.
     work : str or None
-        What tells this app and its code from others in `kept`. None: nothing is used again.
+        Identifies the app and its code in `kept`. None: nothing is reused.
 
     Attributes
     ----------
     generated, reused : int
-        How often the app was asked, and how often an answer of before was used.
+        Number of app calls, and of answers reused from the cache.
 
     Raises
     ------
     InputError
-        `app` is none, or builds none.
+        `app` is not an app and does not build one.
     """
 
     def __init__(
@@ -73,30 +111,30 @@ class Rerunner:
         app: Any,
         judge: Judge,
         *,
-        k: int = CUT_OFF,
+        k: int = DEFAULT_CUTOFF,
         id_key: str | None = None,
         input_key: str | None = None,
         prompts: Prompts = BUILT_IN,
         repeats: int = 1,
         calibration: Calibration | None = None,
-        kept: Kept | None = None,
+        kept: ReplayCache | None = None,
         work: str | None = None,
     ) -> None:
-        from misslink.capture.injection import built
+        from misslink.capture.injected_retriever import build_app
 
         self.judge = judge
         self.k = k
         self.calibration = calibration
         self.generated = 0
         self.reused = 0
-        self._watcher = Watcher(built(app), id_key=id_key, input_key=input_key)
-        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in JUDGED_BY]
+        self._watcher = Watcher(build_app(app), id_key=id_key, input_key=input_key)
+        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in REPLAY_METRICS]
         self._prompts = prompts
         self._repeats = repeats
         self._kept = kept if work is not None else None
-        self._work = content_hash([work, id_key, input_key])
+        self._work = hash_content([work, id_key, input_key])
         read = [prompts.load(name).ref.sha256 for name in sorted(prompts.names())]
-        self._terms = content_hash([judge.name, dict(judge.identity), read, repeats, k])
+        self._terms = hash_content([judge.name, dict(judge.identity), read, repeats, k])
 
     async def __call__(
         self,
@@ -105,39 +143,39 @@ class Rerunner:
         *,
         intervention: str = "",
         only_kept: bool = False,
-        searches: Sequence[Search] = (),
+        searches: Sequence[InjectedSearch] = (),
     ) -> tuple[Trace, Mapping[str, Verdict]]:
-        """Let the app answer the case from `passages`, and judge the answer.
+        """Run the app on the case with `passages`, and judge the answer.
 
         Parameters
         ----------
         case : Case
         passages : sequence of Passage
-            What the app's search finds, best first, and any other that `searches` lacks.
+            What the app's search returns, best first; also for any search that `searches` lacks.
         intervention : str
-            What tells two generations from the same passages apart.
+            Distinguishes two generations from the same passages.
         only_kept : bool
-            Whether neither the app nor the judge may be asked.
-        searches : sequence of Search
-            What each search of an app that makes several finds instead.
+            Use cached results only: no app call and no judge call.
+        searches : sequence of InjectedSearch
+            What each search returns instead, for an app that searches more than once.
 
         Returns
         -------
         trace : Trace
-            ``unmeasured`` where the app asked no retriever that could be replaced, or where the
-            judge's budget is spent and the app was therefore not asked; ``error`` where it failed.
+            ``unmeasured`` where the app used no retriever that misslink could replace, or where the
+            judge's budget was spent before the app call; ``error`` where the app failed.
         verdicts : mapping of str to Verdict
-            By metric; empty where there is no answer to judge.
+            By metric; empty without an answer to judge.
 
         Raises
         ------
         JudgeUnreachableError
-            Asking on is pointless; what the app has answered is kept.
-        NotKeptError
-            `only_kept`, and something is not.
+            The judge cannot be reached; the app's answers are cached.
+        NotCachedError
+            `only_kept` is set, and a result is not cached.
         """
-        handed = (passages, tuple(searches))
-        trace = await self._generate(case, handed, intervention, only_kept=only_kept)
+        given_passages = (passages, tuple(searches))
+        trace = await self._generate(case, given_passages, intervention, only_kept=only_kept)
         if trace.unmeasured is not None or trace.answer is None:
             return trace, {}
         return trace, await self.judged(case, trace, only_kept=only_kept)
@@ -146,20 +184,20 @@ class Rerunner:
         self, case: Case, trace: Trace, *, only_kept: bool = False
     ) -> dict[str, Verdict]:
         """The verdicts on a trace that decide its outcome, by metric; raises as `__call__`."""
-        key = content_hash([self._terms, case, trace])
-        found = self._kept.verdicts(key) if self._kept and only_kept else None
-        if found is None:
+        key = hash_content([self._terms, case, trace])
+        verdicts = self._kept.verdicts(key) if self._kept and only_kept else None
+        if verdicts is None:
             if only_kept:
-                raise NotKeptError
+                raise NotCachedError
             subject = Subject(case, trace, self.k, self._prompts)
-            held_back = getattr(self.judge, "not_asked", 0)
-            found = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
+            refused_before = getattr(self.judge, "not_asked", 0)
+            verdicts = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
             # What failed, or was not asked for want of budget, may be had another time.
-            whole = held_back == getattr(self.judge, "not_asked", 0)
-            whole = whole and all(verdict.status != "failed" for verdict in found)
+            whole = refused_before == getattr(self.judge, "not_asked", 0)
+            whole = whole and all(verdict.status != "failed" for verdict in verdicts)
             if self._kept and whole and self._kept.verdicts(key) is None:
-                self._kept.put_verdicts(key, found)
-        return {verdict.metric: verdict for verdict in found}
+                self._kept.store_verdicts(key, verdicts)
+        return {verdict.metric: verdict for verdict in verdicts}
 
     def close(self) -> None:
         """Leave the file of generations to others."""
@@ -169,40 +207,40 @@ class Rerunner:
     async def _generate(
         self,
         case: Case,
-        handed: tuple[Sequence[Passage], tuple[Search, ...]],
+        handed: tuple[Sequence[Passage], tuple[InjectedSearch, ...]],
         intervention: str,
         *,
         only_kept: bool,
     ) -> Trace:
-        from misslink.capture.injection import injected
+        from misslink.capture.injected_retriever import inject_passages
 
         passages, searches = handed
-        told = [[one.query, one.name, list(one.passages)] for one in searches]
-        of_searches = [told] if told else []  # as ever where there is one search
-        key = content_hash([self._work, case, intervention, list(passages), *of_searches])
-        known = self._kept.get(key) if self._kept else None
-        if known is not None:
+        search_key = [[search.query, search.name, list(search.passages)] for search in searches]
+        of_searches = [search_key] if search_key else []  # as ever where there is one search
+        key = hash_content([self._work, case, intervention, list(passages), *of_searches])
+        cached = self._kept.get(key) if self._kept else None
+        if cached is not None:
             self.reused += 1
-            return known
+            return cached
         if only_kept:
-            raise NotKeptError
+            raise NotCachedError
         if getattr(self.judge, "not_asked", 0):
             spent = "the judge's budget or time is spent, so the app was not asked either"
             return Trace(case_id=case.id, unmeasured=spent)
         self.generated += 1
         id_key = self._watcher.id_key
-        with injected(passages, id_key=id_key, searches=searches) as injection:
+        with inject_passages(passages, id_key=id_key, searches=searches) as injection:
             trace = await self._watcher.watch(case)
         if trace.error is not None:
             return trace  # not kept: the app may do better next time
         if not injection.asked:
-            trace = trace.model_copy(update={"unmeasured": NOT_ASKED})
+            trace = trace.model_copy(update={"unmeasured": NO_RETRIEVER})
         if self._kept:
             self._kept.put(key, trace, intervention=intervention)
         return trace
 
 
-def rerunner(
+def open_rerunner(
     run: Run,
     app: Any,
     judge: Judge,
@@ -215,26 +253,26 @@ def rerunner(
     repeats: int = 1,
     loaded: Any = None,
 ) -> Rerunner:
-    """Return a `Rerunner` for the app of a run, on the run's own terms.
+    """Return a `Rerunner` for the app of a run, with the run's own settings.
 
     Parameters
     ----------
     run : Run
     app : str, Runnable or callable
-        Or where to import it from. Only of one that is imported are generations used again: of an
-        object nobody can tell whether it is the same.
+        An app, or where to import it from. Generations are reused only for an imported app, because
+        misslink cannot identify the code of an object.
     judge : Judge
     folder : Path or None
-        The run folder, for ``replays.jsonl``. None: generations are not kept.
+        Run folder for ``replays.jsonl``. None: generations are not cached.
     k : int or None
-        As of `Rerunner`; the run's own if None.
+        As in `Rerunner`. None: the value of the run.
     id_key, input_key : str or None
-        As of `Rerunner`; the run's own if None.
+        As in `Rerunner`. None: the value of the run.
     prompts, repeats
-        As of `Rerunner`.
+        As in `Rerunner`.
     loaded : Runnable, callable or None
-        What `app` names, where it was imported already: a file that builds its index when it is
-        imported would build it once more, and take it from those who hold the first.
+        What `app` names, if it is already imported. A second import could build the app's index
+        again and lock out users of the first one.
 
     Raises
     ------
@@ -242,17 +280,17 @@ def rerunner(
         There is no such app, `folder` cannot be written, or another process replays the run.
     """
     spec = app if isinstance(app, str) else None
-    told = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
-    cut_off = told["k"] if isinstance(told["k"], int) else CUT_OFF
+    stored = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
+    cut_off = stored["k"] if isinstance(stored["k"], int) else DEFAULT_CUTOFF
     return Rerunner(
         loaded if loaded is not None else load_app(spec) if spec else app,
         judge,
         k=k or cut_off,
-        id_key=id_key or (None if told["id_key"] is None else str(told["id_key"])),
-        input_key=input_key or (None if told["input_key"] is None else str(told["input_key"])),
+        id_key=id_key or (None if stored["id_key"] is None else str(stored["id_key"])),
+        input_key=input_key or (None if stored["input_key"] is None else str(stored["input_key"])),
         prompts=prompts,
         repeats=repeats,
         calibration=Calibration.of_run(run),
-        kept=Kept(folder / _FILE) if folder and spec else None,
-        work=content_hash([spec, code_hash(spec)]) if spec else None,
+        kept=ReplayCache(folder / _CACHE_FILE) if folder and spec else None,
+        work=hash_content([spec, hash_app_code(spec)]) if spec else None,
     )

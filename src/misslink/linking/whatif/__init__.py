@@ -1,19 +1,18 @@
-"""What-if: which change of the retriever would help, and what it would save."""
+"""What-if: forecast how other retriever settings would change a run."""
 
 from __future__ import annotations
 
-from misslink.linking.whatif.chunking import Chunking
-from misslink.linking.whatif.kinds import check_names
-from misslink.linking.whatif.reranking import Reranker, open_reranker
-from misslink.linking.whatif.triplets import triplets, write_triplets
-from misslink.linking.whatif.weighing import whatif
+from misslink.linking.whatif.option_evaluation import evaluate_options
+from misslink.linking.whatif.options import check_option_names
+from misslink.linking.whatif.search import Chunking, Reranker, open_reranker
+from misslink.linking.whatif.triplets import make_triplets, write_triplets
 
 __all__ = [
     "Chunking",
     "Reranker",
-    "check_names",
+    "check_option_names",
+    "evaluate_options",
+    "make_triplets",
     "open_reranker",
-    "triplets",
-    "whatif",
     "write_triplets",
 ]

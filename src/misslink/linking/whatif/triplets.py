@@ -1,30 +1,26 @@
-"""What a retriever's embedding could learn from: question, missed passage, hard negative."""
+"""Training triplets for an embedding model: question, missed passage, hard negative."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from misslink.errors import InputError
-from misslink.judging.embedded.lexical import stems
-from misslink.linking.duplicates import nearly_same
-from misslink.retrieval import needs, relevant_ids, satisfies
-from misslink.retrieval.matching import telling_part
-from misslink.types import Case, Missed, Passage, Run, Trace, Verdict
-
-__all__ = ["triplets", "write_triplets"]
+from misslink.io.atomic import atomic_write
+from misslink.retrieval import case_needs, relevant_ids, satisfies
+from misslink.retrieval.matching import has_evidence_part
+from misslink.text.near_duplicates import is_near_duplicate
+from misslink.text.normalization import stems
+from misslink.types import Case, Passage, RetrievalMiss, Run, Trace, Verdict
 
 # Overlapping chunks share a part of their text, which near-duplicates alone do not tell. Half of
 # the shorter one's content words in runs of three is far more than two texts share by their topic.
-_CONTAINED = 0.5
-_RUN = 3
+_MIN_OVERLAP = 0.5
+_RUN_LENGTH = 3
 
 
-def triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
+def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
     """Make a triplet of every missed passage whose text is known.
 
     Returns
@@ -39,72 +35,64 @@ def triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
     """
     traces = {trace.case_id: trace for trace in run.traces}
     cases = {case.id: case for case in run.cases}
-    said = {v.case_id: v for v in run.verdicts if v.metric == "context_relevance"}
-    found: list[dict[str, str]] = []
+    relevance_of = {v.case_id: v for v in run.verdicts if v.metric == "context_relevance"}
+    rows: list[dict[str, str]] = []
     left_out: Counter[str] = Counter()
     for link in run.links:
         case, trace = cases[link.case_id], traces[link.case_id]
-        known = [missed for missed in link.missed if (missed.text or "").strip()]
-        if lacking := len(link.missed) - len(known):
+        with_text = [missed for missed in link.missed if (missed.text or "").strip()]
+        if lacking := len(link.missed) - len(with_text):
             left_out["the text of the missed passage is not known"] += lacking
-        negative = _negative(case, trace, known, said.get(case.id))
+        negative = _hard_negative(case, trace, with_text, relevance_of.get(case.id))
         if negative is None:
-            if known:
-                left_out["no retrieved passage is surely irrelevant"] += len(known)
+            if with_text:
+                left_out["no retrieved passage is surely irrelevant"] += len(with_text)
             continue
-        found += [
+        rows += [
             {
                 "query": case.question,
                 "positive": missed.text or "",
                 "negative": negative.text,
                 "case_id": case.id,
             }
-            for missed in known
+            for missed in with_text
         ]
-    return found, dict(left_out)
+    return rows, dict(left_out)
 
 
 def write_triplets(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    """Write one JSON object a line, the file replaced whole; InputError where it cannot be."""
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)  # noqa: PTH105 (it says what it does)
-    except OSError as problem:
-        why = problem.strerror or problem
-        raise InputError(f"it cannot be written ({why}); name another file", path=path) from None
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+    """Write one JSON object per line, replacing the file as a whole."""
+    atomic_write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), path)
 
 
-def _negative(
-    case: Case, trace: Trace, missed: Sequence[Missed], said: Verdict | None
+def _hard_negative(
+    case: Case, trace: Trace, missed: Sequence[RetrievalMiss], relevance: Verdict | None
 ) -> Passage | None:
     relevant = relevant_ids(case, trace.retrieved)
-    relevant |= {id_ for id_, value in (said.passages if said else {}).items() if value}
-    wanted = [need for alternative in needs(case, trace.retrieved) for need in alternative]
-    good = [one.text or "" for one in missed]
-    good += [one.text for one in trace.retrieved if one.id in relevant]
+    relevant |= {id_ for id_, value in (relevance.passages if relevance else {}).items() if value}
+    all_needs = [need for alternative in case_needs(case, trace.retrieved) for need in alternative]
+    good = [each_passage.text or "" for each_passage in missed]
+    good += [each_passage.text for each_passage in trace.retrieved if each_passage.id in relevant]
     for passage in trace.retrieved:
         taken = passage.id in relevant or not passage.text.strip()
-        if taken or any(satisfies(need, passage) or telling_part(need, passage) for need in wanted):
+        if taken or any(
+            satisfies(need, passage) or has_evidence_part(need, passage) for need in all_needs
+        ):
             continue
-        if not any(repeats(passage.text, text) for text in good):
+        if not any(texts_overlap(passage.text, text) for text in good):
             return passage
     return None
 
 
-def repeats(one: str, other: str) -> bool:
-    """Whether two texts say nearly the same, or half of the shorter one stands in the other."""
-    if nearly_same(one, other):
+def texts_overlap(text: str, other: str) -> bool:
+    """Whether two texts are nearly the same, or share half of the shorter one."""
+    if is_near_duplicate(text, other):
         return True
-    here, there = _runs(one), _runs(other)
-    shorter = min(len(here), len(there))
-    return bool(shorter) and len(here & there) >= _CONTAINED * shorter
+    runs, other_runs = _stem_runs(text), _stem_runs(other)
+    shorter = min(len(runs), len(other_runs))
+    return bool(shorter) and len(runs & other_runs) >= _MIN_OVERLAP * shorter
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _stem_runs(text: str) -> set[tuple[str, ...]]:
     words = stems(text)
-    return set(zip(*(words[at:] for at in range(_RUN)), strict=False))
+    return set(zip(*(words[offset:] for offset in range(_RUN_LENGTH)), strict=False))

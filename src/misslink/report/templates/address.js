@@ -1,6 +1,6 @@
 // A view of the cases and its address: report/places.py writes the same fragments.
 
-const CHOICES = ["cause", "retrieval", "answer", "correct", "subtype", "category", "tier", "metric", "people"];
+const CHOICES = ["failure", "retrieval", "answer", "correct", "miss_type", "category", "tier", "metric", "people"];
 
 const emptyView = () => ({
   ...Object.fromEntries(CHOICES.map((key) => [key, ""])),

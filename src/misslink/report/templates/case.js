@@ -9,7 +9,7 @@ const caseAddress = (number, claim) =>
 
 const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
 
-const causeLabel = (row) => (row.cause ? labelOf(data.causes, row.cause) : "Not linked");
+const failureLabel = (row) => (row.failure ? labelOf(data.failure_modes, row.failure) : "Not linked");
 
 const outcomeOf = (row) => {
   if (!row.retrieval) return "";
@@ -21,9 +21,9 @@ const outcomeOf = (row) => {
 // Isolated, so that a tier turns no direction but its own.
 const lineOf = (row) => [outcomeOf(row), row.tier && `tier \u2068${row.tier}\u2069`].filter(Boolean).join(", ");
 
-const chipClass = (row) => (data.failures.includes(row.cause) ? "chip failure" : "chip");
+const chipClass = (row) => (data.failures.includes(row.failure) ? "chip failure" : "chip");
 
-const causeChip = (row) => el("span", { class: chipClass(row) }, causeLabel(row));
+const causeChip = (row) => el("span", { class: chipClass(row) }, failureLabel(row));
 
 // A text cut where its marks end; `draw` makes what is marked, from its text and the mark.
 const pieces = (text, marks, draw) => {
@@ -180,7 +180,7 @@ const whyOf = (row, body) => [
     one.primary && body.basis && [" ", el("span", { class: "confirmed" }, body.basis)],
     !one.primary && [" ", el("span", { class: "small" }, "also")], `: ${one.words}`))),
   body.reason && said("p", "reason", body.reason,
-    body.contributing && [" ", el("span", { class: "small" }, `Also: ${body.contributing.join(", ").toLowerCase()}.`)],
+    body.also && [" ", el("span", { class: "small" }, `Also: ${body.also.join(", ").toLowerCase()}.`)],
     body.basis && !body.evidence && [" ", el("span", { class: "confirmed" }, body.basis)]),
   (body.replays ?? []).map((text) => said("p", "small", `Replay: ${text}`)),
   body.error && said("p", "error", el("b", {}, "The app raised"), ` ${body.error}`),

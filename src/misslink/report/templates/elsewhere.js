@@ -33,10 +33,10 @@ const MOST_NUMBERS = 20; // in a condition that a reader can still take in
 const conditionOf = (view) => {
   if (view.q || view.people || view.ids.length > MOST_NUMBERS) return "";
   const is = (column, value) => `${quotedName(column)} = ${value}`;
-  const said = ["cause", "retrieval", "answer", "category", "tier"]
+  const said = ["failure", "retrieval", "answer", "category", "tier"]
     .filter((key) => view[key]).map((key) => is(key, quotedText(view[key])));
   if (view.correct) said.push(is("correct", view.correct === "yes"));
-  if (view.subtype) said.push(`list_contains("missed.subtype", ${quotedText(view.subtype)})`);
+  if (view.miss_type) said.push(`list_contains("missed.miss_type", ${quotedText(view.miss_type)})`);
   if (view.metric) said.push(is(`verdicts.${view.metric}.label`, false));
   for (const tag of view.tags) {
     const [name, ...value] = tag.split(":");

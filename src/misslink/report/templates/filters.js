@@ -6,21 +6,21 @@ const SORTS = [["", "worst first"], ["gold", "as in the gold set"], ["latency", 
 
 // What a row offers to each choice.
 const OFFERED = {
-  cause: (row) => [row.cause], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
-  correct: (row) => [row.correct], subtype: (row) => row.subtypes ?? [],
+  failure: (row) => [row.failure], retrieval: (row) => [row.retrieval], answer: (row) => [row.answer],
+  correct: (row) => [row.correct], miss_type: (row) => row.miss_types ?? [],
   category: (row) => [row.category], tier: (row) => [row.tier], tag: (row) => row.tags ?? [],
   people: (row) => row.people ?? [],
   metric: (row) => (row.bad ?? []).map((place) => data.metrics[place]),
 };
 // By choice, what its values are called; in maps, for a category may be named as any object's part.
 const NAMES = new Map(Object.entries(data ? {
-  cause: data.causes, retrieval: data.retrievals, answer: data.answers, subtype: data.subtypes,
+  failure: data.failure_modes, retrieval: data.retrievals, answer: data.answers, miss_type: data.miss_types,
   people: data.people,
 } : {}).map(([key, names]) => [key, new Map(Object.entries(names))]));
 const nameOf = (key, value) => NAMES.get(key)?.get(value) ?? value;
 const TITLES = {
-  cause: "Cause", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
-  subtype: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag",
+  failure: "Failure mode", retrieval: "Retrieval", answer: "Answer", correct: "Correct",
+  miss_type: "Why missed", category: "Category", tier: "Tier", metric: "Bad verdict of", tag: "Tag",
   people: "People",
 };
 

@@ -6,7 +6,7 @@ const OVERSCAN = 6; // rows beyond each edge, so that a fast scroll meets none t
 const makeRow = () => {
   const [chip, question, outcome] = [el("span"), said("span", "question"), el("span", { class: "outcome" })];
   const element = el("div", { class: "row", role: "option" },
-    el("span", { class: "row-cause" }, chip), question, outcome);
+    el("span", { class: "row-failure" }, chip), question, outcome);
   const write = (at, text) => {
     if (at.textContent !== text) at.textContent = text;
   };
@@ -16,7 +16,7 @@ const makeRow = () => {
     element.ariaPosInSet = place + 1;
     element.ariaSetSize = total;
     chip.className = chipClass(row);
-    write(chip, causeLabel(row));
+    write(chip, failureLabel(row));
     write(question, row.question);
     write(outcome, lineOf(row));
   };

@@ -72,13 +72,13 @@ const loaded = (then) => {
 };
 
 const fits = (row, view) =>
-  (!view.cause || row.cause === view.cause) &&
+  (!view.failure || row.failure === view.failure) &&
   (!view.retrieval || row.retrieval === view.retrieval) &&
   (!view.answer || row.answer === view.answer) &&
   (!view.correct || row.correct === view.correct) &&
   (!view.category || row.category === view.category) &&
   (!view.tier || row.tier === view.tier) &&
-  (!view.subtype || Boolean(row.subtypes?.includes(view.subtype))) &&
+  (!view.miss_type || Boolean(row.miss_types?.includes(view.miss_type))) &&
   (!view.metric || Boolean(row.bad?.includes(data.metrics.indexOf(view.metric)))) &&
   (!view.people || Boolean(row.people?.includes(view.people))) &&
   view.tags.every((tag) => row.tags?.includes(tag));

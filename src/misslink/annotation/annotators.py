@@ -1,0 +1,254 @@
+"""Labels and progress of each annotator in a session."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from misslink.annotation.label_writer import LabelWriter, validate_annotator
+from misslink.annotation.tasks import LabelTask, is_finished
+from misslink.errors import InputError
+from misslink.io.label_folder import (
+    ItemKey,
+    JournalEntry,
+    current_labels,
+    journal_files,
+    label_history,
+    read_journal,
+)
+from misslink.io.labels import ADJUDICATED
+
+ItemHash = Callable[[ItemKey], str | None]
+
+
+class AnnotatorState:
+    """The labels and progress of one annotator.
+
+    The file is read once, so that every label costs the same.
+
+    Parameters
+    ----------
+    writer : LabelWriter
+        The annotator's open file.
+    tasks : sequence of LabelTask
+    hash_of : callable
+        The hash of what an item shows now; None for an unknown item.
+    """
+
+    def __init__(self, writer: LabelWriter, tasks: Sequence[LabelTask], hash_of: ItemHash) -> None:
+        self.writer = writer
+        self._tasks = {task.case.id: (index, task) for index, task in enumerate(tasks)}
+        self._hash = hash_of
+        self._history = label_history(writer.entries)
+        self._by_item: dict[ItemKey, list[JournalEntry]] = {}
+        for entry in self._history:
+            self._by_item.setdefault(entry.item, []).append(entry)
+        self._labels: dict[str, dict[ItemKey, JournalEntry]] = {}
+        self._done: set[int] = set()
+        for item in self._by_item:
+            self._update(item)
+        self._looked: set[tuple[str, str]] = set()
+        self._revealed: set[str] = set()
+        for entry in writer.entries:
+            self._look(entry)
+
+    def save(self, *entries: JournalEntry) -> None:
+        """Write entries to disk, all or none, and count them.
+
+        Raises
+        ------
+        UnsavedError
+            The disk is full or missing; nothing was written.
+        """
+        self.writer.save(*entries)
+        for entry in entries:
+            if entry.event == "label":
+                self._history.append(entry)
+                self._by_item.setdefault(entry.item, []).append(entry)
+                self._update(entry.item)
+            elif entry.event == "undone":
+                self._undo(entry.item)
+            else:
+                self._look(entry)
+
+    def labels(self, case_id: str) -> Mapping[ItemKey, JournalEntry]:
+        """The current labels of one case, including skipped ones."""
+        return self._labels.get(case_id, {})
+
+    def last(self) -> JournalEntry | None:
+        """The last label that was not undone, if any."""
+        return next(filter(self._is_current, reversed(self._history)), None)
+
+    @property
+    def done(self) -> int:
+        """The number of finished cases."""
+        return len(self._done)
+
+    @property
+    def open(self) -> int | None:
+        """The index of the first unfinished case; None if all are finished."""
+        return next((index for index in range(len(self._tasks)) if index not in self._done), None)
+
+    def looked(self, case_id: str, metric: str) -> bool:
+        """Whether the annotator has seen the judge's opinion."""
+        return (case_id, metric) in self._looked
+
+    def revealed(self, case_id: str) -> bool:
+        """Whether the annotator asked to see it before labelling."""
+        return case_id in self._revealed
+
+    def _undo(self, item: ItemKey) -> None:
+        if not self._by_item.get(item):
+            return
+        taken = self._by_item[item].pop()
+        for place in range(len(self._history) - 1, -1, -1):  # from the end, where it usually is
+            if self._history[place] is taken:
+                del self._history[place]
+                break
+        self._update(item)
+
+    def _update(self, item: ItemKey) -> None:
+        """Update the current label of an item, and whether its case is finished."""
+        entries, labels = self._by_item[item], self._labels.setdefault(item[0], {})
+        if entries and self._is_current(entries[-1]):
+            labels[item] = entries[-1]
+        else:
+            labels.pop(item, None)
+        index, task = self._tasks.get(item[0], (None, None))
+        if index is None or task is None:
+            return
+        if is_finished(task, labels):
+            self._done.add(index)
+        else:
+            self._done.discard(index)
+
+    def _look(self, entry: JournalEntry) -> None:
+        if entry.event in {"revealed", "shown"} and self._is_current(entry):
+            self._looked.add((entry.case_id, entry.metric))
+            if entry.event == "revealed":
+                self._revealed.add(entry.case_id)
+
+    def _is_current(self, entry: JournalEntry) -> bool:
+        """Whether an entry is about an item of this session as it is shown now."""
+        _, task = self._tasks.get(entry.case_id, (None, None))
+        if task is None or entry.metric not in task.metrics:
+            return False
+        now = self._hash(entry.item)
+        return now is not None and entry.of in {None, now}
+
+
+class NothingToUndoError(InputError):
+    """There is no label to undo."""
+
+
+class AnnotatorStates:
+    """The states of all annotators of a session; each label file is open here only.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the labels.
+    tasks : sequence of LabelTask
+    hash_of : callable
+        The hash of what an item shows now; None for an unknown item.
+    adjudicate : bool
+        Whether disagreements are settled, under one name for everybody.
+    """
+
+    def __init__(
+        self, folder: Path, tasks: Sequence[LabelTask], hash_of: ItemHash, *, adjudicate: bool
+    ) -> None:
+        self.adjudicate = adjudicate
+        self._folder, self._tasks, self._hash = folder, tasks, hash_of
+        self._at = {task.case.id: index for index, task in enumerate(tasks)}
+        self._open: dict[str, AnnotatorState] = {}
+
+    def close(self) -> None:
+        """Close all label files."""
+        for state in self._open.values():
+            state.writer.close()
+
+    def open(self, annotator: str) -> AnnotatorState:
+        """Open an annotator's file, which locks it for other processes.
+
+        Raises
+        ------
+        InputError
+            The name is invalid, or the file cannot be written.
+        """
+        name = ADJUDICATED if self.adjudicate else validate_annotator(annotator)
+        if name not in self._open:
+            self._open[name] = AnnotatorState(
+                LabelWriter(self._folder, name), self._tasks, self._hash
+            )
+        return self._open[name]
+
+    def task(self, index: int) -> LabelTask:
+        """Return the task at an index from 0; raise InputError if there is none."""
+        if not 0 <= index < len(self._tasks):
+            raise InputError(
+                f"there is no case at {index}; there are {len(self._tasks)}, from 0 on"
+            )
+        return self._tasks[index]
+
+    def session(self, annotator: str, notes: Sequence[str]) -> dict[str, Any]:
+        """Names and progress; no progress without a name."""
+        state = self.open(annotator) if annotator or self.adjudicate else None
+        names = [name for name, path in journal_files(self._folder).items() if path.stat().st_size]
+        return {
+            "annotator": state.writer.annotator if state else "",
+            "mode": "adjudicate" if self.adjudicate else "label",
+            "annotators": [name for name in names if name != ADJUDICATED],
+            "total": len(self._tasks),
+            "done": state.done if state else 0,
+            "open": state.open if state else 0 if self._tasks else None,
+            "notes": [*notes, *(state.writer.notes if state else ())],
+        }
+
+    def progress(self, state: AnnotatorState) -> dict[str, int]:
+        """The number of finished cases of an annotator, and of all cases."""
+        return {"done": state.done, "total": len(self._tasks)}
+
+    def undo(
+        self,
+        annotator: str,
+        check: Callable[[], None],
+        document_of: Callable[[JournalEntry], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Undo an annotator's last label, and return its index and content.
+
+        Raises
+        ------
+        NothingToUndoError
+            There is none.
+        InputError
+            What `check` raises: the folder holds another run now.
+        """
+        state = self.open(annotator)
+        check()
+        last = state.last()
+        if last is None:
+            raise NothingToUndoError("you have no label to undo")
+        annotator = state.writer.annotator
+        state.save(
+            JournalEntry(
+                "undone", *(last.case_id, last.metric, annotator, last.claim), at=utc_now()
+            )
+        )
+        undone = {"case_id": last.case_id, **document_of(last)}
+        return {"at": self._at[last.case_id], "undone": undone} | self.progress(state)
+
+    def counts(self) -> dict[str, int]:
+        """The number of labels of each annotator."""
+        counts = {}
+        for name, path in journal_files(self._folder).items():
+            labels = current_labels(read_journal(path).entries).values()
+            counts[name] = sum(entry.label is not None for entry in labels)
+        return {name: n for name, n in counts.items() if n}
+
+
+def utc_now() -> str:
+    """Return this moment as ISO 8601 in UTC, to the second."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

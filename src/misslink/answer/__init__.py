@@ -1,1 +1,0 @@
-"""Level 3, the answer end to end."""

@@ -1,0 +1,317 @@
+"""The share of good cases that annotators would have found, and its difference between runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from misslink.calibration.inter_annotator import LabelPair, TiedLabel, label_weights
+from misslink.calibration.judge_accuracy import judge_confusion, weighted_rates
+from misslink.calibration.stored_calibration import (
+    judge_error_rates,
+    label_count,
+    stored_calibrations,
+    verdict_scores,
+)
+from misslink.io.numbers import as_finite
+from misslink.metrics import GOOD_SHARES
+from misslink.stats import (
+    ConfusionMatrix,
+    ErrorRates,
+    corrected_difference,
+    labels_for_share,
+    paired_difference,
+    prediction_powered,
+    proportion,
+    rogan_gladen,
+    width_curve,
+)
+from misslink.types import Estimate, Run
+
+_CURVE_SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
+_TARGET_WIDTHS = (0.2, 0.1, 0.05)
+
+
+def correct_prevalence(
+    pairs: Sequence[LabelPair],
+    scores: Mapping[str, float],
+    threshold: float,
+    seed: int,
+    ties: Sequence[TiedLabel] = (),
+) -> dict[str, Any]:
+    """Estimate the share of good cases among all verdicts in several ways.
+
+    Parameters
+    ----------
+    pairs : sequence of LabelPair
+        The labelled cases.
+    scores : mapping of str to float
+        The score of every case with a verdict, labelled or not.
+    threshold : float
+    seed : int
+    ties : sequence of TiedLabel
+        Labelled cases with tied labels. They count as half good: otherwise the share would be that
+        of the cases that annotators agree on. The judge's error rates, and so Rogan and Gladen's
+        correction, leave them out.
+
+    Returns
+    -------
+    dict
+        ``judge_only``, ``labelled_only``, ``rogan_gladen`` by the delta method,
+        ``rogan_gladen_posterior``, both by the weighted rates if cases were drawn with unequal
+        chances, ``prediction_powered``; ``power`` and ``worth`` of the last; ``verdicts`` and
+        ``ties``, their numbers. Missing with a reason if the labels do not suffice.
+    """
+    labelled: list[LabelPair | TiedLabel] = [*pairs, *ties]
+    everyone = dict(scores) | {label.case_id: label.score for label in labelled}
+    ids = {label.case_id for label in labelled}
+    n, called = len(everyone), sum(score >= threshold for score in everyone.values())
+    powered = prediction_powered(
+        [*(float(pair.good) for pair in pairs), *(0.5 for _ in ties)],
+        [label.score for label in labelled],
+        [score for case_id, score in everyone.items() if case_id not in ids],
+        weights=label_weights(labelled),
+        seed=seed,
+    )
+    rates = weighted_rates(pairs, threshold)
+    judge: ConfusionMatrix | ErrorRates = judge_confusion(pairs, threshold)
+    if rates is not None:
+        judge = ErrorRates(rates["sensitivity"], rates["specificity"], len(pairs))
+    among = rates is None  # of cases drawn with unequal chances, the rest is no random sample
+    return {
+        "judge_only": proportion(called, n),
+        "labelled_only": powered.labelled_only,
+        "rogan_gladen": rogan_gladen(called, n, judge, among=among),
+        "rogan_gladen_posterior": rogan_gladen(
+            called, n, judge, among=among, interval="posterior", seed=seed
+        ),
+        "prediction_powered": powered.estimate,
+        "power": powered.power,
+        "worth": powered.worth,
+        "verdicts": n,
+        "ties": len(ties),
+    }
+
+
+def labels_needed(pairs: Sequence[LabelPair], verdicts: int) -> dict[str, Any]:
+    """Return the width of the interval of the corrected share with more labels.
+
+    Parameters
+    ----------
+    pairs : sequence of LabelPair
+    verdicts : int
+        Cases with a verdict, labelled or not.
+
+    Returns
+    -------
+    dict
+        ``share`` and ``correlation`` (of score and label; None if one of them does not vary) on
+        these labels, weighted if they are; ``curve`` of {labels, width, labelled_only};
+        ``for_width``, the fewest labels by target width, None if not even a label on every verdict
+        suffices. ``reason`` without labels.
+    """
+    if not pairs:
+        return {"reason": "no case is labelled", "curve": [], "for_width": {}}
+    weights = label_weights(pairs) or [1.0] * len(pairs)
+    good = sum(weight for pair, weight in zip(pairs, weights, strict=True) if pair.good)
+    share = min(good / sum(weights), 1.0)
+    rho = _weighted_correlation(pairs, weights)
+    gain = 0.0 if rho is None else rho
+    sizes = sorted({*(size for size in _CURVE_SIZES if size < verdicts), len(pairs), verdicts})
+    powered = width_curve(sizes, share, correlation=gain, judged=verdicts)
+    alone = dict(width_curve(sizes, share))
+    curve = [{"labels": n, "width": width, "labelled_only": alone[n]} for n, width in powered]
+    for_width = {
+        str(width): labels_for_share(share, width, correlation=gain, judged=verdicts)
+        for width in _TARGET_WIDTHS
+    }
+    return {
+        "reason": None,
+        "share": share,
+        "correlation": rho,
+        "verdicts": verdicts,
+        "curve": curve,
+        "for_width": for_width,
+    }
+
+
+def _weighted_correlation(pairs: Sequence[LabelPair], weights: Sequence[float]) -> float | None:
+    """Pearson's weighted correlation of score and label; None if one of them does not vary."""
+    import numpy as np
+
+    w = np.array(weights) / sum(weights)
+    labels = np.array([float(pair.good) for pair in pairs])
+    scores = np.array([pair.score for pair in pairs])
+    labels, scores = labels - float(w @ labels), scores - float(w @ scores)
+    spread = math.sqrt(float(w @ labels**2) * float(w @ scores**2))
+    if not spread > math.ulp(1.0):
+        return None
+    covariance = float(w @ (labels * scores))
+    return min(max(covariance / spread, -1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class CorrectedDifference:
+    """A share of good answers of two runs, corrected by one calibration over the same cases.
+
+    Parameters
+    ----------
+    name, metric : str
+    a, b, difference : Estimate
+        Over the cases that have a verdict in both; b minus a, missing with a reason if the labels
+        do not suffice.
+    labels : int
+        Labelled cases behind the judge's error rates.
+    """
+
+    name: str
+    metric: str
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    labels: int
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        sides = {name: getattr(self, name).model_dump() for name in ("a", "b", "difference")}
+        return {**sides, "labels": self.labels}
+
+
+def compare_corrected_shares(
+    a: Run,
+    b: Run,
+    ids: AbstractSet[str] | None = None,
+    *,
+    letters: tuple[str, str] = ("A", "B"),
+    seed: int = 0,
+) -> tuple[dict[str, CorrectedDifference], str | None]:
+    """Correct the shares of two runs that both store a calibration of the same judge and prompts.
+
+    Parameters
+    ----------
+    a, b : Run
+    ids : set of str or None
+        The cases compared. None: those that both have.
+    letters : pair of str
+        Names of the runs in messages.
+    seed : int
+        Random seed of the draws.
+
+    Returns
+    -------
+    differences : dict of str to CorrectedDifference
+        By the name of the share. Both runs are corrected by the one calibration of the two that
+        has more labels.
+    reason : str or None
+        Why some or all are not corrected, if a run stores a calibration; None if neither does.
+    """
+    stored = stored_calibrations(a), stored_calibrations(b)
+    if not any(stored):
+        return {}, None
+    if not all(stored):
+        (without, other), documents = (
+            (letters, stored[1]) if stored[1] else (letters[::-1], stored[0])
+        )
+        mismatches = [
+            judge_mismatch(a, b, metric, document) for metric, document in documents.items()
+        ]
+        if all(mismatches):  # then it would be refused
+            return {}, "; ".join(dict.fromkeys(filter(None, mismatches)))
+        return {}, (
+            f"{without} has no calibration; evaluate it with  --calibration "
+            f"{other}/calibration.json, and both are corrected"
+        )
+    differences: dict[str, CorrectedDifference] = {}
+    reasons: list[str] = []
+    for metric in sorted(stored[0].keys() | stored[1].keys()):
+        both = [documents[metric] for documents in stored if metric in documents]
+        if len(both) < len(stored):
+            reasons.append(f"only one run has a calibration of {metric}")
+        elif mismatch := judge_mismatch(a, b, metric, *both):
+            reasons.append(f"{metric}: {mismatch}")
+        else:
+            document = max(both, key=label_count)
+            difference = corrected_share_difference(a, b, metric, document, ids, seed=seed)
+            differences[difference.name] = difference
+    return differences, "; ".join(dict.fromkeys(reasons)) or None
+
+
+def corrected_share_difference(
+    a: Run,
+    b: Run,
+    metric: str,
+    document: Mapping[str, Any],
+    ids: AbstractSet[str] | None = None,
+    *,
+    seed: int = 0,
+) -> CorrectedDifference:
+    """Correct a share in two runs, and their difference, by the error rates of one calibration.
+
+    Parameters
+    ----------
+    a, b : Run
+        Of one judge and the same prompts, see `judge_mismatch`.
+    metric : str
+    document : mapping
+        The calibration.
+    ids : set of str or None
+        The cases compared. None: those that both have.
+    seed : int
+        Random seed of the draws.
+    """
+    cut, judge = as_finite(document.get("threshold")), judge_error_rates(document)
+    before, after = verdict_scores(a, metric), verdict_scores(b, metric)
+    cases = [case for case in before if case in after and (ids is None or case in ids)]
+    name, n, labels = GOOD_SHARES.get(metric, metric), len(cases), label_count(document)
+    if cut is None or isinstance(judge, str) or not cases:
+        reason = judge if isinstance(judge, str) else "its calibration has no threshold"
+        reason = reason if cases else f"no case has a {metric} verdict in both"
+        missing = Estimate.missing(reason, n=n, method="rogan-gladen")
+        return CorrectedDifference(name, metric, missing, missing, missing, labels)
+    good = [[float(scores[case] >= cut) for case in cases] for scores in (before, after)]
+    first, second = (rogan_gladen(int(sum(side)), n, judge) for side in good)
+    raw = paired_difference(*good, seed=seed).difference
+    difference = corrected_difference(raw, judge)
+    return CorrectedDifference(name, metric, first, second, difference, labels)
+
+
+def judge_mismatch(a: Run, b: Run, metric: str, *documents: Mapping[str, Any]) -> str | None:
+    """Return why the error rates of one judge do not apply to both runs; None if they do.
+
+    Parameters
+    ----------
+    a, b : Run
+    metric : str
+        Its prompts are compared.
+    *documents : mapping
+        The calibrations.
+    """
+    judges = [str(run.manifest.get("judge") or "") for run in (a, b)]
+    if judges[0] != judges[1] or not judges[0]:
+        named = [judge or "no judge" for judge in judges]
+        return f"one run was judged by {named[0]}, the other by {named[1]}"
+    prompts = [_prompt_hashes(run, metric) for run in (a, b)]
+    for name in sorted(prompts[0].keys() & prompts[1].keys()):
+        if prompts[0][name] != prompts[1][name]:
+            return f"the prompt '{name}' is not the same in both runs"
+    for document in documents:
+        judge = document.get("judge")
+        if isinstance(judge, str) and judge != judges[0]:
+            return f"the calibration is of the judge {judge}, and the runs of {judges[0]}"
+        calibrated = document.get("prompts")
+        for name, sha256 in calibrated.items() if isinstance(calibrated, Mapping) else ():
+            if any(sha256 not in hashes.get(name, {sha256}) for hashes in prompts):
+                return f"the prompt '{name}' is not the one of the calibration"
+    return None
+
+
+def _prompt_hashes(run: Run, metric: str) -> dict[str, frozenset[str]]:
+    hashes: dict[str, frozenset[str]] = {}
+    for verdict in run.verdicts:
+        if verdict.metric == metric and verdict.prompt:
+            name = verdict.prompt.name
+            hashes[name] = hashes.get(name, frozenset()) | {verdict.prompt.sha256}
+    return hashes

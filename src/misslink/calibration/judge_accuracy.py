@@ -1,0 +1,137 @@
+"""How well the judge agrees with human labels, and with trivial baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from misslink.calibration.inter_annotator import LabelPair, judge_calls, label_weights
+from misslink.stats import (
+    ConfusionMatrix,
+    auroc,
+    average_precision,
+    confusion_matrix,
+    kendall_tau,
+    spearman,
+)
+from misslink.stats.intervals import critical_value, wilson_interval
+from misslink.types import Estimate
+
+
+def judge_confusion(pairs: Sequence[LabelPair], threshold: float) -> ConfusionMatrix:
+    """The 2 x 2 table of people and judge, good being positive."""
+    return confusion_matrix([pair.good for pair in pairs], judge_calls(pairs, threshold))
+
+
+def agreement_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate]:
+    """All measures of agreement about the good label, plain counts at `threshold`.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        None gives measures that are missing and say so.
+    threshold : float
+
+    Returns
+    -------
+    dict of str to Estimate
+        Those of the table; AUROC and average precision of the score; Spearman's rho and Kendall's
+        tau-b of the score with people's mean label.
+    """
+    good = [(pair.case_id, pair.score) for pair in pairs if pair.good]
+    bad = [(pair.case_id, pair.score) for pair in pairs if not pair.good]
+    scores = [pair.score for pair in pairs]
+    shares = [pair.share for pair in pairs]
+    return {
+        **judge_confusion(pairs, threshold).estimates(),
+        "auroc": auroc(good, bad),
+        "average_precision": average_precision([pair.good for pair in pairs], scores),
+        "spearman": spearman(scores, shares),
+        "kendall": kendall_tau(scores, shares),
+    }
+
+
+def detection_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate]:
+    """How well the judge finds what is bad: precision, recall, F1, average precision."""
+    confusion = judge_confusion(pairs, threshold).turned
+    bad = [not pair.good for pair in pairs]
+    return {
+        "precision": confusion.precision,
+        "recall": confusion.sensitivity,
+        "f1": confusion.f1,
+        "average_precision": average_precision(bad, [1 - pair.score for pair in pairs]),
+    }
+
+
+def trivial_baselines(pairs: Sequence[LabelPair]) -> dict[str, dict[str, float | None]]:
+    """What judges reach that do not read: always the majority's label, and going by the length.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+
+    Returns
+    -------
+    dict
+        ``majority``: its accuracy, and its F1 of finding the bad ones (0 where the good ones are
+        the more frequent: it finds none). ``length``: the AUROC of finding them by the characters
+        of the answer, the longer the worse; None where no length or no second label is known.
+    """
+    n, good = len(pairs), sum(pair.good for pair in pairs)
+    accuracy = f1 = None
+    if n:
+        accuracy = max(good, n - good) / n
+        says_bad = 2 * good < n
+        f1 = 2 * (n - good) / (2 * n - good) if says_bad else 0.0
+    lengths = [(pair, pair.judged.length) for pair in pairs]
+    long = [(p.case_id, float(size)) for p, size in lengths if size is not None and not p.good]
+    short = [(p.case_id, float(size)) for p, size in lengths if size is not None and p.good]
+    return {
+        "majority": {"accuracy": accuracy, "f1": f1},
+        "length": {"auroc": auroc(long, short).value},
+    }
+
+
+def weighted_rates(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Estimate] | None:
+    """Sensitivity and specificity as over all cases, from cases drawn with known chances.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+    threshold : float
+
+    Returns
+    -------
+    dict of str to Estimate, or None
+        None where all weights are alike. Wilson's interval of Kish's effective number of cases,
+        (sum of weights)^2 / sum of squared weights, which is also ``n``, rounded down.
+
+    References
+    ----------
+    Kish (1965), Survey sampling. Begg and Greenes (1983), Assessment of diagnostic tests when
+    disease verification is subject to selection bias.
+    """
+    given = label_weights(pairs)
+    if given is None:
+        return None
+    called = judge_calls(pairs, threshold)
+    rates = {}
+    for name, label in (("sensitivity", True), ("specificity", False)):
+        side = [
+            (weight, call == label)
+            for pair, weight, call in zip(pairs, given, called, strict=True)
+            if pair.good == label
+        ]
+        rates[name] = _weighted_share(side)
+    return rates
+
+
+def _weighted_share(side: Sequence[tuple[float, bool]]) -> Estimate:
+    total = sum(weight for weight, _ in side)
+    if not side:
+        return Estimate.missing("no case has this label", method="wilson, weighted")
+    share = min(sum(weight for weight, right in side if right) / total, 1.0)
+    effective = total**2 / sum(weight**2 for weight, _ in side)
+    low, high = wilson_interval(share, effective, critical_value(0.95))
+    return Estimate(
+        value=share, low=low, high=high, n=max(int(effective), 1), method="wilson, weighted"
+    )

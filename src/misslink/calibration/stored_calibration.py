@@ -1,0 +1,302 @@
+"""The calibrations stored in a run, and the shares corrected by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from misslink.calibration.verdicts import hash_verdicts
+from misslink.io.numbers import as_finite, parse_estimate
+from misslink.metrics import GOOD_SHARES
+from misslink.stats import ConfusionMatrix, ErrorRates, proportion, rogan_gladen
+from misslink.types import Estimate, Run
+
+RATE_NAMES = ("sensitivity", "specificity")
+LINKING_METRIC = "faithfulness"  # its calibration corrects risks and makes failures inconclusive
+PREDICTION_POWERED, ROGAN_GLADEN = "prediction-powered", "rogan-gladen"
+
+
+def verdict_scores(run: Run, metric: str) -> dict[str, float]:
+    """Return the probability of the good label, else the value, by scored case."""
+    return {
+        verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
+        for verdict in run.verdicts
+        if verdict.metric == metric and verdict.value is not None
+    }
+
+
+def judge_error_rates(document: Mapping[str, Any]) -> ConfusionMatrix | ErrorRates | str:
+    """Return the judge's errors by a calibration, or why they are unknown.
+
+    Rates over all cases, from weighted labels, take precedence over the plain table.
+    """
+    labels = _count(document.get("n"))
+    weighted = _parse_rates(document.get("weighted"), labels)
+    if weighted is not None:
+        return weighted
+    table = document.get("confusion")
+    table = table if isinstance(table, Mapping) else {}
+    names = ("true_good", "false_bad", "false_good", "true_bad")
+    cells = [cell for name in names if (cell := _count(table.get(name))) is not None]
+    if len(cells) == len(names):
+        return ConfusionMatrix(*cells)
+    rates = _parse_rates(document.get("agreement"), labels)
+    return rates or "its calibration has no error rates of the judge"
+
+
+def label_count(document: Mapping[str, Any]) -> int:
+    """Return the number of labelled cases of a calibration."""
+    labels = _count(document.get("n"))
+    if labels is not None:
+        return labels
+    judge = judge_error_rates(document)
+    return 0 if isinstance(judge, str) else judge.n
+
+
+def read_estimate(value: object) -> Estimate | None:
+    """Return the estimate of a JSON value; None if it is not an object."""
+    return parse_estimate(value) if isinstance(value, Mapping) else None
+
+
+def _count(value: object) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count and isinstance(value, int) else None
+
+
+def _parse_rates(value: object, labels: int | None) -> ErrorRates | None:
+    if not isinstance(value, Mapping):
+        return None
+    rates = [rate for name in RATE_NAMES if (rate := read_estimate(value.get(name)))]
+    valid = all(rate.value is None or (0 <= rate.value <= 1 and rate.n) for rate in rates)
+    return ErrorRates(rates[0], rates[1], labels) if valid and len(rates) == 2 else None
+
+
+@dataclass(frozen=True)
+class CorrectedRate:
+    """A share of good answers, as the judge calls them and corrected.
+
+    Parameters
+    ----------
+    name : str
+        Of the share: 'fully_faithful', 'correct', else the metric.
+    metric : str
+    raw : Estimate
+        Share that the judge calls good at the calibration's threshold.
+    estimate : Estimate
+        Share that annotators would call good; missing with a reason if the labels do not suffice.
+    by : {'prediction-powered', 'rogan-gladen'}
+    labels : int
+        Labelled cases behind it; by prediction-powered inference including ties.
+    own : bool
+        Whether they are labels of this run's own verdicts.
+    note : str
+        The method and the labels, as a sentence.
+    """
+
+    name: str
+    metric: str
+    raw: Estimate
+    estimate: Estimate
+    by: str
+    labels: int
+    own: bool
+    note: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values, as a run's summary has it."""
+        document = asdict(self) | {
+            name: getattr(self, name).model_dump() for name in ("raw", "estimate")
+        }
+        return {name: value for name, value in document.items() if name not in {"name", "metric"}}
+
+
+@dataclass(frozen=True)
+class AppliedCalibration:
+    """The calibration that was used to link a run.
+
+    Parameters
+    ----------
+    metric : str
+    threshold : float or None
+    rates : mapping of str to Estimate
+        Sensitivity and specificity.
+    labels_from : str
+        The file of labels; "" if not known.
+    created : str
+        ISO date; "" if not known.
+    same : bool
+        Whether it agrees with the document that the run stores now.
+    """
+
+    metric: str
+    threshold: float | None
+    rates: Mapping[str, Estimate]
+    labels_from: str
+    created: str
+    same: bool
+
+
+def stored_calibrations(run: Run) -> dict[str, Mapping[str, Any]]:
+    """Return the calibration documents that a run stores, by metric."""
+    stored = run.calibration
+    if not isinstance(stored, Mapping):
+        return {}
+    documents: dict[str, Mapping[str, Any]] = {}
+    metric = stored.get("metric")
+    if isinstance(metric, str) and metric:
+        documents[metric] = {name: value for name, value in stored.items() if name != "others"}
+    others = stored.get("others")
+    for name, document in others.items() if isinstance(others, Mapping) else ():
+        if isinstance(document, Mapping):
+            documents.setdefault(name, document)
+    return documents
+
+
+def merge_calibration(
+    stored: Mapping[str, Any] | None, document: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add a document to those that a run stores, in place of that metric's.
+
+    Returns
+    -------
+    dict
+        Faithfulness's document with the others under its key ``others``, by metric; without one,
+        the document that was on top stays there.
+    """
+    before = dict(stored or {})
+    others = before.pop("others", None)
+    documents = {
+        name: dict(other)
+        for name, other in (others.items() if isinstance(others, Mapping) else ())
+        if isinstance(other, Mapping)
+    }
+    top = before.get("metric")
+    if isinstance(top, str):
+        documents[top] = before
+    metric = str(document["metric"])
+    documents[metric] = {name: value for name, value in document.items() if name != "others"}
+    first = top if isinstance(top, str) else metric
+    first = LINKING_METRIC if LINKING_METRIC in documents else first
+    other_documents = {name: documents[name] for name in sorted(documents) if name != first}
+    return {**documents[first], **({"others": other_documents} if other_documents else {})}
+
+
+def corrected_shares(run: Run, ids: AbstractSet[str] | None = None) -> dict[str, CorrectedRate]:
+    """Correct the shares of good answers by the calibrations that a run stores.
+
+    Parameters
+    ----------
+    run : Run
+    ids : set of str or None
+        The cases that the shares are about. None: all.
+
+    Returns
+    -------
+    dict of str to CorrectedRate
+        By the name of the share; empty without a calibration. With labels of this run's own
+        verdicts by prediction-powered inference, as ``misslink calibrate`` computed it; with labels
+        of another run, or for a part of the cases, by the judge's error rates (Rogan and Gladen),
+        which are then assumed to be the same here.
+    """
+    shares = [
+        _corrected_share(run, metric, document, ids)
+        for metric, document in stored_calibrations(run).items()
+    ]
+    return {share.name: share for share in shares}
+
+
+def applied_calibration(run: Run) -> AppliedCalibration | None:
+    """Return the calibration that a run was linked with; None if there was none."""
+    used = run.manifest.get("calibration")
+    if not isinstance(used, Mapping):
+        return None
+    metric = str(used.get("metric") or "")
+    source = run.manifest.get("calibrated_by")
+    source = source if isinstance(source, Mapping) else {}
+    rates = {name: rate for name in RATE_NAMES if (rate := read_estimate(used.get(name)))}
+    return AppliedCalibration(
+        metric=metric,
+        threshold=as_finite(used.get("threshold")),
+        rates=rates,
+        labels_from=str(source.get("labels_from") or ""),
+        created=str(source.get("created") or ""),
+        same=_linking_inputs(used) == _linking_inputs(stored_calibrations(run).get(metric, {})),
+    )
+
+
+def calibration_source(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the origin of a calibration, as the manifest of a run that is linked by it has it."""
+    fields = ("labels_from", "labels", "created", "verdicts_sha256")
+    return {name: document[name] for name in fields if document.get(name) is not None}
+
+
+def _corrected_share(
+    run: Run, metric: str, document: Mapping[str, Any], ids: AbstractSet[str] | None
+) -> CorrectedRate:
+    everyone = verdict_scores(run, metric)
+    scores = [score for case_id, score in everyone.items() if ids is None or case_id in ids]
+    threshold, called = as_finite(document.get("threshold")), 0
+    if threshold is None or not scores:
+        why = "its calibration has no threshold" if scores else f"no case has a {metric} verdict"
+        raw = Estimate.missing(why, n=len(scores))
+    else:
+        called = sum(score >= threshold for score in scores)
+        raw = proportion(called, len(scores))
+    sha256 = document.get("verdicts_sha256")
+    own = bool(scores) and sha256 == hash_verdicts(run, metric)
+    estimate, method = _share_estimate(document, raw, called, own and len(scores) == len(everyone))
+    labels = label_count(document)
+    if method == PREDICTION_POWERED:  # ties count as half good
+        corrected = document.get("corrected")
+        labels += (_count(corrected.get("ties")) or 0) if isinstance(corrected, Mapping) else 0
+    counted = f"{labels:,} label{'' if labels == 1 else 's'}"
+    if method == PREDICTION_POWERED:
+        note = f"By prediction-powered inference from {counted} of this run's verdicts."
+    elif own:
+        note = f"By the judge's error rates on {counted} of this run's verdicts."
+    else:
+        whose = "of another run" if sha256 else "of this run or of another"
+        note = (
+            f"By the judge's error rates on {counted} {whose}; valid if the judge errs alike here."
+        )
+    name = GOOD_SHARES.get(metric, metric)
+    return CorrectedRate(name, metric, raw, estimate, method, labels, own, note)
+
+
+def _share_estimate(
+    document: Mapping[str, Any], raw: Estimate, called: int, whole: bool
+) -> tuple[Estimate, str]:
+    """The corrected share, and how; `whole`: the document's own numbers are about these cases."""
+    if raw.value is None:
+        return Estimate.missing(raw.reason or "", n=raw.n), ROGAN_GLADEN
+    corrected = document.get("corrected")
+    if whole and isinstance(corrected, Mapping):
+        methods = (("prediction_powered", PREDICTION_POWERED), ("rogan_gladen", ROGAN_GLADEN))
+        estimates = [
+            (estimate, method)
+            for name, method in methods
+            if (estimate := read_estimate(corrected.get(name)))
+        ]
+        if estimates:
+            return next((entry for entry in estimates if entry[0].value is not None), estimates[0])
+    judge = judge_error_rates(document)
+    if isinstance(judge, str):
+        return Estimate.missing(judge, n=raw.n, method=ROGAN_GLADEN), ROGAN_GLADEN
+    return rogan_gladen(called, raw.n, judge), ROGAN_GLADEN
+
+
+def _linking_inputs(document: Mapping[str, Any]) -> list[Any]:
+    """What of a calibration reaches the links: its cut, its band and its rates."""
+    rates = {name: document.get(name) for name in RATE_NAMES}
+    for section in ("agreement", "weighted"):
+        part = document.get(section)
+        if isinstance(part, Mapping):
+            rates |= {name: part[name] for name in RATE_NAMES if name in part}
+    band = document.get("uncertain_band")
+    return [
+        as_finite(document.get("threshold")),
+        [as_finite(end) for end in band] if isinstance(band, list | tuple) else None,
+        *(read_estimate(rate) for rate in rates.values()),
+    ]

@@ -1,0 +1,359 @@
+"""The verdicts of one metric to calibrate, from a run or a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError, known_names
+from misslink.io.labels import parse_id
+from misslink.io.manifest import hash_content
+from misslink.io.rows import read_rows
+from misslink.retrieval import retrieval_outcome
+from misslink.text.normalization import fold
+from misslink.types import Case, Run, Trace
+
+MODEL_TAG = "model"
+_SUPPORT = {"supported": 1.0, "unsupported": 0.0, "contradicted": 0.0}
+_BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass(frozen=True)
+class JudgedCase:
+    """The judge's verdict on one case.
+
+    Parameters
+    ----------
+    case_id : str
+    value, probability : float or None
+        In [0, 1]. None: not measured, see ``reason``.
+    label : bool or None
+        Good or bad by the judge's own cut.
+    status : {'scored', 'skipped', 'failed'}
+    reason : str or None
+    claims : sequence of (float or None)
+        For each claim the probability that it is supported, else 1 or 0.
+    judge : str or None
+    prompt : pair of str or None
+        Name and SHA-256 of the prompt.
+    length : int or None
+        Characters of the answer.
+    covariates : mapping
+        What else an error may depend on: a number or a word by name.
+    group : str or None
+        Shared by answers to the same question. None: not known.
+    """
+
+    case_id: str
+    value: float | None = None
+    probability: float | None = None
+    label: bool | None = None
+    status: str = "scored"
+    reason: str | None = None
+    claims: tuple[float | None, ...] = ()
+    judge: str | None = None
+    prompt: tuple[str, str] | None = None
+    length: int | None = None
+    covariates: Mapping[str, float | str] = field(default_factory=dict)
+    group: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The probability of the good label, else the value; None if there is neither."""
+        return self.value if self.probability is None else self.probability
+
+
+@dataclass(frozen=True)
+class MetricVerdicts:
+    """All verdicts of one metric.
+
+    Parameters
+    ----------
+    items : mapping of str to JudgedCase
+        By case.
+    metric : str
+    name : str
+        Where they are from.
+    cases : frozenset of str
+        All cases, with a verdict of this metric or not.
+    judge : str or None
+        As the run names it; of a cascade the whole. None: not known.
+    identity : mapping of str to str
+        What else the judge depends on, such as its version.
+    sha256 : str or None
+        See `hash_verdicts`. None: they are not from a run.
+    """
+
+    items: Mapping[str, JudgedCase]
+    metric: str
+    name: str
+    cases: frozenset[str]
+    judge: str | None
+    identity: Mapping[str, str] = field(default_factory=dict)
+    sha256: str | None = None
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The SHA-256 of each prompt by its name."""
+        return dict(sorted({case.prompt for case in self.items.values() if case.prompt}))
+
+    @property
+    def unusable(self) -> dict[str, list[JudgedCase]]:
+        """Verdicts without a score, by status."""
+        cases: dict[str, list[JudgedCase]] = {}
+        for case in self.items.values():
+            if case.score is None:
+                cases.setdefault(case.status, []).append(case)
+        return cases
+
+    def scores(self) -> dict[str, float]:
+        """Return the score of each case that has one."""
+        return {id_: case.score for id_, case in self.items.items() if case.score is not None}
+
+    def decision_threshold(self) -> tuple[float, str]:
+        """Return the score from which on the judge itself calls a case good, and its source.
+
+        The heuristic judge states its cut. For another judge 0.5, or the cut that its labels
+        follow if it is another one (fully faithful: all claims supported).
+        """
+        if self.metric == "faithfulness" and self.judge in {"heuristic", "heuristic:minilm"}:
+            from misslink.judge.backends.heuristic.judge import load_fit
+
+            return load_fit(self.judge).cut, "the judge's own"
+        scored = [(case.score, case.label) for case in self.items.values()]
+        good = [score for score, label in scored if label and score is not None]
+        bad = [score for score, label in scored if label is False and score is not None]
+        least, most = min(good, default=math.inf), max(bad, default=-math.inf)
+        if most < least and not most < 1 / 2 <= least and good:
+            return least, "the judge's own labels"
+        return 1 / 2, "one half"
+
+
+def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
+    """Return the verdicts of one metric of a run, with what the run knows of each case.
+
+    Raises
+    ------
+    InputError
+        The run has no verdict of the metric.
+    """
+    k = run.manifest.get("k")
+    width = k if isinstance(k, int) and k > 0 else None
+    cases = {case.id: case for case in run.cases}
+    traces = {trace.case_id: trace for trace in run.traces}
+    items = {}
+    for verdict in run.verdicts:
+        if verdict.metric != metric:
+            continue
+        case, trace = cases.get(verdict.case_id), traces.get(verdict.case_id)
+        answer = trace.answer if trace else None
+        items[verdict.case_id] = JudgedCase(
+            case_id=verdict.case_id,
+            value=verdict.value,
+            probability=verdict.probability if verdict.status == "scored" else None,
+            label=verdict.label,
+            status=verdict.status,
+            reason=verdict.reason,
+            claims=tuple(
+                _SUPPORT[claim.support] if claim.probability is None else claim.probability
+                for claim in verdict.claims
+            ),
+            judge=verdict.judge,
+            prompt=(verdict.prompt.name, verdict.prompt.sha256) if verdict.prompt else None,
+            length=None if answer is None else len(answer),
+            covariates=_run_covariates(case, trace, width) if case and trace else {},
+            group=fold(case.question) if case else None,
+        )
+    if not items:
+        raise _missing_metric_error(metric, {verdict.metric for verdict in run.verdicts}, name)
+    judge, inputs = run.manifest.get("judge"), run.manifest.get("inputs")
+    inputs = inputs if isinstance(inputs, Mapping) else {}
+    return MetricVerdicts(
+        items,
+        metric,
+        name,
+        frozenset(cases),
+        str(judge) if judge else None,
+        {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")},
+        hash_verdicts(run, metric),
+    )
+
+
+def hash_verdicts(run: Run, metric: str) -> str:
+    """Return the SHA-256 of a run's verdicts of one metric, with their questions and answers.
+
+    Token usage is left out: replayed from a response cache, the same verdicts cost nothing.
+    """
+    questions = {case.id: case.question for case in run.cases}
+    answers = {trace.case_id: trace.answer for trace in run.traces}
+    rows = (
+        (
+            verdict.case_id,
+            questions.get(verdict.case_id, ""),
+            answers.get(verdict.case_id) or "",
+            # Not model_dump_json, which refuses a lone surrogate.
+            verdict.model_dump(mode="python", exclude={"usage", "raw"}),
+        )
+        for verdict in run.verdicts
+        if verdict.metric == metric
+    )
+    return hash_content(sorted(rows, key=lambda row: row[0]))
+
+
+def _missing_metric_error(metric: str, metrics: Iterable[str], name: str) -> InputError:
+    hint = known_names(metric, sorted(metrics), " there") if metrics else "there is no verdict"
+    return InputError(f"no verdict is of the metric '{metric}'; {hint}", path=name)
+
+
+def _run_covariates(case: Case, trace: Trace, k: int | None) -> dict[str, float | str]:
+    """What should not matter to the judge; without k no passages."""
+    covariates: dict[str, float | str] = {}
+    if trace.unmeasured is None and k is not None:
+        covariates["passages"] = float(len(trace.context(k)))
+        ranks = [find.rank for find in retrieval_outcome(case, trace, k).found]
+        if ranks:
+            covariates["evidence_position"] = float(min(ranks))
+    if case.category:
+        covariates["category"] = case.category
+    # Gold sets with answers of several models name the model in a tag.
+    tags = {tag if tag == MODEL_TAG else f"tag {tag}": word for tag, word in case.tags.items()}
+    return covariates | tags
+
+
+def read_verdicts(
+    source: str | Path | Iterable[Mapping[str, Any]] | Any, metric: str
+) -> MetricVerdicts:
+    """Read verdicts from a file: those of a run folder, or any with three fields.
+
+    Parameters
+    ----------
+    source : path, pandas frame, or iterable of mappings
+        ``case_id, metric, value`` and optionally ``probability``; ``status, label, reason,
+        claims, judge, prompt`` as in a run; ``answer``, ``passages`` (how many), ``category``,
+        ``model``, ``evidence_position`` and ``tags`` for the bias audit; ``group``, else
+        ``question``, shared by answers to the same question. Other fields are ignored.
+    metric : str
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, lacks a field or the metric, or has a case twice.
+    """
+    name = str(source) if isinstance(source, str | Path) else "verdicts"
+    items: dict[str, JudgedCase] = {}
+    lines: dict[str, int | None] = {}
+    cases: set[str] = set()
+    metrics: set[str] = set()
+    for line, row in read_rows(source, name):
+        for required in ("case_id", "metric"):
+            if required not in row:
+                raise InputError("this field is required", path=name, line=line, field=required)
+        case_id = parse_id(row["case_id"])
+        if case_id is None:
+            raise InputError("an id must be text", path=name, line=line, field="case_id")
+        cases.add(case_id)
+        row_metric = str(row["metric"]).strip()
+        metrics.add(row_metric)
+        if row_metric != metric:
+            continue
+        if case_id in items:
+            first = "" if lines[case_id] is None else f" (first on line {lines[case_id]})"
+            raise InputError(
+                f"the case '{case_id}' has two verdicts of {metric}{first}; keep one",
+                path=name,
+                line=line,
+                field="case_id",
+            )
+        items[case_id], lines[case_id] = _case_from_row(case_id, row), line
+    if not items:
+        raise _missing_metric_error(metric, metrics, name)
+    judges = {case.judge for case in items.values() if case.judge}
+    judge = judges.pop() if len(judges) == 1 else None
+    return MetricVerdicts(items, metric, name, frozenset(cases), judge)
+
+
+def _case_from_row(case_id: str, row: Mapping[str, Any]) -> JudgedCase:
+    """One line; an invalid number makes its verdict a failed one."""
+    status, reason = str(row.get("status", "scored")), _text(row.get("reason"))
+    numbers: dict[str, float | None] = {}
+    for name in ("value", "probability"):
+        numbers[name], problem = _parse_share(name, row.get(name))
+        if problem:
+            status, reason = "failed", problem
+    if status == "scored" and all(number is None for number in numbers.values()):
+        status, reason = "failed", reason or "it has no value"
+    if status != "scored":
+        numbers = dict.fromkeys(numbers)
+    claims = row.get("claims")
+    claims = [c for c in claims if isinstance(c, Mapping)] if isinstance(claims, list) else []
+    answer = _text(row.get("answer"))
+    if answer is None:
+        answer = " ".join(str(claim.get("text", "")) for claim in claims)
+    prompt, label = row.get("prompt"), row.get("label")
+    group, question = row.get("group"), _text(row.get("question"))
+    group = None if group is None else parse_id(group)
+    return JudgedCase(
+        case_id=case_id,
+        **numbers,
+        label=label
+        if isinstance(label, bool)
+        else _BOOLEAN_WORDS.get(str(label).strip().casefold()),
+        status=status,
+        reason=reason,
+        claims=tuple(map(_claim_support, claims)),
+        judge=_text(row.get("judge")),
+        prompt=(str(prompt["name"]), str(prompt["sha256"]))
+        if isinstance(prompt, Mapping) and prompt.get("name") and prompt.get("sha256")
+        else None,
+        length=len(answer) or None,
+        covariates=_row_covariates(row),
+        group=f"group {group}"
+        if group is not None
+        else (fold(question) or None if question else None),
+    )
+
+
+def _parse_share(name: str, value: object) -> tuple[float | None, str | None]:
+    if value is None:
+        return None, None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None, f"its {name} is not a number"
+    if not 0 <= number <= 1:
+        return None, f"its {name} of {number:.4g} is not between 0 and 1"
+    return number, None
+
+
+def _claim_support(claim: Mapping[str, Any]) -> float | None:
+    number, problem = _parse_share("probability", claim.get("probability"))
+    if number is None and not problem:
+        return _SUPPORT.get(str(claim.get("support")))
+    return number
+
+
+def _row_covariates(row: Mapping[str, Any]) -> dict[str, float | str]:
+    covariates: dict[str, float | str] = {}
+    passages = row.get("passages")
+    count = len(passages) if isinstance(passages, Mapping | list) else passages
+    for name, value in (("passages", count), ("evidence_position", row.get("evidence_position"))):
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if math.isfinite(number):
+            covariates[name] = number
+    for name in ("category", MODEL_TAG):
+        if word := _text(row.get(name)):
+            covariates[name] = word
+    tags = row.get("tags")
+    if isinstance(tags, Mapping):
+        covariates |= {f"tag {tag}": str(word) for tag, word in tags.items()}
+    return covariates
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

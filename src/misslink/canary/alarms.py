@@ -1,0 +1,586 @@
+"""Control charts of canary runs, and alarms that open once and recover."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from misslink.errors import InputError
+from misslink.stats.control_charts import (
+    ChartName,
+    ChartPoint,
+    ControlChart,
+    ProcessBaseline,
+    chart_limits,
+    control_chart,
+    learn_baseline,
+)
+from misslink.types import Estimate
+
+_RESOLUTION = 0.01  # of what was measured, where a measure has no resolution of its own
+_DIGITS, _MOST_DIGITS = 3, 10
+_MIN_SECONDS = 1e-4  # what is faster is taken for this, since 0 has no logarithm
+
+
+@dataclass(frozen=True)
+class RunReading:
+    """One canary run, as the charts see it.
+
+    Parameters
+    ----------
+    run : int
+        Its id in the history; later runs have higher ids.
+    at : float
+        When it was, in seconds since 1970.
+    values : mapping of str to float or None
+        What was measured, by the measure's name; None where it was not measured in this run.
+    n : int
+        How many questions it asked, at least 1.
+    suspects : tuple of str
+        What has changed since the run before, one sentence each.
+    """
+
+    run: int
+    at: float
+    values: Mapping[str, float | None]
+    n: int
+    suspects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CanaryMeasure:
+    """Something that every run measures.
+
+    Parameters
+    ----------
+    name : str
+        Its key in `Reading.values`.
+    better : {"high", "low"}
+        Which direction is good news.
+    unit : {"share", "score", "s"}
+        A share of the questions from 0 to 1, a score of any range, or seconds; seconds are
+        compared by their ratio (on a logarithmic chart).
+    resolution : float or None
+        The smallest step that counts (as a ratio for seconds: 0.05 is 5 %); None for one question
+        of a share, and for 1 % of what was learnt otherwise.
+    least : float or None
+        Worse runs are not learnt from: an app that is broken from the first run on would become
+        the norm. None learns from any.
+    label : str or None
+        What it is called in sentences; None for its name.
+    """
+
+    name: str
+    better: Literal["high", "low"] = "high"
+    unit: Literal["share", "score", "s"] = "share"
+    resolution: float | None = None
+    least: float | None = None
+    label: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What it is called in sentences."""
+        return self.label or self.name
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it is compared by ratios, on a logarithmic chart."""
+        return self.unit == "s"
+
+    @property
+    def tail(self) -> Literal[-1, 0, 1]:
+        """Where the long tail lies: of a share towards what is worse, of others nowhere."""
+        if self.unit != "share":
+            return 0
+        return -1 if self.better == "high" else 1
+
+    def plotted(self, reading: RunReading) -> float | None:
+        """Return the reading's value on the chart's scale, or None if it was not measured."""
+        value = reading.values.get(self.name)
+        if value is None or not math.isfinite(value):
+            return None
+        return math.log(max(value, _MIN_SECONDS)) if self.is_ratio else float(value)
+
+    def chart_to_value(self, plotted: float) -> float:
+        """Return the value of a place on the chart."""
+        return math.exp(plotted) if self.is_ratio else plotted
+
+    def written(self, value: float, digits: int = _DIGITS) -> str:
+        """Return a value for people: decimals of a share, else as many digits that count."""
+        if self.unit == "share":
+            return f"{value:.{digits}f}"
+        return f"{value:.{digits}g} s" if self.unit == "s" else f"{value:.{digits}g}"
+
+    def format_distinct(self, one: float, other: float) -> tuple[str, str]:
+        """Return two values for people, with digits enough to tell them apart.
+
+        Examples
+        --------
+        >>> CanaryMeasure("top score", unit="score").format_distinct(0.60012, 0.5996)
+        ('0.6001', '0.5996')
+        """
+        for digits in range(_DIGITS, _MOST_DIGITS):
+            texts = self.written(one, digits), self.written(other, digits)
+            if texts[0] != texts[1]:
+                return texts
+        return self.written(one), self.written(other)
+
+    def learnable(self, plotted: float | None) -> float | None:
+        """Return the value, or None if it is worse than `least`: charts do not learn from it."""
+        if plotted is None or self.least is None:
+            return plotted
+        value = self.chart_to_value(plotted)
+        worse = value < self.least if self.better == "high" else value > self.least
+        return None if worse else plotted
+
+    def step(self, readings: Sequence[RunReading]) -> float:
+        """Return the smallest difference that counts on the chart, above 0.
+
+        Parameters
+        ----------
+        readings : sequence of Reading
+            Those to learn from.
+        """
+        if self.resolution is not None:
+            return math.log1p(self.resolution) if self.is_ratio else self.resolution
+        if self.unit == "share":
+            sizes = [reading.n for reading in readings if reading.n > 0]
+            return 1 / statistics.median(sizes) if sizes else _RESOLUTION
+        seen = [abs(v) for reading in readings if (v := self.plotted(reading)) is not None]
+        if self.is_ratio or not any(seen):
+            return _RESOLUTION
+        return _RESOLUTION * statistics.median(seen) or _RESOLUTION
+
+
+@dataclass(frozen=True)
+class CanaryAlarm:
+    """A measure that got worse, from the run that showed it to its recovery.
+
+    Parameters
+    ----------
+    measure : str
+        Which.
+    chart : {"ewma", "cusum", "jump"}
+        Which chart said so first.
+    since : int
+        The run in which the change seems to have begun.
+    run : int
+        The run in which the alarm opened.
+    value : float
+        The last reading (of an alarm that recovered: the one it recovered with).
+    expected : float
+        What was learnt.
+    shift : Estimate
+        The mean of the readings from `since` to the last that signalled, minus `expected`, with
+        an interval of Student's t that knows how well `expected` was learnt. Where a change is
+        found because it is large, its size is overstated a little.
+    is_new : bool
+        Whether it opened with the last reading.
+    state : {"open", "held", "recovered"}
+        A chart still signals; none does, but not for long enough; back to what was learnt.
+    suspects : tuple of str
+        What changed in the runs from `since` to `run`.
+    sentence : str
+        All this for people.
+    ended : int or None
+        The run in which it recovered; None while it has not.
+    """
+
+    measure: str
+    chart: ChartName
+    since: int
+    run: int
+    value: float
+    expected: float
+    shift: Estimate
+    is_new: bool
+    state: Literal["open", "held", "recovered"]
+    suspects: tuple[str, ...]
+    sentence: str
+    ended: int | None = None
+
+
+DEFAULT_MEASURES = (
+    CanaryMeasure("health", least=0.5),
+    CanaryMeasure("coverage"),
+    CanaryMeasure("top_score", unit="score", label="top score"),
+    CanaryMeasure("errors", better="low", label="the share of failed questions"),
+    CanaryMeasure("latency_s", better="low", unit="s", resolution=0.05, label="median latency"),
+)
+
+
+_MAX_LOOK_BACK = 200  # readings that are searched for the beginning of a change
+_HALF = 0.5
+
+
+@dataclass
+class _AlarmStretch:
+    """Places in the series: where an alarm opened, signalled last, is seen last; its quiet runs."""
+
+    opened: int
+    chart: ChartName
+    signalled: int
+    seen: int
+    quiet: int = 0
+    is_over: bool = False
+
+
+def find_alarms(
+    series: Sequence[RunReading], drawn: ControlChart, measure: CanaryMeasure, calm: int
+) -> list[CanaryAlarm]:
+    """Return the alarms of a measure, in the order in which they opened.
+
+    One opens when a chart signals for the worse, and lasts until `calm` readings in a row did not;
+    whatever signals in between belongs to it. A run that did not measure it changes nothing.
+    """
+    alarms = []
+    free = drawn.end  # where a change may have begun: not in what was learnt or in another alarm
+    for stretch in _find_stretches(drawn, measure, calm):
+        alarms.append(_build_alarm(series, drawn, measure, stretch, free))
+        free = stretch.seen + 1
+    return alarms
+
+
+def chart_notes(
+    series: Sequence[RunReading],
+    drawn: ControlChart,
+    baseline: ProcessBaseline,
+    measure: CanaryMeasure,
+    step: float,
+) -> list[str]:
+    """Return what is no alarm and should be known, one sentence each."""
+    notes = []
+    if any(point.value is not None for point in drawn.points[: baseline.begin]):
+        begin, end = series[baseline.begin].run, series[baseline.end - 1].run
+        notes.append(
+            f"{measure.called} was learnt from runs {begin} to {end}; those before were not steady"
+        )
+    if baseline.left_out:
+        runs = ", ".join(str(series[place].run) for place in baseline.left_out)
+        notes.append(f"{measure.called} was too far off to learn from in run {runs}")
+    if not series or drawn.points[-1].value is None or len(series) <= drawn.end:
+        return notes
+    last = drawn.points[-1]
+    return notes + _last_reading_note(series[-1], last, drawn, baseline, measure, step)
+
+
+def unlog_chart(drawn: ControlChart, measure: CanaryMeasure) -> ControlChart:
+    """Return a chart in the unit of its measure; `sd` stays that of logarithms for seconds."""
+    if not measure.is_ratio:
+        return drawn
+    in_unit = measure.chart_to_value
+
+    def back(value: float | None) -> float | None:
+        return None if value is None else in_unit(value)
+
+    points = tuple(
+        dataclasses.replace(
+            point,
+            value=back(point.value),
+            ewma=back(point.ewma),
+            low=back(point.low),
+            high=back(point.high),
+        )
+        for point in drawn.points
+    )
+    return dataclasses.replace(
+        drawn,
+        centre=in_unit(drawn.centre),
+        jump_low=in_unit(drawn.jump_low),
+        jump_high=in_unit(drawn.jump_high),
+        points=points,
+    )
+
+
+def _find_stretches(
+    drawn: ControlChart, measure: CanaryMeasure, calm: int
+) -> Iterator[_AlarmStretch]:
+    current: _AlarmStretch | None = None
+    for place, point in enumerate(drawn.points):
+        if point.value is None:
+            continue
+        bad = point.below if measure.better == "high" else point.above
+        if current is None:
+            if bad:
+                current = _AlarmStretch(opened=place, chart=bad[0], signalled=place, seen=place)
+            continue
+        current.seen = place
+        if bad:
+            current.signalled, current.quiet = place, 0
+            continue
+        current.quiet += 1
+        if current.quiet >= calm:
+            current.is_over = True
+            yield current
+            current = None
+    if current is not None:
+        yield current
+
+
+def _build_alarm(
+    series: Sequence[RunReading],
+    drawn: ControlChart,
+    measure: CanaryMeasure,
+    stretch: _AlarmStretch,
+    free: int,
+) -> CanaryAlarm:
+    since = _find_change_point(drawn, measure, stretch.opened, free)
+    value = drawn.points[stretch.seen].value
+    assert value is not None  # noqa: S101 (a stretch is seen where something was measured)
+    state: Literal["open", "held", "recovered"] = "held" if stretch.quiet else "open"
+    if stretch.is_over:
+        state = "recovered"
+    alarm = CanaryAlarm(
+        measure=measure.name,
+        chart=stretch.chart,
+        since=series[since].run,
+        run=series[stretch.opened].run,
+        value=measure.chart_to_value(value),
+        expected=measure.chart_to_value(drawn.centre),
+        shift=_estimate_shift(drawn, measure, since, stretch.signalled),
+        is_new=stretch.opened == len(series) - 1,
+        state=state,
+        suspects=_list_suspects(series, since, stretch.opened, free),
+        sentence="",
+        ended=series[stretch.seen].run if stretch.is_over else None,
+    )
+    return dataclasses.replace(alarm, sentence=_alarm_sentence(alarm, measure))
+
+
+def _find_change_point(
+    drawn: ControlChart, measure: CanaryMeasure, opened_at: int, free: int
+) -> int:
+    """Where the change most probably began: the maximum of the likelihood for a step of any size.
+
+    Pignatiello and Samuel (2001), Journal of Quality Technology 33.
+    """
+    sign = -1 if measure.better == "high" else 1
+    best, where, total, count = -1.0, opened_at, 0.0, 0
+    for place in range(opened_at, max(free, opened_at - _MAX_LOOK_BACK) - 1, -1):
+        value = drawn.points[place].value
+        if value is None:
+            continue
+        total += sign * (value - drawn.centre) / drawn.sd
+        count += 1
+        gain = total * total / count if total > 0 else 0.0
+        if gain > best:
+            best, where = gain, place
+    return where
+
+
+def _estimate_shift(
+    drawn: ControlChart, measure: CanaryMeasure, since: int, until: int
+) -> Estimate:
+    from scipy.special import stdtrit
+
+    seen = [p.value for p in drawn.points[since : until + 1] if p.value is not None]
+    n, learnt = len(seen), drawn.learnt_from
+    moved = math.fsum(seen) / n - drawn.centre
+    half = float(stdtrit(learnt - 1, 0.975)) * drawn.sd * math.sqrt(1 / n + 1 / learnt)
+    ends = [moved, moved - half, moved + half]
+    if measure.is_ratio:
+        ends = [measure.chart_to_value(drawn.centre) * math.expm1(end) for end in ends]
+    if measure.unit == "share":  # which neither falls below 0 nor rises above 1
+        ends = [min(max(end, -drawn.centre), 1 - drawn.centre) for end in ends]
+    value, low, high = ends
+    return Estimate(value=value, low=low, high=high, n=n, method="t against the learnt runs")
+
+
+def _list_suspects(
+    series: Sequence[RunReading], since: int, opened_at: int, free: int
+) -> tuple[str, ...]:
+    """What changed from one run before the change seems to have begun: that is an estimate."""
+    suspects = (
+        suspect for run in series[max(free, since - 1) : opened_at + 1] for suspect in run.suspects
+    )
+    return tuple(dict.fromkeys(suspects))
+
+
+def _alarm_sentence(alarm: CanaryAlarm, measure: CanaryMeasure) -> str:
+    moved = "fell" if measure.better == "high" else "rose"
+    shift = alarm.shift
+    size = "change not known"
+    if shift.value is not None and shift.low is not None and shift.high is not None:
+        sign = "" if shift.value < 0 else "+"
+        size = (
+            f"on average {sign}{measure.written(shift.value)} "
+            f"[{measure.written(shift.low)}, {measure.written(shift.high)}]"
+        )
+    when = f"from run {alarm.since}" if alarm.since != alarm.run else f"in run {alarm.run}"
+    now, usual = measure.format_distinct(alarm.value, alarm.expected)
+    text = (
+        f"{measure.called} {moved} {when}: {now} now, {usual} is usual; {size} "
+        f"(n = {shift.n}; {alarm.chart} chart, run {alarm.run})"
+    )
+    if alarm.state == "recovered":
+        text += f"; recovered in run {alarm.ended}"
+    if alarm.suspects:
+        return f"{text}. Changed meanwhile: {'; '.join(alarm.suspects)}."
+    return f"{text}. No change of the corpus or the embedding is known from these runs."
+
+
+def _last_reading_note(
+    reading: RunReading,
+    last: ChartPoint,
+    drawn: ControlChart,
+    baseline: ProcessBaseline,
+    measure: CanaryMeasure,
+    step: float,
+) -> list[str]:
+    worse, better = (
+        (last.below, last.above) if measure.better == "high" else (last.above, last.below)
+    )
+    assert last.value is not None  # noqa: S101 (the caller looked)
+    seen, learnt = measure.format_distinct(
+        measure.chart_to_value(last.value), measure.chart_to_value(drawn.centre)
+    )
+    now, usual = f"{seen} in run {reading.run}", f"{learnt} is usual"
+    if better:
+        note = f"{measure.called} is better than it was learnt: {now}, {usual}"
+        return [f"{note}; accept the change, and a return to the old level will be an alarm"]
+    sign = -1 if measure.better == "high" else 1
+    moved = sign * (last.value - drawn.centre) / step
+    if baseline.is_floor and not worse and moved >= _HALF:
+        change = (
+            f"{measure.called} moved by {round(moved)} question{'s' if round(moved) > 1 else ''}"
+        )
+        if measure.unit != "share":
+            change = f"{measure.called} moved"
+        return [f"{change} and never did while it was learnt: {now}, {usual}; an alarm if it stays"]
+    return []
+
+
+_MIN_LEARNING_RUNS = 10  # runs to learn from; with fewer, limits are so wide that they see little
+
+
+@dataclass(frozen=True)
+class AlarmStatus:
+    """State of the charts after the last reading; `episodes` lists all alarms."""
+
+    status: Literal["learning", "ok", "alarm"]
+    alarms: tuple[CanaryAlarm, ...]
+    charts: Mapping[str, ControlChart]
+    reason: str | None
+    notes: tuple[str, ...] = ()
+    episodes: tuple[CanaryAlarm, ...] = ()
+
+
+def detect_alarms(
+    readings: Sequence[RunReading],
+    measures: Sequence[CanaryMeasure] = DEFAULT_MEASURES,
+    *,
+    learn: int = 20,
+    since: int | None = None,
+    calm: int = 5,
+) -> AlarmStatus:
+    """Put the runs of a history on control charts and say what is wrong after the last.
+
+    The same history gives the same answer, and a longer one does not change what was said of its
+    beginning. Alarms are of changes for the worse; one for the better is a note.
+
+    Parameters
+    ----------
+    readings : sequence of Reading
+        Comparable ones (the same questions, the same k), in the order of their runs; none is
+        fine.
+    measures : sequence of Measure
+        What is watched. A measure without any value in the first `learn` readings is not.
+    learn : int
+        From how many runs in a row it is learnt what is usual, at least 10.
+    since : int or None
+        The run from which on the history counts: what was before an accepted change is another
+        app. None counts all.
+    calm : int
+        How many readings in a row must be in control until an alarm has recovered, at least 1.
+
+    Raises
+    ------
+    InputError
+        An option is out of its range, or the runs are not in order.
+    """
+    _validate_readings(readings, learn, calm)
+    series = [reading for reading in readings if since is None or reading.run >= since]
+    first = series[:learn]
+    begun = [m for m in measures if any(m.plotted(reading) is not None for reading in first)]
+    charts: dict[str, ControlChart] = {}
+    episodes: list[CanaryAlarm] = []
+    reasons: dict[str, list[str]] = {}  # why something is not learnt, and which measures
+    notes: list[str] = []
+    for measure in begun:
+        values = [measure.plotted(reading) for reading in series]
+        step = measure.step(first)
+        usable = [measure.learnable(value) for value in values]
+        baseline = learn_baseline(usable, learn, step, tail=measure.tail)
+        if isinstance(baseline, str):
+            clause = f"{baseline}{_learning_advice(values, measure)}"
+            reasons.setdefault(clause, []).append(measure.called)
+            continue
+        limits = chart_limits(baseline.n, measures=len(begun))
+        drawn = control_chart(values, baseline, limits)
+        alarms = find_alarms(series, drawn, measure, calm)
+        charts[measure.name] = unlog_chart(drawn, measure)
+        episodes += alarms
+        notes += chart_notes(series, drawn, baseline, measure, step)
+    why = [f"{_list_measures(named, begun)}: {clause}" for clause, named in reasons.items()]
+    if not begun:
+        why = ["nothing was measured yet"]
+    return _build_status(series, begun, charts, episodes, why, notes)
+
+
+def _build_status(
+    series: Sequence[RunReading],
+    begun: Sequence[CanaryMeasure],
+    charts: Mapping[str, ControlChart],
+    episodes: list[CanaryAlarm],
+    reasons: list[str],
+    notes: list[str],
+) -> AlarmStatus:
+    episodes.sort(key=lambda alarm: alarm.run)  # stable: of one run, in the order of the measures
+    last = series[-1].run if series else None
+    status: Literal["learning", "ok", "alarm"] = "learning"
+    if any(alarm.ended is None for alarm in episodes):
+        status = "alarm"
+    elif begun and begun[0].name in charts:  # the first measure is what the others explain
+        status = "ok"
+    return AlarmStatus(
+        status=status,
+        alarms=tuple(a for a in episodes if a.ended is None or a.ended == last),
+        charts=charts,
+        reason="; ".join(reasons) or None,
+        notes=tuple(notes),
+        episodes=tuple(episodes),
+    )
+
+
+def _list_measures(named: Sequence[str], begun: Sequence[CanaryMeasure]) -> str:
+    """Names of measures in one list, which is short where it is all of several."""
+    return "all measures" if 1 < len(named) == len(begun) else ", ".join(named)
+
+
+def _learning_advice(values: Sequence[float | None], measure: CanaryMeasure) -> str:
+    """What to do about runs that are too bad to learn from; empty where there are none."""
+    bad = sum(1 for value in values if value is not None and measure.learnable(value) is None)
+    if not bad or measure.least is None:
+        return ""
+    side = "below" if measure.better == "high" else "above"
+    runs = f"{bad} run{'s are' if bad > 1 else ' is'}"
+    limit = measure.written(measure.least)
+    return f" ({runs} {side} {limit} and not learnt from: put the app or its canaries right)"
+
+
+def _validate_readings(readings: Sequence[RunReading], learn: int, calm: int) -> None:
+    if learn < _MIN_LEARNING_RUNS:
+        raise InputError(f"--learn is {learn}; it must be at least {_MIN_LEARNING_RUNS} runs")
+    if calm < 1:
+        raise InputError(f"an alarm cannot recover after {calm} runs; take 1 or more")
+    for before, after in itertools.pairwise(readings):
+        if after.run <= before.run:
+            raise InputError(
+                f"run {after.run} stands behind run {before.run} in the history; "
+                "give the runs in their order, each once"
+            )

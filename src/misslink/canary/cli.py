@@ -1,0 +1,389 @@
+"""The `misslink canary` commands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from misslink.canary.commands import HISTORY_OPTION, NAME_OPTION
+from misslink.cli.options import (
+    CACHE_OPTION,
+    CAP_OPTIONS,
+    ID_KEY_OPTION,
+    INPUT_KEY_OPTION,
+    JSON_OPTION,
+    PRICE_OPTIONS,
+    JudgeOptions,
+    with_judge_options,
+)
+from misslink.errors import InputError
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+
+
+def parse_interval(interval: str) -> float:
+    """An interval in seconds.
+
+    Parameters
+    ----------
+    interval : str
+        A number with s, m, h or d, at least one second.
+
+    Raises
+    ------
+    InputError
+        It is none.
+
+    Examples
+    --------
+    >>> parse_interval("90s"), parse_interval("1.5h")
+    (90.0, 5400.0)
+    """
+    match = _INTERVAL.fullmatch(interval.strip().lower())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 1 <= seconds < math.inf:
+        raise InputError(f"'{interval}' is no interval; write for example  30m,  1h  or  1d")
+    return seconds
+
+
+def repeat_runs(
+    once: Callable[[], None],
+    every_s: float,
+    *,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+    announce: Callable[[float], None],
+    times: int | None = None,
+) -> None:
+    """Run at once, and then at every whole interval from the first beginning.
+
+    A run that takes longer than the interval is not made up for: the next one begins at the next
+    whole interval.
+
+    Parameters
+    ----------
+    once : callable
+        One run; what it raises ends all of them.
+    every_s : float
+        Seconds from one beginning to the next, more than 0.
+    clock, sleep : callable
+        Unix seconds now; wait for so many seconds.
+    announce : callable
+        Told when the next run begins, in Unix seconds.
+    times : int or None
+        How many runs. None: without end.
+    """
+    began, done = clock(), 0
+    while True:
+        once()
+        done += 1
+        if times is not None and done >= times:
+            return
+        passed = math.floor(max(0.0, clock() - began) / every_s) + 1
+        next_start = began + passed * every_s
+        announce(next_start)
+        while (
+            wait_s := next_start - clock()
+        ) > 0:  # a machine that slept wakes late, a clock is set
+            sleep(min(wait_s, every_s))
+
+
+@contextmanager
+def lock_series(history: Path, name: str) -> Iterator[None]:
+    """Lock a series until this process ends; raise InputError if another process watches it."""
+    import filelock
+
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    path = history.with_name(f"{history.name}.{digest}.watch")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path, timeout=0)
+        lock.acquire()
+    except filelock.Timeout:
+        raise InputError(
+            f"'{name}' is watched by another process already; stop that one, or watch under "
+            "another --name",
+            path=history,
+        ) from None
+    except OSError as problem:
+        raise InputError(
+            f"it cannot be written ({problem.strerror}); choose another --history", path=path
+        ) from None
+    with lock:
+        yield
+
+
+_COMMAND = (sys.executable, "-c", "from misslink.cli.main import main; main()")
+_BAD_INPUT, _INTERRUPTED = 2, 130
+_GRACE_S = 120.0  # beyond the run's own deadline: to start, to judge, to tell its webhook
+_EXIT_WAIT_S = 10.0  # for a run that was interrupted
+_EXIT_TEXTS = {
+    0: "fine",
+    1: "an alarm is open",
+    2: "bad input",
+    3: "the app or judge is unreachable",
+}
+
+
+def watch(
+    context: typer.Context,
+    every: str = typer.Option(..., "--every", help="Interval between runs, such as 30m, 1h or 1d."),
+    runs: int | None = typer.Option(
+        None, "--runs", min=1, help="Number of runs, then stop.", show_default="until interrupted"
+    ),
+    name: str = NAME_OPTION,
+    history: Path = HISTORY_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Run canaries at an interval until interrupted: APP and all options of canary run.
+
+    With --json each run is one JSON document on one line. Ctrl-C between two runs ends it with 0,
+    within a run with 130; with --runs it ends as the last run did.
+    """
+    import time
+
+    arguments = [*context.args, "--name", name, "--history", str(history)]
+    seconds = parse_interval(every)
+    group: Any = context.parent and context.parent.command
+    series = _RunSeries(
+        arguments, _run_time_limit(group.commands["run"], arguments), as_json=as_json
+    )
+    with lock_series(history, name):
+        try:
+            repeat_runs(
+                series.once,
+                seconds,
+                clock=time.time,
+                sleep=time.sleep,
+                announce=_announce_next,
+                times=runs,
+            )
+        except KeyboardInterrupt:
+            _print_progress("stopped; every finished run is saved")
+            raise typer.Exit(_INTERRUPTED if series.is_running else 0) from None
+    raise typer.Exit(series.code)
+
+
+@dataclass
+class _RunSeries:
+    """Runs in processes of their own, and how the last one ended."""
+
+    arguments: list[str]
+    limit_s: float
+    as_json: bool
+    code: int = 0
+    done: int = 0
+    is_running: bool = False
+
+    def once(self) -> None:
+        """Run once; an error ends the series only where the first run finds the input wrong."""
+        self.is_running = True
+        command = [*_COMMAND, "canary", "run", *self.arguments]
+        out = subprocess.PIPE if self.as_json else None
+        with subprocess.Popen(  # noqa: S603 (this program itself)
+            [*command, "--json"] if self.as_json else command, stdout=out, text=True
+        ) as process:
+            try:
+                printed, _ = process.communicate(timeout=self.limit_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                printed, _ = process.communicate()
+                _print_progress(f"this run did not end in {self.limit_s:g} seconds and was ended")
+            except KeyboardInterrupt:
+                _wait_for_exit(process)
+                raise
+        self.is_running = False
+        self.code, self.done = process.returncode, self.done + 1
+        if self.code == _INTERRUPTED:
+            self.is_running = True
+            raise KeyboardInterrupt
+        if self.as_json:
+            _print_json_line(printed or "")
+        if self.code == _BAD_INPUT and self.done == 1:
+            raise typer.Exit(_BAD_INPUT)
+        if self.code:
+            _print_progress(
+                f"this run ended with {self.code} ({_EXIT_TEXTS.get(self.code, 'it broke off')})"
+            )
+
+
+def _print_json_line(printed: str) -> None:
+    """One document on one line; of a run that was cut off there may be none, or half of one."""
+    try:
+        document = json.loads(printed)
+    except ValueError:
+        return
+    print(json.dumps(document), flush=True)
+
+
+def _wait_for_exit(process: subprocess.Popen[str]) -> None:
+    """Let a run that was interrupted, too, come to its end; end it where it does not."""
+    try:
+        process.wait(timeout=_EXIT_WAIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _run_time_limit(run: Any, arguments: list[str]) -> float:
+    """Check the options of the command `run` as it would, and say how long it may take.
+
+    Raises
+    ------
+    click.UsageError
+        One of them is wrong.
+    """
+    given = run.make_context("misslink canary run", list(arguments)).params
+    return float(given["deadline"] + 3 * given["timeout"] + _GRACE_S)
+
+
+def _announce_next(start: float) -> None:
+    import datetime as dt
+
+    when = dt.datetime.fromtimestamp(start).astimezone()
+    _print_progress(f"the next run begins at {when:%Y-%m-%d %H:%M:%S}; Ctrl-C stops")
+
+
+def _print_progress(text: str) -> None:
+    print(f"misslink: {text}", file=sys.stderr, flush=True)
+
+
+app = typer.Typer(
+    help="Watch a live app with canary questions, and raise alarms on change.",
+    no_args_is_help=True,
+)
+
+
+@app.command("run")
+@with_judge_options("base_url", "prompts", *PRICE_OPTIONS, *CAP_OPTIONS)
+def run(
+    target: str = typer.Argument(
+        ...,
+        metavar="APP",
+        help="The app or retriever: package.module:name or path/to/file.py:name.",
+        show_default=False,
+    ),
+    canaries: Path = typer.Option(
+        ..., "--canaries", help="Canary set: JSON Lines, a JSON array or YAML."
+    ),
+    name: str = NAME_OPTION,
+    history: Path = HISTORY_OPTION,
+    k: int = typer.Option(5, "--k", min=1, help="Number of first passages that count (cutoff k)."),
+    judge: str = typer.Option(
+        "none",
+        "--judge",
+        envvar="MISSLINK_JUDGE",
+        help="Judge of the answers: heuristic, openai:MODEL or none.",
+    ),
+    corpus: str | None = typer.Option(
+        None,
+        "--corpus",
+        help="Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
+        show_default="what the app's own store lists",
+    ),
+    embedding: str = typer.Option(
+        "app",
+        "--embedding",
+        help="Embedding for relevance: app (its own, else retriever scores), "
+        "minilm, PROVIDER:MODEL, FILE.py:NAME or none.",
+    ),
+    timeout: float = typer.Option(30.0, "--timeout", help="Seconds per canary."),
+    deadline: float = typer.Option(600.0, "--deadline", help="Seconds for the whole run."),
+    concurrency: int = typer.Option(4, "--concurrency", min=1, help="Parallel calls of the app."),
+    learn: int = typer.Option(
+        20, "--learn", min=10, help="Number of runs that define the normal state."
+    ),
+    accept_change: bool = typer.Option(
+        False, "--accept-change", help="Accept the current state as the new normal."
+    ),
+    fail_on: str = typer.Option(
+        "alarm",
+        "--fail-on",
+        help="When to exit with 1: degraded (a canary is no longer healthy), alarm or never.",
+    ),
+    webhook: str | None = typer.Option(
+        None, "--webhook", help="URL that receives alarms and recoveries as JSON."
+    ),
+    webhook_secret_env: str | None = typer.Option(
+        None, "--webhook-secret-env", help="Environment variable with the secret that signs it."
+    ),
+    markdown: Path | None = typer.Option(
+        None, "--markdown", help="Write a summary here; - prints it."
+    ),
+    html: Path | None = typer.Option(None, "--html", help="Write the trend page here."),
+    id_key: str | None = ID_KEY_OPTION,
+    input_key: str | None = INPUT_KEY_OPTION,
+    cache: Path | None = CACHE_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Run every canary once, record the results, and check whether the app got worse.
+
+    Exit codes: 0 fine, 1 an alarm is open, 2 bad input, 3 the app answered nothing or the judge
+    cannot be reached.
+    """
+    from misslink.canary.commands import CanaryOptions, execute_run
+    from misslink.judge.config import JudgeConfig
+
+    options = CanaryOptions(
+        app=target,
+        canaries=canaries,
+        name=name,
+        history=history,
+        k=k,
+        judge=judge,
+        corpus=corpus,
+        embedding=embedding,
+        timeout_s=timeout,
+        deadline_s=deadline,
+        concurrency=concurrency,
+        learn=learn,
+        accept_change=accept_change,
+        fail_on=fail_on,
+        webhook=webhook,
+        webhook_secret_env=webhook_secret_env,
+        markdown=markdown,
+        html=html,
+        id_key=id_key,
+        input_key=input_key,
+        cache=cache,
+        # execute_run refuses any other deadline.
+        terms=JudgeConfig(**given, deadline=deadline if deadline > 0 else None),
+    )
+    execute_run(options, as_json=as_json)
+
+
+@app.command("history")
+def history(
+    history: Path = HISTORY_OPTION,
+    name: str = NAME_OPTION,
+    last: int = typer.Option(20, "--last", min=1, help="How many runs, the latest."),
+    markdown: Path | None = typer.Option(
+        None, "--markdown", help="Write a summary here; - prints it."
+    ),
+    html: Path | None = typer.Option(None, "--html", help="Write the trend page here."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Show the runs of a series with their health and alarms, without calling the app."""
+    from misslink.canary.commands import show_history
+
+    show_history(history, name, last, markdown=markdown, html=html, as_json=as_json)
+
+
+app.command(
+    "watch",
+    options_metavar="APP --canaries FILE --every INTERVAL [OPTIONS OF canary run]",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(watch)

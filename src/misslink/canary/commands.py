@@ -1,0 +1,447 @@
+"""Implementation of `misslink canary run` and `misslink canary history`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from misslink.cli.output import (
+    STDOUT,
+    check_report_paths,
+    format_estimate,
+    interruptible,
+    print_json,
+    print_line,
+    progress_bars,
+    redirect_app_stdout,
+    strip_control,
+    table_cell,
+)
+from misslink.errors import InputError, MisslinkError, known_names
+
+if TYPE_CHECKING:
+    from misslink.canary.canary_set import CanarySet
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.results import CanaryResult, FinishedRun
+    from misslink.canary.runner import CanaryObservation
+    from misslink.canary.webhook import WebhookTarget
+    from misslink.judge.config import JudgeConfig
+
+
+NAME_OPTION: Any = typer.Option("main", "--name", help="Name of the series of runs.")
+HISTORY_OPTION: Any = typer.Option(
+    Path(".misslink/canary.sqlite"), "--history", help="SQLite file of the runs."
+)
+
+_FIGURE_NAMES = {
+    "health": "healthy canaries",
+    "coverage": "expected passages found",
+    "top_score": "relevance of the best",
+    "answered": "questions answered",
+}
+_STATUS_WORDS = {"learning": "learning", "ok": "ok", "alarm": "ALARM"}
+
+
+def print_run(document: Mapping[str, Any], results: Sequence[CanaryResult]) -> None:
+    """Print what one run found: its figures, what is ill or unmeasured, its alarms."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from misslink.canary.markdown import format_latency
+
+    console = Console()
+    figures = Table(show_header=False)
+    for key, label in _FIGURE_NAMES.items():
+        text = format_estimate(document[key], key, as_decimal=key == "top_score")
+        figures.add_row(table_cell(console, label), table_cell(console, text))
+    figures.add_row(table_cell(console, "seconds"), table_cell(console, format_latency(document)))
+    console.print(figures)
+    ill = [result for result in results if result.healthy is not True]
+    if ill:
+        table = Table()
+        for column in ("canary", "owner", "health", "why"):
+            table.add_column(column, overflow="fold")
+        degraded = {canary["id"] for canary in document["degraded"]}
+        for result in ill:
+            state = "not measured" if result.healthy is None else "ill"
+            state = "degraded" if result.canary in degraded else state
+            texts = (result.canary, result.owner or "", state, result.said)
+            table.add_row(*(table_cell(console, text) for text in texts))
+        console.print(table)
+    for alarm in document["alarms"]:
+        print_line(console, f"{alarm['state']}: {alarm['sentence']}", "bold")
+    for suspect in document["suspects"]:
+        print_line(console, f"since the run before: {suspect}")
+    for note in document["notes"]:
+        print_line(console, note)
+    if document["reason"]:
+        print_line(console, document["reason"])
+    status = _STATUS_WORDS[document["status"]]
+    print_line(console, f"run {document['run']} of '{document['name']}': {status}", "bold")
+
+
+def print_history(document: Mapping[str, Any]) -> None:
+    """Print the runs of a series, the latest last, and its alarms."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from misslink.canary.markdown import format_latency
+    from misslink.render.format import pluralize
+
+    console = Console()
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("run", "at", "health", "found", "score", "sec", "ill", "failed", "status"):
+        table.add_column(column, overflow="fold", no_wrap=True)
+    for run in document["runs"]:
+        texts = (
+            str(run["run"]),
+            run["at"][5:16].replace("T", " "),
+            _format_figure(run["health"], "health"),
+            _format_figure(run["coverage"], "coverage").partition(" [")[0],
+            _format_figure(run["top_score"], "top_score", as_decimal=True).partition(" [")[0],
+            format_latency(run).partition(" (")[0],
+            str(len(run["degraded"])),
+            str(run["errors"]),
+            _STATUS_WORDS[run["status"]],
+        )
+        table.add_row(*(table_cell(console, text) for text in texts))
+    console.print(table)
+    for alarm in document["alarms"]:
+        print_line(console, f"{alarm['state']}: {alarm['sentence']}")
+    if document["waiting"]:
+        print_line(
+            console, f"{pluralize(document['waiting'], 'message')} to a webhook not yet delivered"
+        )
+    for letter in document["refused"]:
+        print_line(
+            console, f"the message of run {letter['run']} is not sent again: {letter['error']}"
+        )
+    print_line(console, f"'{document['name']}': {_STATUS_WORDS[document['status']]}", "bold")
+
+
+def _format_figure(estimate: Mapping[str, Any], name: str, *, as_decimal: bool = False) -> str:
+    if estimate["value"] is None:
+        return "none"
+    return format_estimate(estimate, name, as_decimal=as_decimal)
+
+
+def show_history(
+    path: Path,
+    name: str,
+    last: int,
+    *,
+    markdown: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the last runs of a series, and write them as markdown or as a page.
+
+    Raises
+    ------
+    InputError
+        There is no such history or series, or a file cannot be written.
+    """
+    from misslink.canary.alarms import detect_alarms
+    from misslink.canary.history import CanaryHistory, alarm_to_json
+    from misslink.canary.markdown import history_markdown
+    from misslink.io.atomic import atomic_write
+    from misslink.io.manifest import display_path
+
+    check_report_paths(markdown, html, as_json=as_json)
+    if {output.resolve() for output in (markdown, html) if output} & {path.resolve()}:
+        raise InputError("--markdown or --html names the history; give another")
+    with CanaryHistory(path, must_exist=True) as history:
+        runs = history.runs(name, last)
+        if not runs:
+            names = history.names()
+            hint = known_names(name, names, " series") if names else "it holds no run yet"
+            raise InputError(f"it holds no run called '{name}'; {hint}", path=path)
+        status = detect_alarms(history.comparable(name), learn=runs[-1]["learn"])
+        document = {
+            "name": name,
+            "history": display_path(path),
+            "status": status.status,
+            "reason": status.reason,
+            "alarms": [alarm_to_json(alarm) for alarm in status.episodes],
+            "waiting": len(history.outbox.letters(name)),
+            "refused": [
+                {"run": letter.run, "error": letter.error}
+                for letter in history.outbox.refused(name)
+            ],
+            "runs": list(runs),
+        }
+        if html is not None:
+            write_trend_page(history, name, last, html)
+    to_stdout = markdown is not None and str(markdown) == STDOUT
+    if markdown is not None:
+        text = history_markdown(document)
+        print(text, end="") if to_stdout else atomic_write(text, markdown)
+    if as_json:
+        print_json(document)
+    elif not to_stdout:
+        print_history(document)
+
+
+def write_trend_page(history: CanaryHistory, name: str, last: int | None, path: Path) -> None:
+    """Write the trend page of a series."""
+    from misslink.canary.alarms import detect_alarms
+    from misslink.canary.trend_page import build_trend_page, render_trend_page
+    from misslink.io.atomic import atomic_write
+
+    runs, readings = history.runs(name, last), history.comparable(name)
+    status = detect_alarms(readings, learn=runs[-1]["learn"])
+    atomic_write(render_trend_page(build_trend_page(name, runs, readings, status)), path)
+
+
+_FAIL_ON = ("degraded", "alarm", "never")
+_BAD_INPUT, _UNREACHABLE = 2, 3
+
+
+@dataclass(frozen=True)
+class CanaryOptions:
+    """The options of ``misslink canary run``; see its ``--help``."""
+
+    app: str
+    canaries: Path
+    name: str
+    history: Path
+    k: int
+    judge: str
+    corpus: str | None
+    embedding: str
+    timeout_s: float
+    deadline_s: float
+    concurrency: int
+    learn: int
+    accept_change: bool
+    fail_on: str
+    webhook: str | None
+    webhook_secret_env: str | None
+    markdown: Path | None
+    html: Path | None
+    id_key: str | None
+    input_key: str | None
+    cache: Path | None
+    terms: JudgeConfig
+
+
+def execute_run(options: CanaryOptions, *, as_json: bool) -> None:
+    """Run the canaries; raise typer.Exit with the command's exit code.
+
+    Raises
+    ------
+    InputError
+        An option is wrong, or the history cannot take the run, which is then saved beside it.
+    JudgeUnreachableError
+        Before any canary was sent.
+    """
+    from misslink.canary.canary_set import read_canaries
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.webhook import webhook_from_options
+    from misslink.io.sqlite import SqliteLockedError
+
+    _check_options(options, as_json=as_json)
+    target = webhook_from_options(options.webhook, options.webhook_secret_env)
+    canaries = read_canaries(options.canaries)
+    try:  # before the app is called
+        CanaryHistory(options.history).close()
+    except SqliteLockedError:
+        print("misslink: the history is held by another program; the run begins", file=sys.stderr)
+    with interruptible("nothing of this run was; the same command starts it again"):
+        observation, finished = _observe(options, canaries, tell=target is not None)
+    try:
+        code = _record_and_notify(options, observation, finished, target, as_json=as_json)
+    except MisslinkError as error:
+        if not observation.hung:
+            raise
+        _print_error(str(error))
+        code = error.exit_code
+    if observation.hung:  # Python would wait for the call that still hangs
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+    if code:
+        raise typer.Exit(code)
+
+
+def _check_options(options: CanaryOptions, *, as_json: bool) -> None:
+    if options.fail_on not in _FAIL_ON:
+        raise InputError(f"--fail-on {options.fail_on}: {known_names(options.fail_on, _FAIL_ON)}")
+    for option, value in (("--timeout", options.timeout_s), ("--deadline", options.deadline_s)):
+        if not 0 < value < float("inf"):
+            raise InputError(f"{option} is {value:g}; it must be more than 0 seconds")
+    if not options.name.strip():
+        raise InputError("--name is empty; call the series something")
+    check_report_paths(options.markdown, options.html, as_json=as_json)
+    outputs = {path.resolve() for path in (options.markdown, options.html) if path is not None}
+    if outputs & {options.canaries.resolve(), options.history.resolve()}:
+        raise InputError("--markdown or --html names the canary set or the history; give another")
+
+
+def _observe(
+    options: CanaryOptions, canaries: CanarySet, *, tell: bool
+) -> tuple[CanaryObservation, FinishedRun]:
+    """Open judge, corpus, embedding and app, and run the canaries."""
+    import asyncio
+
+    from misslink.canary.results import FinishedRun
+    from misslink.canary.runner import CanaryRequest, run_canaries
+    from misslink.capture import load_app
+    from misslink.io.corpus import read_corpus
+    from misslink.io.manifest import display_path, hash_app_code, hash_content
+    from misslink.io.storage import redact_url
+    from misslink.judge.middleware.cache import DEFAULT_CACHE
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_judge
+    from misslink.pipeline.diagnosis import open_named_embedder
+
+    judge = open_judge(
+        options.judge,
+        cache=options.cache or DEFAULT_CACHE,
+        concurrency=options.concurrency,
+        terms=options.terms,
+    )
+    if judge is None:
+        canaries.refuse_unjudged()
+
+    async def observe() -> CanaryObservation:
+        try:
+            if judge:
+                await judge.check_reachable()
+            return await run_canaries(request, tick)
+        finally:
+            if judge:
+                await judge.close()
+
+    with redirect_app_stdout(), progress_bars() as tick:
+        corpus = read_corpus(options.corpus) if options.corpus else None
+        embedder = open_named_embedder(options.embedding)
+        before = frozenset(sys.modules)
+        app = load_app(options.app)
+        code = hash_app_code(options.app, before=before)  # of what it loads, not of later imports
+        request = CanaryRequest(
+            app=app,
+            canaries=canaries,
+            k=options.k,
+            judge=judge,
+            corpus=corpus,
+            embedder=embedder,
+            own_embedding=options.embedding == "app",
+            timeout_s=options.timeout_s,
+            deadline_s=options.deadline_s,
+            concurrency=options.concurrency,
+            id_key=options.id_key,
+            input_key=options.input_key,
+            prompts=Prompts.from_spec(options.terms.prompts),
+        )
+        try:
+            observation = asyncio.run(observe())
+        finally:
+            if embedder is not None:
+                embedder.close()
+    judged = [judge.name, dict(judge.identity)] if judge else None
+    key = [canaries.digest, options.k, judged, options.embedding]
+    return observation, FinishedRun(
+        name=options.name,
+        at=observation.at,
+        key=hash_content(key)[:16],
+        settings={
+            "app": display_path(options.app),
+            "canary_set": display_path(redact_url(options.canaries)),
+            "k": options.k,
+            "judge": judge.name if judge else "none",
+            "relevance": observation.basis,
+        },
+        results=observation.results,
+        fingerprint=observation.fingerprint,
+        corpus_known=observation.corpus_known,
+        code=code,
+        accept=options.accept_change,
+        tell=tell,
+        learn=options.learn,
+        notes=observation.notes,
+    )
+
+
+def _record_and_notify(
+    options: CanaryOptions,
+    observation: CanaryObservation,
+    finished: FinishedRun,
+    target: WebhookTarget | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Record the run, notify its webhook, write and print; return the exit code."""
+    from misslink.canary.history import CanaryHistory
+    from misslink.canary.markdown import run_markdown
+    from misslink.canary.results import result_to_json, save_pending_run
+    from misslink.canary.webhook import notify
+    from misslink.io.atomic import atomic_write
+    from misslink.io.sqlite import SqliteLockedError
+
+    to_stdout = str(options.markdown) == STDOUT
+    try:
+        with CanaryHistory(options.history) as history:
+            recorded = history.enter(finished)
+            document = {**recorded.document, "delivered": notify(history, options.name, target)}
+            if options.markdown is not None:
+                text = run_markdown(document)
+                print(text, end="") if to_stdout else atomic_write(text, options.markdown)
+            if options.html is not None:
+                write_trend_page(history, options.name, None, options.html)
+    except SqliteLockedError:
+        pending = save_pending_run(finished, options.history)
+        raise InputError(
+            f"the history is held by another program; this run is saved in {pending.name} beside "
+            "it, and the next run enters it",
+            path=options.history,
+        ) from None
+    if recorded.taken_in:
+        _print_error(f"{recorded.taken_in} runs saved beside the history were entered")
+    if as_json:
+        results = [result_to_json(result) for result in observation.results]
+        print_json({**document, "results": results})
+    elif not to_stdout:
+        print_run(document, observation.results)
+    return _exit_code(options, observation, document)
+
+
+def _exit_code(
+    options: CanaryOptions, observation: CanaryObservation, document: dict[str, Any]
+) -> int:
+    delivered = document["delivered"]
+    if delivered is not None and not delivered["ok"]:
+        parts = []
+        if refused := delivered["refused"]:
+            verb = "is" if refused == 1 else "are"
+            parts.append(f"{refused} {verb} refused for good and kept as failed")
+        if delivered["waiting"]:
+            parts.append(f"the next run tries {delivered['waiting']} again")
+        _print_error(f"not all news arrived ({delivered['error']}): {'; '.join(parts)}")
+    if not any(result.answered for result in observation.results):
+        reason = observation.results[0].said
+        _print_error(f"the app answered no canary; of the first: {reason}")
+        return _UNREACHABLE
+    if document["health"]["value"] is None:
+        _print_error(document["health"]["reason"])
+        return _BAD_INPUT
+    failed = document["status"] == "alarm" or (
+        options.fail_on == "degraded" and document["degraded"]
+    )
+    if failed and options.fail_on != "never":
+        return 1
+    if observation.judge_problem:
+        _print_error(observation.judge_problem)
+        return _UNREACHABLE
+    return 0
+
+
+def _print_error(text: str) -> None:
+    print(strip_control(f"misslink: {text}"), file=sys.stderr)

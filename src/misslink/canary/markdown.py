@@ -1,0 +1,134 @@
+"""Writes canary runs as markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from misslink.render.format import format_decimal_estimate, format_estimate, pluralize
+from misslink.render.markdown import escape_markdown, markdown_table
+from misslink.types import Estimate
+
+_STATUS_WORDS = {"learning": "still learning", "ok": "fine", "alarm": "**ALARM**"}
+_FIGURE_NAMES = {
+    "health": "Healthy canaries",
+    "coverage": "Expected passages found",
+    "top_score": "Relevance of the best",
+    "answered": "Questions answered",
+}
+_MAX_LISTED = 20  # degraded canaries that are named
+_MILLISECOND, _FEW = 0.001, 10  # seconds: what is less is not told apart, what is more is rounded
+
+
+def run_markdown(document: Mapping[str, Any]) -> str:
+    """One run.
+
+    Parameters
+    ----------
+    document : mapping
+        As ``misslink canary run --json`` prints it.
+
+    Returns
+    -------
+    str
+        Every text escaped, ending in a line break.
+    """
+    return "\n\n".join(_run_section(document)) + "\n"
+
+
+def history_markdown(document: Mapping[str, Any]) -> str:
+    """A series of runs, as ``misslink canary history --json`` prints it; as `run_markdown`."""
+    parts = [
+        f"## Canaries: {escape_markdown(document['name'])}",
+        f"Now {_STATUS_WORDS[document['status']]}.",
+    ]
+    if document["alarms"]:
+        parts.append(_alarm_table(document["alarms"]))
+    header = ("Run", "At", "Health", "Coverage", "Top score", "Seconds", "Failed", "Status")
+    rows = [
+        (
+            str(run["run"]),
+            run["at"][:16].replace("T", " "),
+            *(_format_figure(run, key) for key in ("health", "coverage", "top_score")),
+            format_latency(run),
+            str(run["errors"]),
+            _STATUS_WORDS[run["status"]],
+        )
+        for run in document["runs"]
+    ]
+    parts.append(markdown_table(header, rows, right=(0, 6)))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _run_section(document: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## Canaries: {escape_markdown(document['name'])}"
+    app = f" of {escape_markdown(str(document['app']))}" if document.get("app") else ""
+    yield f"Run {document['run']}{app}, {document['at']}: {_STATUS_WORDS[document['status']]}."
+    if document["alarms"]:
+        yield _alarm_table(document["alarms"]).strip("\n")
+    rows = [
+        (label, escape_markdown(_estimate_text(document[key], key)))
+        for key, label in _FIGURE_NAMES.items()
+    ]
+    rows.append(("Seconds to an answer", format_latency(document)))
+    yield markdown_table(
+        ("", f"of {pluralize(document['canaries'], 'canary', 'canaries')}"), rows
+    ).strip("\n")
+    if document["degraded"]:
+        yield _degraded_table(document["degraded"]).strip("\n")
+    if document["suspects"]:
+        yield "Since the run before: " + escape_markdown("; ".join(document["suspects"])) + "."
+    notes = [escape_markdown(note) for note in (document["reason"], *document["notes"]) if note]
+    if notes:
+        yield "\n".join(f"- {note}" for note in notes)
+
+
+def _alarm_table(alarms: Sequence[Mapping[str, Any]]) -> str:
+    lines = [f"- **{alarm['state']}**: {escape_markdown(alarm['sentence'])}" for alarm in alarms]
+    return "\n".join(lines)
+
+
+def _degraded_table(degraded: Sequence[Mapping[str, str]]) -> str:
+    rows = [
+        tuple(escape_markdown(canary[key] or "") for key in ("id", "owner", "before", "now"))
+        for canary in degraded[:_MAX_LISTED]
+    ]
+    more = len(degraded) - _MAX_LISTED
+    text = markdown_table(("Degraded", "Owner", "Before", "Now"), rows).strip("\n")
+    return f"{text}\n\n{more} more are in the JSON of the same run." if more > 0 else text
+
+
+def _format_figure(run: Mapping[str, Any], key: str) -> str:
+    estimate = run[key]
+    return (
+        "not measured"
+        if estimate["value"] is None
+        else escape_markdown(_estimate_text(estimate, key))
+    )
+
+
+def _estimate_text(estimate: Mapping[str, Any], key: str) -> str:
+    formatted = Estimate.model_validate(dict(estimate))
+    return (format_decimal_estimate if key == "top_score" else format_estimate)(key, formatted).text
+
+
+def format_latency(document: Mapping[str, Any]) -> str:
+    """The median of a run's seconds to an answer, and its 95th percentile."""
+    latency = document["latency_s"]
+    if latency["median"] is None:
+        return "not measured"
+    return f"{format_duration(latency['median'])} (p95 {format_duration(latency['p95'])})"
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds for people, to the millisecond where they are few.
+
+    Examples
+    --------
+    >>> format_duration(0.0000031), format_duration(0.0456), format_duration(2.25), format_duration(75.3)
+    ('<0.001', '0.046', '2.25', '75')
+    """
+    if 0 < seconds < _MILLISECOND:
+        return f"<{_MILLISECOND}"
+    digits = 3 if seconds < 1 else 2 if seconds < _FEW else 0
+    return f"{seconds:.{digits}f}"

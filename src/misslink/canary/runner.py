@@ -1,0 +1,490 @@
+"""Runs the canaries against the live app, with time limits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from misslink.canary.background_loop import BackgroundLoop, HungError
+from misslink.canary.results import CanaryResult, CanaryStatus
+from misslink.capture import Watcher
+from misslink.embedding.embedder import redact_secrets
+from misslink.engines.local import map_concurrently
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.registry import judged_metrics
+from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
+from misslink.types import Passage, Trace, Verdict
+
+if TYPE_CHECKING:
+    from misslink.canary.canary_set import Canary, CanarySet
+    from misslink.canary.fingerprint import Fingerprint
+    from misslink.embedding import Embedder
+    from misslink.judge.session import JudgeSession
+
+
+@dataclass(frozen=True)
+class CanaryRequest:
+    """The app, the canaries and the options of one run."""
+
+    app: Any
+    canaries: CanarySet
+    k: int = 5
+    judge: JudgeSession | None = None
+    corpus: Sequence[Passage] | None = None  # None: list the app's own store, if possible
+    embedder: Embedder | None = None
+    own_embedding: bool = True  # without `embedder`, use the app's
+    timeout_s: float = 30.0  # per question
+    deadline_s: float = 600.0  # for all questions
+    concurrency: int = 4
+    id_key: str | None = None
+    input_key: str | None = None
+    prompts: Prompts = BUILT_IN
+
+
+@dataclass(frozen=True)
+class CanaryObservation:
+    """What a run saw.
+
+    Parameters
+    ----------
+    at : float
+        When it began, in Unix seconds.
+    results : sequence of Result
+        One a canary, in the file's order.
+    basis : {'cosine', 'score'}
+        What the relevance of a passage is.
+    fingerprint : Fingerprint or None
+        Of the corpus and the embedding. None: neither is known.
+    corpus_known : bool
+        Whether its documents are known, or the embedding alone.
+    notes : sequence of str
+        What could not be seen, for people.
+    hung : int
+        Calls that were left behind; their threads may still run.
+    judge_problem : str or None
+        Why the judge could not be asked on.
+    """
+
+    at: float
+    results: tuple[CanaryResult, ...]
+    basis: str
+    fingerprint: Fingerprint | None
+    corpus_known: bool = True
+    notes: tuple[str, ...] = ()
+    hung: int = 0
+    judge_problem: str | None = None
+
+
+_DISTANCE_REASON = (
+    "the retriever's scores rise with the rank, so they are distances; name an embedding with "
+    "--embedding"
+)
+_NO_SCORE_REASON = (
+    "the retriever gives no scores, and no embedding is known; name one with --embedding"
+)
+
+
+@dataclass(frozen=True)
+class PassageRelevance:
+    """The relevance of the best expected passage of one canary; None says why in ``reason``."""
+
+    value: float | None
+    reason: str | None = None
+
+
+def best_expected_passage(canary: Canary, trace: Trace, k: int) -> tuple[int, Passage] | None:
+    """Rank and passage of the first expected one among the first `k`; None where there is none."""
+    top = trace.retrieved[:k]
+    finds = [match for need in case_needs(canary.case, top) for match in match_needs(need, top)]
+    best = min(finds, key=lambda match: match.rank, default=None)
+    return None if best is None else (best.rank, best.passages[-1])
+
+
+async def cosine_relevance(
+    best: Mapping[str, tuple[str, Passage]], embedder: Embedder
+) -> dict[str, PassageRelevance]:
+    """The cosine of each question and its best expected passage.
+
+    Parameters
+    ----------
+    found : mapping of str to (str, Passage)
+        Canary id to its question and that passage.
+    embedder : Embedder
+
+    Raises
+    ------
+    InputError
+        The embedding failed.
+    """
+    pairs = list(best.values())
+    questions = await embedder.queries([question for question, _ in pairs])
+    passages = await embedder.documents([passage.text for _, passage in pairs])
+    return {
+        name: (
+            PassageRelevance(float(question @ passage))
+            if pair[1].text.strip()
+            else PassageRelevance(None, "the passage has no text to embed")
+        )
+        for name, pair, question, passage in zip(best, pairs, questions, passages, strict=True)
+    }
+
+
+def score_relevance(
+    best: Mapping[str, tuple[str, Passage]], traces: Sequence[Trace]
+) -> dict[str, PassageRelevance]:
+    """The retriever's own scores, where they fall with the rank and so are no distances.
+
+    Parameters
+    ----------
+    found : mapping
+        As of `cosine_relevance`.
+    traces : sequence of Trace
+        All of the run, which tell the scores' direction.
+    """
+    rises = falls = 0
+    for trace in traces:
+        scores = [passage.score for passage in trace.retrieved if passage.score is not None]
+        rises += len(scores) > 1 and scores[0] < scores[-1]
+        falls += len(scores) > 1 and scores[0] > scores[-1]
+    if rises > falls:
+        return {name: PassageRelevance(None, _DISTANCE_REASON) for name in best}
+    return {
+        name: PassageRelevance(
+            passage.score, None if passage.score is not None else _NO_SCORE_REASON
+        )
+        for name, (_, passage) in best.items()
+    }
+
+
+_MAX_LENGTH = 600  # characters that are said of a canary
+
+
+@dataclass(frozen=True)
+class CanaryTrace:
+    """A canary that was put to the app: its trace, or why there is none."""
+
+    trace: Trace | None
+    status: CanaryStatus
+    problem: str = ""
+
+
+@dataclass
+class _HealthFindings:
+    """What was found good, wrong, and not to be told, each in words."""
+
+    good: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def healthy(self) -> bool | None:
+        return False if self.wrong else None if self.unknown else True
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(self.wrong or self.unknown or self.good)
+
+
+def canary_result(
+    canary: Canary,
+    observed: CanaryTrace,
+    coverage: float | None,
+    relevance: PassageRelevance | None,
+    verdict: Verdict | None,
+    k: int,
+) -> CanaryResult:
+    """Return whether a canary is healthy, and why."""
+    # One failed check makes it unhealthy. Otherwise one unmeasured check leaves it open.
+    trace = observed.trace
+    if observed.status != "answered" or trace is None:
+        return CanaryResult(canary.id, canary.owner, observed.status, None, observed.problem)
+    parts = _HealthFindings()
+    best = best_expected_passage(canary, trace, k)
+    rank = best[0] if best else None
+    if canary.expects_passages:
+        _check_retrieved(parts, trace, coverage, rank, k)
+    if rank is not None and canary.min_relevance is not None:
+        _check_relevance(parts, canary.min_relevance, relevance)
+    right = verdict.label if verdict and verdict.status == "scored" else None
+    if canary.expects_answer and (verdict or not canary.expects_passages):
+        _check_verdict(parts, right, verdict)
+    return CanaryResult(
+        canary=canary.id,
+        owner=canary.owner,
+        status="answered",
+        healthy=parts.healthy,
+        said=redact_secrets(parts.reason)[:_MAX_LENGTH],
+        rank=rank,
+        found=coverage,
+        score=relevance.value if relevance else None,
+        right=right,
+        latency_s=trace.latency_s,
+    )
+
+
+def _check_retrieved(
+    parts: _HealthFindings, trace: Trace, coverage: float | None, rank: int | None, k: int
+) -> None:
+    unseen = unmeasured_reason(trace)
+    if unseen or coverage is None:
+        parts.unknown.append(unseen or "no retrieved passage has a text in which to look")
+    elif rank is None:
+        parts.wrong.append(f"no expected passage is among the first {k}")
+    else:
+        parts.good.append(f"the first expected passage is at rank {rank}")
+
+
+def _check_relevance(
+    parts: _HealthFindings, least: float, relevance: PassageRelevance | None
+) -> None:
+    value = relevance.value if relevance else None
+    if value is None:
+        why = relevance.reason if relevance else None
+        parts.unknown.append(why or "the relevance of its passage was not measured")
+    elif value < least:
+        parts.wrong.append(
+            f"the best expected passage has a relevance of {value:.3g}, below {least:g}"
+        )
+
+
+def _check_verdict(parts: _HealthFindings, right: bool | None, verdict: Verdict | None) -> None:
+    why = _reason_suffix(verdict.reason if verdict else None)
+    if right is None:
+        parts.unknown.append(f"the answer was not judged{why}")
+    elif right:
+        parts.good.append("the answer is right")
+    else:
+        parts.wrong.append(f"the answer is wrong{why}")
+
+
+def _reason_suffix(reason: str | None) -> str:
+    return f": {reason}" if reason else ""
+
+
+_log = logging.getLogger("misslink")
+_MAX_LISTED = 100_000  # passages of the app's own store that are fingerprinted
+_MAX_VECTORS = (
+    10_000  # passages whose vectors are taken from the store in place of being made again
+)
+_EXCERPT_LENGTH = 300  # characters of what the app raised that are kept
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class _TimeBudget:
+    """What is left of the time of a run."""
+
+    deadline_s: float
+    began: float = field(default_factory=time.monotonic)
+
+    def remaining(self) -> float:
+        return self.began + self.deadline_s - time.monotonic()
+
+
+async def run_canaries(
+    request: CanaryRequest, tick: Progress = lambda *_: None
+) -> CanaryObservation:
+    """Call the app with every canary within the deadline; app errors count as not measured."""
+    started_at, clock = time.time(), _TimeBudget(request.deadline_s)
+    watcher = Watcher(request.app, id_key=request.id_key, input_key=request.input_key)
+    loop = BackgroundLoop()
+    try:
+        observed = await _call_app(request, watcher, loop, clock, tick)
+        notes: list[str] = []
+        embedder = await _resolve_embedder(request, watcher, loop, notes)
+        relevance = await _measure_relevance(request, observed, embedder, loop, notes)
+        passages = await _list_corpus(request, watcher, loop, notes)
+        if embedder is not None and embedder is not request.embedder:
+            embedder.close()
+    finally:
+        loop.close()
+    verdicts, judge_problem = await _judge_answers(request, observed, tick)
+    coverage = _measure_coverage(request, observed)
+    results = tuple(
+        canary_result(
+            canary,
+            observed[canary.id],
+            coverage.get(canary.id),
+            relevance.get(canary.id),
+            verdicts.get(canary.id),
+            request.k,
+        )
+        for canary in request.canaries.canaries
+    )
+    return CanaryObservation(
+        at=started_at,
+        results=results,
+        basis="score" if embedder is None else "cosine",
+        fingerprint=_fingerprint_app(passages, embedder),
+        corpus_known=passages is not None,
+        notes=tuple(notes),
+        hung=loop.hung,
+        judge_problem=judge_problem,
+    )
+
+
+async def _call_app(
+    request: CanaryRequest,
+    watcher: Watcher,
+    loop: BackgroundLoop,
+    clock: _TimeBudget,
+    tick: Progress,
+) -> dict[str, CanaryTrace]:
+    async def ask(canary: Canary) -> CanaryTrace:
+        seconds = min(request.timeout_s, clock.remaining())
+        if seconds <= 0:
+            late = f"it was not asked, the {request.deadline_s:g} seconds of the run were over"
+            return CanaryTrace(None, "not_asked", late)
+        try:
+            trace = await loop.run(lambda: watcher.watch(canary.case), seconds)
+        except HungError as hung:
+            how = "stood still with the whole event loop" if hung.blocked else "did not answer"
+            return CanaryTrace(None, "hung", f"the app {how} within {seconds:.3g} seconds")
+        if trace.error is not None and trace.answer is None:
+            error = redact_secrets(" ".join(trace.error.split()))[:_EXCERPT_LENGTH]
+            return CanaryTrace(trace, "failed", f"the app failed: {error}")
+        return CanaryTrace(trace, "answered")
+
+    canaries = request.canaries.canaries
+    observed = await map_concurrently(
+        canaries, ask, request.concurrency, lambda done, total: tick("app", done, total)
+    )
+    return {
+        canary.id: canary_trace for canary, canary_trace in zip(canaries, observed, strict=True)
+    }
+
+
+async def _resolve_embedder(
+    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, notes: list[str]
+) -> Embedder | None:
+    """The embedding to measure by: the one that was named, or the app's own, opened here."""
+    model = watcher.embeddings() if request.embedder is None and request.own_embedding else None
+    if model is None:
+        return request.embedder
+    from misslink.embedding import open_embedder
+
+    # Not kept between runs: a model that drifts behind its name is what is looked for.
+    embedder = open_embedder(model, cache=None)
+    try:
+        embedder.know(await loop.run(lambda: watcher.vectors(_MAX_VECTORS), request.timeout_s))
+    except (InputError, HungError) as trouble:
+        notes.append(f"the app's store did not give its vectors out: {_describe_error(trouble)}")
+    return embedder
+
+
+def _describe_error(trouble: InputError | HungError) -> str:
+    return "it did not end in its time" if isinstance(trouble, HungError) else str(trouble)
+
+
+async def _measure_relevance(
+    request: CanaryRequest,
+    observed: Mapping[str, CanaryTrace],
+    embedder: Embedder | None,
+    loop: BackgroundLoop,
+    notes: list[str],
+) -> dict[str, PassageRelevance]:
+    best_passages: dict[str, tuple[str, Passage]] = {}
+    for canary in request.canaries.canaries:
+        trace = observed[canary.id].trace
+        best = best_expected_passage(canary, trace, request.k) if trace else None
+        if best:
+            best_passages[canary.id] = (canary.case.question, best[1])
+    if embedder is None:
+        return score_relevance(
+            best_passages,
+            [canary_trace.trace for canary_trace in observed.values() if canary_trace.trace],
+        )
+    if not best_passages:
+        return {}
+    try:
+        return await loop.run(lambda: cosine_relevance(best_passages, embedder), request.timeout_s)
+    except (InputError, HungError) as trouble:
+        problem = _describe_error(trouble)
+        notes.append(f"relevance was not measured: {problem}")
+        return {name: PassageRelevance(None, problem) for name in best_passages}
+
+
+async def _list_corpus(
+    request: CanaryRequest, watcher: Watcher, loop: BackgroundLoop, notes: list[str]
+) -> Sequence[Passage] | None:
+    """What the app retrieves from; None where that cannot be told."""
+    if request.corpus is not None:
+        return request.corpus
+    passages = None
+    try:
+        passages = await loop.run(lambda: watcher.corpus(_MAX_LISTED), request.timeout_s)
+    except HungError:
+        notes.append("the app's store did not list its passages in its time")
+    if passages is None:
+        notes.append(
+            "the app's store cannot be listed, so changes of the corpus are not seen; name the "
+            "corpus with --corpus"
+        )
+    return passages
+
+
+def _fingerprint_app(
+    passages: Sequence[Passage] | None, embedder: Embedder | None
+) -> Fingerprint | None:
+    from misslink.canary.fingerprint import Fingerprint
+
+    named = f"{embedder.name} {embedder.identity[:8]}" if embedder else None
+    return (
+        None
+        if passages is None and named is None
+        else Fingerprint.from_passages(passages or (), named)
+    )
+
+
+def _measure_coverage(
+    request: CanaryRequest, observed: Mapping[str, CanaryTrace]
+) -> dict[str, float | None]:
+    cases = [canary.case for canary in request.canaries.canaries if canary.expects_passages]
+    traces = [canary.trace for canary in observed.values() if canary.trace]
+    name = f"recall@{request.k}"
+    return score_cases(cases, traces, [name])[name]
+
+
+async def _judge_answers(
+    request: CanaryRequest, observed: Mapping[str, CanaryTrace], tick: Progress
+) -> tuple[dict[str, Verdict], str | None]:
+    """Judge every answer with an expectation; also return why the judge stopped, if it did."""
+    judge = request.judge
+    if judge is None:
+        return {}, None
+    pairs = [
+        (canary, canary_trace.trace)
+        for canary in request.canaries.canaries
+        if canary.expects_answer
+        and (canary_trace := observed[canary.id]).trace
+        and canary_trace.status == "answered"
+    ]
+    problems: list[str] = []
+
+    async def ask(pair: tuple[Canary, Trace | None]) -> Verdict | None:
+        canary, trace = pair
+        if trace is None or problems:
+            return None
+        subject = Subject(canary.case, trace, request.k, request.prompts)
+        which = "abstention" if canary.case.answerable is False else "correctness"
+        try:
+            (verdict,) = await judge_case(subject, [judged_metrics.get(which)], judge)
+        except JudgeUnreachableError as gone:
+            problems.append(str(gone))
+            return None
+        return verdict
+
+    replies = await map_concurrently(
+        pairs, ask, request.concurrency, lambda done, total: tick("judge", done, total)
+    )
+    verdicts = {
+        canary_trace.case_id: canary_trace for canary_trace in replies if canary_trace is not None
+    }
+    return verdicts, problems[0] if problems else None

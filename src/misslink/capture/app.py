@@ -1,0 +1,363 @@
+"""Load an app, call it with a question, and read what it returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.text.normalization import valid_text
+from misslink.user_code import import_target, resolve_attribute, with_article
+
+
+def load_app(spec: str, folder: Path | None = None) -> Any:
+    """Import an app.
+
+    Parameters
+    ----------
+    spec : str
+        ``package.module:attribute`` or ``path/to/file.py:attribute``.
+    folder : Path or None
+        Where paths start and modules are found, as a script finds those beside it; the working
+        folder if None.
+
+    Returns
+    -------
+    Any
+        A LangChain Runnable (chain, retriever, agent, compiled graph) or a callable that takes
+        the question.
+
+    Raises
+    ------
+    InputError
+        The spec names nothing that imports, or something that is no app.
+    """
+    home = (folder or Path.cwd()).resolve()
+    target, colon, attribute = spec.rpartition(":")
+    if not colon or not target or not attribute:
+        raise InputError(
+            f"'{spec}' does not name an app; write  package.module:attribute  "
+            "or  path/to/file.py:attribute"
+        )
+    app = resolve_attribute(import_target(target, home), attribute, target)
+    check_app(app, spec)
+    return app
+
+
+def check_app(app: Any, name: str = "the app") -> None:
+    """Raise InputError, saying what to name instead, where `app` cannot be asked a question."""
+    problem = _app_problem(app)
+    if problem:
+        raise InputError(f"{name} {problem}")
+
+
+def _app_problem(app: Any) -> str | None:
+    hint = "name a Runnable, a retriever, a compiled graph or a function of the question"
+    problem = None
+    if inspect.ismodule(app):
+        problem = f"is a module, not an app; {hint} in it"
+    elif inspect.isclass(app):
+        problem = f"is a class, not an app; name an instance of it, say  app = {app.__name__}(...)"
+    elif hasattr(app, "invoke") and hasattr(app, "ainvoke"):
+        pass
+    elif hasattr(app, "compile") and hasattr(app, "add_node"):
+        problem = "is a graph that was not compiled; name what its .compile() returns"
+    elif not callable(app):
+        problem = f"is {with_article(type(app).__name__)}, not an app; {hint}"
+    elif inspect.isgeneratorfunction(app) or inspect.isasyncgenfunction(app):
+        problem = "yields its answer in pieces; name a function that returns the whole answer"
+    elif not _accepts_question(app):
+        problem = (
+            "cannot be called with one question; if it builds the app, call it in your file and "
+            "name the result, say  app = build()"
+        )
+    return problem
+
+
+def _accepts_question(app: Any) -> bool:
+    try:
+        inspect.signature(app).bind("a question")
+    except TypeError:
+        return False
+    except ValueError:  # a builtin without a signature: the call itself will tell
+        return True
+    return True
+
+
+_QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "prompt")
+_HISTORY = re.compile(r"history|messages|memory|scratchpad")
+
+
+def create_caller(app: Any, input_key: str | None = None) -> Callable[[str], Awaitable[Any]]:
+    """A coroutine function that asks `app` one question and returns what it returns.
+
+    Parameters
+    ----------
+    app : Runnable or callable
+        Sync callables run in a thread that inherits the context.
+    input_key : str or None
+        Ask with ``{input_key: question}``, whatever the app's schema says.
+
+    Raises
+    ------
+    InputError
+        The app's input has several fields and none of them is recognised as the question's.
+    """
+    from langchain_core.runnables import Runnable, run_in_executor
+
+    shape = input_builder(app, input_key)
+    if isinstance(app, Runnable):
+
+        async def invoke(question: str) -> Any:
+            return await app.ainvoke(shape(question), config=_conversation_config(app))
+
+        return invoke
+    called = app if inspect.isfunction(app) or inspect.ismethod(app) else type(app).__call__
+    if inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(app):
+
+        async def call(question: str) -> Any:
+            return await app(shape(question))
+
+        return call
+
+    async def call_in_thread(question: str) -> Any:
+        came_back = await run_in_executor(None, app, shape(question))
+        # A partial or a lambda around a coroutine function only shows itself when called.
+        return await came_back if inspect.isawaitable(came_back) else came_back
+
+    return call_in_thread
+
+
+def input_builder(app: Any, input_key: str | None = None) -> Callable[[str], Any]:
+    """What turns a question into the input that `app` expects.
+
+    A graph or agent whose state has ``messages`` gets a user message; one that takes an object
+    gets the question under its only field, or else under question, query, input, user_input,
+    user_query or prompt, and an empty list for a chat history; everything else gets the question.
+    """
+    if input_key is not None:
+        return lambda question: {input_key: question}
+    fields = _input_fields(app)
+    if not fields:
+        return lambda question: question
+    is_chat = "messages" in fields
+    key = _question_key(app, fields, is_needed=not is_chat)
+    histories = [name for name in (*fields, *_prompt_variables(app)) if _HISTORY.search(name)]
+    empty: dict[str, Any] = {name: [] for name in histories if name != key}
+
+    def shaped(question: str) -> dict[str, Any]:
+        inputs = dict(empty)
+        if is_chat:
+            inputs = {"messages": [{"role": "user", "content": question}]}
+        return inputs if key is None else {**inputs, key: question}
+
+    return shaped
+
+
+def _question_key(app: Any, fields: list[str], *, is_needed: bool) -> str | None:
+    if fields == ["root"]:  # LangChain's word for an object of which it knows no field
+        fields = _prompt_variables(app)
+        candidates = []
+    else:
+        candidates = [name for name in fields if not _HISTORY.search(name)]
+    key = next((name for name in _QUESTION_KEYS if name in fields), None)
+    if key is not None or not is_needed:
+        return key
+    if len(candidates) == 1:
+        return candidates[0]
+    which = f"the app takes {', '.join(candidates)}" if candidates else "the app takes an object"
+    raise InputError(
+        f"{which}, and it cannot be told which field is the question; name it with --input-key "
+        "(input_key=... in Python)"
+    )
+
+
+def _input_fields(app: Any) -> list[str]:
+    """Names of the fields of the app's input; none where it takes something else."""
+    builder = getattr(app, "builder", None)
+    schemas = getattr(builder, "schemas", None)
+    if isinstance(schemas, dict) and getattr(builder, "input_schema", None) in schemas:
+        # A compiled graph: its own word, since pydantic refuses some TypedDicts.
+        return list(schemas[builder.input_schema])  # type: ignore[union-attr]
+    describe = getattr(app, "get_input_jsonschema", None)
+    if describe is None:
+        return []
+    try:
+        schema = describe()
+    except Exception:  # noqa: BLE001 - a schema nobody can draw up says nothing about the input
+        return []
+    properties = schema.get("properties") if schema.get("type") == "object" else None
+    required = schema.get("required") or []
+    if not properties:
+        return []
+    return [*required, *(name for name in properties if name not in required)]
+
+
+def _prompt_variables(app: Any) -> list[str]:
+    """Variables of every prompt in a chain; a history among them is often in no schema."""
+    find = getattr(app, "get_prompts", None)
+    try:
+        prompts = find() if find else []
+    except Exception:  # noqa: BLE001 - only asked so as to offer an empty history
+        return []
+    return [name for prompt in prompts for name in prompt.input_variables]
+
+
+def _conversation_config(app: Any) -> Any:
+    """Return a config that gives each case a new conversation, if the app stores conversations."""
+    names = {"thread_id"} if getattr(app, "checkpointer", None) else set()
+    specs = getattr(app, "config_specs", ())
+    names |= {spec.id for spec in specs if spec.id in ("session_id", "conversation_id")}
+    return {"configurable": {name: uuid.uuid4().hex for name in names}} if names else None
+
+
+_ANSWER_KEYS = (
+    "answer",
+    "output",
+    "result",
+    "response",
+    "text",
+    "output_text",
+    "final_answer",
+    "generation",
+)
+_PASSAGE_KEYS = ("retrieved", "context", "contexts", "source_documents", "documents", "docs")
+
+
+@dataclass(frozen=True)
+class AppOutput:
+    """What was found in the value an app returned.
+
+    Parameters
+    ----------
+    answer : str or None
+    documents : list or None
+        Documents, mappings or texts, best first. None: it shows none; an empty list: it shows
+        that nothing was retrieved.
+    prompted : tuple of str or None
+        Ids that the app itself says it put into its prompt.
+    problem : str or None
+        Why there is no answer in it.
+    """
+
+    answer: str | None = None
+    documents: list[Any] | None = None
+    prompted: tuple[str, ...] | None = None
+    problem: str | None = None
+
+
+def parse_app_output(value: Any) -> AppOutput:
+    """Find the answer in what an app returned.
+
+    A text is the answer; so is a message's text. In a mapping, a dataclass or a pydantic model it
+    stands under answer, output, result, response, text, output_text, final_answer, generation, or
+    it is the last of ``messages``. A list of documents, what a retriever returns, is no answer
+    and no problem.
+    """
+    if isinstance(value, str):
+        return AppOutput(answer=valid_text(value))
+    if hasattr(value, "content") and not isinstance(value, Mapping):
+        return AppOutput(answer=message_text(value.content))
+    if isinstance(value, list | tuple) and all(_is_document(item) for item in value):
+        return AppOutput(documents=list(value))
+    fields = _output_fields(value)
+    if fields is None:
+        way_out = _FACTORY_HINT if callable(value) else _OUTPUT_HINT
+        return AppOutput(problem=f"the app returned {_describe_value(value)}; {way_out}")
+    documents = _documents(fields)
+    prompted = fields.get("prompted")
+    answer = _answer(fields)
+    if answer is None and documents is None:
+        named = valid_text(", ".join(map(str, fields))) or "nothing"
+        return AppOutput(problem=f"the app returned {named}, and no answer; {_OUTPUT_HINT}")
+    return AppOutput(
+        answer=answer,
+        documents=documents,
+        prompted=(
+            tuple(valid_text(str(name)) for name in prompted)
+            if isinstance(prompted, list | tuple)
+            else None
+        ),
+    )
+
+
+_FACTORY_HINT = "if it builds the app, call its parameter `retriever`"
+_OUTPUT_HINT = "return a text, a message, or a dict with 'answer' (and 'retrieved', if you like)"
+
+
+def message_text(content: Any) -> str:
+    """The text of a message's content: itself, or its text blocks joined."""
+    if isinstance(content, str):
+        return valid_text(content)
+    if not isinstance(content, list):
+        return "" if content is None else valid_text(str(content))
+    texts = []
+    for block in content:
+        if isinstance(block, str):
+            texts.append(block)
+        elif isinstance(block, Mapping) and isinstance(block.get("text"), str):
+            texts.append(block["text"])
+    return valid_text("".join(texts))
+
+
+def _output_fields(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    names = getattr(type(value), "model_fields", None)
+    return {name: getattr(value, name) for name in names} if isinstance(names, dict) else None
+
+
+def _answer(fields: Mapping[str, Any]) -> str | None:
+    for key in _ANSWER_KEYS:
+        value = fields.get(key)
+        if isinstance(value, str):
+            return valid_text(value)
+        if hasattr(value, "content"):
+            return message_text(getattr(value, "content", None))
+        inner = None if value is None or isinstance(value, list) else _output_fields(value)
+        if inner is not None and (inner_answer := _answer(inner)) is not None:
+            return inner_answer
+    messages = fields.get("messages")
+    if isinstance(messages, list) and messages:
+        last = messages[-1]
+        content = last.get("content") if isinstance(last, Mapping) else _content(last)
+        return message_text(content)
+    return None
+
+
+def _content(message: Any) -> Any:
+    return getattr(message, "content", message)
+
+
+def _documents(fields: Mapping[str, Any]) -> list[Any] | None:
+    for key in _PASSAGE_KEYS:
+        value = fields.get(key)
+        # A list of bare texts may be anything, unless its key says what it is.
+        texts_too = key in ("retrieved", "contexts")
+        if isinstance(value, list | tuple) and all(
+            _is_document(item) or (texts_too and isinstance(item, str)) for item in value
+        ):
+            return list(value)
+    return None
+
+
+def _is_document(item: Any) -> bool:
+    if isinstance(item, Mapping):
+        return any(isinstance(item.get(key), str) for key in ("id", "text", "page_content"))
+    return isinstance(getattr(item, "page_content", None), str)
+
+
+def _describe_value(value: Any) -> str:
+    if value is None:
+        return "None"
+    if callable(value):
+        return "a function"  # whose text would be its address
+    return f"{type(value).__name__}: {valid_text(str(value))[:80]!r}"

@@ -1,0 +1,211 @@
+"""Commands `misslink cache stats`, `export`, `prune` and `merge`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from misslink.cli.options import CACHE_OPTION, JSON_OPTION, option
+from misslink.cli.output import print_json, strip_control
+from misslink.errors import InputError
+
+app = typer.Typer(help="Inspect and maintain the response cache.", no_args_is_help=True)
+
+_JUDGE: Any = option(None, "--judge", "Only replies of this judge, such as openai:MODEL.")
+_UNIT = 1024
+
+
+@app.callback()
+def group() -> None:
+    """Inspect and maintain the response cache."""
+
+
+@app.command("stats")
+def stats(
+    cache: Path | None = CACHE_OPTION,
+    price_in: float | None = option(None, "--price-in", "Price of a million prompt tokens."),
+    price_out: float | None = option(None, "--price-out", "Price of a million completion tokens."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Count replies, tokens and cost by judge and prompt, and list pending batches."""
+    from misslink.judge.batch.store import pending_batches
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.middleware import cache_admin
+
+    price = JudgeConfig(price_in=price_in, price_out=price_out).price
+    document = cache_admin.cache_stats(_cache_path(cache))
+    document["batches"] = pending_batches(_cache_path(cache))
+    for group in document["by_judge_and_prompt"]:
+        tokens = group["prompt_tokens"], group["completion_tokens"]
+        group["cost"] = None if price is None or None in tokens else price.cost(*tokens)
+    if as_json:
+        print_json(document)
+    else:
+        _print_stats(document)
+
+
+@app.command("export")
+def export(
+    out: Path | None = option(None, "--out", "File to write.", show_default="standard output"),
+    judge: str | None = _JUDGE,
+    cache: Path | None = CACHE_OPTION,
+) -> None:
+    """Write questions and replies as JSON Lines, one reply per line."""
+    from misslink.judge.middleware import cache_admin
+
+    path = _cache_path(cache)
+    rows = cache_admin.export_replies(path, judge)
+    if out is None:
+        _to_stdout(rows)
+    else:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise InputError("--out is the cache itself; name another file", path=out)
+        count = _to_file(rows, out)
+        print(f"{_replies(count)} written to {out}", file=sys.stderr)
+
+
+@app.command("prune")
+def prune(
+    unreadable: bool = option(False, "--unreadable", "Only replies that could not be parsed."),
+    older_than: str | None = option(None, "--older-than", "Minimum age: 30d, 12h, 2w."),
+    judge: str | None = _JUDGE,
+    prompt: str | None = option(None, "--prompt", "Only replies to this prompt."),
+    yes: bool = option(False, "--yes", "Remove the replies."),
+    dry_run: bool = option(False, "--dry-run", "Only count the replies (the default)."),
+    cache: Path | None = CACHE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Remove the replies that meet all conditions; asking again costs again."""
+    from misslink.judge.middleware import cache_admin
+    from misslink.judge.middleware.cache import open_for_reading
+
+    if yes and dry_run:
+        raise InputError("--yes and --dry-run contradict each other; give one of them")
+    chosen = cache_admin.CacheSelection(
+        unreadable=unreadable,
+        older_than=None if older_than is None else cache_admin.parse_age(older_than),
+        judge=judge,
+        prompt=prompt,
+    )
+    path = _cache_path(cache)
+    if chosen == cache_admin.CacheSelection():
+        open_for_reading(path).close()  # a missing cache is reported before missing conditions
+    done = cache_admin.prune_replies(path, chosen, dry_run=not yes)
+    if as_json:
+        print_json(done)
+        return
+    count, left = _replies(done["replies"]), done["left"]
+    if not done["removed"]:
+        more = "; add --yes to do it" if done["replies"] else ""
+        print(f"would remove {count} and leave {left}{more}")
+        return
+    sizes = f"{_bytes(done['bytes_before'])} before, {_bytes(done['bytes_after'])} now"
+    print(f"removed {count}, left {left}; {sizes}")
+    if done["note"]:
+        print(f"misslink: {done['note']}", file=sys.stderr)
+
+
+@app.command("merge")
+def merge(
+    sources: list[str] = typer.Argument(
+        ...,
+        metavar="FROM...",
+        help="Caches, folders of .sqlite files, patterns, or URLs such as s3://BUCKET/caches.",
+        show_default=False,
+    ),
+    cache: Path | None = CACHE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Merge the replies of other caches into one; its own replies do not change."""
+    from misslink.judge.middleware.cache_admin import merge_caches
+
+    done = merge_caches(sources, _cache_path(cache))
+    if as_json:
+        print_json(done)
+        return
+    for source in done["sources"]:
+        parts = [f"{_replies(source['replies'])}, {source['added']} added"]
+        if source["already"]:
+            parts.append(f"{source['already']} were there already")
+        if source["different"]:
+            parts.append(
+                f"{source['different']} left out: there is another reply to the same question"
+            )
+        print(f"{source['from']}: {', '.join(parts)}")
+    print(f"{done['cache']}: {_replies(done['replies'])}")
+
+
+def _cache_path(cache: Path | None) -> Path:
+    from misslink.judge.middleware.cache import DEFAULT_CACHE
+
+    return cache or DEFAULT_CACHE
+
+
+def _print_stats(document: Mapping[str, Any]) -> None:
+    """Print two lines per judge and prompt; a table would be too wide."""
+    print(f"{document['cache']}: {_replies(document['replies'])}, {_bytes(document['bytes'])}")
+    for group in document["by_judge_and_prompt"]:
+        parts = [_replies(group["replies"])]
+        if group["unreadable"]:
+            parts.append(f"{group['unreadable']} unreadable")
+        prompt, completion = (
+            "an unknown number of" if group[name] is None else f"{group[name]:,}"
+            for name in ("prompt_tokens", "completion_tokens")
+        )
+        parts.append(f"{prompt} prompt tokens, {completion} completion tokens")
+        if group["cost"] is not None:
+            parts.append(f"cost {group['cost']:.4g}")
+        if group["without_tokens"] and group["without_tokens"] < group["replies"]:
+            parts.append(f"tokens of {_replies(group['without_tokens'])} are unknown")
+        days = [group[name][:10] for name in ("first", "last")]
+        parts.append(days[0] if days[0] == days[1] else " to ".join(days))
+        print(strip_control(f"{group['judge']}, prompt {group['prompt']}"))
+        print(f"    {'; '.join(parts)}")
+    for batch in document["batches"]:
+        name = batch["batch"] or "without a name yet"
+        print(
+            f"{strip_control(batch['judge'])}: batch {strip_control(name)} of {batch['created'][:10]}, "
+            f"{batch['waiting']:,} of {batch['questions']:,} questions not fetched"
+        )
+
+
+def _to_stdout(rows: Iterator[Mapping[str, Any]]) -> None:
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    try:
+        for row in rows:
+            sys.stdout.write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough (head); the interpreter's own flush at exit must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _to_file(rows: Iterator[Mapping[str, Any]], out: Path) -> int:
+    """Write all rows or no file; return their number."""
+    from misslink.io.atomic import atomic_path
+
+    count = 0
+    row = next(rows, None)  # a broken cache is reported before anything is written
+    with atomic_path(out) as part, part.open("w", encoding="utf-8") as file:
+        while row is not None:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+            row = next(rows, None)
+    return count
+
+
+def _replies(count: int) -> str:
+    return f"{count} {'reply' if count == 1 else 'replies'}"
+
+
+def _bytes(count: int) -> str:
+    size, units = float(count), ["bytes", "KiB", "MiB", "GiB"]
+    while size >= _UNIT and len(units) > 1:
+        size, units = size / _UNIT, units[1:]
+    return f"{size:.0f} {units[0]}" if units[0] == "bytes" else f"{size:.1f} {units[0]}"

@@ -1,0 +1,111 @@
+"""Reopen the judge and settings of an earlier run, and add results to its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from misslink.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from misslink.judge.config import JudgeConfig
+    from misslink.judge.session import JudgeSession
+    from misslink.types import Link, Run
+
+
+def config_as_in_run(run: Run, judge: str | None, **given: Any) -> JudgeConfig:
+    """The judge settings in `given`, else those of the run; another judge has its own defaults."""
+    from misslink.judge.backends.custom import is_custom_judge
+    from misslink.judge.config import JudgeConfig
+
+    judged = run.manifest.get("judging")
+    of_run = dict(judged) if isinstance(judged, Mapping) else {}
+    defaults = {name: of_run.get(name) for name in ("prompts", "repeats")}
+    if judge is None and not is_custom_judge(str(run.manifest.get("judge"))):
+        names = ("temperature", "max_tokens", "audit")
+        defaults |= {name: _identity_number(run, name) for name in names}
+    settings = defaults | {name: value for name, value in given.items() if value is not None}
+    return JudgeConfig(**{name: value for name, value in settings.items() if value is not None})
+
+
+@asynccontextmanager
+async def open_run_judge(
+    run: Run, judge: str | None, terms: JudgeConfig, *, cache: Path | None, concurrency: int
+) -> AsyncIterator[JudgeSession]:
+    """Open the named judge, else the run's judge at the address that the run used.
+
+    Passages are not sent to another address because an environment variable is missing.
+    """
+    from misslink.judge.session import open_judge, open_reachable_judge
+
+    spec = judge or str(run.manifest.get("judge") or "none")
+    if judge is None:
+        if spec == "none":
+            raise InputError("this run was not judged; name a judge with --judge")
+        if terms.base_url is None:
+            await _check_judge_address(
+                run, open_judge(spec, cache=None, concurrency=1, terms=terms)
+            )
+    async with open_reachable_judge(
+        spec, cache=cache, concurrency=concurrency, terms=terms
+    ) as session:
+        yield session
+
+
+def save_to_run(
+    folder: Path,
+    run: Run,
+    name: Literal["replay", "whatif", "calibration", "audit"],
+    document: Mapping[str, Any],
+    links: Sequence[Link] | None = None,
+) -> None:
+    """Add a document, and changed links, to the folder of `run`, unless it holds another run now."""
+    from misslink.cli.report import report_writers
+    from misslink.io import add_to_run, read_run
+
+    now = read_run(folder)
+    if now.manifest != run.manifest:
+        raise InputError(
+            "the folder holds another run since this command started, so the result is not saved; "
+            "repeat the command",
+            path=folder,
+        )
+    fresh = now if links is None else now.model_copy(update={"links": tuple(links)})
+    add_to_run(folder, fresh, name, document, report_writers(folder))
+
+
+async def _check_judge_address(run: Run, session: JudgeSession | None) -> None:
+    """Raise InputError where the judge now has another address than in the run."""
+    from misslink.io.manifest import flatten_inputs
+    from misslink.linking.replay import judge_identity_of_run
+
+    if session is None:
+        return
+    before, now = judge_identity_of_run(run), flatten_inputs(session.identity)
+    await session.close()
+    for name, address in before.items():
+        if name.endswith("base_url") and now.get(name) != address:
+            raise InputError(
+                f"the run's judge was at {address}, and would now be at "
+                f"{now.get(name, 'no address')}; give --base-url, or name the judge with --judge"
+            )
+
+
+def _identity_number(run: Run, name: str) -> float | None:
+    """A number in the identity of the run's judge, such as its temperature."""
+    from misslink.linking.replay import judge_identity_of_run
+
+    identity = judge_identity_of_run(run)
+    for key in (name, f"dear.{name}"):
+        try:
+            value = json.loads(identity[key])
+        except (KeyError, ValueError):
+            continue
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+    return None

@@ -1,0 +1,197 @@
+"""Print the summary of a run in the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from misslink.cli.output import print_line, strip_control, table_cell
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from misslink.render.format import FormattedEstimate
+    from misslink.types import Run
+
+
+_WIDEST = 100  # columns; longer lines are hard to read
+_BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is in a sentence
+_SAME = 1e-9  # between two ways to compute one share
+_TIED = "\N{NO-BREAK SPACE}"
+_INTERVAL = re.compile(r"\[[^][]{1,40}\]")
+_UNIT = r"%|points|times"
+# Blanks inside of "62 % [51, 72], n = 87" and "p < 0.001".
+_WITHIN = re.compile(
+    rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=times) (?=\[)"
+    r"|(?<=\b[np]) (?=[=<])|(?<=[=<]) (?=\d)"
+)
+
+
+def print_run_summary(run: Run, report: str) -> None:
+    """Print the results of a run, the next steps, and the path of its report."""
+    from rich.console import Console
+
+    from misslink.report.judge_notes import describe_judging
+
+    console = Console()
+    print_line(console, _title(run), style="bold")
+    _print_numbers(console, run)
+    note = run.summary.get("judge_note")
+    for line in ([f"Of the judge: {note}."] if note else []) + list(describe_judging(run)):
+        _print_wrapped(console, line)
+    _print_link(console, run)
+    _print_steps(console, run)
+    print_line(console, "")
+    print_line(console, f"report: {report}")
+
+
+def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """Break a text into lines of `width` columns, but not inside numbers and intervals.
+
+    `indent` starts every line except the first.
+
+    >>> list(wrap_text("a miss: 62 % [51, 72] of 9", 14))
+    ['a miss:', '62 % [51, 72]', 'of 9']
+    """
+    from rich.cells import cell_len
+
+    tied = _INTERVAL.sub(lambda found: found[0].replace(" ", _TIED), strip_control(text))
+    line = ""
+    for word in _WITHIN.sub(_TIED, tied).split(" "):
+        if line and cell_len(line) + 1 + cell_len(word) > width:
+            yield line.replace(_TIED, " ")
+            line = indent + word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line.replace(_TIED, " ")
+
+
+def _title(run: Run) -> str:
+    from misslink.render.format import pluralize
+
+    k = run.summary.get("k")
+    at = "" if k is None else f", k = {k}"
+    return (
+        f"{pluralize(len(run.cases), 'case')}, judge {run.summary.get('judge', 'not recorded')}{at}"
+    )
+
+
+def _print_numbers(console: Console, run: Run) -> None:
+    """One row per measured metric; one line per reason for the others."""
+    from misslink.report.overview import metric_levels
+
+    table = _table(("level", "metric", "value [95 %]", "n"))
+    unmeasured: dict[str, list[str]] = {}
+    low = []
+    for level in metric_levels(run):
+        name = level.title.rpartition(" ")[2].lower()
+        for metric in level.metrics:
+            if not metric.shown.measured:
+                unmeasured.setdefault(metric.shown.reason, []).append(metric.shown.name)
+                continue
+            cells = (name, *_cells(metric.shown))
+            table.add_row(*(table_cell(console, text) for text in cells))
+            name = ""  # once for all of its metrics
+            low += [metric.shown.name] if metric.low_is_good else []
+    if table.row_count:
+        console.print(table)
+    if low:
+        _print_wrapped(console, f"Lower is better: {', '.join(low)}.")
+    for line in _corrected(run):
+        _print_wrapped(console, line)
+    for reason, names in unmeasured.items():
+        _print_wrapped(console, f"Not measured: {', '.join(names)}: {reason}.")
+
+
+def _corrected(run: Run) -> Iterator[str]:
+    """The shares corrected for the judge's errors, or why they are missing."""
+    from misslink.calibration.stored_calibration import corrected_shares
+    from misslink.render.format import format_estimate, pluralize
+
+    for name, one in corrected_shares(run).items():
+        raw, labels = format_estimate(name, one.raw).brief, pluralize(one.labels, "label")
+        called, counted = _share_label(run, name), one.raw.value
+        if called is not None and counted is not None and abs(counted - called) > _SAME:
+            raw += " from the calibration's threshold on"  # which is not the judge's own words
+        if one.estimate.value is None:
+            yield f"{name} {raw}, not corrected ({labels}): {one.estimate.reason}."
+        else:
+            people = format_estimate(name, one.estimate).brief
+            yield f"{name} {raw}, corrected {people} by {labels} ({_BY.get(one.by, one.by)})."
+    notes = run.summary.get("labels_notes")
+    for note in notes if isinstance(notes, list) else ():
+        yield f"Of the labels: {note}"
+
+
+def _share_label(run: Run, name: str) -> float | None:
+    """The share as the run's levels have it."""
+    from misslink.io.numbers import as_finite
+
+    for level in ("generation", "answer"):
+        of = run.summary.get(level)
+        found = of.get(name) if isinstance(of, dict) else None
+        if isinstance(found, dict):
+            return as_finite(found.get("value"))
+    return None
+
+
+def _print_link(console: Console, run: Run) -> None:
+    from misslink.report.association import correct_association, failure_mode_rows, read_headline
+
+    said, people = read_headline(run), correct_association(run)
+    print_line(console, "")
+    number = f"{said.share} {said.interval}".strip()
+    _print_wrapped(console, f"{number} {said.words}.".lstrip(), style="bold")
+    for paragraph in said.paragraphs[:1]:
+        _print_wrapped(console, paragraph)
+    if number and people and people.brief:
+        _print_wrapped(console, people.brief)
+    if number:
+        _print_wrapped(console, "This is association, not proof of cause.")
+    table = _table(("failure", "cases", "share [95 %]"))
+    for row in failure_mode_rows(run):
+        table.add_row(row.key, f"{row.count:,}", table_cell(console, row.share.brief))
+    if table.row_count:
+        print_line(console, "")
+        console.print(table)
+
+
+def _print_steps(console: Console, run: Run) -> None:
+    from misslink.report.next_steps import next_steps, no_steps_reason
+
+    steps = next_steps(run)
+    print_line(console, "")
+    print_line(console, "What to do next", style="bold")
+    for place, step in enumerate(steps, 1):
+        _print_wrapped(console, f"{place}. {step.action} {step.why}", indent="   ")
+    if not steps:
+        _print_wrapped(console, no_steps_reason(run))
+
+
+def _cells(shown: FormattedEstimate) -> tuple[str, str, str]:
+    value = f"{shown.value} {shown.interval}".rstrip()
+    return shown.name, value, f"{shown.n:,}"
+
+
+def _print_wrapped(
+    console: Console, text: str, *, style: str | None = None, indent: str = ""
+) -> None:
+    for line in wrap_text(text, min(console.width, _WIDEST), indent):
+        print_line(console, line, style)
+
+
+def _table(columns: Sequence[str]) -> Table:
+    """Without lines, so that it is narrow and the same in every encoding; no number is broken."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        if column == "metric":  # the only one whose names are anybody's
+            table.add_column(column, overflow="fold")
+        elif column in ("n", "cases"):
+            table.add_column(column, justify="right", no_wrap=True)
+        else:
+            table.add_column(column, no_wrap=True)
+    return table

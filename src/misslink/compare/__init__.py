@@ -1,0 +1,3 @@
+"""Compare runs of the same cases."""
+
+from __future__ import annotations

@@ -1,0 +1,112 @@
+"""List the differences in judge, prompts, k and version between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from misslink.compare.run_metrics import manifest_int
+from misslink.types import Run
+
+_IDENTITY_PREFIX = "judge_identity."
+_JUDGE_CHANGED = (
+    "levels 2 and 3 and the failure modes show the judges' difference as much as the answers'"
+)
+_JUDGE_SETTING_CHANGED = "levels 2 and 3 and the failure modes may differ by that alone"
+
+
+@dataclass(frozen=True)
+class ConfigDifference:
+    """A setting that differs between two runs.
+
+    Parameters
+    ----------
+    what : str
+        Such as ``k`` or ``judge``.
+    a, b : str
+        Its value in each run; "" if unknown.
+    sentence : str
+        What it means for the comparison.
+    """
+
+    what: str
+    a: str
+    b: str
+    sentence: str
+
+
+def config_differences(
+    a: Run, b: Run, letters: tuple[str, str] = ("A", "B")
+) -> list[ConfigDifference]:
+    """Return the settings that differ between two runs; `letters` name the runs in sentences.
+
+    Compared are version, k, judge, prompts and calibration, and whether judging was finished.
+    """
+    differences = []
+    for (key, meaning, before), (_, _, after) in zip(_settings(a, b), _settings(b, a), strict=True):
+        if before != after:
+            values = f"{before or 'none'} in {letters[0]}, {after or 'none'} in {letters[1]}"
+            sentence = f"{key}: {values}; {meaning}."
+            if " " in key:
+                sentence = sentence[:1].upper() + sentence[1:]
+            differences.append(ConfigDifference(key, before, after, sentence))
+    missing = [manifest_int(run, "unfinished", 0) for run in (a, b)]
+    counts = [f"{n} in {letter}" for n, letter in zip(missing, letters, strict=True) if n]
+    if counts:
+        sentence = f"Verdicts are missing ({', '.join(counts)}) and are not compared."
+        differences.append(
+            ConfigDifference("missing verdicts", str(missing[0]), str(missing[1]), sentence)
+        )
+    return differences
+
+
+def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
+    """Name, meaning and value of each setting of `run` that is comparable with `other`."""
+    manifest = run.manifest
+    yield "misslink", "numbers may differ by the versions alone", _text(run, "misslink")
+    k = manifest_int(run, "k", 0)
+    meaning = "rank metrics are compared at each k, which also cuts contexts of unseen prompts"
+    yield "k", meaning, str(k or "")
+    yield "judge", _JUDGE_CHANGED, _text(run, "judge")
+    repeats = _mapping(manifest.get("judging")).get("repeats")
+    yield "samples per verdict", _JUDGE_SETTING_CHANGED, "1" if repeats is None else str(repeats)
+    if _text(run, "judge") == _text(other, "judge"):  # another judge differs in everything
+        identity = _judge_identity(run)
+        for part in sorted({*identity, *_judge_identity(other)}):
+            yield f"the judge's {part}", _JUDGE_SETTING_CHANGED, identity.get(part, "")
+    prompts, other_prompts = _prompt_versions(run), _prompt_versions(other)
+    for name in sorted(prompts.keys() & other_prompts.keys()):
+        yield f"the prompt '{name}'", _JUDGE_SETTING_CHANGED, prompts[name]
+    stored = _mapping(manifest.get("calibration"))
+    value = f"of {stored['metric']} at {stored.get('threshold')}" if "metric" in stored else ""
+    meaning = "verdicts in a calibrated judge's uncertain band give no failure mode"
+    yield "calibration", meaning, value
+
+
+def _text(run: Run, name: str) -> str:
+    value = run.manifest.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _judge_identity(run: Run) -> dict[str, str]:
+    return {
+        name.removeprefix(_IDENTITY_PREFIX): str(value)
+        for name, value in _mapping(run.manifest.get("inputs")).items()
+        if name.startswith(_IDENTITY_PREFIX)
+    }
+
+
+def _prompt_versions(run: Run) -> dict[str, str]:
+    """The version and the start of the hash of each prompt."""
+    prompts = run.manifest.get("prompts")
+    entries = [_mapping(entry) for entry in prompts] if isinstance(prompts, list) else []
+    return {
+        str(entry["name"]): f"version {entry.get('version')}, {str(entry.get('sha256'))[:8]}"
+        for entry in entries
+        if "name" in entry
+    }
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,402 @@
+"""Look up any metric of a run by its name, such as recall@5 or link.attributable_fraction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from misslink.calibration.stored_calibration import corrected_shares
+from misslink.errors import InputError, did_you_mean
+from misslink.io.numbers import as_finite, parse_estimate
+from misslink.linking.association import summarize_association
+from misslink.linking.judge_calibration import Calibration
+from misslink.pipeline.summary import (
+    Reading,
+    lower_is_better,
+    mean_reading,
+    mean_scores,
+    metric_readings,
+)
+from misslink.registry import judged_metrics, rank_metrics
+from misslink.retrieval import format_metric_name, parse_metric, score_cases
+from misslink.stats import proportion
+from misslink.stats.intervals import median
+from misslink.types import Estimate, FailureMode, Link, Run
+
+ROUNDING_TOLERANCE = 1e-9  # between two ways to compute one number
+UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
+
+# The outcomes of each axis of a link, and how to read them.
+LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
+    "failures": (get_args(FailureMode), lambda link: link.failure),
+    "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
+    "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
+}
+_GOOD_OUTCOMES = frozenset({"passed", "hit", "none_needed", "faithful"})
+_AXIS_LABELS = {"failures": "failure mode", "retrieval": "retrieval", "answers": "answer"}
+_LEVELS = ("retrieval", "generation", "answer")
+_RBP_PERSISTENCE = 0.8  # the usual one
+_TRUST_RATES = (
+    *("sensitivity", "specificity", "kappa", "gwet_ac1", "auroc", "precision", "recall", "f1"),
+    "balanced_accuracy",
+)
+# A path into a document with one of these keys is better when low.
+_LOWER_IS_BETTER_KEYS = frozenset(
+    (
+        *("attributable_fraction", "causal_attributable_fraction", "risk_given_miss"),
+        *("risk_given_hit", "risk_difference", "risk_ratio", "miss_unfaithful", "hit_unfaithful"),
+        *("miss_wrong", "hit_wrong", "left_out", "failed", "flaky", "flip_rate", "disagreement"),
+        *("skipped", "spread", "usage", "context_tokens", "latency"),
+    )
+)
+_DIRECTED_GROUPS = frozenset({"coverage", "latency", "link", "trust", "usage"})
+_DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
+_ESTIMATE_KEYS = frozenset({"value", "low", "high", "n", "method"})
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """A metric of a run: its estimate, and the value of each case if it is a mean over cases."""
+
+    name: str
+    estimate: Estimate
+    of_case: Mapping[str, float | None] | None
+    lower_is_better: bool
+
+
+def metric_value(run: Run, name: str) -> MetricValue:
+    """Return a metric of a run.
+
+    Parameters
+    ----------
+    run : Run
+        A whole run, or a selection of its cases by `select_cases`.
+    name : str
+        A rank metric at any cutoff, a judged metric, ``coverage.METRIC``, ``latency``, ``errors``,
+        ``trust.RATE``, or a path into a document of the run, such as ``link.failures.fabricated``.
+        A level such as ``retrieval.`` may come first.
+
+    Returns
+    -------
+    MetricValue
+        Recomputed from cases, traces, verdicts and links if possible, else read from the run's
+        documents. A known metric that was not judged is missing, with a reason.
+
+    Raises
+    ------
+    InputError
+        No metric has this name; the message suggests the nearest one.
+    """
+    path = name.strip()
+    level, _, metric_path = path.partition(".")
+    metric = metric_path if level in _LEVELS and metric_path else path
+    readings = judged_readings(run)
+    axis, _, outcome = metric_path.partition(".")
+    if metric in readings:
+        return _judged_metric(run, metric, *readings[metric])
+    if is_rank_metric(metric):
+        parsed = parse_metric(metric)
+        of_case = score_cases(run.cases, run.traces, [str(parsed)])[str(parsed)]
+        estimate = mean_scores(of_case.values(), seed=manifest_int(run, "seed", 0))
+        low = getattr(parsed, "better", "high") == "low"
+        return _case_metric(run, str(parsed), estimate, of_case, low=low)
+    if level == "coverage" and metric_path in readings and metric_path == readings[metric_path][0]:
+        return _coverage(run, path, metric_path)
+    if level == "link" and axis in LINK_AXES and outcome in LINK_AXES[axis][0]:
+        return _outcome_share(run, axis, outcome)
+    if path == "errors":
+        failed = {trace.case_id: float(trace.error is not None) for trace in run.traces}
+        return _share(run, "errors", failed, "no case has a trace", low=True)
+    low = path.rpartition(".")[2] in _lower_is_better_names(run)
+    low = low or bool(set(path.split(".")) & _LOWER_IS_BETTER_KEYS)
+    return MetricValue(path, _document_estimate(run, path), None, low)
+
+
+def has_direction(run: Run, name: str) -> bool:
+    """Whether it is known if a rise of this metric is good or bad."""
+    if name == "errors" or name.partition(".")[0] in _DIRECTED_GROUPS:
+        return True
+    return bool(set(name.split(".")) & _LOWER_IS_BETTER_KEYS) or is_registered_metric(run, name)
+
+
+def is_registered_metric(run: Run, name: str) -> bool:
+    """Whether a name is a registered metric, over all cases or over a slice of them."""
+    inner = name.rpartition(".metrics.")[2]
+    return inner in judged_readings(run) or is_rank_metric(inner)
+
+
+def is_rank_metric(name: str) -> bool:
+    """Whether a name looks like a rank metric; `parse_metric` reports what is wrong with it."""
+    bases = {entry.partition("@")[0] for entry in rank_metrics.names()}
+    base, separator, _ = name.partition("@")
+    return base in bases or (bool(separator) and "." not in name)
+
+
+def select_cases(run: Run, ids: AbstractSet[str]) -> Run:
+    """Return the run with only these cases; its manifest says so under ``selected``.
+
+    Its documents stay those of the whole run, so `metric_value` reads no metric of cases from
+    them. Unknown ids are ignored; with all cases selected `run` itself is returned.
+    """
+    cases = tuple(case for case in run.cases if case.id in ids)
+    if len(cases) == len(run.cases):
+        return run
+    selected = {case.id for case in cases}
+    before = run.manifest.get("selected")
+    total = before["of"] if isinstance(before, dict) and "of" in before else len(run.cases)
+    return run.model_copy(
+        update={
+            "manifest": {**run.manifest, "selected": {"cases": len(cases), "of": total}},
+            "cases": cases,
+            "traces": tuple(trace for trace in run.traces if trace.case_id in selected),
+            "verdicts": tuple(verdict for verdict in run.verdicts if verdict.case_id in selected),
+            "links": tuple(link for link in run.links if link.case_id in selected),
+        }
+    )
+
+
+def known_metric_names(run: Run) -> list[str]:
+    """Return the names that `metric_value` takes; rank metrics at the run's own cutoffs."""
+    retrieval = run.summary.get("retrieval")
+    readings = judged_readings(run)
+    k = manifest_int(run, "k", 5)
+    names = [
+        *(retrieval if isinstance(retrieval, Mapping) else ()),
+        *(format_metric_name(name, k, _RBP_PERSISTENCE) for name in rank_metrics.names()),
+        *readings,
+        *(f"link.{axis}.{name}" for axis, (group, _) in LINK_AXES.items() for name in group),
+        *iter_paths({"link": link_summary(run)}),
+        *(f"coverage.{name}" for name, (metric, _) in readings.items() if name == metric),
+        *("latency", "errors", *(f"trust.{name}" for name in _TRUST_RATES)),
+    ]
+    documents = {
+        name: document
+        for name, document in _run_documents(run).items()
+        if name not in (*_LEVELS, "link")
+    }
+    return list(dict.fromkeys([*names, *iter_paths(documents)]))
+
+
+def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
+    """Each number of the judged metrics: its metric, and how to read it from a verdict."""
+    metrics = dict.fromkeys(judged_metrics.names())
+    # A run may have verdicts of a plugin that is not installed here.
+    metrics |= dict.fromkeys(verdict.metric for verdict in run.verdicts)
+    return {
+        name: (metric, read) for metric in metrics for name, read in metric_readings(metric).items()
+    }
+
+
+def link_summary(run: Run) -> dict[str, Any]:
+    """Recompute the link block of ``summary.json``."""
+    return summarize_association(
+        run.links,
+        cases=run.cases,
+        verdicts=run.verdicts,
+        seed=manifest_int(run, "seed", 0),
+        calibration=Calibration.of_run(run),
+    )
+
+
+def manifest_int(run: Run, name: str, default: int) -> int:
+    """Return a whole number of the manifest or summary, such as k or seed."""
+    value = run.manifest.get(name, run.summary.get(name))
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _case_metric(
+    run: Run, name: str, estimate: Estimate, of_case: Mapping[str, float | None], *, low: bool
+) -> MetricValue:
+    if not run.cases:
+        estimate = Estimate.missing("there are no cases")
+    return MetricValue(name, estimate, of_case, low)
+
+
+def _share(
+    run: Run, name: str, values: Mapping[str, float | None], missing: str, *, low: bool
+) -> MetricValue:
+    """The share of 1 among the cases with a value."""
+    of_case = {case.id: None for case in run.cases} | dict(values)
+    decided = [value for value in of_case.values() if value is not None]
+    estimate = proportion(int(sum(decided)), len(decided)) if decided else Estimate.missing(missing)
+    return _case_metric(run, name, estimate, of_case, low=low)
+
+
+def _judged_metric(run: Run, name: str, metric: str, read: Reading) -> MetricValue:
+    verdicts = [verdict for verdict in run.verdicts if verdict.metric == metric]
+    of_case: dict[str, float | None] = {case.id: None for case in run.cases}
+    of_case |= {verdict.case_id: read(verdict) for verdict in verdicts}
+    estimate = mean_reading(verdicts, read, seed=manifest_int(run, "seed", 0))
+    if not verdicts and run.verdicts:
+        estimate = Estimate.missing(f"this run was not judged by {metric}")
+    return _case_metric(run, name, estimate, of_case, low=name in _lower_is_better_names(run))
+
+
+def _coverage(run: Run, name: str, metric: str) -> MetricValue:
+    """The share scored, among verdicts that failed, were scored, or skipped after an app error."""
+    crashed = {t.case_id for t in run.traces if t.error is not None and t.answer is None}
+    values = {
+        verdict.case_id: float(verdict.status == "scored")
+        for verdict in run.verdicts
+        if verdict.metric == metric and (verdict.status != "skipped" or verdict.case_id in crashed)
+    }
+    missing = "no judge was asked"
+    if any(verdict.metric == metric for verdict in run.verdicts):
+        missing = "no case gave the judge anything to judge"
+    elif run.verdicts:
+        missing = f"this run was not judged by {metric}"
+    return _share(run, name, values, missing, low=False)
+
+
+def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
+    """The share of an outcome; unknown outcomes count only if their own share is the metric."""
+    outcome_of = LINK_AXES[axis][1]
+    values = {
+        link.case_id: float(outcome_of(link) == outcome)
+        for link in run.links
+        if outcome in UNKNOWN_OUTCOMES or outcome_of(link) not in UNKNOWN_OUTCOMES
+    }
+    missing = f"the {_AXIS_LABELS[axis]} of every case is unknown"
+    missing = missing if run.links else "no case has a link"
+    name = f"link.{axis}.{outcome}"
+    return _share(run, name, values, missing, low=outcome not in _GOOD_OUTCOMES)
+
+
+def _lower_is_better_names(run: Run) -> set[str]:
+    """Metrics that are better when low, as registered or as recorded by the run."""
+    registered = lower_is_better(judged_metrics.get(name) for name in judged_metrics.names())
+    recorded = run.summary.get("lower_is_better")
+    return {*registered, *(map(str, recorded) if isinstance(recorded, list) else ())}
+
+
+def _document_estimate(run: Run, name: str) -> Estimate:
+    """A number that is no mean over cases."""
+    group, _, metric_path = name.partition(".")
+    if name == "latency":
+        times = [trace.latency_s for trace in run.traces if trace.latency_s is not None]
+        return median(times) if times else Estimate.missing("no trace has a latency")
+    if group == "trust" and metric_path in _TRUST_RATES:
+        return _trust_estimate(run, metric_path)
+    if group in _DOCUMENT_COMMANDS and metric_path and getattr(run, group) is None:
+        return Estimate.missing(f"this needs  {_DOCUMENT_COMMANDS[group]}  on the run first")
+    try:
+        if group == "link":
+            estimate = find_estimate({"link": link_summary(run)}, name, n=len(run.links))
+            return estimate if run.cases else Estimate.missing("there are no cases")
+        estimate = find_estimate(_run_documents(run), name, n=len(run.cases))
+    except MissingPathError:
+        links = {"link": run.summary.get("link", {})}
+        if group == "link" and "selected" in run.manifest and name in iter_paths(links):
+            return Estimate.missing("the selected cases have no such number")
+        raise _unknown_metric_error(run, name) from None
+    if "selected" in run.manifest:
+        return Estimate.missing("this number is known for the whole run only")
+    return estimate
+
+
+def _trust_estimate(run: Run, name: str) -> Estimate:
+    applied = run.manifest["calibration"] if Calibration.of_run(run) else None
+    stored = run.calibration or {}
+    # The rates used for linking come first.
+    documents = (applied, stored.get("weighted"), stored.get("agreement"))
+    for document in documents:
+        try:
+            return find_estimate(document if isinstance(document, Mapping) else {}, name, n=0)
+        except MissingPathError:
+            continue
+    if not any(documents):
+        return Estimate.missing(
+            "the judge was not compared with human labels: run  misslink calibrate  on the run, or "
+            "evaluate with --calibration"
+        )
+    return Estimate.missing(f"the run's calibration has no {name}")
+
+
+def _run_documents(run: Run) -> dict[str, Any]:
+    documents = {name: getattr(run, name) for name in _DOCUMENT_COMMANDS}
+    documents_by_name = {
+        **run.summary,
+        **{name: doc for name, doc in documents.items() if doc is not None},
+    }
+    if run.calibration is not None:  # it may be newer than the summary
+        shares = corrected_shares(run)
+        documents_by_name["corrected"] = {name: share.document() for name, share in shares.items()}
+    return documents_by_name
+
+
+def _unknown_metric_error(run: Run, name: str) -> InputError:
+    hint = did_you_mean(name, known_metric_names(run))
+    ranks = [format_metric_name(entry) for entry in rank_metrics.names()]
+    listed = ", ".join([*ranks, *judged_readings(run), "latency", "errors"])
+    return InputError(
+        f"no metric of a run is called '{name}'; {f'{hint} Known' if hint else 'known'}: {listed}, "
+        "and paths such as link.attributable_fraction, link.failures.retrieval_miss, "
+        "coverage.faithfulness, usage.calls"
+    )
+
+
+class MissingPathError(LookupError):
+    """The document has no number at this path."""
+
+
+def find_estimate(document: Mapping[str, Any], path: str, *, n: int) -> Estimate:
+    """Return the number at a dotted path; a plain number gets `n` and no interval.
+
+    Keys may contain dots; an item of a list is found by its ``name``. Raises MissingPathError.
+
+    >>> find_estimate({"usage": {"calls": 12, "cost": None}}, "usage.calls", n=3).value
+    12.0
+    >>> find_estimate({"usage": {"calls": 12, "cost": None}}, "usage.cost", n=3).reason
+    'the run has no number there (cost is null)'
+    """
+    node, last_key, reason = _resolve_path(document, path.split("."), "", None)
+    if node is None:
+        return Estimate.missing(reason or f"the run has no number there ({last_key} is null)")
+    if isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS:
+        return parse_estimate(node)
+    number = as_finite(node)
+    if number is None:
+        raise MissingPathError(path)
+    reason = "a number that was recorded, not estimated, has no interval"
+    return Estimate(value=number, low=None, high=None, n=n, method="recorded", reason=reason)
+
+
+def iter_paths(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the paths of a document that end in an estimate, a number or null."""
+    for key, value in document.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and not value.keys() >= _ESTIMATE_KEYS:
+            yield from iter_paths(value, f"{path}.")
+        elif isinstance(value, list):
+            yield from iter_paths(_items_by_name(value), f"{path}.")
+        elif value is None or isinstance(value, Mapping) or as_finite(value) is not None:
+            yield path
+
+
+def _resolve_path(
+    node: Any, keys: list[str], last_key: str, reason: str | None
+) -> tuple[Any, str, str | None]:
+    """The node at the end of the keys, the last key, and the reason next to it."""
+    if not keys or node is None:
+        return node, last_key, reason
+    if isinstance(node, list):
+        node = _items_by_name(node)
+    if not isinstance(node, Mapping):
+        raise MissingPathError
+    for count in range(1, len(keys) + 1):
+        key = ".".join(keys[:count])
+        if key in node:
+            sibling = node.get("reason")
+            reason = sibling if isinstance(sibling, str) else None
+            try:
+                return _resolve_path(node[key], keys[count:], key, reason)
+            except MissingPathError:
+                continue  # a longer key with a dot may exist
+    raise MissingPathError
+
+
+def _items_by_name(items: list[Any]) -> dict[str, Any]:
+    named = [item for item in items if isinstance(item, Mapping)]
+    return {item["name"]: item for item in named if isinstance(item.get("name"), str)}

@@ -1,1 +1,0 @@
-"""What follows from runs: which of two is better, and whether one is good enough."""

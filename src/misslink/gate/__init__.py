@@ -1,0 +1,3 @@
+"""Decide whether a run meets its criteria."""
+
+from __future__ import annotations

@@ -1,0 +1,380 @@
+"""A run beside its baseline, and whether a change for the worse is allowed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from misslink.compare.config_diff import config_differences
+from misslink.compare.missing_values import describe_unmeasured, newly_unmeasured
+from misslink.compare.pairing import NamedRun, pair_cases
+from misslink.compare.run_metrics import (
+    ROUNDING_TOLERANCE,
+    UNKNOWN_OUTCOMES,
+    MetricValue,
+    MissingPathError,
+    find_estimate,
+    metric_value,
+)
+from misslink.errors import InputError
+from misslink.gate.criteria import Gate, ShipCriteria, describe_filter, select_gate_cases
+from misslink.gate.outcome import GateOutcome, MetricChange
+from misslink.io import read_complete_run
+from misslink.io.jsonl import read_text
+from misslink.io.manifest import display_path
+from misslink.io.storage import as_url, redact_url
+from misslink.render.metric_format import (
+    format_change,
+    format_drop,
+    format_values,
+    metric_bounds,
+    question_count,
+)
+from misslink.stats import paired_difference, proportion
+from misslink.types import Estimate, Run
+
+_LEVELS = ("retrieval", "generation", "answer")
+_LINK_COUNTS = ("failures", "retrieval", "answers")
+
+
+@dataclass(frozen=True)
+class GateBaseline:
+    """An earlier run, or (`run` is None) the numbers of its summary alone."""
+
+    path: Path
+    run: Run | None
+    summary: Mapping[str, Any]
+
+
+def read_baseline(path: str | Path) -> GateBaseline:
+    """Read a run folder, or the ``summary.json`` of one; raise InputError for anything else."""
+    path = Path(path)
+    if path.is_dir() or as_url(path):
+        run = read_complete_run(path, anywhere=True)
+        return GateBaseline(path, run, run.summary)
+    text = read_text(path)
+    try:
+        summary = json.loads(text)
+    except (ValueError, RecursionError):
+        summary = None
+    if not isinstance(summary, dict) or not all(
+        isinstance(summary.get(level), dict) for level in (*_LEVELS, "link")
+    ):
+        raise InputError(
+            "this is no baseline; name a run folder, or the summary.json of one", path=path
+        )
+    return GateBaseline(path, None, summary)
+
+
+def summary_estimate(summary: Mapping[str, Any], name: str) -> Estimate:
+    """Return a metric from a summary alone; raise MissingPathError if it does not have it."""
+    cases = summary.get("cases")
+    n = cases if isinstance(cases, int) and not isinstance(cases, bool) and cases >= 0 else 0
+    for level in _LEVELS:
+        if name in summary[level]:
+            return find_estimate(summary[level], name, n=n)
+    namespace, _, metric_path = name.partition(".")
+    group, _, outcome = metric_path.partition(".")
+    if namespace == "link" and group in _LINK_COUNTS and outcome:
+        counts = _outcome_counts(summary["link"].get(group))
+        if outcome not in UNKNOWN_OUTCOMES:
+            counts = {key: count for key, count in counts.items() if key not in UNKNOWN_OUTCOMES}
+        part, total = counts.get(outcome, 0), sum(counts.values())
+    elif namespace == "coverage" and "." not in metric_path:
+        coverage = summary.get("coverage")
+        counts = _outcome_counts(coverage.get(metric_path) if isinstance(coverage, dict) else None)
+        part = counts.get("scored", 0)
+        total = part + counts.get("failed", 0)
+    else:
+        return find_estimate(summary, name, n=n)
+    return proportion(part, total) if total else Estimate.missing(f"{name} has no cases")
+
+
+def _outcome_counts(counts: Any) -> dict[str, int]:
+    if not isinstance(counts, dict) or any(
+        not isinstance(count, int) or isinstance(count, bool) or count < 0
+        for count in counts.values()
+    ):
+        raise MissingPathError
+    return counts
+
+
+def reject_same_run(run: Run, folder: str | Path | None, baseline: GateBaseline) -> None:
+    """Raise InputError if the baseline is the run's own folder or summary, or a copy of the run."""
+    own = () if folder is None else (Path(folder), Path(folder) / "summary.json")
+    same_path = baseline.path.resolve() in {path.resolve() for path in own}
+    if same_path or (baseline.run is not None and baseline.run == run):
+        raise InputError(
+            "the baseline is the run itself, so nothing can be worse; name an earlier run",
+            path=display_path(redact_url(baseline.path)),
+        )
+
+
+@dataclass(frozen=True)
+class BaselineDiff:
+    """A run and its baseline.
+
+    Parameters
+    ----------
+    run : Run
+    criteria : ShipCriteria
+    baseline : GateBaseline or None
+    both : frozenset of str
+        Cases with the same question in both.
+    notes : tuple of str
+        Differences that a reader must know.
+    judged_otherwise : tuple of str
+        Those of the notes that concern verdicts.
+    """
+
+    run: Run
+    criteria: ShipCriteria
+    baseline: GateBaseline | None
+    both: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    judged_otherwise: tuple[str, ...] = ()
+
+    def missing_error(self, gate: Gate, metric: str, why: str = "") -> InputError:
+        """The error of a gate whose metric the baseline does not have."""
+        fix = "name its run folder" if self.baseline_run is None else "evaluate it again"
+        path = "" if self.baseline is None else f" {display_path(self.baseline.path)}"
+        return self.criteria.error(gate, f"the baseline{path} has no {metric}{why}; {fix}")
+
+    @property
+    def baseline_run(self) -> Run | None:
+        """The baseline if it has cases."""
+        return None if self.baseline is None else self.baseline.run
+
+
+def diff_against_baseline(
+    run: Run, criteria: ShipCriteria, baseline: GateBaseline | None
+) -> BaselineDiff:
+    """Pair a run with its baseline; raise InputError if no case asks the same in both."""
+    if baseline is None:
+        return BaselineDiff(run, criteria, None)
+    if baseline.run is None:
+        settings = _changed_settings(run.summary, baseline.summary)
+        alone = (
+            "The baseline is a summary.json without cases: nothing is paired, whether it has the "
+            "same questions is unknown, and the change alone decides."
+        )
+        notes = (
+            alone,
+            *_changed_case_count(len(run.cases), baseline.summary.get("cases")),
+            *settings,
+        )
+        return BaselineDiff(run, criteria, baseline, frozenset(), notes, tuple(settings))
+    earlier = NamedRun(f"the baseline {display_path(baseline.path)}", baseline.run)
+    pairing = pair_cases([NamedRun("the run", run), earlier], "common")
+    notes = tuple(f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0])
+    if pairing.left_out[0]:
+        counts = (
+            f"The baseline has other cases: {len(pairing.ids):,} ask the same in both, of "
+            f"{len(run.cases):,} in the run and {len(baseline.run.cases):,} in the baseline."
+        )
+        notes = (counts, *notes)
+    differences = config_differences(run, baseline.run, ("the run", "the baseline"))
+    return BaselineDiff(
+        run,
+        criteria,
+        baseline,
+        frozenset(pairing.ids),
+        (*notes, *(difference.sentence for difference in differences)),
+        tuple(d.sentence for d in differences if d.what not in {"misslink", "k"}),
+    )
+
+
+def _changed_case_count(now: int, before: object) -> list[str]:
+    if before == now:
+        return []
+    count = f"{before:,}" if isinstance(before, int) else "an unknown number of"
+    return [f"The baseline has other cases: {count}, and the run has {now:,}."]
+
+
+def _changed_settings(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[str]:
+    def text(value: Any) -> str:
+        return "not given" if value is None else str(value)[:80]
+
+    return [
+        f"{name} was {text(baseline.get(name))} in the baseline and is {text(run.get(name))} now."
+        for name in ("judge", "k")
+        if baseline.get(name) != run.get(name)
+    ]
+
+
+def baseline_value(diff: BaselineDiff, gate: Gate, value: MetricValue) -> MetricValue | None:
+    """Return the metric in the baseline; None if it has none and the gate does not need it."""
+    baseline, needed = diff.baseline, gate.regression_max is not None
+    if baseline is None:
+        return None
+    selection = describe_filter(gate)
+    if baseline.run is None and selection:
+        if needed:
+            raise diff.missing_error(gate, value.name, f" of the cases with {selection} alone")
+        return None
+    try:
+        if baseline.run is None:
+            estimate = summary_estimate(baseline.summary, value.name)
+            whole = MetricValue(value.name, estimate, None, value.lower_is_better)
+        else:
+            whole = metric_value(baseline.run, value.name)
+    except (InputError, MissingPathError):  # such as a document that the baseline does not have
+        if needed:
+            raise diff.missing_error(gate, value.name) from None
+        return None
+    number = whole.estimate.value
+    if number is None and needed and value.estimate.value is not None:
+        raise diff.missing_error(gate, value.name, f" ({whole.estimate.reason})")
+    if baseline.run is not None:
+        if not selection:
+            return whole
+        return metric_value(select_gate_cases(baseline.run, gate), value.name)
+    least, most = metric_bounds(value.name) or (-math.inf, math.inf)
+    if number is not None and not (
+        least - ROUNDING_TOLERANCE <= number <= most + ROUNDING_TOLERANCE
+    ):
+        raise InputError(
+            f"{value.name} is {number:g} in it, and must be between {least:g} and {most:g}; use "
+            "the unchanged summary.json of a run",
+            path=baseline.path,
+        )
+    return whole
+
+
+def metric_change(
+    diff: BaselineDiff, gate: Gate, value: MetricValue, earlier: MetricValue | None, run: Run
+) -> MetricChange | None:
+    """Return how far a metric of `run` changed for the worse; None if a value is missing."""
+    if earlier is None or earlier.estimate.value is None or value.estimate.value is None:
+        return None
+    sign = 1.0 if value.lower_is_better else -1.0
+    drop = sign * (value.estimate.value - earlier.estimate.value)
+    before = diff.baseline_run
+    missing: dict[str, str] = {}
+    if before is not None:
+        selected = select_gate_cases(before, gate), earlier
+        missing = newly_unmeasured(run, value, selected, diff.both)
+    elif earlier.estimate.method != "recorded" and earlier.estimate.n > value.estimate.n:
+        missing = newly_unmeasured(run, value, None, ())
+    if value.of_case is None or earlier.of_case is None:
+        return MetricChange(drop, lost=missing)
+    ids = [name for name in value.of_case if name in diff.both and name in earlier.of_case]
+    a, b = [earlier.of_case[name] for name in ids], [value.of_case[name] for name in ids]
+    test = paired_difference(a, b)
+    pairs = {
+        name: (old, new)
+        for name, old, new in zip(ids, a, b, strict=True)
+        if old is not None and new is not None
+    }
+    losses = {name: sign * (new - old) for name, (old, new) in pairs.items()}
+    changed = sorted(
+        (name for name, loss in losses.items() if abs(loss) > ROUNDING_TOLERANCE),
+        key=lambda name: -abs(losses[name]),
+    )
+    means = [math.fsum(side) / len(pairs) for side in zip(*pairs.values(), strict=True)]
+    if gate.regression_test == "paired" and test.difference.value is not None:
+        drop = sign * test.difference.value
+    return MetricChange(
+        drop,
+        test.difference,
+        test.p,
+        worse=tuple(name for name in changed if losses[name] > 0),
+        better=tuple(name for name in changed if losses[name] < 0),
+        means=(means[0], means[1]) if means else None,
+        lost=missing,
+    )
+
+
+def regression_problems(outcome: GateOutcome) -> Iterator[str]:
+    """Yield what violates the gate's limit on regressions."""
+    gate, change, earlier = outcome.gate, outcome.change, outcome.baseline
+    limit, now = gate.regression_max, outcome.estimate
+    if limit is None or now.value is None:
+        return
+    if earlier is None or earlier.value is None or change is None:
+        reason = "" if earlier is None else f": {earlier.reason}"
+        yield f"the baseline has no {outcome.called} to compare with{reason}"
+        return
+    if change.lost:
+        count, reasons = len(change.lost), describe_unmeasured(change.lost)
+        verb = "has" if count == 1 else "have"
+        yield (
+            f"{outcome.metric} is over {question_count(now.n)} now and was over {earlier.n:,}: "
+            f"{reasons}"
+            if outcome.numbers_alone
+            else f"{question_count(count)} {verb} no value of {outcome.metric} now that had one: "
+            f"{reasons}"
+        )
+    if outcome.paired and (change.by_chance or any(pair_count_problems(outcome))):
+        return
+    if change.drop <= limit + ROUNDING_TOLERANCE:
+        return
+    # A corrected number and that of its baseline may be estimated in two ways.
+    by_means = outcome.paired or gate.estimate == "corrected"
+    ends = (change.means if by_means else None) or (earlier.value, now.value)
+    was, is_now = format_values(outcome.metric, *ends)
+    text = (
+        f"{outcome.called} {'rose' if ends[1] > ends[0] else 'dropped'} from {was} to {is_now}: "
+        f"{format_drop(outcome.metric, change.drop)} for the worse, more than the "
+        f"{format_drop(outcome.metric, limit)} allowed"
+    )
+    if outcome.paired and change.difference is not None:
+        interval = format_change(outcome.metric, change.difference)
+        text += f" (paired over {question_count(change.difference.n)}: {interval}, without 0)"
+    yield text
+
+
+def change_suffix(outcome: GateOutcome) -> str:
+    """The change of a gate that passed, as the end of a sentence; "" without a baseline."""
+    change, earlier, now = outcome.change, outcome.baseline, outcome.estimate.value
+    if earlier is None or earlier.value is None or change is None or now is None:
+        return ""
+    if not outcome.paired or change.means is None or change.difference is None:
+        if outcome.gate.estimate == "corrected" and change.means and change.means[1] != now:
+            # The number itself is estimated in another way, so the two show no change.
+            was, is_now = format_values(outcome.metric, *change.means)
+            return f"; by the judge's error rates alone it was {was} and is {is_now}"
+        return f", was {format_values(outcome.metric, earlier.value)[0]}"
+    was, is_now = format_values(outcome.metric, *change.means)
+    text = f"; paired over {question_count(change.difference.n)} it was {was} and is {is_now}"
+    limit = outcome.gate.regression_max
+    if limit is not None and change.drop > limit + ROUNDING_TOLERANCE:
+        interval = format_change(outcome.metric, change.difference)
+        text += f", a change of {interval}, not enough data to tell (its interval includes 0)"
+    return text
+
+
+@cache
+def interval_can_exclude_zero(pairs: int) -> bool:
+    """Whether the interval of the largest possible change over so many pairs excludes 0.
+
+    >>> interval_can_exclude_zero(0), interval_can_exclude_zero(1), interval_can_exclude_zero(40)
+    (False, False, True)
+    """
+    high = paired_difference([1.0] * pairs, [0.0] * pairs).difference.high
+    return high is not None and high < 0
+
+
+def pair_count_problems(outcome: GateOutcome) -> Iterator[str]:
+    """Yield a problem if too few cases are paired for a paired gate."""
+    change = outcome.change
+    if not outcome.paired or change is None:
+        return
+    pairs = 0 if change.difference is None else change.difference.n
+    needed = outcome.gate.min_cases
+    text = f"a value of {outcome.metric} in both runs"
+    few = f"only {question_count(pairs)} {'has' if pairs == 1 else 'have'} {text}"
+    if not pairs:
+        yield f"no question has {text}, so nothing could be paired"
+    elif needed is not None and pairs < needed:
+        yield f"{few}, and {needed:,} must"
+    elif not interval_can_exclude_zero(pairs):
+        yield (
+            f"{few}: even if all of them got worse the interval of the change would include 0, so "
+            "nothing is decided"
+        )

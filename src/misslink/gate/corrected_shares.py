@@ -1,0 +1,179 @@
+"""Correct shares of good answers for the judge's errors, in gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from misslink.calibration.corrected_prevalence import corrected_share_difference, judge_mismatch
+from misslink.calibration.stored_calibration import (
+    LINKING_METRIC,
+    RATE_NAMES,
+    ROGAN_GLADEN,
+    CorrectedRate,
+    corrected_shares,
+    read_estimate,
+    stored_calibrations,
+)
+from misslink.compare.compare_runs import is_binary
+from misslink.compare.run_metrics import MetricValue, link_summary, manifest_int
+from misslink.gate.baseline_diff import BaselineDiff
+from misslink.gate.criteria import Gate, ShipCriteria
+from misslink.gate.outcome import MetricChange
+from misslink.metrics import GOOD_SHARES
+from misslink.render.metric_format import format_values
+from misslink.types import Estimate, Run
+
+_LINK_RISKS = frozenset(
+    ("attributable_fraction", "risk_difference", "risk_given_hit", "risk_given_miss", "risk_ratio")
+)
+_CALIBRATE_HINT = (
+    "compare the judge with human labels:  misslink calibrate RUN --labels FILE, or evaluate with "
+    "--labels or --calibration"
+)
+
+
+def corrected_share(run: Run, whole: Run, value: MetricValue) -> CorrectedRate | None:
+    """Return the corrected share of a metric of `run`, which is `whole` or a selection of it."""
+    if linked := _corrected_link_risk(run, value.name):
+        return linked
+    if value.name not in _calibrated_metrics(whole) or not is_good_share(value):
+        return None
+    ids = None if run is whole else frozenset(case.id for case in run.cases)
+    return corrected_shares(whole, ids).get(value.name)
+
+
+def is_good_share(value: MetricValue) -> bool:
+    """Whether a metric is a share of good answers, not a mean of values between 0 and 1."""
+    if value.name in GOOD_SHARES.values():
+        return True
+    values = [x for x in (value.of_case or {}).values() if x is not None]
+    return is_binary([(x, x) for x in values]) and not value.lower_is_better
+
+
+def require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: MetricValue) -> None:
+    """Raise InputError if a gate needs a corrected number that the run does not have."""
+    calibrated = _calibrated_metrics(run)
+    share = GOOD_SHARES.get(value.name)
+    if gate.estimate != "corrected":
+        return
+    if _corrected_link_risk(run, value.name):
+        path = f"link.corrected.{value.name.removeprefix('link.')}"
+        problem = f"the corrected {value.name} is another metric; write  metric: {path}"
+    elif not calibrated:
+        problem = f"estimate: corrected needs a calibration; {_CALIBRATE_HINT}"
+    elif value.name in calibrated and is_good_share(value):
+        return
+    elif share in calibrated:
+        problem = (
+            f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "
+            "of answers that are good"
+        )
+    else:
+        names = ", ".join(sorted(calibrated))
+        problem = f"{value.name} is not calibrated, only {names}; {_CALIBRATE_HINT}"
+    raise criteria.error(gate, problem)
+
+
+def corrected_change(
+    diff: BaselineDiff,
+    gate: Gate,
+    value: MetricValue,
+    earlier: MetricValue | None,
+    change: MetricChange | None,
+    run: Run,
+) -> tuple[MetricValue | None, MetricChange | None]:
+    """Correct the baseline and the change by the calibration of the run."""
+    needed, before = gate.regression_max is not None, diff.baseline_run
+    if earlier is None:
+        return None, None
+    if before is None:
+        if needed:
+            raise diff.missing_error(gate, f"{value.name} that could be corrected")
+        return None, None
+    metric = _calibrated_metrics(diff.run)[value.name]
+    document = stored_calibrations(diff.run)[metric]
+    if why := judge_mismatch(before, diff.run, metric, document):
+        if needed:
+            raise diff.criteria.error(
+                gate,
+                f"the calibration does not correct the baseline: {why}; judge the baseline again, "
+                "or remove estimate: corrected",
+            )
+        return None, None
+    ids = diff.both & {case.id for case in run.cases}
+    seed = manifest_int(diff.run, "seed", 0)
+    both = corrected_share_difference(before, diff.run, metric, document, ids, seed=seed)
+    difference = both.difference.value
+    if change is None or difference is None or both.a.value is None or both.b.value is None:
+        reason = both.difference.reason or both.a.reason or both.b.reason or "it is not measured"
+        return replace(earlier, estimate=Estimate.missing(reason, n=both.a.n)), None
+    sign = 1.0 if value.lower_is_better else -1.0
+    means = (both.a.value, both.b.value)
+    corrected = replace(change, drop=sign * difference, difference=both.difference, means=means)
+    return replace(earlier, estimate=both.a), corrected
+
+
+def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterator[str]:
+    """Yield the judge's own number beside a corrected one, or the corrected beside the judge's."""
+    if share is None:
+        return
+    labels = label_count(share)
+    if gate.estimate == "corrected":
+        if stored_calibrations(run).get(share.metric, {}).get("verdict") == "do not use":
+            yield (
+                f"Warning: its calibration of {share.metric} says not to use this judge, so do not "
+                "rely on the corrected share; misslink calibrate gives the reasons."
+            )
+        if share.raw.value is not None:
+            yield (
+                f"By the judge alone it is {format_share_interval(share.name, share.raw)}; corrected "
+                f"by {labels}."
+            )
+    elif share.estimate.value is not None:
+        interval = format_share_interval(share.name, share.estimate)
+        yield f"Corrected for the judge's errors it is {interval}, by {labels}."
+    else:
+        yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
+
+
+def label_count(share: CorrectedRate) -> str:
+    return f"{share.labels:,} label{'' if share.labels == 1 else 's'}"
+
+
+def format_share_interval(name: str, share: Estimate) -> str:
+    """Format a share with its interval, such as '74 % [67, 81]'."""
+    if share.value is None:
+        return "not known"
+    if share.low is None or share.high is None:
+        return format_values(name, share.value)[0]
+    ends = (share.value, share.low, share.high)
+    value, low, high = (format_values(name, number)[0] for number in ends)
+    return f"{value} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
+
+
+def _calibrated_metrics(run: Run) -> dict[str, str]:
+    """The calibrated metrics of a run, by the name of their share of good answers."""
+    return {GOOD_SHARES.get(metric, metric): metric for metric in stored_calibrations(run)}
+
+
+def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
+    """A risk of the link corrected for the judge's errors; None if it was not corrected."""
+    namespace, _, key = name.partition(".")
+    if namespace != "link" or key not in _LINK_RISKS:
+        return None
+    link = link_summary(run)
+    corrected = link.get("corrected")
+    if not isinstance(corrected, Mapping):
+        return None
+    judged = corrected.get("judged")
+    estimate = read_estimate(corrected.get(key))
+    raw = read_estimate((judged if isinstance(judged, Mapping) else link).get(key))
+    if estimate is None or raw is None:
+        return None
+    rates = [read_estimate(corrected.get(rate)) for rate in RATE_NAMES]
+    labels = sum(rate.n for rate in rates if rate is not None)
+    note = f"By the judge's error rates on {labels:,} labels."
+    return CorrectedRate(
+        name, LINKING_METRIC, raw, estimate, ROGAN_GLADEN, labels, own=False, note=note
+    )

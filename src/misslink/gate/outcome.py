@@ -1,0 +1,209 @@
+"""Results of gates: one outcome per gate, and the decision over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from misslink.calibration.stored_calibration import CorrectedRate
+from misslink.gate.criteria import Gate, ShipCriteria
+from misslink.render.markdown import single_line
+from misslink.render.metric_format import question_count
+from misslink.types import Estimate, Run
+
+_MAX_LISTED = 5  # cases in a line of text
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """A metric compared with its baseline.
+
+    Parameters
+    ----------
+    drop : float
+        Change for the worse, in the metric's own unit; below 0 the metric is better.
+    difference : Estimate or None
+        Run minus baseline over the cases in both. None: no cases are paired.
+    p : float or None
+        Of the sign-flip test on these cases.
+    worse, better : tuple of str
+        Changed cases, the largest change first.
+    means : pair of float or None
+        Of the baseline and of the run, over the paired cases.
+    lost : mapping of str to str
+        Cases without a value now that had one before, each with the reason.
+    """
+
+    drop: float
+    difference: Estimate | None = None
+    p: float | None = None
+    worse: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()
+    means: tuple[float, float] | None = None
+    lost: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def by_chance(self) -> bool | None:
+        """Whether the interval of the change includes 0; None without an interval."""
+        interval = self.difference
+        if interval is None or interval.low is None or interval.high is None:
+            return None
+        return interval.low <= 0 <= interval.high
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """The result of one gate.
+
+    Parameters
+    ----------
+    gate : Gate
+    metric : str
+        Its name in the run; 'new_failures' for a count of cases.
+    passed : bool
+    estimate : Estimate
+        In the run; missing with a reason if it could not be computed.
+    baseline : Estimate or None
+        In the baseline.
+    change : MetricChange or None
+        None unless both have a value.
+    reason : str
+        Why the gate failed or passed.
+    notes : tuple of str
+    cases : tuple of str
+        Cases to look at first: worse, newly failed, or lowest.
+    lower_is_better : bool
+    numbers_alone : bool
+        Whether the baseline is a summary without cases.
+    corrected : CorrectedRate or None
+        The metric corrected for the judge's errors.
+    """
+
+    gate: Gate
+    metric: str
+    passed: bool
+    estimate: Estimate
+    reason: str
+    baseline: Estimate | None = None
+    change: MetricChange | None = None
+    notes: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    lower_is_better: bool = False
+    numbers_alone: bool = False
+    corrected: CorrectedRate | None = None
+
+    @property
+    def called(self) -> str:
+        """The name of the metric in a sentence."""
+        return f"{self.metric} (corrected)" if self.gate.estimate == "corrected" else self.metric
+
+    @property
+    def paired(self) -> bool:
+        """Whether the paired difference decides."""
+        change = self.change
+        paired = self.gate.regression_test == "paired"
+        return paired and change is not None and change.difference is not None
+
+    def document(self) -> dict[str, Any]:
+        """The outcome as ``--json`` prints it."""
+        gate, change = self.gate, self.change or MetricChange(0.0)
+        spec = gate.new_failures or gate
+        return {
+            "name": gate.name,
+            "metric": self.metric,
+            "severity": gate.severity,
+            "passed": self.passed,
+            "value": self.estimate.value,
+            "baseline": self.baseline and self.baseline.value,
+            "threshold": gate.threshold,
+            "at_most": spec.at_most,
+            "regression": self.change and change.drop,
+            "regression_max": gate.regression_max,
+            "reason": self.reason,
+            "notes": list(self.notes),
+            "estimate": self.estimate.model_dump(),
+            "estimated": gate.estimate,
+            "corrected": self.corrected and self.corrected.estimate.model_dump(),
+            "raw": self.corrected and self.corrected.raw.model_dump(),
+            "difference": change.difference and change.difference.model_dump(),
+            "p": change.p,
+            "lost": list(change.lost),
+            "lower_is_better": self.lower_is_better,
+            "selection": {"tag": dict(spec.tag), "tier": spec.tier, "category": spec.category},
+            "cases": list(self.cases),
+        }
+
+
+@dataclass(frozen=True)
+class GateDecision:
+    """The results of all gates of a criteria file.
+
+    Parameters
+    ----------
+    criteria : ShipCriteria
+    run : Run
+    baseline : Run or None
+        None also for a baseline that is a summary alone.
+    outcomes : tuple of GateOutcome
+        In the order of the file.
+    notes : tuple of str
+        About the comparison as a whole.
+    shown : dict of str to str
+        Display names of the run and the baseline.
+    both : frozenset of str
+        Cases with the same question in the run and the baseline.
+    """
+
+    criteria: ShipCriteria
+    run: Run
+    baseline: Run | None
+    outcomes: tuple[GateOutcome, ...]
+    notes: tuple[str, ...] = ()
+    shown: dict[str, str] = field(default_factory=dict)
+    both: frozenset[str] = frozenset()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no gate of severity error failed."""
+        return all(outcome.gate.severity == "warning" for outcome in self.failed)
+
+    @property
+    def failed(self) -> tuple[GateOutcome, ...]:
+        """The gates that failed, errors first."""
+        failed = [outcome for outcome in self.outcomes if not outcome.passed]
+        return tuple(sorted(failed, key=lambda outcome: outcome.gate.severity == "warning"))
+
+    def text(self) -> str:
+        """The failed gates, one per line, without control characters, for an assertion or log."""
+        lines = [f"{self.criteria.name}: {self.counted()}"]
+        for outcome in self.failed:
+            cases, more = ", ".join(outcome.cases[:_MAX_LISTED]), len(outcome.cases) - _MAX_LISTED
+            cases += f" and {more} more" if more > 0 else ""
+            line = f"{outcome.gate.severity} {outcome.gate.name}: {outcome.reason}"
+            lines.append(f"{line} (look at {cases})" if cases else line)
+        return "\n".join(map(single_line, [*lines, *self.notes]))
+
+    def counted(self) -> str:
+        """How many gates failed and warn, in one sentence for every output."""
+        failed, count = self.failed, len(self.outcomes)
+        errors = sum(outcome.gate.severity == "error" for outcome in failed)
+        warnings = len(failed) - errors
+        gates = f"{count:,} {'gate' if count == 1 else 'gates'}"
+        cases = question_count(len(self.run.cases))
+        if not failed:
+            return f"All of {gates} passed over {cases}."
+        more = f"; {warnings:,}{' more' if errors else ''} {'warns' if warnings == 1 else 'warn'}"
+        text = f"{errors:,} of {gates} failed" if errors else f"None of {gates} failed"
+        return f"{text} over {cases}{more if warnings else ''}."
+
+    def document(self) -> dict[str, Any]:
+        """The decision as ``--json`` prints it."""
+        return {
+            "passed": self.passed,
+            "criteria": self.criteria.name,
+            "run": self.shown.get("run"),
+            "baseline": self.shown.get("baseline"),
+            "notes": list(self.notes),
+            "gates": [outcome.document() for outcome in self.outcomes],
+        }

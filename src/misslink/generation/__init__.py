@@ -1,1 +1,0 @@
-"""Level 2, what the model did with the passages."""

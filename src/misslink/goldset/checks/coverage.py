@@ -1,0 +1,439 @@
+"""Checks of questions: duplicates, leakage, and coverage of what users ask."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from misslink.goldset.checks.protocol import (
+    CheckInputs,
+    GoldSetFinding,
+    QuestionVectors,
+    evidence_texts,
+    labelled_ids,
+)
+from misslink.goldset.dedupe import fact_key, sorted_words
+from misslink.goldset.generation.corpus import measure_copying
+from misslink.goldset.logs.requests import RequestLog
+from misslink.goldset.pooling.rankings import Bm25Ranking
+from misslink.io.goldset import GoldSet
+from misslink.stats import holm, mean, proportion
+from misslink.text.normalization import fold, stems
+from misslink.types import Case, Passage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+_BLOCK_SIZE = 500  # questions compared with earlier ones at a time
+_COSINE_DECIMALS = 5  # further ones depend on the block size
+_END_MARKS = " .,;:!?\u2026\uff1f\u3002"
+
+
+def check_duplicates(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find cases that ask the same.
+
+    Exact: the same folded words and the same time of asking. Near: a token sort ratio (rapidfuzz)
+    of 90%, or a cosine of 0.95 with an embedding, the limits of `misslink goldset generate`, and
+    the same numbers, signs, negations and names. Each case is compared with the nearest before it
+    by id, so there are never more findings than cases.
+    """
+    groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in sorted(gold.cases, key=lambda case: case.id):
+        groups[fold(case.question).strip(_END_MARKS), str(case.asked_at)].append(case)
+    findings = [_exact_duplicate_finding(group) for group in groups.values() if len(group) > 1]
+    return [*findings, *_near_duplicates([group[0] for group in groups.values()], inputs)]
+
+
+def _exact_duplicate_finding(group: Sequence[Case]) -> GoldSetFinding:
+    labels = {
+        repr(
+            (
+                sorted(case.relevant.items()),
+                sorted(map(sorted, case.relevant_any)),
+                sorted(case.evidence.items()),
+                case.answerable,
+            )
+        )
+        for case in group
+    }
+    message = "the same question occurs more than once, so it counts more than once"
+    fix = "keep one of them"
+    if len(labels) > 1:
+        message = "the same question occurs more than once, and different passages are relevant"
+        fix = "review them, and keep one case with all labels"
+    ids = tuple(case.id for case in group)
+    return GoldSetFinding("duplicates", "error", message, fix, ids)
+
+
+def _near_duplicates(cases: Sequence[Case], inputs: CheckInputs) -> Iterator[GoldSetFinding]:
+    """Each case that is a near-duplicate of an earlier one, with the nearest of those."""
+    comparable: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        comparable[(str(case.asked_at), *fact_key(case.question))].append(case)
+    for group in comparable.values():
+        for low in range(1, len(group), _BLOCK_SIZE):
+            yield from _block_duplicates(group[: low + _BLOCK_SIZE], low, inputs)
+
+
+def _block_duplicates(
+    group: Sequence[Case], low: int, inputs: CheckInputs
+) -> Iterator[GoldSetFinding]:
+    """The near-duplicates among the cases from `low` on."""
+    import numpy as np
+    from rapidfuzz import fuzz, process
+
+    later = np.arange(len(group) - 1) >= np.arange(low, len(group))[:, None]
+    words = [sorted_words(case.question) for case in group]
+    limit = inputs.limits.near_duplicate
+    ratios = process.cdist(words[low:], words[:-1], scorer=fuzz.ratio, score_cutoff=limit)
+    scores: list[tuple[NDArray[Any], float, str]] = [
+        (np.where(later, 0, ratios) / 100, limit / 100, "by their words")
+    ]
+    if inputs.vectors is not None:
+        table = np.stack([inputs.vectors.vectors[case.question] for case in group])
+        cosines = np.round(table[low:] @ table[:-1].T, _COSINE_DECIMALS)
+        limit = inputs.limits.near_meaning
+        scores.append((np.where(later, -1, cosines), limit, "by their meaning"))
+    for row, case in enumerate(group[low:]):
+        for similarity, limit, by in scores:
+            nearest = int(similarity[row].argmax())
+            if similarity[row, nearest] >= limit:
+                share, other = min(1.0, float(similarity[row, nearest])), group[nearest]
+                questions = [other.question, case.question]
+                yield GoldSetFinding(
+                    "duplicates",
+                    "warning",
+                    f"two questions are {share:.0%} similar {by}",
+                    "reword one, or keep one if both ask the same",
+                    (other.id, case.id),
+                    {"alike": share, "by": by, "questions": questions},
+                )
+                break
+
+
+def check_leakage(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find questions that copy the wording of their relevant passages.
+
+    A question copies if it shares six words in a row, or 80% of its rewordable stems (at least
+    four): the limits from which on `misslink goldset generate` has a question rewritten. Without a
+    corpus the evidence replaces the passages. Each finding contains the share of all questions
+    that copy, with its Wilson interval.
+    """
+    limits = inputs.limits
+    copies: list[tuple[Case, int, str, float | None]] = []
+    measured = 0
+    for case in gold.cases:
+        texts = _relevant_texts(case, inputs)
+        if not texts:
+            continue
+        measured += 1
+        copying = measure_copying(case.question, texts)
+        # The words of two texts together say nothing about either of them.
+        shares = [measure_copying(case.question, [text]).share for text in texts]
+        share = max((share for share in shares if share is not None), default=None)
+        if copying.run >= limits.longest_run or (share or 0) >= limits.shared_words:
+            copies.append((case, copying.run, copying.words, share))
+    rate = proportion(len(copies), measured).model_dump()
+    findings = []
+    for case, run, words, share in copies:
+        parts = []
+        if run >= limits.longest_run:
+            parts.append(f"copies {run} words in a row from its passage ('{words}')")
+        if share is not None and share >= limits.shared_words:
+            parts.append(f"shares {share:.0%} of its words with its passage")
+        bounds = {"run": limits.longest_run, "share": limits.shared_words}
+        findings.append(
+            GoldSetFinding(
+                "leakage",
+                "warning",
+                f"the question {' and '.join(parts)}: a keyword search finds it",
+                "reword it as a user who has not read the passage",
+                (case.id,),
+                {"run": run, "words": words, "share": share, "from": bounds, "of_all": rate},
+            )
+        )
+    return findings
+
+
+def _relevant_texts(case: Case, inputs: CheckInputs) -> list[str]:
+    """The relevant texts of a case: passages of the corpus, else its evidence."""
+    evidence = evidence_texts(case)
+    if inputs.corpus is None:
+        return evidence
+    passages = inputs.corpus.by_id
+    texts = [
+        passages[name].text for name in labelled_ids(case, relevant_only=True) if name in passages
+    ]
+    for text in evidence:
+        passage = next(iter(inputs.corpus.holders(text)), None)
+        texts.append(text if passage is None else passage.text)
+    return [text for text in dict.fromkeys(texts) if text.strip()]
+
+
+_BATCH_SIZE = 2_000
+_PERMUTATIONS = 10_000
+_ALPHA = 0.05
+_MIN_DISTANCE = 0.1  # of the cases in another category; less is no reason to add any
+_MAX_VALUES = 30  # of a tag; with more it is an identifier, not a category
+_MIN_LABELLED_SHARE = 0.5
+_SHOWN_VALUES = 3
+_MIN_VALUES = 2
+_MIN_JUDGED_SHARE = 0.9  # see misslink.retrieval.metrics.JudgedShare
+
+
+@dataclass(frozen=True)
+class AxisCounts:
+    """Counts of one axis, such as 'category', by value, and how the log was categorized."""
+
+    axis: str
+    method: str
+    gold: Mapping[str, int]
+    log: Mapping[str, int]
+    unassigned: int = 0
+
+
+def check_balance(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find categories and tags whose shares differ from the log's.
+
+    The distance is the total variation. It is a warning from 10% if a permutation test (chi-square
+    statistic, 10,000 permutations, Holm-corrected for the axes) is below 5%. The log's categories
+    are those of its column, if they are the gold set's; else, as for tags, each request has those
+    of the nearest gold question. Requests count as often as they were made, and as independent: if
+    few users ask much, p is too small. Findings contain no text of the log.
+    """
+    if inputs.log is None:
+        return []
+    axes = list(_axis_counts(gold, inputs.log, inputs.vectors))
+    ps = holm([permutation_p_value(axis.gold, axis.log, seed=inputs.seed) for axis in axes])
+    findings = []
+    for axis, p in zip(axes, ps, strict=True):
+        distance = total_variation(axis.gold, axis.log)
+        if p is not None and p < _ALPHA and (distance or 0) >= _MIN_DISTANCE:
+            findings.append(_balance_finding(axis, distance or 0.0, p))
+    return findings
+
+
+def total_variation(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
+    """Return the total variation distance of two counts, in [0, 1]; None if one is empty."""
+    n, m = sum(first.values()), sum(second.values())
+    if not n or not m:
+        return None
+    values = first.keys() | second.keys()
+    return sum(abs(first.get(v, 0) / n - second.get(v, 0) / m) for v in values) / 2
+
+
+def chi_square_statistic(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
+    """Return Pearson's statistic that two counts have one distribution; None if one is empty."""
+    n, m = sum(first.values()), sum(second.values())
+    if not n or not m:
+        return None
+    statistic = 0.0
+    for value in first.keys() | second.keys():
+        both = first.get(value, 0) + second.get(value, 0)
+        if both:
+            expected = both * n / (n + m)
+            difference = first.get(value, 0) - expected
+            statistic += difference**2 * (1 / expected + 1 / (both - expected))
+    return statistic
+
+
+def permutation_p_value(
+    first: Mapping[str, int],
+    second: Mapping[str, int],
+    *,
+    seed: int = 0,
+    permutations: int = _PERMUTATIONS,
+) -> float | None:
+    """Return the p-value of `chi_square_statistic` over permutations.
+
+    None if one count is empty, or all have one value.
+
+    References
+    ----------
+    Phipson and Smyth (2010), Permutation p-values should never be zero.
+    """
+    import numpy as np
+
+    values = [v for v in sorted(first.keys() | second.keys()) if first.get(v) or second.get(v)]
+    observed = chi_square_statistic(first, second)
+    if observed is None or len(values) < _MIN_VALUES:
+        return None
+    pooled = np.array([first.get(v, 0) + second.get(v, 0) for v in values])
+    n = sum(first.values())
+    random = np.random.default_rng(seed)
+    drawn = random.multivariate_hypergeometric(pooled, n, size=permutations, method="marginals")
+    expected = pooled * (n / int(pooled.sum()))
+    statistics = ((drawn - expected) ** 2 * (1 / expected + 1 / (pooled - expected))).sum(axis=1)
+    reached = int((statistics >= observed * (1 - 1e-9)).sum())
+    return (reached + 1) / (permutations + 1)
+
+
+def _axis_counts(
+    gold: GoldSet, log: RequestLog, vectors: QuestionVectors | None
+) -> Iterator[AxisCounts]:
+    cases = sorted(gold.cases, key=lambda case: case.id)
+    axes = {"category": {case.id: case.category for case in cases if case.category}}
+    for tag in sorted({name for case in cases for name in case.tags}):
+        axes[f"tag {tag}"] = {case.id: case.tags[tag] for case in cases if tag in case.tags}
+    usable = {
+        axis: values
+        for axis, values in axes.items()
+        if values
+        and len(values) >= _MIN_LABELLED_SHARE * len(cases)
+        and len(set(values.values())) <= _MAX_VALUES
+    }
+    by_column = _counts_by_column(usable.get("category", {}), log)
+    if by_column is not None:
+        yield by_column
+        del usable["category"]
+    if any(len(set(values.values())) >= _MIN_VALUES for values in usable.values()):
+        yield from _counts_by_nearest_question(cases, usable, log, vectors)
+
+
+def _counts_by_column(categories: Mapping[str, str], log: RequestLog) -> AxisCounts | None:
+    """The log's categories, if at least one of them is the gold set's."""
+    names = {fold(name): name for name in sorted(categories.values())}
+    logged = [fold(request.category) for request in log.requests if request.category]
+    if not set(logged) & set(names):
+        return None
+    return AxisCounts(
+        "category",
+        f"its column '{log.columns.get('category', 'category')}'",
+        Counter(categories.values()),
+        Counter(names.get(name, name) for name in logged),
+        len(log.requests) - len(logged),
+    )
+
+
+def _counts_by_nearest_question(
+    cases: Sequence[Case],
+    axes: Mapping[str, Mapping[str, str]],
+    log: RequestLog,
+    vectors: QuestionVectors | None,
+) -> Iterator[AxisCounts]:
+    frequency = Counter(request.question for request in log.requests)
+    nearest = nearest_questions(list(frequency), [case.question for case in cases], vectors)
+    method = f"the nearest gold question (by {'words' if vectors is None else vectors.model})"
+    for axis, values in axes.items():
+        counts: Counter[str] = Counter()
+        for question, count in frequency.items():
+            index = nearest[question]
+            value = None if index is None else values.get(cases[index].id)
+            if value is not None:
+                counts[value] += count
+        unassigned = frequency.total() - counts.total()
+        yield AxisCounts(axis, method, Counter(values.values()), counts, unassigned)
+
+
+def nearest_questions(
+    texts: Sequence[str], questions: Sequence[str], vectors: QuestionVectors | None
+) -> dict[str, int | None]:
+    """Return the index of the nearest question for each text, or None without shared words."""
+    if not questions:
+        return dict.fromkeys(texts)
+    nearest: dict[str, int | None] = {}
+    if vectors is None:
+        ranking = Bm25Ranking(questions)
+        for text in texts:
+            words = set(stems(text))
+            index = int(ranking.order(text)[0])
+            nearest[text] = index if words & set(stems(questions[index])) else None
+        return nearest
+    import numpy as np
+
+    table = np.stack([vectors.vectors[question] for question in questions])
+    for low in range(0, len(texts), _BATCH_SIZE):
+        batch = texts[low : low + _BATCH_SIZE]
+        scores = np.stack([vectors.vectors[text] for text in batch]) @ table.T
+        best = np.argmax(np.round(scores, 5), axis=1).tolist()
+        nearest |= dict(zip(batch, best, strict=True))
+    return nearest
+
+
+def _balance_finding(axis: AxisCounts, distance: float, p: float) -> GoldSetFinding:
+    totals = sum(axis.gold.values()), sum(axis.log.values())
+    rows: list[dict[str, Any]] = [
+        {
+            "value": value,
+            "gold": proportion(axis.gold.get(value, 0), totals[0]).model_dump(),
+            "log": proportion(axis.log.get(value, 0), totals[1]).model_dump(),
+        }
+        for value in axis.gold.keys() | axis.log.keys()
+    ]
+    rows.sort(key=lambda r: (-abs(r["gold"]["value"] - r["log"]["value"]), r["value"]))
+    shown = "; ".join(
+        f"'{row['value']}' {row['gold']['value']:.0%} here, {row['log']['value']:.0%} in the log"
+        for row in rows[:_SHOWN_VALUES]
+    )
+    rare = [row["value"] for row in rows if row["gold"]["value"] < row["log"]["value"]]
+    return GoldSetFinding(
+        "balance",
+        "warning",
+        f"{axis.axis} differs from the log: {distance:.0%} of the cases would have to be in another "
+        f"group (p = {p:.2g}, if requests are independent): {shown}; grouped by {axis.method}",
+        f"add cases of {', '.join(map(repr, rare[:_SHOWN_VALUES]))}, or report slices separately",
+        (),
+        {
+            "axis": axis.axis,
+            "by": axis.method,
+            "total_variation": distance,
+            "p": p,
+            "assumed": "requests are independent of each other",
+            "n": {"gold": totals[0], "log": totals[1]},
+            "unassigned": axis.unassigned,
+            "values": rows,
+        },
+    )
+
+
+def check_unjudged(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find a gold set that judges too little of the top k of a run.
+
+    judged@k is the mean share of the first k passages that have a grade, over the cases with
+    grades by id for which the run returns something. Cases with evidence are left out: whether a
+    passage contains a text is always known. Under 90% it is a warning.
+    """
+    run, k = inputs.run, inputs.k
+    if run is None:
+        return []
+    findings: list[GoldSetFinding] = []
+    missing = tuple(sorted(case.id for case in gold.cases if case.id not in run))
+    if missing:
+        message = (
+            f"{inputs.run_name} has no ranking of {len(missing):,} of {len(gold.cases):,} cases"
+        )
+        fix = "run the retriever on the current gold set"
+        findings.append(GoldSetFinding("unjudged", "note", message, fix, missing))
+    shares = {
+        case.id: share
+        for case in sorted(gold.cases, key=lambda case: case.id)
+        if (share := judged_share(case, run.get(case.id, ()), k)) is not None
+    }
+    judged = mean(list(shares.values()), seed=inputs.seed)
+    if judged.value is None or judged.value >= _MIN_JUDGED_SHARE:
+        return findings
+    interval = "" if judged.low is None else f" [{judged.low:.0%}, {judged.high:.0%}]"
+    findings.append(
+        GoldSetFinding(
+            "unjudged",
+            "warning",
+            f"{1 - judged.value:.0%} of the first {k} passages of {inputs.run_name} were never "
+            f"judged (judged@{k} {judged.value:.0%}{interval}, n = {judged.n:,}) and count as not "
+            "relevant",
+            "draw passages to judge with  misslink goldset pool",
+            tuple(case_id for case_id, share in shares.items() if share < 1),
+            {f"judged@{k}": judged.model_dump(), "shares": shares},
+        )
+    )
+    return findings
+
+
+def judged_share(case: Case, ranking: Sequence[Passage], k: int) -> float | None:
+    """Return the share of the first `k` with a grade; None without a ranking or grades by id."""
+    graded, top = set(labelled_ids(case)), ranking[:k]
+    if not top or not graded or evidence_texts(case):
+        return None
+    return sum(passage.id in graded for passage in top) / len(top)

@@ -1,0 +1,35 @@
+"""misslink goldset: make, pool, check and change gold sets."""
+
+from __future__ import annotations
+
+import typer
+
+from misslink.goldset.cli.check import check_command
+from misslink.goldset.cli.convert import export_command, import_command
+from misslink.goldset.cli.from_logs import from_logs_command
+from misslink.goldset.cli.generate import generate_command
+from misslink.goldset.cli.pool import pool_apply_command, pool_command
+from misslink.goldset.cli.versions import diff_command, merge_command, split_command, stats_command
+
+__all__ = ["app"]
+
+
+app = typer.Typer(help="Make, check and change gold sets.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Make, check and change gold sets."""
+
+
+app.command("generate")(generate_command)
+app.command("check")(check_command)
+app.command("stats")(stats_command)
+app.command("split")(split_command)
+app.command("merge")(merge_command)
+app.command("diff")(diff_command)
+app.command("from-logs")(from_logs_command)
+app.command("import")(import_command)
+app.command("export")(export_command)
+app.command("pool")(pool_command)
+app.command("pool-apply")(pool_apply_command)

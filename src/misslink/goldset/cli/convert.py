@@ -1,0 +1,129 @@
+"""misslink goldset import and export: gold sets of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+from misslink.cli.options import JSON_OPTION
+from misslink.cli.output import print_json, print_line
+from misslink.errors import InputError
+from misslink.goldset.cli.options import CORPUS_OPTION, OVERWRITE_OPTION, check_output_paths
+
+_FORMAT_NAMES = "beir, trec, ragas, langsmith, langfuse, huggingface"
+
+
+def import_command(
+    source: Path = typer.Argument(..., help="File or folder of another tool; also .gz."),
+    out: Path = typer.Option(..., "--out", help="Gold set to write, as JSON Lines."),
+    name: str = typer.Option("auto", "--format", help=f"{_FORMAT_NAMES}, or auto."),
+    qrels: Path | None = typer.Option(None, "--qrels", help="Judgements in a separate file."),
+    split: str | None = typer.Option(None, "--split", help="Split to import: test, dev, train."),
+    column: list[str] = typer.Option(
+        [], "--column", help="FIELD=NAME for a column with another name (huggingface)."
+    ),
+    traces: Path | None = typer.Option(
+        None, "--traces", help="Also write the app's passages and answers, if present."
+    ),
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Import a gold set of another tool, and count what cannot be imported."""
+    from rich.console import Console
+
+    from misslink.goldset.formats import FormatOptions, import_goldset
+    from misslink.goldset.formats.base import refuse_existing_file
+    from misslink.goldset.writer import to_jsonl
+    from misslink.io.atomic import atomic_write
+
+    options = FormatOptions(
+        qrels=qrels, split=split, columns=_parse_column_names(column), overwrite=overwrite
+    )
+    check_output_paths({"--out": out, "--traces": traces}, [source, qrels])
+    for path in filter(None, (out, traces)):
+        refuse_existing_file(path, options)
+    name, imported = import_goldset(source, name, options)
+    if traces is not None and imported.traces:
+        atomic_write(to_jsonl(imported.traces), traces)
+    atomic_write(to_jsonl(imported.cases), out)
+    labelled = sum(
+        bool(case.relevant or case.relevant_any or case.evidence) for case in imported.cases
+    )
+    references = sum(bool(case.references) for case in imported.cases)
+    if as_json:
+        print_json(
+            {
+                "goldset": str(out),
+                "format": name,
+                "cases": len(imported.cases),
+                "with_relevant": labelled,
+                "with_reference": references,
+                "traces": str(traces) if traces is not None and imported.traces else None,
+                "traces_found": len(imported.traces),
+                "left_out": dict(imported.left_out),
+                "notes": list(imported.notes),
+            }
+        )
+    else:
+        lines = [f"  {labelled:,} have relevance labels, {references:,} have a reference."]
+        if imported.traces:
+            where = traces or "not written: name a file with --traces"
+            lines.append(f"  {len(imported.traces):,} traces of an app ({where}).")
+        lines += (f"  {note}" for note in imported.notes)
+        console = Console()
+        print_line(console, f"{len(imported.cases):,} cases in {out} ({name})", "bold")
+        for line in lines:
+            print_line(console, line)
+    _warn_dropped("Not imported", imported.left_out)
+
+
+def export_command(
+    goldset: Path = typer.Argument(..., help="Gold set, JSON Lines."),
+    out: Path = typer.Option(..., "--out", help="File to write, or folder for beir and trec."),
+    name: str = typer.Option(..., "--format", help=f"{_FORMAT_NAMES}."),
+    corpus: str | None = CORPUS_OPTION,
+    split: str | None = typer.Option(
+        None, "--split", help="Name of the split to write (beir).", show_default="test"
+    ),
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Export a gold set for another tool, and count what its format does not support."""
+    from rich.console import Console
+
+    from misslink.goldset.formats import FormatOptions, export_goldset
+    from misslink.io import read_goldset
+    from misslink.io.storage import redact_url
+
+    gold = read_goldset(goldset)
+    corpus_path = Path(corpus) if corpus else None
+    inputs = tuple(path for path in (goldset, corpus_path) if path is not None)
+    options = FormatOptions(corpus=corpus_path, split=split, overwrite=overwrite, inputs=inputs)
+    lost = export_goldset(gold, name, out, options)
+    if as_json:
+        document = {"goldset": redact_url(goldset), "format": name, "out": str(out)}
+        print_json({**document, "cases": len(gold.cases), "lost": lost})
+    else:
+        print_line(Console(), f"{len(gold.cases):,} cases in {out} ({name})", "bold")
+    _warn_dropped("Not supported by this format", lost)
+
+
+def _parse_column_names(options: list[str]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for option in options:
+        field, equals, column = (part.strip() for part in option.partition("="))
+        if not equals or not field or not column:
+            raise InputError(f"--column {option!r} names no column. Write it as question=NAME.")
+        columns[field] = column
+    return columns
+
+
+def _warn_dropped(problem: str, counts: Mapping[str, int]) -> None:
+    """Print on stderr what is lost: stdout may be a JSON document."""
+    from rich.console import Console
+
+    if counts:
+        listed = ", ".join(f"{name} ({count:,})" for name, count in counts.items())
+        print_line(Console(stderr=True), f"misslink: {problem}: {listed}.")

@@ -1,0 +1,68 @@
+"""Options and path checks that the goldset commands share."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from misslink.cli.output import check_output_path
+from misslink.errors import InputError
+
+GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
+OUT_OPTION: Any = typer.Option(..., "--out", help="Gold set to write, as JSON Lines.")
+OVERWRITE_OPTION: Any = typer.Option(False, "--overwrite", help="Replace existing files.")
+MARKDOWN_OPTION: Any = typer.Option(None, "--markdown", help="Also write a markdown report.")
+CORPUS_HELP = "JSON Lines, CSV, a folder of .txt and .md, or chroma:FOLDER."
+CORPUS_OPTION: Any = typer.Option(None, "--corpus", help=CORPUS_HELP)
+COLUMN_OPTION: Any = typer.Option(
+    [], "--column", help="FIELD=NAME for a log column with another name: question=query."
+)
+
+
+def check_output_paths(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise InputError for outputs that cannot be written, are inputs, or are named twice.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path or None
+        By option, such as ``--out``.
+    inputs : iterable of Path or None
+        Files, folders (with their content) and patterns; --overwrite does not apply to these.
+    """
+    read = {file.resolve() for path in inputs if path is not None for file in _matching_paths(path)}
+    options: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        check_output_path(path, option)
+        target = path.resolve()
+        if target in read or (target.exists() and read.intersection(target.parents)):
+            raise InputError(f"This is an input. Name another file with {option}.", path=path)
+        if target in options:
+            message = f"{options[target]} and {option} name the same file. Name two files."
+            raise InputError(message, path=path)
+        options[target] = option
+
+
+def refuse_existing(path: Path, option: str, *, overwrite: bool) -> None:
+    """Raise InputError for a file that exists and must not be replaced."""
+    if path.exists() and not overwrite:
+        message = f"The file exists. Name another one with {option}, or add --overwrite."
+        raise InputError(message, path=path)
+
+
+def refuse_shard(path: Path, goldset: Path) -> None:
+    """Raise InputError for a file that is, or would become, a part of the input gold set."""
+    target, read = path.resolve(), {file.resolve() for file in _matching_paths(goldset)}
+    if target in read or target.parent in read:
+        raise InputError("This is an input. Name another folder with --out.", path=goldset)
+
+
+def _matching_paths(path: Path) -> Iterable[Path]:
+    """The files and folders of a path, which may be a pattern."""
+    matches = [] if path.exists() else glob.glob(str(path), recursive=True)  # noqa: PTH207
+    return [path, *map(Path, matches)]

@@ -1,0 +1,380 @@
+"""misslink goldset pool and pool-apply: draw passages to grade, and merge the grades."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from misslink.cli.options import (
+    CACHE_OPTION,
+    CAP_OPTIONS,
+    CONCURRENCY_OPTION,
+    ID_KEY_OPTION,
+    JSON_OPTION,
+    MODEL_OPTIONS,
+    PACE_OPTIONS,
+    PRICE_OPTIONS,
+    JudgeOptions,
+    with_judge_options,
+)
+from misslink.cli.output import (
+    format_estimate,
+    interruptible,
+    print_json,
+    print_line,
+    progress_bars,
+    redirect_app_stdout,
+    table_cell,
+)
+from misslink.errors import InputError
+from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION, OVERWRITE_OPTION
+
+if TYPE_CHECKING:
+    from misslink.goldset.pooling import GradingPool
+    from misslink.goldset.pooling.rankings import PassageRanking, RetrieverRankings
+    from misslink.io.goldset import GoldSet
+    from misslink.judge.config import JudgeConfig
+    from misslink.types import Passage
+
+
+_SHOWN_ITEMS = 5
+_LARGE_COUNT = 100
+
+
+@with_judge_options(*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
+def pool_command(
+    goldset: Path = typer.Option(..., "--goldset", help="The questions, JSON Lines."),
+    corpus: str = typer.Option(..., "--corpus", help=CORPUS_HELP),
+    out: Path = typer.Option(..., "--out", help="Folder of the pool."),
+    run: list[str] = typer.Option([], "--run", help="Run file of a retriever; repeatable."),
+    retriever: list[str] = typer.Option(
+        [], "--retriever", help="Live retriever, module:attribute; repeatable."
+    ),
+    depth: int = typer.Option(10, "--depth", min=1, help="Passages of each retriever to pool."),
+    random: int = typer.Option(
+        5, "--random", min=0, help="Other passages of each question, drawn from all."
+    ),
+    stratified: int = typer.Option(
+        10, "--stratified", min=0, help="Other passages, drawn from bands of rank."
+    ),
+    embedding: str | None = typer.Option(
+        None, "--embedding", help="Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Random seed for the draw and the order."),
+    rejudge: bool = typer.Option(
+        False, "--rejudge", help="Also grade passages with a grade in the gold set."
+    ),
+    id_key: str | None = ID_KEY_OPTION,
+    prelabel: str | None = typer.Option(
+        None, "--prelabel", help="Judge that grades all items too, hidden from annotators."
+    ),
+    cache: Path | None = CACHE_OPTION,
+    concurrency: int = CONCURRENCY_OPTION,
+    *,
+    given: JudgeOptions,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Draw a pool to grade: the best of several retrievers, and a sample of other passages.
+
+    misslink annotate POOL  opens it, blind to retrievers and ranks.  misslink goldset pool-apply
+    POOL  merges the grades into the gold set and estimates each retriever's recall.
+    """
+    from misslink.capture import load_app
+    from misslink.goldset.pooling import make_pool, write_pool
+    from misslink.goldset.pooling.pool import check_pool_folder
+    from misslink.goldset.pooling.rankings import query_retriever, read_rankings, retriever_names
+    from misslink.io.corpus import read_corpus
+    from misslink.io.goldset import read_goldset
+    from misslink.judge.config import JudgeConfig
+
+    config = JudgeConfig(**given)
+    if not run and not retriever:
+        raise InputError("No retriever is given. Add --run FILE or --retriever module:attribute.")
+    if prelabel is not None and prelabel.partition(":")[0] in {"heuristic", "none"}:
+        raise InputError(
+            f"The judge '{prelabel}' cannot grade passages. Name a model: --prelabel openai:MODEL."
+        )
+    names = retriever_names([*run, *retriever])
+    check_pool_folder(out)
+    gold, passages = read_goldset(goldset), read_corpus(corpus)
+    ids = {case.id for case in gold.cases}
+    rankings = [
+        read_rankings(path, name, ids, depth) for path, name in zip(run, names, strict=False)
+    ]
+    with interruptible("the same command continues"), redirect_app_stdout():
+        apps = [load_app(spec) for spec in retriever]
+        with progress_bars() as progress:
+            for app, name in zip(apps, names[len(run) :], strict=True):
+                query = query_retriever(
+                    app,
+                    name,
+                    gold.cases,
+                    depth,
+                    id_key=id_key,
+                    concurrency=concurrency,
+                    progress=lambda done, total: progress("app", done, total),
+                )
+                rankings.append(asyncio.run(query))
+        pool = make_pool(
+            gold,
+            passages,
+            rankings,
+            _passage_ranking(embedding, gold, passages),
+            depth=depth,
+            random=random,
+            stratified=stratified,
+            seed=seed,
+            rejudge=rejudge,
+            inputs=_input_names(goldset, corpus, rankings),
+        )
+        document = _pool_document(pool, out) | {"written": write_pool(pool, out)}
+        document["prelabels"] = (
+            None
+            if prelabel is None
+            else asyncio.run(_prelabel(pool, out, prelabel, cache, concurrency, config))
+        )
+    if as_json:
+        print_json(document)
+    else:
+        _print_pool(document)
+
+
+def _passage_ranking(
+    spec: str | None, gold: GoldSet, passages: tuple[Passage, ...]
+) -> PassageRanking:
+    from misslink.embedding import open_embedder
+    from misslink.goldset.pooling.rankings import Bm25Ranking, EmbeddingRanking
+
+    texts = [passage.text for passage in passages]
+    if spec is None:
+        return Bm25Ranking(texts)
+    embedder = open_embedder(spec)
+    try:
+        questions = list(dict.fromkeys(case.question for case in gold.cases))
+        return EmbeddingRanking.build(embedder, questions, texts)
+    finally:
+        embedder.close()
+
+
+def _input_names(goldset: Path, corpus: str, rankings: list[RetrieverRankings]) -> dict[str, str]:
+    from misslink.io.manifest import display_path
+
+    kind, _, folder = corpus.partition(":")
+    shown = f"{kind}:{display_path(folder)}" if folder and kind == "chroma" else None
+    runs = {f"retriever {run.name}": display_path(run.source) for run in rankings}
+    return {"goldset": display_path(goldset), "corpus": shown or display_path(corpus), **runs}
+
+
+async def _prelabel(
+    pool: GradingPool,
+    out: Path,
+    spec: str,
+    cache: Path | None,
+    concurrency: int,
+    config: JudgeConfig,
+) -> dict[str, Any]:
+    from misslink.goldset.pooling.grades import prelabel_pool, write_prelabels
+    from misslink.judge.prompts import Prompts
+    from misslink.judge.session import open_reachable_judge
+
+    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
+    async with session as judge:
+        with progress_bars() as progress:
+            grades = await prelabel_pool(
+                pool,
+                judge,
+                prompts=Prompts.from_spec(config.prompts),
+                progress=lambda done, total: progress("judge", done, total),
+            )
+        write_prelabels(out, grades)
+        failed = sum(grade.grade is None for grade in grades)
+        return {
+            "judge": judge.name,
+            "labelled": len(grades) - failed,
+            "failed": failed,
+            "usage": judge.usage(),
+        }
+
+
+def _pool_document(pool: GradingPool, out: Path) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    pooled = sum(item.stratum == 1 for item in pool.items)
+    return {
+        "pool": str(out),
+        "questions": len(pool.goldset.cases),
+        "corpus": pool.corpus,
+        "items": len(pool.items),
+        "pooled": pooled,
+        "outside": len(pool.items) - pooled,
+        "known": sum(strata[0].size for strata in pool.strata.values()),
+        "depth": pool.depth,
+        "random": pool.random,
+        "stratified": pool.stratified,
+        "seed": pool.seed,
+        "bands_by": pool.bands_by,
+        "retrievers": {name: len(ranked) for name, ranked in pool.rankings.items()},
+        "strata": {case: [asdict(one) for one in strata] for case, strata in pool.strata.items()},
+    }
+
+
+def _print_pool(document: Mapping[str, Any]) -> None:
+    from rich.console import Console
+
+    state = "drawn" if document["written"] else "unchanged"
+    lines = [
+        f"Pool {state} in {document['pool']}: {document['items']} passages to grade.",
+        (
+            f"{document['pooled']} are among the best {document['depth']} of a retriever, "
+            f"{document['outside']} are a sample of the others; {document['known']} have a grade."
+        ),
+    ]
+    for name, cases in document["retrievers"].items():
+        if cases < document["questions"]:
+            lines.append(f"{name} has no ranking for {document['questions'] - cases} questions.")
+    if judged := document["prelabels"]:
+        lines.append(
+            f"{judged['judge']} graded {judged['labelled']} and failed {judged['failed']}."
+        )
+    lines.append(f"Next:  misslink annotate {shlex.quote(document['pool'])}")
+    console = Console()
+    for line in lines:
+        print_line(console, line)
+
+
+def pool_apply_command(
+    pool: Path = typer.Argument(..., help="A graded pool."),
+    out: Path = OUT_OPTION,
+    accept_prelabels: bool = typer.Option(
+        False, "--accept-prelabels", help="Use the judge's grade where no annotator's is resolved."
+    ),
+    relevance_level: int = typer.Option(
+        1, "--relevance-level", min=1, max=2, help="Lowest grade that is relevant."
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Random seed for intervals."),
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Merge the grades of a pool into its gold set, and estimate each retriever's recall.
+
+    Only resolved grades are merged; grade 0 is saved as judged not relevant. Recall is estimated
+    from the passages that were drawn outside the pool.
+    """
+    from misslink.goldset.pooling import is_pool
+    from misslink.goldset.pooling.grades import merge_pool_grades
+    from misslink.goldset.writer import write_goldset
+
+    if is_pool(pool) and pool.resolve() in out.resolve().parents:
+        raise InputError("This is the folder of the pool. Name another one with --out.", path=out)
+    cases, document = merge_pool_grades(
+        pool, accept_prelabels=accept_prelabels, relevance_level=relevance_level, seed=seed
+    )
+    write_goldset(cases, out, overwrite=overwrite)
+    document = {"pool": str(pool), "goldset": str(out), **document}
+    if as_json:
+        print_json(document)
+    else:
+        _print_grades(document)
+
+
+def _print_grades(document: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    recall = document["recall"]
+    for line in (*_grade_lines(document), *_recall_lines(recall)):
+        print_line(console, line)
+    if recall["questions"]:
+        table = Table(title="Share of all relevant passages found", title_justify="left")
+        for column in ("retriever", "metric", "estimated", "of the known ones alone"):
+            table.add_column(column)
+        for name, metrics in recall["retrievers"].items():
+            for metric, estimates in metrics.items():
+                texts = [
+                    "not known"
+                    if estimate["value"] is None
+                    else format_estimate(estimate, "recall")
+                    for estimate in (estimates["estimated"], estimates["of_judged"])
+                ]
+                table.add_row(*(table_cell(console, text) for text in (name, metric, *texts)))
+        console.print(table)
+    for note in document["notes"]:
+        print_line(console, f"Note: {note}")
+
+
+def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """What was merged, and how well annotators and judge agree."""
+    grades = ", ".join(f"{count} {name}" for name, count in document["grades"].items())
+    yield f"{document['merged']} grades in {document['goldset']}: {grades}."
+    if document["changed"]:
+        yield f"{document['changed']} of them differ from the gold set's earlier grades."
+    if document["open"]:
+        yield f"{document['open']} of {document['items']} passages have no resolved grade."
+    agreement = document["agreement"]
+    for name, counts in agreement["each"].items():
+        extra = "".join(
+            f", {counts[kind]} {kind}" for kind in ("skipped", "missing") if counts[kind]
+        )
+        yield f"{name} graded {counts['labelled']}{extra}."
+    yield _estimate_line("Agreement, Krippendorff's alpha (ordinal)", agreement["alpha"])
+    for pair in agreement["pairs"]:
+        yield _estimate_line(f"{pair['a']} and {pair['b']}, weighted kappa", pair["kappa"])
+    tied = [row for row in document["queue"] if not row["settled"]]
+    if document["queue"]:
+        yield (
+            f"Annotators disagree on {len(document['queue'])} passages; {len(tied)} are tied and "
+            "left out. Resolve them with  misslink annotate POOL --adjudicate"
+        )
+    for row in tied[:_SHOWN_ITEMS]:
+        votes = ", ".join(f"{name} {grade}" for name, grade in row["grades"].items())
+        yield f"  {row['case_id']}  '{row['passage_id']}': {votes}"
+    if judged := document["prelabels"]:
+        title = f"{judged['judge']} and annotators, weighted kappa over {judged['n']} passages"
+        yield _estimate_line(title, judged["kappa"])
+        for name, shares in judged["grades"].items():
+            if shares["recall"]["value"] is not None:
+                yield f"  {name}: the judge finds {format_estimate(shares['recall'])}."
+        if accepted := document["accepted_prelabels"]:
+            yield f"{accepted} of its grades were used where no annotator's is resolved."
+
+
+def _recall_lines(recall: Mapping[str, Any]) -> Iterator[str]:
+    left_out = recall["left_out"]
+    incomplete = f" ({len(left_out)} are not completely graded)" if left_out else ""
+    yield (
+        f"Recall over {recall['questions']} questions{incomplete}: {recall['relevant']} relevant "
+        "passages are known."
+    )
+    for case_id, reason in islice(left_out.items(), _SHOWN_ITEMS):
+        yield f"  {case_id} is left out: {reason}"
+    yield _estimate_line("Relevant passages that no retriever returned", recall["outside"])
+    if sample := recall["sample"]:
+        yield (
+            f"  Based on {sample['relevant']:.0f} relevant of {sample['labelled']:,} graded, drawn "
+            f"from {sample['passages']:,}; one may represent {_format_count(sample['weight'])}."
+        )
+        if sample["labelled"] < sample["passages"]:
+            more = ", and ".join(
+                f"[{_format_count(row['low'])}, {_format_count(row['high'])}] with {row['times']} "
+                "times as many"
+                for row in sample["more"]
+            )
+            yield f"  With more draws the interval would be about {more} (--random, --stratified)."
+
+
+def _format_count(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= _LARGE_COUNT else f"{value:.3g}"
+
+
+def _estimate_line(title: str, estimate: Mapping[str, Any]) -> str:
+    if estimate["value"] is None:
+        return f"{title}: not measured, {estimate['reason']}"
+    value, low, high = (_format_count(estimate[name]) for name in ("value", "low", "high"))
+    return f"{title}: {value} [{low}, {high}]."

@@ -1,0 +1,364 @@
+"""misslink goldset stats, split, merge and diff."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from misslink.cli.options import JSON_OPTION
+from misslink.cli.output import print_json, print_line, table_cell
+from misslink.errors import InputError
+from misslink.goldset.cli.options import (
+    GOLDSET_ARGUMENT,
+    MARKDOWN_OPTION,
+    OUT_OPTION,
+    OVERWRITE_OPTION,
+    check_output_paths,
+    refuse_shard,
+)
+
+if TYPE_CHECKING:
+    from misslink.goldset.splitting import GoldSetSplit
+
+
+_MAX_VALUES = 12  # listed values of a tag
+_DISTRIBUTION_NAMES = {
+    "relevant": "Relevant passages a case",
+    "evidence": "Evidence texts a case",
+    "references": "References a case",
+    "question_words": "Words a question",
+}
+_SHARE_TOLERANCE = 0.05
+_MIN_GOLDSETS = 2
+_SHOWN_QUESTIONS = 5
+_SHOWN_CHANGES = 20
+_MAX_VALUE_WIDTH = 60  # characters
+_CONTEXT_WIDTH = 15  # characters before the first difference
+
+
+def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION) -> None:
+    """Count the cases, labels and tags of a gold set."""
+    from misslink.goldset.stats import describe_goldset
+    from misslink.io.goldset import read_goldset
+    from misslink.io.storage import redact_url
+
+    document = {"goldset": redact_url(goldset), **describe_goldset(read_goldset(goldset).cases)}
+    if as_json:
+        print_json(document)
+    else:
+        _print_stats(document)
+
+
+def _print_stats(document: Mapping[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    total = document["cases"]
+    print_line(console, f"{document['goldset']}: {total:,} cases", "bold")
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("", "value"):
+        table.add_column(name, overflow="fold")
+    for name in ("cases", "share"):
+        table.add_column(name, justify="right")
+    groups = {
+        "category": document["categories"],
+        "tier": document["tiers"],
+        **{f"tag {name}": counts for name, counts in document["tags"].items()},
+        "answerable": document["answerable"],
+        "with": document["with"],
+    }
+    for name, counts in groups.items():
+        if set(counts) == {""}:
+            continue
+        for index, (value, count) in enumerate(list(counts.items())[:_MAX_VALUES]):
+            cells = (
+                table_cell(console, "" if index else name),
+                table_cell(console, value or "(none)"),
+            )
+            table.add_row(*cells, f"{count:,}", f"{count / total:.0%}")
+        if len(counts) > _MAX_VALUES:
+            table.add_row("", f"and {len(counts) - _MAX_VALUES} more", "", "")
+    console.print(table)
+    if document["grades"]:
+        counts = ", ".join(f"{n:,} of {grade}" for grade, n in document["grades"].items())
+        print_line(console, f"Grades: {counts}.")
+    for name, title in _DISTRIBUTION_NAMES.items():
+        five = document[name]
+        spread = f"median {five['median']:g}, from {five['least']:g} to {five['most']:g}"
+        print_line(console, f"{title}: {spread}.")
+
+
+def split_command(
+    goldset: Path = GOLDSET_ARGUMENT,
+    out: Path = typer.Option(..., "--out", help="Folder for one file a part."),
+    parts: str = typer.Option("dev=0.8,test=0.2", "--parts", help="Names and shares."),
+    by: str = typer.Option(
+        "source", "--by", help="Keep together by source, category, tag:NAME or none."
+    ),
+    seed: int = typer.Option(0, "--seed", help="Random seed for the split."),
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Split a gold set into parts without leakage.
+
+    Cases with the same passages, documents or evidence stay together. Categories are distributed
+    as evenly as that allows.
+    """
+    from misslink.goldset.splitting import parse_parts, split_goldset
+    from misslink.goldset.writer import refuse_existing, to_jsonl, write_goldset
+    from misslink.io.goldset import read_goldset
+
+    gold = read_goldset(goldset)
+    split = split_goldset(gold.cases, parse_parts(parts), by=by, seed=seed)
+    paths = {part.name: out / f"{part.name}.jsonl" for part in split.parts}
+    for part in split.parts:  # all of them, before the first is written
+        refuse_shard(paths[part.name], goldset)
+        if not overwrite:
+            refuse_existing(to_jsonl(part.cases), paths[part.name])
+    for part in split.parts:
+        write_goldset(part.cases, paths[part.name], overwrite=overwrite)
+    document = {
+        "cases": len(gold.cases),
+        "by": by,
+        "seed": seed,
+        "groups": split.groups,
+        "parts": {
+            part.name: {
+                "path": str(paths[part.name]),
+                "cases": len(part.cases),
+                "share": len(part.cases) / len(gold.cases),
+                "wanted": part.wanted,
+                "groups": part.groups,
+                "categories": dict(sorted(Counter(c.category or "" for c in part.cases).items())),
+            }
+            for part in split.parts
+        },
+        "notes": list(_split_notes(split, len(gold.cases), by)),
+    }
+    if as_json:
+        print_json(document)
+    else:
+        _print_split(document)
+
+
+def _split_notes(split: GoldSetSplit, cases: int, by: str) -> Iterator[str]:
+    if any(abs(len(p.cases) / cases - p.wanted) > _SHARE_TOLERANCE for p in split.parts):
+        yield (
+            f"The shares differ from --parts, because groups stay whole: the largest of "
+            f"{split.groups} has {split.largest} of {cases} cases."
+        )
+    if split.without_source and by == "source":
+        yield (
+            f"{split.without_source} cases name no passage, evidence or source, so they are split "
+            "independently."
+        )
+    if split.by_evidence_alone:
+        yield (
+            f"{split.by_evidence_alone} cases name evidence and no document, so only those with "
+            "equal evidence stay together. Tag them with their source to keep documents whole."
+        )
+
+
+def _print_split(document: Mapping[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("part", box=box.SIMPLE_HEAD)
+    for name in ("cases", "share", "wanted", "groups"):
+        table.add_column(name, justify="right")
+    table.add_column("file", overflow="fold")
+    for name, part in document["parts"].items():
+        table.add_row(
+            table_cell(console, name),
+            f"{part['cases']:,}",
+            f"{part['share']:.1%}",
+            f"{part['wanted']:.1%}",
+            f"{part['groups']:,}",
+            table_cell(console, part["path"]),
+        )
+    console.print(table)
+    for note in document["notes"]:
+        print_line(console, note)
+
+
+def merge_command(
+    goldsets: list[Path] = typer.Argument(..., help="Two or more gold sets, JSON Lines."),
+    out: Path = OUT_OPTION,
+    prefer: Literal["first", "last", "grades-max"] | None = typer.Option(
+        None,
+        "--prefer",
+        help="Case to keep where two with one id differ, or highest grades.",
+        show_default="error",
+    ),
+    overwrite: bool = OVERWRITE_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Merge gold sets by the ids of their cases."""
+    from rich.console import Console
+
+    from misslink.goldset.diff import merge_goldsets
+    from misslink.goldset.writer import write_goldset
+    from misslink.io.goldset import read_goldset
+    from misslink.io.storage import redact_url
+
+    if len(goldsets) < _MIN_GOLDSETS:
+        raise InputError("Merging needs at least two gold sets. Name another one.")
+    check_output_paths({"--out": out}, goldsets)
+    merged = merge_goldsets([read_goldset(path) for path in goldsets], prefer)
+    write_goldset(merged.cases, out, overwrite=overwrite)
+    if as_json:
+        document = {
+            "goldset": str(out),
+            "from": [redact_url(path) for path in goldsets],
+            "cases": len(merged.cases),
+            "repeated": merged.repeated,
+            "settled": merged.settled,
+            "same_question": merged.same_question,
+        }
+        print_json(document)
+        return
+    lines = []
+    if merged.repeated:
+        lines.append(f"{merged.repeated:,} cases are equal in more than one set.")
+    if merged.settled:
+        more = len(merged.settled) - _SHOWN_QUESTIONS
+        listed = ", ".join(merged.settled[:_SHOWN_QUESTIONS])
+        lines.append(f"Resolved by --prefer {prefer}: {listed}{_and_more(more)}.")
+    lines += (
+        f"The same question has several ids: {', '.join(ids)}."
+        for ids in merged.same_question[:_SHOWN_QUESTIONS]
+    )
+    if (more := len(merged.same_question) - _SHOWN_QUESTIONS) > 0:
+        lines.append(f"And {more:,} more questions have several ids; --json lists all.")
+    console = Console()
+    print_line(console, f"{out}: {len(merged.cases):,} cases", "bold")
+    for line in lines:
+        print_line(console, line)
+
+
+def _and_more(count: int) -> str:
+    return f" and {count:,} more" if count > 0 else ""
+
+
+def diff_command(
+    before: Path = typer.Argument(..., help="A gold set."),
+    after: Path = typer.Argument(..., help="A later version of it."),
+    markdown: Path | None = MARKDOWN_OPTION,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Compare two versions of a gold set: cases, fields, grades.
+
+    The order of cases and of passages is ignored. The exit code is always 0.
+    """
+    from rich.console import Console
+
+    from misslink.goldset.diff import diff_cases
+    from misslink.io.atomic import atomic_write
+    from misslink.io.goldset import read_goldset
+    from misslink.io.storage import redact_url
+
+    check_output_paths({"--markdown": markdown}, [before, after])
+    diff = diff_cases(read_goldset(before).cases, read_goldset(after).cases)
+    document: dict[str, Any] = {
+        "before": redact_url(before),
+        "after": redact_url(after),
+        "same": diff.same,
+        "added": list(diff.added),
+        "removed": list(diff.removed),
+        "renamed": dict(diff.renamed),
+        "changed": [
+            {"id": change.case_id, "field": change.field, "before": change.before,
+             "after": change.after}
+            for change in diff.changed
+        ],
+        "grades": [
+            {"id": case_id, "unit": unit, "before": old, "after": new}
+            for case_id, unit, old, new in diff.flipped
+        ],
+    }  # fmt: skip
+    if markdown is not None:
+        atomic_write(_diff_as_markdown(document), markdown)
+    if as_json:
+        print_json(document)
+        return
+    console = Console()
+    title = f"{document['before']} -> {document['after']}: {_diff_summary(document)}"
+    print_line(console, title, "bold")
+    for line in _diff_lines(document):
+        print_line(console, f"  {line}")
+
+
+def _diff_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("added", "removed"):
+        for case_id in document[name][:_SHOWN_CHANGES]:
+            new = document["renamed"].get(case_id) if name == "removed" else None
+            yield f"{name} {case_id}" + (f" (the same content as {new})" if new else "")
+        if (more := len(document[name]) - _SHOWN_CHANGES) > 0:
+            yield f"and {more:,} more {name}; --json lists all"
+    for change in document["changed"][:_SHOWN_CHANGES]:
+        yield f"{change['id']}: {change['field']}"
+        old, new = _differing_parts(change["before"], change["after"])
+        yield f"  - {old}"
+        yield f"  + {new}"
+    if (more := len(document["changed"]) - _SHOWN_CHANGES) > 0:
+        yield f"and {more:,} more changed fields; --json lists all"
+
+
+def _diff_summary(document: Mapping[str, Any]) -> str:
+    changed = len({change["id"] for change in document["changed"]})
+    if not (changed or document["added"] or document["removed"]):
+        return f"no difference in {document['same']:,} cases"
+    return (
+        f"{len(document['added']):,} added, {len(document['removed']):,} removed, "
+        f"{changed:,} changed, {document['same']:,} unchanged"
+    )
+
+
+def _differing_parts(old: Any, new: Any) -> tuple[str, str]:
+    """Two values without equal entries of mappings, or a long equal beginning of texts."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        same = {name for name in old.keys() & new.keys() if old[name] == new[name]}
+        old, new = ({n: v for n, v in value.items() if n not in same} for value in (old, new))
+    texts = [
+        "(nothing)" if value in (None, {}, []) else json.dumps(value, ensure_ascii=False)
+        for value in (old, new)
+    ]
+    if max(map(len, texts)) > _MAX_VALUE_WIDTH:
+        pairs = enumerate(zip(*texts, strict=False))
+        prefix = next((index for index, (a, b) in pairs if a != b), min(map(len, texts)))
+        start = max(0, prefix - _CONTEXT_WIDTH)
+        texts = [f"{'...' * bool(start)}{text[start:]}" for text in texts]
+    width = _MAX_VALUE_WIDTH
+    first, second = (t if len(t) <= width else f"{t[: width - 3]}..." for t in texts)
+    return first, second
+
+
+def _diff_as_markdown(document: Mapping[str, Any]) -> str:
+    from misslink.render.markdown import code_span, escape_markdown, markdown_table
+
+    cases = [
+        [name, code_span(case_id)] for name in ("added", "removed") for case_id in document[name]
+    ]
+    fields = [
+        [
+            code_span(change["id"]),
+            change["field"],
+            *map(escape_markdown, _differing_parts(change["before"], change["after"])),
+        ]
+        for change in document["changed"]
+    ]
+    lines = [
+        f"Gold set: {_diff_summary(document)}.\n",
+        markdown_table(["", "case"], cases),
+        markdown_table(["case", "field", "before", "after"], fields),
+    ]
+    return "\n".join(filter(None, lines))

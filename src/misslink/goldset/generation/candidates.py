@@ -1,0 +1,338 @@
+"""A question on its way into a gold set, and the context it is generated in."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from misslink.goldset.generation.corpus import SourceCorpus
+from misslink.goldset.generation.passage_index import PassageIndex
+from misslink.goldset.generation.settings import (
+    GenerationSettings,
+    QuestionCategory,
+    QuestionLength,
+    QuestionPersona,
+)
+from misslink.goldset.splitting import apportion
+from misslink.judge.judge_case import ask_safely
+from misslink.judge.prompts import Prompts
+from misslink.judge.protocol import Ask, Judge, Reply
+
+_NEIGHBOURS = 6  # from which a further passage is drawn
+_NEGATIVE_PASSAGES = 3  # for a question that nothing answers
+_MAX_USES = 3  # of a passage for one category
+_PREFERENCE_PATTERNS = {
+    "dates": re.compile(
+        r"\b(?:1[5-9]|20)\d\d\b|\b\d{1,2}:\d\d\b|\b\d+\s*(?:minutes?|hours?|days?|weeks?|months?"
+        r"|years?|Minuten?|Stunden?|Tagen?|Wochen?|Monaten?|Jahren?)\b"
+        r"|\b(?:before|after|until|since|during|bevor|nachdem|bis|seit)\b",
+        re.IGNORECASE,
+    ),
+    "steps": re.compile(
+        r"^\s*(?:\d+[.)]|[-*+])\s+\S|\b(?:first|then|next|finally|must|step|to do so|run|click"
+        r"|zuerst|dann|danach|schlie(?:\u00df|ss)lich|muss|Schritt)\b",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+    "names": re.compile(r"(?<=[a-z,;] )[A-Z][\w-]{2,}"),
+}
+_MIN_MATCHES = 2  # of a preferred passage
+
+# Why a candidate was dropped, by code; its sentence has the details.
+REJECT_REASONS: Mapping[str, str] = {
+    "no_reply": "the judge's reply cannot be read",
+    "no_neighbours": "too few passages are near the first one",
+    "no_question": "the writer found no question of this category in the passages",
+    "malformed": "the question or its answer is empty or too long",
+    "refers_to_passage": "it refers to a passage that users do not see",
+    "quote_not_verbatim": "the evidence is not in its passage",
+    "too_few_passages": "it needs fewer passages than its category requires",
+    "obeys_passage": "it obeys an instruction in a passage",
+    "copies_passage": "it copies the wording of a passage, also after rewriting",
+    "near_duplicate": "another question asks the same",
+    "unanswerable": "its evidence does not answer it",
+    "reference_differs": "its evidence gives another answer than the reference",
+    "known_by_heart": "it was answered correctly without any passage",
+    "answered_elsewhere": "too many other passages answer it too",
+    "answerable_after_all": "a passage answers a question that nothing should answer",
+}
+
+
+@dataclass(frozen=True)
+class CandidateSlot:
+    """One candidate before it is written.
+
+    Parameters
+    ----------
+    category : str
+    number : int
+        Number within its category, from 0.
+    passages : sequence of int
+        Indices of the passages for the writer, the main one first.
+    persona, length : str
+        Names.
+    """
+
+    category: str
+    number: int
+    passages: tuple[int, ...]
+    persona: str
+    length: str
+
+
+@dataclass(frozen=True)
+class QuestionDraft:
+    """A written question.
+
+    Parameters
+    ----------
+    slot : CandidateSlot
+    question : str
+    reference : str or None
+        None: nothing answers it.
+    evidence : mapping of int to sequence of str
+        By passage index, in the passage's characters.
+    rewritten : bool
+        Whether it was rewritten because it copied its passages.
+    """
+
+    slot: CandidateSlot
+    question: str
+    reference: str | None = None
+    evidence: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    rewritten: bool = False
+
+
+@dataclass(frozen=True)
+class AcceptedQuestion:
+    """A verified question; `others` are grades and quotes of other passages that answer it."""
+
+    draft: QuestionDraft
+    others: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RejectedCandidate:
+    """A dropped candidate.
+
+    Parameters
+    ----------
+    slot : CandidateSlot
+    reason : str
+        A code of `REJECT_REASONS`.
+    sentence : str
+        What was observed.
+    question : str or None
+    more : mapping
+        Further JSON values.
+    """
+
+    slot: CandidateSlot
+    reason: str
+    sentence: str
+    question: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class UnfinishedCandidate:
+    """A candidate with an ask that was skipped: the budget or the time is used up."""
+
+    slot: CandidateSlot
+    reason: str
+
+
+class CandidatePlan:
+    """All candidates that may be tried, in an order that depends only on seed and corpus.
+
+    Parameters
+    ----------
+    corpus : SourceCorpus
+    index : PassageIndex
+    settings : GenerationSettings
+    n : int
+        Number of questions, at least 1.
+    seed : int
+
+    Attributes
+    ----------
+    wanted : mapping of str to int
+        Number of questions by category; the sum is `n`.
+    """
+
+    def __init__(
+        self,
+        corpus: SourceCorpus,
+        index: PassageIndex,
+        settings: GenerationSettings,
+        n: int,
+        seed: int,
+    ) -> None:
+        self._corpus, self._index, self._settings = corpus, index, settings
+        self._seed = seed
+        self._usable = frozenset(corpus.usable)
+        shares = {name: category.share for name, category in settings.categories.items()}
+        self.wanted: Mapping[str, int] = apportion(n, shares)
+        self._orders: dict[str, list[int]] = {}
+
+    def slots(self, category: str, start: int, count: int) -> list[CandidateSlot]:
+        """Return up to `count` candidates of a category, from number `start` on.
+
+        Fewer, and finally none, once as many as `attempts` allows were tried.
+        """
+        if category not in self._orders:
+            self._orders[category] = self._passage_order(category)
+        limit = math.ceil(self._settings.attempts * self.wanted[category])
+        end = min(start + count, limit, _MAX_USES * len(self._orders[category]))
+        return [self._slot(category, number) for number in range(start, end)]
+
+    def _slot(self, name: str, number: int) -> CandidateSlot:
+        category, order = self._settings.categories[name], self._orders[name]
+        rng = random.Random(f"{self._seed}/{name}/{number}")  # noqa: S311 (no secret)
+        persona = _weighted_choice(rng, self._settings.personas)
+        length = _weighted_choice(rng, self._settings.lengths)
+        passages = [order[number % len(order)]]
+        count = _NEGATIVE_PASSAGES if category.negative else rng.randint(*category.passages)
+        if count > 1:
+            nearest = max(_NEIGHBOURS, count - 1)
+            near = self._index.neighbours(passages[0], nearest, self._usable)
+            chosen = rng.sample(range(len(near)), min(count - 1, len(near)))
+            passages += [near[place] for place in sorted(chosen)]
+        return CandidateSlot(name, number, tuple(passages), persona, length)
+
+    def _passage_order(self, name: str) -> list[int]:
+        """The passages for a category: preferred ones first, the documents by turns."""
+        rng = random.Random(f"{self._seed}/{name}")  # noqa: S311
+        by_document: dict[str, list[int]] = {}
+        for place in self._corpus.usable:
+            by_document.setdefault(self._corpus.documents[place], []).append(place)
+        piles = list(by_document.values())
+        rng.shuffle(piles)
+        for pile in piles:
+            rng.shuffle(pile)
+        longest = max(map(len, piles))
+        turns = [pile[turn] for turn in range(longest) for pile in piles if turn < len(pile)]
+        category = self._settings.categories[name]
+        return sorted(turns, key=lambda place: not self._is_preferred(category, place))
+
+    def _is_preferred(self, category: QuestionCategory, place: int) -> bool:
+        if category.prefers is None:
+            return True
+        pattern = _PREFERENCE_PATTERNS[category.prefers]
+        return len(pattern.findall(self._corpus.passages[place].text)) >= _MIN_MATCHES
+
+
+def _weighted_choice(
+    rng: random.Random, options: Mapping[str, QuestionPersona] | Mapping[str, QuestionLength]
+) -> str:
+    return rng.choices(list(options), weights=[options[name].share for name in options])[0]
+
+
+class _ReplySchema(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class PassageQuote(_ReplySchema):
+    """Words of a passage, which is numbered from 1."""
+
+    passage: int
+    quote: str
+
+
+class WrittenQuestion(_ReplySchema):
+    """A question with its answer and evidence."""
+
+    question: str | None
+    reference: str | None
+    quotes: tuple[PassageQuote, ...]
+
+
+class NegativeQuestion(_ReplySchema):
+    """A question that no passage answers."""
+
+    question: str | None
+
+
+class RewrittenQuestion(_ReplySchema):
+    """A question in other words."""
+
+    question: str | None
+
+
+class EvidenceAnswer(_ReplySchema):
+    """The answer from the evidence alone."""
+
+    answer: str | None
+
+
+class RecalledAnswer(_ReplySchema):
+    """The answer from general knowledge."""
+
+    answer: str | None
+
+
+class AnswerAgreement(_ReplySchema):
+    """Whether an answer, numbered from 1, agrees with the reference."""
+
+    answer: int
+    agrees: Literal["yes", "no"]
+
+
+class AnswerComparison(_ReplySchema):
+    """Answers compared with the reference."""
+
+    answers: tuple[AnswerAgreement, ...]
+
+
+class PassageAnswer(_ReplySchema):
+    """Whether a passage, numbered from 1, answers, and with which words."""
+
+    passage: int
+    answers: Literal["yes", "partly", "no"]
+    quote: str | None
+
+
+class PassageAnswers(_ReplySchema):
+    """Which passages answer a question."""
+
+    passages: tuple[PassageAnswer, ...]
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "goldset_write": WrittenQuestion,
+    "goldset_write_negative": NegativeQuestion,
+    "goldset_rewrite": RewrittenQuestion,
+    "goldset_answer": EvidenceAnswer,
+    "goldset_recall": RecalledAnswer,
+    "goldset_compare": AnswerComparison,
+    "goldset_elsewhere": PassageAnswers,
+}
+
+
+@dataclass(frozen=True)
+class GenerationContext:
+    """The judge, the corpus with its index, the settings and the prompts."""
+
+    judge: Judge
+    corpus: SourceCorpus
+    index: PassageIndex
+    settings: GenerationSettings
+    prompts: Prompts
+
+    async def ask(self, prompt: str, **inputs: Any) -> Reply:
+        """Ask the judge with a prompt of `SCHEMAS`."""
+        ask = Ask.rendered(self.prompts.load(prompt), inputs, SCHEMAS[prompt])
+        return await ask_safely(self.judge, ask)
+
+    def texts(self, places: Iterable[int]) -> list[str]:
+        """Return the texts of passages by their indices."""
+        return [self.corpus.passages[place].text for place in places]
+
+    def passage_id(self, place: int) -> str:
+        """Return the id of a passage by its index."""
+        return self.corpus.passages[place].id

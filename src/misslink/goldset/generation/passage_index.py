@@ -1,0 +1,167 @@
+"""Find the passages nearest to a passage or a question, by embedding and by BM25."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from misslink.embedding import Embedder, open_embedder
+from misslink.embedding.providers import MINILM_PACKAGES
+from misslink.goldset.generation.corpus import word_trigrams
+from misslink.text.normalization import stems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float32]
+
+
+_RAREST_STEMS = 12  # of a passage, to find its neighbors by words
+_REPEAT_SHARE = 0.6  # of common word trigrams, from which on two passages say the same
+_RRF_CONSTANT = 60  # of reciprocal rank fusion, as its authors have it
+_SCORE_DECIMALS = 5  # further ones are rounding
+
+
+def open_optional_embedder(spec: Any) -> Embedder | None:
+    """Open an embedder; see `open_embedder`.
+
+    Parameters
+    ----------
+    spec : str, Embeddings or None
+        'none': return None. None: minilm where it is installed, else None.
+
+    Raises
+    ------
+    InputError, MissingExtraError
+        As `open_embedder`.
+    """
+    if spec is None:
+        spec = "minilm" if all(map(find_spec, MINILM_PACKAGES)) else "none"
+    return None if spec == "none" else open_embedder(spec)
+
+
+class PassageIndex:
+    """Finds passages of a corpus.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    embedder : Embedder or None
+    vectors : array of float32, shape (texts, d), rows of length 1, or None
+
+    Attributes
+    ----------
+    embedder : Embedder or None
+    """
+
+    def __init__(
+        self, texts: Sequence[str], embedder: Embedder | None, vectors: Scores | None
+    ) -> None:
+        import bm25s
+
+        self._texts = texts
+        self.embedder = embedder
+        self._vectors = vectors
+        self._queries: dict[str, Scores] = {}
+        self._trigrams: dict[int, frozenset[str]] = {}
+        # Each stem is stored once: 100,000 passages have millions.
+        rows = [list(map(sys.intern, stems(text))) for text in texts]
+        self._frequencies = Counter(stem for row in rows for stem in set(row))
+        self._bm25 = bm25s.BM25()
+        if self._frequencies:
+            self._bm25.index(rows, show_progress=False)
+
+    @classmethod
+    async def build(cls, texts: Sequence[str], embedder: Embedder | None) -> PassageIndex:
+        """Embed the texts and index their words.
+
+        Raises
+        ------
+        InputError
+            The embedding model failed.
+        """
+        vectors = None if embedder is None else await embedder.documents(texts)
+        return cls(texts, embedder, vectors)
+
+    async def read(self, questions: Sequence[str]) -> None:
+        """Embed questions in one batch, before they are used in `near` or `cosines`."""
+        new = [question for question in dict.fromkeys(questions) if question not in self._queries]
+        if self.embedder is not None and new:
+            rows = await self.embedder.queries(new)
+            self._queries |= dict(zip(new, rows, strict=True))
+
+    def cosines(self, question: str, others: Sequence[str]) -> Scores | None:
+        """Return the cosines of a question to at least one other; None without an embedder."""
+        if self.embedder is None:
+            return None
+        import numpy as np
+
+        table: Scores = np.stack([self._queries[other] for other in others])
+        return table @ self._queries[question]
+
+    def near(
+        self, question: str, k: int, without: Collection[int] = (), answer: str = ""
+    ) -> list[int]:
+        """Return the indices of the `k` passages nearest to a question, nearest first.
+
+        References
+        ----------
+        Cormack, Clarke and Buettcher (2009), Reciprocal rank fusion outperforms Condorcet.
+        """
+        words = self._bm25_scores(stems(f"{question} {answer}"))
+        orders = [[place for place in _rank_descending(words) if words[place] > 0]]
+        if self._vectors is not None and question in self._queries:
+            orders.append(_rank_descending(self._vectors @ self._queries[question]))
+        fused: dict[int, float] = {}
+        for order in orders:
+            places = (p for p in order if p not in without and self._texts[p].strip())
+            for rank, place in enumerate(islice(places, 2 * k), start=1):
+                fused[place] = fused.get(place, 0.0) + 1 / (_RRF_CONSTANT + rank)
+        return sorted(fused, key=lambda place: (-fused[place], place))[:k]
+
+    def neighbours(self, place: int, k: int, among: Collection[int]) -> list[int]:
+        """Return the `k` passages of `among` nearest to passage `place`, without repeated texts."""
+        if self._vectors is not None:
+            scores = self._vectors @ self._vectors[place]
+        else:
+            own = set(stems(self._texts[place]))
+            shared = sorted(own, key=lambda stem: (self._frequencies[stem], stem))
+            rarest = [stem for stem in shared if self._frequencies[stem] > 1][:_RAREST_STEMS]
+            scores = self._bm25_scores(rarest)
+        near: list[int] = []
+        for other in _rank_descending(scores):
+            if len(near) == k or scores[other] <= 0:
+                break
+            if other == place or other not in among:
+                continue
+            if not any(self._is_repeat(other, earlier) for earlier in (place, *near)):
+                near.append(other)
+        return near
+
+    def _is_repeat(self, place: int, other: int) -> bool:
+        for index in (place, other):
+            if index not in self._trigrams:
+                self._trigrams[index] = word_trigrams(self._texts[index])
+        first, second = self._trigrams[place], self._trigrams[other]
+        return len(first & second) >= _REPEAT_SHARE * min(len(first), len(second))
+
+    def _bm25_scores(self, words: Sequence[str]) -> Scores:
+        import numpy as np
+
+        known = [stem for stem in words if stem in self._frequencies]
+        if not known:
+            return np.zeros(len(self._texts), dtype=np.float32)
+        scores: Scores = self._bm25.get_scores(known)
+        return scores
+
+
+def _rank_descending(scores: Scores) -> list[int]:
+    import numpy as np
+
+    order: list[int] = np.argsort(-np.round(scores, _SCORE_DECIMALS), kind="stable").tolist()
+    return order

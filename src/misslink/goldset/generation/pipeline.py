@@ -1,0 +1,394 @@
+"""Generate a gold set from a corpus, or forecast what that would cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.goldset.generation.candidates import (
+    SCHEMAS,
+    AnswerComparison,
+    EvidenceAnswer,
+    GenerationContext,
+    NegativeQuestion,
+    PassageAnswers,
+    PassageQuote,
+    RecalledAnswer,
+    RewrittenQuestion,
+    WrittenQuestion,
+)
+from misslink.goldset.generation.corpus import read_source_corpus
+from misslink.goldset.generation.goldset_file import (
+    refuse_changed_file,
+    rejection_record,
+    rejection_table,
+    to_case,
+    write_generated_goldset,
+)
+from misslink.goldset.generation.passage_index import PassageIndex, open_optional_embedder
+from misslink.goldset.generation.rounds import GenerationOutcome, ProgressCallback, run_rounds
+from misslink.goldset.generation.settings import GenerationSettings, read_generation_settings
+from misslink.goldset.writer import objects_to_jsonl
+from misslink.io.atomic import atomic_write
+from misslink.io.manifest import display_path, hash_content
+from misslink.judge.backends.heuristic.judge import HeuristicJudge
+from misslink.judge.checks.dry_run import CHARACTERS_PER_TOKEN, JudgingForecast, forecast_judging
+from misslink.judge.config import JudgeConfig
+from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
+from misslink.judge.prompts import Prompts
+from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
+from misslink.judge.session import JudgeSession, open_judge
+from misslink.text.normalization import sentence_spans
+from misslink.types import Case
+
+_QUESTION_WORDS = 12  # of a question of medium length
+_WORD_LENGTH = 5
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+_BASIS = (
+    "a minimum: every candidate is accepted at once, and each further candidate costs its questions "
+    "again; prompt tokens as in the messages, completion tokens for one quoted sentence a passage"
+)
+
+
+class StandInJudge:
+    """Replies from the cache, else as a writer would whose questions are all accepted.
+
+    It makes no model calls, and collects the asks that the cache does not answer.
+    """
+
+    def __init__(self, session: JudgeSession) -> None:
+        self.name = session.name
+        self.identity: Mapping[str, Any] = session.identity
+        self.asks: dict[str, Ask] = {}
+        self.cached: set[str] = set()
+        self.reply_characters = 0
+        judge: Judge | None = session.judge
+        while judge is not None and not isinstance(judge, CachedJudge):
+            judge = getattr(judge, "judge", None)
+        self._cache = judge
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Reply; see the class."""
+        if self._cache is not None and self._cache.is_cached(ask):
+            self.cached.add(ask.key)
+            return await self._cache.ask(ask)
+        parsed = _stand_in_reply(ask)
+        raw = parsed.model_dump_json()
+        if ask.key not in self.asks:
+            self.asks[ask.key] = ask
+            self.reply_characters += len(raw)
+        return Reply(parsed, raw)
+
+    async def close(self) -> None:
+        """Close nothing: the session closes the judge."""
+
+    async def forecast(self, session: JudgeSession) -> JudgingForecast:
+        """Return the forecast of the collected asks.
+
+        Raises
+        ------
+        InputError
+            The cache cannot be read.
+        """
+        forecast = await forecast_judging((), (), session, list(self.asks.values()))
+        tokens = round(self.reply_characters / CHARACTERS_PER_TOKEN)
+        price = session.price
+        return replace(
+            forecast,
+            from_cache=len(self.cached),
+            completion_tokens=tokens,
+            cost=price.cost(forecast.prompt_tokens, tokens) if price else None,
+            basis=_BASIS if forecast.calls else "no model calls are needed",
+        )
+
+
+def _stand_in_reply(ask: Ask) -> BaseModel:
+    """The reply of a writer whose questions are all accepted."""
+    texts: Sequence[str] = ask.inputs.get("passages") or ()
+    # A unique question of words that no passage contains.
+    letters = hashlib.sha256(ask.key.encode()).hexdigest().translate(_LETTERS)
+    starts = range(0, _QUESTION_WORDS * _WORD_LENGTH, _WORD_LENGTH)
+    question = " ".join(letters[start : start + _WORD_LENGTH] for start in starts) + "?"
+    if ask.schema in (NegativeQuestion, RewrittenQuestion):
+        return ask.schema(question=question)
+    if ask.schema is WrittenQuestion:
+        first = [_first_sentence(text) for text in texts]
+        quotes = tuple(PassageQuote(passage=n, quote=quote) for n, quote in enumerate(first, 1))
+        return WrittenQuestion(question=question, reference=" ".join(first), quotes=quotes)
+    if ask.schema is EvidenceAnswer:
+        return EvidenceAnswer(answer=" ".join(ask.inputs["evidence"]))
+    if ask.schema is RecalledAnswer:
+        return RecalledAnswer(answer=None)
+    if ask.schema is AnswerComparison:
+        agreed = [{"answer": n, "agrees": "yes"} for n, _ in enumerate(ask.inputs["answers"], 1)]
+        return AnswerComparison.model_validate({"answers": agreed})
+    verdicts = [{"passage": n, "answers": "no", "quote": None} for n, _ in enumerate(texts, 1)]
+    return PassageAnswers.model_validate({"passages": verdicts})
+
+
+def _first_sentence(text: str) -> str:
+    sentences = (text[start:end] for start, end in sentence_spans(text))
+    return next((s for s in sentences if any(map(str.isalnum, s))), text.strip())
+
+
+@dataclass(frozen=True)
+class GeneratedGoldSet:
+    """A generated gold set.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    rejected : sequence of mapping
+        Every dropped candidate, with `reason` (a code) and `sentence`.
+    document : mapping
+        The JSON document of ``misslink goldset generate``.
+    """
+
+    cases: tuple[Case, ...]
+    rejected: tuple[dict[str, Any], ...]
+    document: dict[str, Any]
+
+
+def generate(corpus: Any, judge: str | Judge, n: int = 100, **options: Any) -> GeneratedGoldSet:
+    """Generate a gold set from a corpus: a synchronous wrapper, also for notebooks.
+
+    Takes the arguments of `generate_async`.
+
+    Examples
+    --------
+    >>> from misslink.goldset import generate
+    >>> made = generate("corpus.jsonl", "openai:MODEL", 50, out="gold.jsonl")  # doctest: +SKIP
+    >>> made.document["rejected"]  # doctest: +SKIP
+    {'known_by_heart': 7, 'near_duplicate': 2}
+    """
+    call = generate_async(corpus, judge, n, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(call)
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(context.run, asyncio.run, call).result()
+
+
+async def generate_async(
+    corpus: Any,
+    judge: str | Judge,
+    n: int = 100,
+    *,
+    out: str | Path | None = None,
+    rejects: str | Path | None = None,
+    settings: GenerationSettings | str | Path | None = None,
+    seed: int = 0,
+    embedding: Any = None,
+    cache: str | Path | None = None,
+    concurrency: int = 8,
+    terms: JudgeConfig | None = None,
+    overwrite: bool = False,
+    progress: ProgressCallback = lambda _, __: None,
+) -> GeneratedGoldSet:
+    """Generate a gold set from a corpus: a judge writes questions and verifies each one.
+
+    Parameters
+    ----------
+    corpus : str, Path, loader, or iterable of Document or Passage
+        See `read_source_corpus`.
+    judge : str or Judge
+        A judge that can write, such as ``openai:MODEL`` or ``llamacpp:FILE``; not ``heuristic``.
+    n : int
+        Number of questions, at least 1.
+    out : str, Path or None
+        The gold set's file. Its provenance is written to ``OUT.json``. None writes nothing.
+    rejects : str, Path or None
+        File for every dropped candidate, as JSON Lines.
+    settings : GenerationSettings, path of a YAML file, or None
+    seed : int
+        The same seed and replies give the same file, byte for byte.
+    embedding : str, Embeddings or None
+        See `open_embedder`; 'none': by words. None: minilm where it is installed.
+    cache : str, Path or None
+        Response cache, so that an interrupted call continues. Default: ``.misslink/cache.sqlite``.
+    concurrency : int
+        Concurrent asks, at least 1.
+    terms : JudgeConfig or None
+    overwrite : bool
+        Whether a file at `out` that was not generated, or was changed since, may be replaced.
+    progress : callable
+        Called with the number of accepted questions and `n`.
+
+    Returns
+    -------
+    GeneratedGoldSet
+        With fewer than `n` cases if candidates or the budget are used up; the document's
+        ``missing`` and ``stopped`` say so. Without cases nothing is written at `out`.
+
+    Raises
+    ------
+    InputError
+        The corpus, the settings or a file is wrong, or the judge cannot write.
+    JudgeUnreachableError
+        The judge cannot be reached, or no reply can be read.
+    """
+    gold = None if out is None else Path(out)
+    if gold is not None and not overwrite:
+        refuse_changed_file(gold)
+    opening = _open_generation(corpus, judge, n, settings, embedding, cache, concurrency, terms)
+    async with opening as (session, context):
+        await session.check_reachable()
+        outcome = await run_rounds(context, n=n, seed=seed, progress=progress)
+        usage = session.usage()
+    rejected = tuple(rejection_record(end, context.corpus) for end in outcome.rejected)
+    if rejects is not None:
+        atomic_write(objects_to_jsonl(rejected), Path(rejects))
+    if not outcome.accepted:
+        raise _no_questions_error(outcome, session)
+    cases = tuple(to_case(question, context.corpus, seed) for question in outcome.accepted)
+    counts = {
+        "written": len(cases),
+        "wanted": n,
+        "candidates": outcome.candidates,
+        "by_category": outcome.by_category,
+        "missing": outcome.missing,
+    }
+    table = rejection_table(outcome.rejected)
+    if gold is not None:
+        provenance = _provenance(session, context, seed)
+        counted = provenance | counts | {"rejected": table["rejected"]}
+        write_generated_goldset(cases, counted, gold)
+    document = {
+        "goldset": None if gold is None else display_path(gold),
+        **counts,
+        "stopped": outcome.stopped,
+        "unfinished": len(outcome.unfinished),
+        **table,
+        "corpus": {
+            "source": context.corpus.name,
+            "fingerprint": context.corpus.fingerprint,
+            "passages": len(context.corpus.passages),
+            "documents_cut": context.corpus.cut,
+            "skipped": dict(context.corpus.skipped),
+        },
+        "judge": session.name,
+        "usage": usage,
+    }
+    return GeneratedGoldSet(cases, rejected, document)
+
+
+async def preview_async(
+    corpus: Any,
+    judge: str | Judge,
+    n: int = 100,
+    *,
+    settings: GenerationSettings | str | Path | None = None,
+    seed: int = 0,
+    embedding: Any = None,
+    cache: str | Path | None = None,
+    concurrency: int = 8,
+    terms: JudgeConfig | None = None,
+) -> JudgingForecast:
+    """Forecast the minimum calls and cost of `generate_async`, without model calls.
+
+    Passages are embedded only by minilm, which is free; otherwise neighbors are found by words.
+
+    Raises
+    ------
+    InputError
+        As `generate_async`.
+    """
+    free = embedding if embedding in (None, "minilm") else "none"
+    opening = _open_generation(corpus, judge, n, settings, free, cache, concurrency, terms)
+    async with opening as (session, context):
+        stand_in = StandInJudge(session)
+        await run_rounds(replace(context, judge=stand_in), n=n, seed=seed)
+        return await stand_in.forecast(session)
+
+
+@asynccontextmanager
+async def _open_generation(
+    corpus: Any,
+    judge: str | Judge,
+    n: int,
+    settings: GenerationSettings | str | Path | None,
+    embedding: Any,
+    cache: str | Path | None,
+    concurrency: int,
+    terms: JudgeConfig | None,
+) -> AsyncIterator[tuple[JudgeSession, GenerationContext]]:
+    """Open the judge, read the corpus and embed it; finally close judge and embedder."""
+    for option, value in (("-n", n), ("--concurrency", concurrency)):
+        if value < 1:
+            raise InputError(f"{option} is {value}. Use at least 1.")
+    terms = terms or JudgeConfig()
+    if not isinstance(settings, GenerationSettings):
+        settings = read_generation_settings(None if settings is None else Path(settings))
+    prompts = Prompts.from_spec(terms.prompts)
+    for name in SCHEMAS:
+        prompts.load(name)
+    store = DEFAULT_CACHE if cache is None else Path(cache)
+    session = open_judge(judge, cache=store, concurrency=concurrency, terms=terms)
+    if session is None:
+        raise InputError("--judge none cannot write questions. Use --judge openai:MODEL.")
+    embedder = None
+    try:
+        if isinstance(unwrap_judge(session), HeuristicJudge):
+            raise InputError(
+                f"The judge {session.name} cannot write questions. Name a model: --judge "
+                "openai:MODEL or llamacpp:FILE.gguf."
+            )
+        source = read_source_corpus(corpus, settings)
+        embedder = open_optional_embedder(embedding)
+        index = await PassageIndex.build([passage.text for passage in source.passages], embedder)
+        yield session, GenerationContext(session, source, index, settings, prompts)
+    finally:
+        if embedder is not None:
+            embedder.close()
+        await session.close()
+
+
+def _no_questions_error(
+    outcome: GenerationOutcome, session: JudgeSession
+) -> InputError | JudgeUnreachableError:
+    if outcome.stopped is not None:
+        return InputError(
+            f"No question was completed: {outcome.stopped}. Replies are in the cache, so the same "
+            "command continues."
+        )
+    if {end.reason for end in outcome.rejected} == {"no_reply"}:
+        return JudgeUnreachableError(
+            f"No reply of {session.name} can be read ({outcome.rejected[0].sentence}). Test it "
+            "with  misslink judge ping"
+        )
+    counts = rejection_table(outcome.rejected)["rejected"].items()
+    table = ", ".join(f"{count} {reason}" for reason, count in counts)
+    return InputError(
+        f"None of {outcome.candidates} candidates was accepted ({table}). See them with "
+        "--rejects FILE, or use a stronger judge."
+    )
+
+
+def _provenance(session: JudgeSession, context: GenerationContext, seed: int) -> dict[str, Any]:
+    """How a gold set was generated, without anything that differs between equal runs."""
+    corpus, embedder = context.corpus, context.index.embedder
+    settings = context.settings.model_dump(mode="json")
+    return {
+        "judge": session.name,
+        "judge_identity": dict(session.identity),
+        "prompts": {name: context.prompts.load(name).ref.sha256 for name in SCHEMAS},
+        "corpus": corpus.name,
+        "corpus_fingerprint": corpus.fingerprint,
+        "passages": len(corpus.passages),
+        "embedding": None if embedder is None else embedder.name,
+        "settings": settings,
+        "settings_sha256": hash_content(settings),
+        "seed": seed,
+    }

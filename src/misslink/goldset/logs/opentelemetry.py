@@ -1,0 +1,399 @@
+"""Read requests from OpenTelemetry spans with OpenInference or gen_ai attributes.
+
+Reads OTLP's JSON encoding (``resourceSpans``), the console exporters' output and Phoenix's tables.
+Sources: opentelemetry-proto, ``opentelemetry/proto/trace/v1/trace.proto`` and its JSON mapping;
+https://arize.com/docs/phoenix (exporting spans);
+https://arize-ai.github.io/openinference/spec/semantic_conventions.html;
+https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*, in development).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.goldset.logs.requests import (
+    LogRequest,
+    RequestLog,
+    decode_json,
+    extract_answer,
+    extract_passages,
+    extract_question,
+    first_value,
+    parse_time,
+)
+from misslink.io.rows import Row
+from misslink.types import Passage
+
+_BATCH_KEYS = ("resourceSpans", "resource_spans")
+_SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+_MAX_LEVELS = 12  # of an attribute
+_ERROR_CODES = {"2", "ERROR", "STATUS_CODE_ERROR"}
+_LIST_ATTRIBUTES = ("documents", "input_messages", "output_messages")  # lists of objects
+_KIND_KEY = "openinference.span.kind"
+_OPERATION_KEY = "gen_ai.operation.name"
+_SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "conversation.id", "langfuse.session.id")
+_INPUT_KEYS = ("gen_ai.input.messages", "gen_ai.prompt", "llm.input_messages")
+_OUTPUT_KEYS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
+_QUERY_KEYS = ("input.value", "gen_ai.retrieval.query.text", "reranker.query")
+_EVENT_KEYS = ("content", "gen_ai.event.content", "message.content")
+_FEEDBACK_NAME = re.compile(
+    r"(?:^|[._ ])(?:user[._ ]?)?(?:feedback|thumbs)(?:$|[._ ])", re.IGNORECASE
+)
+_FEEDBACK_FIELDS = ("label", "score", "value", "result")
+_NO_FEEDBACK = ("explanation", "comment", "_id", ".id", "kind", "identifier")  # last parts of names
+_LIST_INDEX = re.compile(r"[0-9]{1,5}")
+_LATEST_TIME = dt.datetime.max.replace(tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class OtelSpan:
+    """One step of a trace.
+
+    Parameters
+    ----------
+    trace, id : str
+    parent : str or None
+    start, end : datetime or None
+    attributes : mapping of str to value
+        By dotted name, such as ``retrieval.documents.0.document.id``.
+    error : str or None
+    events : sequence of mapping
+        Each flat, with its ``name``.
+    place : str
+        File and line.
+    """
+
+    trace: str
+    id: str
+    parent: str | None
+    start: dt.datetime | None
+    end: dt.datetime | None
+    attributes: Mapping[str, Any]
+    error: str | None
+    events: tuple[Mapping[str, Any], ...]
+    place: str
+
+    @property
+    def kind(self) -> str:
+        """OpenInference's kind of span, in capitals; empty if unknown."""
+        return str(self.attributes.get(_KIND_KEY, "")).upper()
+
+    @property
+    def is_retrieval(self) -> bool:
+        """Whether it is a retriever's or a reranker's."""
+        operation = str(self.attributes.get(_OPERATION_KEY, "")).casefold()
+        return self.kind in {"RETRIEVER", "RERANKER"} or operation in {"retrieval", "retrieve"}
+
+
+def is_span_row(row: Mapping[str, Any]) -> bool:
+    """Return whether a row of a file is a span or a batch of spans."""
+    keys = {*_BATCH_KEYS, "context.trace_id", "context.span_id", _KIND_KEY}
+    if keys & set(row) or f"attributes.{_KIND_KEY}" in row:
+        return True
+    context = row.get("context")
+    if isinstance(context, Mapping) and ("trace_id" in context or "span_id" in context):
+        return True
+    has_attributes = any(f"{name}.".startswith("attributes.") for name in row)
+    has_ids = {"traceId", "spanId"} <= set(row) or {"trace_id", "span_id"} <= set(row)
+    return has_ids and has_attributes
+
+
+def read_spans(path: Path, rows: Iterable[Row]) -> Iterator[OtelSpan]:
+    """Yield the spans of a file's rows.
+
+    Raises
+    ------
+    InputError
+        A batch is malformed, a span's attributes are not an object, or a row is not a span.
+    """
+    for line, row in rows:
+        batch = first_value(row, _BATCH_KEYS)
+        if batch is not None:
+            for resource in _checked_objects(path, line, batch, "resourceSpans"):
+                scopes = first_value(resource, _SCOPE_KEYS) or []
+                for scope in _checked_objects(path, line, scopes, "scopeSpans"):
+                    for span in _checked_objects(path, line, scope.get("spans", []), "spans"):
+                        yield _parse_span(path, line, span)
+        elif is_span_row(row):
+            yield _parse_span(path, line, row)
+        else:
+            raise InputError(
+                "This row is not a span, but the rows before it are. Remove it, or put it in a "
+                "separate file.",
+                path=path,
+                line=line,
+            )
+
+
+def _checked_objects(
+    path: Path, line: int | None, value: Any, field: str
+) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise InputError("This must be a list of objects.", path=path, line=line, field=field)
+    return value
+
+
+def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpan:
+    place = f"{path}, line {line}"
+    attributes = row.get("attributes")
+    if attributes is not None and not isinstance(attributes, Mapping | list):
+        raise InputError("This must be an object.", path=path, line=line, field="attributes")
+    context = row.get("context")
+    ids = {**row, **context} if isinstance(context, Mapping) else row
+    flat = _flatten_attributes(attributes)
+    prefixes = ("attributes.", "openinference.", "annotations")
+    flat |= _flatten_attributes(
+        {
+            name.removeprefix("attributes."): value
+            for name, value in row.items()
+            if name.startswith(prefixes)
+        }
+    )
+    if "span_kind" in row:
+        flat.setdefault(_KIND_KEY, row["span_kind"])
+    events = decode_json(row.get("events"))
+    flat_events = tuple(
+        {"name": event.get("name"), **_flatten_attributes(event.get("attributes"))}
+        for event in (events if isinstance(events, list) else ())
+        if isinstance(event, Mapping)
+    )
+    return OtelSpan(
+        trace=_span_id(ids, "traceId", "trace_id", "context.trace_id") or place,
+        id=_span_id(ids, "spanId", "span_id", "context.span_id") or place,
+        parent=_span_id(row, "parentSpanId", "parent_span_id", "parent_id"),
+        start=_span_time(
+            row, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"
+        ),
+        end=_span_time(row, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"),
+        attributes=flat,
+        error=_span_error(row, flat_events),
+        events=flat_events,
+        place=place,
+    )
+
+
+def _span_id(row: Mapping[str, Any], *names: str) -> str | None:
+    value = next((row[name] for name in names if row.get(name)), None)
+    return str(value).removeprefix("0x") if isinstance(value, str | int) else None
+
+
+def _span_time(row: Mapping[str, Any], *names: str) -> dt.datetime | None:
+    value = next((row[name] for name in names if row.get(name)), None)
+    return None if value is None else parse_time(value)
+
+
+def _span_error(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> str | None:
+    """The message of a span whose status is an error."""
+    status = row.get("status")
+    code: Any = row.get("status_code")
+    message: Any = row.get("status_message")
+    if isinstance(status, Mapping):
+        code = status.get("code", status.get("status_code", code))
+        message = status.get("message", status.get("description", message))
+    elif isinstance(status, str):
+        code = status
+    if str(code).rpartition(".")[2].upper() not in _ERROR_CODES:
+        return None
+    raised = (
+        event.get("exception.message") or event.get("exception.type")
+        for event in events
+        if event.get("name") == "exception"
+    )
+    return str(message or next(filter(None, raised), None) or "The span's status is an error.")
+
+
+def _flatten_attributes(value: Any) -> dict[str, Any]:
+    """Attributes by dotted name, from OTLP's list of keys and values or from objects."""
+    flat: dict[str, Any] = {}
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, Mapping) and isinstance(item.get("key"), str):
+                _flatten_into(flat, item["key"], _otlp_value(item.get("value"), _MAX_LEVELS))
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            _flatten_into(flat, str(name), item)
+    return flat
+
+
+def _flatten_into(flat: dict[str, Any], name: str, value: Any, levels: int = _MAX_LEVELS) -> None:
+    if name.endswith(_LIST_ATTRIBUTES):
+        value = decode_json(value)
+    if isinstance(value, Mapping) and levels:
+        for key, item in value.items():
+            _flatten_into(flat, f"{name}.{key}", item, levels - 1)
+    elif isinstance(value, list) and levels and any(isinstance(item, Mapping) for item in value):
+        for index, item in enumerate(value):
+            _flatten_into(flat, f"{name}.{index}", item, levels - 1)
+    elif value is not None:
+        flat[name] = value
+
+
+def _otlp_value(value: Any, levels: int) -> Any:
+    """Decode OTLP's ``{"stringValue": "..."}``."""
+    if not isinstance(value, Mapping) or not levels:
+        return None
+    for name in ("stringValue", "boolValue", "doubleValue", "bytesValue", "string_value"):
+        if name in value:
+            return value[name]
+    whole = value.get("intValue", value.get("int_value"))
+    if whole is not None:  # 64-bit integers are texts in JSON
+        return int(whole) if re.fullmatch(r"-?[0-9]{1,20}", str(whole)) else None
+    inner = value.get("arrayValue", value.get("kvlistValue"))
+    listed = inner.get("values") if isinstance(inner, Mapping) else None
+    listed = listed if isinstance(listed, list) else []
+    if "arrayValue" in value:
+        return [_otlp_value(item, levels - 1) for item in listed]
+    pairs = (item for item in listed if isinstance(item, Mapping))
+    return {str(pair.get("key")): _otlp_value(pair.get("value"), levels - 1) for pair in pairs}
+
+
+def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:
+    """Return one request a trace, in the order in which the traces begin in the file.
+
+    The question is the input of the root span, and the answer its output. Without these, the
+    question is the last user message to a model or a retriever's query, and the answer a model's
+    last output. Retrieved are a reranker's documents, else the retrievers', each once.
+    """
+    traces: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace, []).append(span)
+    requests = [
+        _trace_request(sorted(trace, key=lambda span: span.start or _LATEST_TIME))
+        for trace in traces.values()
+    ]
+    known = tuple(request for request in requests if request is not None)
+    missing = len(requests) - len(known)
+    return RequestLog(known, {}, {"traces without a question": missing} if missing else {})
+
+
+def _trace_request(spans: Sequence[OtelSpan]) -> LogRequest | None:
+    ids = {span.id for span in spans}
+    root = next((span for span in spans if span.parent is None or span.parent not in ids), spans[0])
+    question = _trace_question(root, spans)
+    if question is None:
+        return None
+    latency = (root.end - root.start).total_seconds() if root.start and root.end else None
+    sessions = (span.attributes.get(name) for span in (root, *spans) for name in _SESSION_KEYS)
+    return LogRequest(
+        question=question,
+        place=root.place,
+        session=next((str(s) for s in sessions if isinstance(s, str | int) and s != ""), None),
+        at=root.start,
+        answer=_trace_answer(root, spans),
+        passages=_trace_passages(spans),
+        error=root.error,
+        feedback=_trace_feedback(spans),
+        latency_s=latency if latency is not None and latency >= 0 else None,
+    )
+
+
+def _trace_question(root: OtelSpan, spans: Sequence[OtelSpan]) -> str | None:
+    if root.kind != "EMBEDDING" and (text := extract_question(root.attributes.get("input.value"))):
+        return text
+    for span in spans:
+        if text := _span_text(span, _INPUT_KEYS, ("gen_ai.user.message",), extract_question):
+            return text
+    queries = (
+        extract_question(span.attributes.get(name))
+        for span in spans
+        if span.is_retrieval
+        for name in _QUERY_KEYS
+    )
+    return next(filter(None, queries), None)
+
+
+def _trace_answer(root: OtelSpan, spans: Sequence[OtelSpan]) -> str | None:
+    if not root.is_retrieval and (text := extract_answer(root.attributes.get("output.value"))):
+        return text
+    events = ("gen_ai.choice", "gen_ai.assistant.message")
+    texts = (_span_text(span, _OUTPUT_KEYS, events, extract_answer) for span in reversed(spans))
+    return next(filter(None, texts), None)
+
+
+def _span_text(
+    span: OtelSpan,
+    names: Sequence[str],
+    events: Sequence[str],
+    extract: Callable[[Any], str | None],
+) -> str | None:
+    """The text of messages in attributes, or in events (conventions up to 1.36)."""
+    for name in names:
+        messages = (
+            decode_json(span.attributes[name])
+            if name in span.attributes
+            else [_normalize_message(m) for m in _indexed_objects(span.attributes, f"{name}.")]
+        )
+        if text := extract(messages):
+            return text
+    for event in span.events:
+        if event.get("name") in events and (text := extract(first_value(event, _EVENT_KEYS))):
+            return text
+    return None
+
+
+def _normalize_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message without the prefix ``message.`` of its keys, and with its parts joined."""
+    plain = {name.removeprefix("message."): value for name, value in message.items()}
+    if "content" not in plain and (parts := list(_indexed_objects(plain, "contents."))):
+        texts = [part.get("message_content.text") for part in parts]
+        plain["content"] = "\n".join(text for text in texts if isinstance(text, str))
+    if "content" not in plain and (parts := list(_indexed_objects(plain, "parts."))):
+        plain["parts"] = parts
+    return plain
+
+
+def _indexed_objects(attributes: Mapping[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
+    """The objects of a list with attributes ``PREFIX0.name``, ``PREFIX1.name``."""
+    objects: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if name.startswith(prefix):
+            index, dot, key = name.removeprefix(prefix).partition(".")
+            if dot and _LIST_INDEX.fullmatch(index):
+                objects.setdefault(int(index), {})[key] = value
+    yield from (objects[index] for index in sorted(objects))
+
+
+def _trace_passages(spans: Sequence[OtelSpan]) -> tuple[Passage, ...] | None:
+    """The retrieved passages; None without a retriever's span."""
+    for prefix in ("reranker.output_documents", "retrieval.documents"):
+        documents: list[Any] = []
+        for span in spans:
+            whole = decode_json(first_value(span.attributes, (prefix, f"gen_ai.{prefix}")))
+            documents += (
+                list(_indexed_objects(span.attributes, f"{prefix}."))
+                or (whole if isinstance(whole, list) else [])
+                or list(_indexed_objects(span.attributes, f"gen_ai.{prefix}."))
+            )
+        if documents:
+            return extract_passages(documents)
+    return () if any(span.kind == "RETRIEVER" for span in spans) else None
+
+
+def _trace_feedback(spans: Sequence[OtelSpan]) -> str | float | None:
+    """A user's feedback: an attribute, an annotation or an evaluation with such a name."""
+    for span in spans:
+        for event in span.events:
+            if _FEEDBACK_NAME.search(str(event.get("gen_ai.evaluation.name", ""))):
+                prefix = "gen_ai.evaluation.score."
+                score = event.get(f"{prefix}label", event.get(f"{prefix}value"))
+                if isinstance(score, str | int | float):
+                    return score
+        for name in sorted(filter(_FEEDBACK_NAME.search, span.attributes), key=_feedback_rank):
+            value = span.attributes[name]
+            if isinstance(value, bool):
+                return "up" if value else "down"
+            if isinstance(value, str | int | float) and not name.endswith(_NO_FEEDBACK):
+                return value
+    return None
+
+
+def _feedback_rank(name: str) -> int:
+    """A plain name first, then its label, its score, its value."""
+    last = name.rpartition(".")[2]
+    return _FEEDBACK_FIELDS.index(last) + 1 if last in _FEEDBACK_FIELDS else 0

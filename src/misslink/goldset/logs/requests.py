@@ -1,0 +1,330 @@
+"""Requests of a log: the question, the answer, and what came of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.io.jsonl import read_text
+from misslink.io.parquet import read_parquet_rows as parquet_rows
+from misslink.io.rows import Row, read_rows
+from misslink.text.normalization import content_id, valid_text
+from misslink.types import Passage
+
+# Seconds since 1970 stay below the least of these until 5138.
+_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+_PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """One question of a log, and what the app did.
+
+    Parameters
+    ----------
+    question : str
+    place : str
+        File and line, for messages.
+    session : str or None
+        Id of the conversation.
+    at : datetime or None
+        Time in UTC.
+    answer : str or None
+    passages : sequence of Passage or None
+        What was retrieved, best first; None if the log does not say.
+    error : str or None
+    feedback : str, number or None
+        The user's feedback, as logged.
+    latency_s : float or None
+    category : str or None
+    """
+
+    question: str
+    place: str = ""
+    session: str | None = None
+    at: dt.datetime | None = None
+    answer: str | None = None
+    passages: tuple[Passage, ...] | None = None
+    error: str | None = None
+    feedback: str | float | None = None
+    latency_s: float | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True)
+class RequestLog:
+    """The requests of some files, in their order.
+
+    Parameters
+    ----------
+    requests : sequence of LogRequest
+    columns : mapping of str to str
+        The column that each field was read from.
+    left_out : mapping of str to int
+        Reasons why rows are not requests, with counts.
+    """
+
+    requests: tuple[LogRequest, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def parse_time(value: Any) -> dt.datetime | None:
+    """Parse ISO 8601, or seconds, milli-, micro- or nanoseconds since 1970, as a time in UTC.
+
+    None for anything else; a time without a zone counts as UTC.
+
+    >>> parse_time("2026-05-01T10:00:00+02:00").isoformat(), parse_time(1777622400000).isoformat()
+    ('2026-05-01T08:00:00+00:00', '2026-05-01T08:00:00+00:00')
+    """
+    try:
+        if isinstance(value, dt.datetime):
+            time = value
+        elif isinstance(value, bool) or (number := parse_number(value)) is None:
+            time = dt.datetime.fromisoformat(str(value).strip())
+        else:
+            unit = next((unit for least, unit in _UNITS if abs(number) >= least), 1.0)
+            time = dt.datetime.fromtimestamp(number / unit, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return time.astimezone(dt.UTC) if time.tzinfo else time.replace(tzinfo=dt.UTC)
+
+
+def parse_number(value: Any) -> float | None:
+    """Return a text or number as a finite float; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def read_log_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file with their line numbers, without empty fields.
+
+    Parameters
+    ----------
+    path : Path
+        JSON if it begins with ``{`` or ``[`` (an object a line, an array, or one object), parquet
+        by its first bytes, else CSV with a header. May be gzipped.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a line is malformed, or it is empty.
+    """
+    if path.is_dir():
+        raise InputError("This is a folder. Name the files in it.", path=path)
+    try:
+        with path.open("rb") as file:
+            is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+    except FileNotFoundError:
+        raise InputError("File not found. Check the path.", path=path) from None
+    except OSError as problem:
+        raise InputError(f"Cannot read the file: {problem.strerror}.", path=path) from None
+    if is_parquet:
+        row: Row | None = None
+        for row in parquet_rows(path, path):
+            yield row
+        if row is None:
+            raise InputError("The file contains no rows.", path=path)
+        return
+    text = read_text(path)
+    if "\0" in text:
+        raise InputError("This is a binary file. Use CSV, JSON Lines or parquet.", path=path)
+    whole = _single_object(text) if text.lstrip()[:1] == "{" else None
+    if whole is not None:
+        yield 1, whole
+    else:
+        yield from read_rows(path, str(path))
+
+
+def _single_object(text: str) -> dict[str, Any] | None:
+    """The object of a file that is one object over several lines. Errors are reported later."""
+    try:
+        json.loads(text.lstrip().partition("\n")[0])
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return None  # an object a line
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# Keys under which apps log a question and an answer, the most likely first.
+QUESTION_KEYS = (
+    "question", "query", "user_input", "user_query", "input", "prompt", "search_query", "search",
+    "message", "text", "content", "value", "q",
+)  # fmt: skip
+ANSWER_KEYS = (
+    "answer", "output", "response", "completion", "reply", "result", "text", "content", "message",
+    "value",
+)  # fmt: skip
+_USER_ROLES = {"user", "human", "humanmessage"}
+_MODEL_ROLES = {"assistant", "ai", "aimessage", "aimessagechunk", "model", "bot"}
+_ROLES = _USER_ROLES | _MODEL_ROLES | {"system", "systemmessage", "tool", "toolmessage", "function"}
+_MEDIA = {"image", "image_url", "audio", "file"}
+_PAIR_LENGTH = 2
+_MAX_DEPTH = 8
+
+
+def extract_question(value: Any) -> str | None:
+    """Return the question in a text, an object, or a list of messages (then the user's last).
+
+    A text that is JSON as a whole is decoded; texts inside of it stay as they are.
+
+    >>> extract_question({"input": {"messages": [{"role": "user", "content": "Why?"}]}})
+    'Why?'
+    """
+    return _Extractor(QUESTION_KEYS, _USER_ROLES).text(decode_json(value), _MAX_DEPTH)
+
+
+def extract_answer(value: Any) -> str | None:
+    """Return the answer in a text, an object, or a list of messages (then the model's last)."""
+    return _Extractor(ANSWER_KEYS, _MODEL_ROLES).text(decode_json(value), _MAX_DEPTH)
+
+
+def decode_json(value: Any) -> Any:
+    """Decode a text that is a JSON object or list; return anything else as it is."""
+    if isinstance(value, str) and value.strip()[:1] in {"{", "["}:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def extract_passages(value: Any) -> tuple[Passage, ...] | None:
+    """Return retrieved passages from a list of texts, ids or objects, in order, each once.
+
+    Objects have an id (``id``, ``document.id``, ``_id``, ``doc_id``, ``chunk_id``), a text
+    (``text``, ``content``, ``page_content``, ``document.content``) and a score. None without a list.
+    """
+    value = decode_json(value)
+    if isinstance(value, Mapping):
+        value = decode_json(first_value(value, ("documents", "results", "retrieved")))
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return None
+    passages: dict[str, Passage] = {}
+    for item in map(decode_json, value):
+        passage = _to_passage(item, len(passages) + 1)
+        if passage is not None:
+            passages.setdefault(passage.id, passage)
+    return tuple(passages.values())
+
+
+def _to_passage(item: Any, rank: int) -> Passage | None:
+    if isinstance(item, str):
+        text = valid_text(item)
+        return Passage(id=content_id(text), text=text, rank=rank) if text.strip() else None
+    if isinstance(item, int) and not isinstance(item, bool):
+        return Passage(id=str(item), rank=rank)
+    if not isinstance(item, Mapping):
+        return None
+    inner = item.get("document")
+    row = {**item, **inner} if isinstance(inner, Mapping) else item
+    text = first_value(row, ("text", "content", "page_content", "pageContent", "document.content"))
+    text = valid_text(text) if isinstance(text, str) else ""
+    metadata = decode_json(first_value(row, ("metadata", "document.metadata")))
+    name = first_value(row, ("id", "document.id", "_id", "doc_id", "document_id", "chunk_id"))
+    if name is None and isinstance(metadata, Mapping):
+        name = first_value(metadata, ("id", "chunk_id", "doc_id"))
+    is_id = isinstance(name, str | int) and not isinstance(name, bool) and str(name).strip()
+    if not is_id and not text.strip():
+        return None
+    passage_id = valid_text(str(name)) if is_id else content_id(text)
+    score = parse_number(first_value(row, ("score", "document.score", "similarity")))
+    return Passage(id=passage_id, text=text, rank=rank, score=score)
+
+
+def first_value(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """Return the value of the first key that is present and not None; None without one."""
+    return next((row[key] for key in keys if row.get(key) is not None), None)
+
+
+class _Extractor:
+    """Finds a text under some keys, or in messages of some roles."""
+
+    def __init__(self, keys: Sequence[str], roles: set[str]) -> None:
+        self.keys, self.roles = keys, roles
+
+    def text(self, value: Any, levels: int) -> str | None:
+        if isinstance(value, str):
+            return valid_text(value).strip() or None
+        if not levels:
+            return None
+        if isinstance(value, Mapping):
+            return self._of_object(value, levels - 1)
+        return self._of_list(value, levels - 1) if isinstance(value, list | tuple) else None
+
+    def _of_object(self, value: Mapping[str, Any], levels: int) -> str | None:
+        kwargs = value.get("kwargs")
+        if isinstance(kwargs, Mapping):  # a message as LangChain dumps it
+            value = kwargs
+        for key in ("messages", "parts"):
+            if isinstance(value.get(key), list):
+                return self.text(value[key], levels)
+        if isinstance(value.get("data"), Mapping) and "type" in value:
+            return self.text(value["data"], levels)
+        for key in self.keys:
+            if value.get(key) is not None and (text := self.text(value[key], levels)):
+                return text
+        return self.text(next(iter(value.values())), levels) if len(value) == 1 else None
+
+    def _of_list(self, value: Sequence[Any], levels: int) -> str | None:
+        """The last message of a role; without roles the texts of the parts, joined."""
+        items = [item for item in value if isinstance(item, Mapping | str | list)]
+        roles = [_message_role(item) for item in items]
+        if any(roles):
+            messages = [
+                item[1] if _is_role_pair(item) else item
+                for role, item in zip(roles, items, strict=True)
+                if role in self.roles
+            ]
+            return next(filter(None, (self.text(item, levels) for item in messages[::-1])), None)
+        texts = [
+            self.text(item, levels)
+            for item in items
+            if not (isinstance(item, Mapping) and item.get("type") in _MEDIA)
+        ]
+        return "\n".join(filter(None, texts)) or None
+
+
+def _message_role(item: Any) -> str | None:
+    if isinstance(item, list):  # ["human", "Why?"], or a batch of messages
+        if _is_role_pair(item):
+            return str(item[0]).casefold()
+        item = item[-1] if item else None
+    if not isinstance(item, Mapping):
+        return None
+    if isinstance(item.get("message"), Mapping):
+        item = item["message"]
+    role = item.get("role", item.get("message.role"))
+    if isinstance(role, str):
+        return role.casefold()
+    name = item.get("id")
+    for kind in (item.get("type"), name[-1] if isinstance(name, list) and name else None):
+        if isinstance(kind, str) and kind.casefold() in _ROLES:
+            return kind.casefold()
+    return None
+
+
+def _is_role_pair(item: Any) -> bool:
+    """Whether a list is a role and a text."""
+    return (
+        isinstance(item, list)
+        and len(item) == _PAIR_LENGTH
+        and all(isinstance(part, str) for part in item)
+        and item[0].casefold() in _ROLES
+    )

@@ -1,0 +1,302 @@
+"""Annotate a pool, blind to rank, retriever and judge, and export the grades."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
+from misslink.annotation.label_writer import UnchangedFolder, export_format
+from misslink.annotation.tasks import LabelTask, letters_by_name
+from misslink.errors import InputError, known_names
+from misslink.goldset.pooling.grades import GRADE_NAMES, read_grades, resolve_grades
+from misslink.goldset.pooling.pool import (
+    PLAN_FILE,
+    RELEVANCE_METRIC,
+    PoolItem,
+    labels_folder,
+    read_pool,
+)
+from misslink.io.atomic import atomic_write
+from misslink.io.label_folder import (
+    ItemKey,
+    JournalEntry,
+    current_labels,
+    journal_files,
+    read_journal,
+)
+from misslink.io.labels import ADJUDICATED
+from misslink.io.rows import escape_formula
+from misslink.text.normalization import valid_text
+from misslink.types import Case, Trace
+
+_EXPORT_FORMATS = ("csv", "jsonl")
+_COLUMNS = ("case_id", "passage_id", "grade", "annotator", "comment", "at")
+_TEXT_COLUMNS = ("case_id", "passage_id", "comment")  # a spreadsheet might run them as formulas
+_MAX_COMMENT_LENGTH = 2000
+_QUESTION = "Is this passage relevant to the question?"
+_GRADE_MEANINGS = (  # by grade, as in the prompt goldset_relevance
+    "it does not help to answer the question",
+    "it helps, or answers a part of the question",
+    "it answers the question by itself",
+)
+
+
+def export_grades(pool: Path, path: Path) -> int:
+    """Write all grades of a pool into a `.csv` or `.jsonl` file, and return how many.
+
+    Raises
+    ------
+    InputError
+        It is not a pool, there is no grade, or the file cannot be written or is in the pool.
+    """
+    form, items = export_format(path), {item.item: item for item in read_pool(pool).items}
+    if pool.resolve() in path.resolve().parents:
+        raise InputError("This is the folder of the pool. Name another folder.", path=path)
+    rows = _grade_rows(labels_folder(pool), items)
+    atomic_write(_format_rows(rows, form), path)
+    return len(rows)
+
+
+def _grade_rows(folder: Path, items: Mapping[str, PoolItem]) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "case_id": items[entry.case_id].case_id,
+            "passage_id": items[entry.case_id].passage_id,
+            "grade": entry.grade,
+            "annotator": name,
+            "comment": entry.comment,
+            "at": entry.at,
+        }
+        for name, path in journal_files(folder).items()
+        for entry in current_labels(read_journal(path).entries).values()
+        if entry.grade is not None and entry.case_id in items
+    ]
+    if not rows:
+        message = "No annotator has labelled this pool. Run  misslink annotate."
+        raise InputError(message, path=folder.parent)
+    return rows
+
+
+def _format_rows(rows: list[dict[str, Any]], form: str) -> str:
+    if form == "jsonl":
+        filled = ({name: value for name, value in row.items() if value != ""} for row in rows)
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in filled)
+    file = io.StringIO(newline="")
+    out = csv.DictWriter(file, _COLUMNS, lineterminator="\r\n")  # with "\n", no "\r" is quoted
+    out.writeheader()
+    out.writerows(
+        {**row, **{name: escape_formula(row[name]) for name in _TEXT_COLUMNS}} for row in rows
+    )
+    return file.getvalue()
+
+
+class PoolAnnotationSession:
+    """Grading of one pool by any number of annotators; see `AnnotationSession`.
+
+    Annotators see a question and a passage's text: no id, rank, retriever, stratum, weight or
+    judge's grade.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's.
+    adjudicate : bool
+        Ask only about items on which annotators disagree.
+
+    Raises
+    ------
+    InputError
+        It is not a pool, labels of it are damaged, or there is nothing to adjudicate yet.
+    """
+
+    metrics = (RELEVANCE_METRIC,)
+    labels: Mapping[int, str] = MappingProxyType(dict(enumerate(GRADE_NAMES)))
+
+    def __init__(self, folder: Path, *, adjudicate: bool = False) -> None:
+        self.path = folder
+        self.folder = labels_folder(folder)
+        self.adjudicate = adjudicate
+        self.notes: list[str] = []
+        pool = read_pool(folder)
+        self._unchanged = UnchangedFolder(folder, file=PLAN_FILE, changed="the pool was redrawn")
+        self._items = {item.item: item for item in pool.items}
+        disputed: dict[str, tuple[dict[str, Any], ...]] = {}
+        if adjudicate:
+            if not journal_files(self.folder):
+                message = "No annotator has labelled this pool. Run  misslink annotate  first."
+                raise InputError(message, path=folder)
+            disputed = self._disputed_grades()
+        self.tasks = [
+            _annotation_task(item, disputed.get(item.item, ()))
+            for item in pool.items
+            if not adjudicate or item.item in disputed
+        ]
+        self._states = AnnotatorStates(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
+        self.open = self._states.open
+        self.counts = self._states.counts
+
+    def __enter__(self) -> Self:
+        """Return the session."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release all files."""
+        self._states.close()
+
+    def session(self, annotator: str) -> dict[str, Any]:
+        """Return the question, its grades, and the annotator's progress if named."""
+        grades = [
+            {"label": grade, "word": word, "key": str(grade), "means": _GRADE_MEANINGS[grade]}
+            for grade, word in self.labels.items()
+        ]
+        metric = {"name": RELEVANCE_METRIC, "ask": _QUESTION, "per_claim": False, "grades": grades}
+        return {
+            "run": str(self.path),
+            "kind": "pool",
+            "metrics": [metric],
+            **self._states.session(annotator, self.notes),
+        }
+
+    def item(self, annotator: str, at: int) -> dict[str, Any]:
+        """Return one question and passage, with this annotator's grade."""
+        return self._item(self.open(annotator), at)
+
+    def label(
+        self,
+        annotator: str,
+        at: int,
+        metric: str,
+        claim: int | None,
+        label: int | None,
+        comment: str,
+    ) -> dict[str, Any]:
+        """Save one grade, and return the item with this annotator's progress.
+
+        Parameters
+        ----------
+        annotator : str
+        at : int
+            Index of the item, from 0.
+        metric : str
+            'relevance'.
+        claim : None
+        label : {0, 1, 2, None}
+            The grade; None skips it.
+        comment : str
+            At most 2,000 characters.
+
+        Raises
+        ------
+        InputError
+            A value is invalid, or the pool was replaced.
+        UnsavedError
+            The grade could not be saved.
+        """
+        state, task = self.open(annotator), self._states.task(at)
+        if metric != RELEVANCE_METRIC:
+            raise InputError(f"Unknown metric '{metric}'. Passages have only {RELEVANCE_METRIC}.")
+        if claim is not None:
+            raise InputError(f"Unknown claim {claim}. A passage has no claims.")
+        if label is not None and label not in self.labels:
+            raise InputError(f"Unknown grade {label}. Use 0, 1 or 2.")
+        if len(comment) > _MAX_COMMENT_LENGTH:
+            raise InputError(f"The comment is longer than {_MAX_COMMENT_LENGTH:,} characters.")
+        self._unchanged.check()
+        comment = valid_text(comment)
+        before = state.labels(task.case.id).get(task.asked[0])
+        if before is None or (before.grade, before.comment) != (label, comment):
+            entry = JournalEntry(
+                "label",
+                *(task.case.id, RELEVANCE_METRIC, state.writer.annotator, None),
+                label=None if label is None else float(label > 0),
+                comment=comment,
+                of=task.case.id,
+                at=utc_now(),
+                grade=label,
+            )
+            state.save(entry)
+        return self._item(state, at) | self._states.progress(state)
+
+    def undo(self, annotator: str) -> dict[str, Any]:
+        """Remove this annotator's last grade, also one of an earlier session.
+
+        Raises
+        ------
+        NothingToUndoError
+            There is none.
+        """
+        return self._states.undo(annotator, self._unchanged.check, _entry_fields)
+
+    def reveal(self, annotator: str, at: int) -> dict[str, Any]:  # noqa: ARG002 (protocol)
+        """Raise InputError: annotators of a pool never see a judge's grade."""
+        raise InputError("A pool shows no grades of a judge.")
+
+    def export(self, form: str) -> str:
+        """Return all annotators' grades as text, in the format 'csv' or 'jsonl'."""
+        if form not in _EXPORT_FORMATS:
+            raise InputError(f"Unknown format '{form}'; {known_names(form, _EXPORT_FORMATS)}")
+        return _format_rows(_grade_rows(self.folder, self._items), form)
+
+    def _item(self, state: AnnotatorState, at: int) -> dict[str, Any]:
+        task = self._states.task(at)
+        return {
+            "at": at,
+            "case_id": task.case.id,
+            "question": task.case.question,
+            "references": [],
+            "passages": [],
+            "answer": self._items[task.case.id].text,  # what is labelled
+            "claims": [],
+            "metrics": [RELEVANCE_METRIC],
+            "asked": [{"metric": RELEVANCE_METRIC, "claim": None}],
+            "labels": [_entry_fields(entry) for entry in state.labels(task.case.id).values()],
+            "judged": None,
+            "judge_shown": False,
+            "said": list(task.other_labels) if self.adjudicate else None,
+        }
+
+    def _hash(self, key: ItemKey) -> str | None:
+        """An item's id is a hash of what it shows."""
+        return key[0] if key[0] in self._items else None
+
+    def _disputed_grades(self) -> dict[str, tuple[dict[str, Any], ...]]:
+        """The grades of each disputed item, by letters in place of names."""
+        grades = read_grades(self.path, read_pool(self.path))
+        annotators = {name: of for name, of in grades.items() if name != ADJUDICATED}
+        labels = {
+            name: current_labels(read_journal(path).entries)
+            for name, path in journal_files(self.folder).items()
+        }
+        disputed = {}
+        for row in resolve_grades(annotators).queue:
+            letters = letters_by_name(row["item"], row["grades"])
+            entries = (
+                {"who": letters[name], **_entry_fields(labels[name][row["item"], *_KEY])}
+                for name in row["grades"]
+            )
+            disputed[row["item"]] = tuple(sorted(entries, key=lambda entry: str(entry["who"])))
+        return disputed
+
+
+_KEY = (RELEVANCE_METRIC, None)
+
+
+def _annotation_task(item: PoolItem, grades: tuple[dict[str, Any], ...]) -> LabelTask:
+    case = Case(id=item.item, question=item.question)
+    trace = Trace(case_id=item.item, retrieved=())
+    return LabelTask(case, trace, (RELEVANCE_METRIC,), ((item.item, *_KEY),), grades)
+
+
+def _entry_fields(entry: JournalEntry) -> dict[str, Any]:
+    return {
+        "metric": RELEVANCE_METRIC,
+        "claim": None,
+        "label": entry.grade,
+        "comment": entry.comment,
+    }

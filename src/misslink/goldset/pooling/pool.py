@@ -1,0 +1,355 @@
+"""Draw a pool, and write and read its folder.
+
+================  ==============================================================================
+`pool.jsonl`      passages to grade, one per line, with text, stratum and weight
+`pool.json`       how the pool was drawn: the strata with their sizes, every retriever's ranking
+`gold.jsonl`      the gold set that the pool belongs to
+`labels/`         annotators' labels, one file each (see `misslink.io.label_folder`)
+`prelabels.jsonl` the judge's grades, if a judge graded the pool
+================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from misslink.errors import InputError
+from misslink.goldset.pooling.rankings import (
+    PassageRanking,
+    PoolStratum,
+    RetrieverRankings,
+    draw_passages,
+    match_corpus_ids,
+    question_generator,
+    shuffled,
+)
+from misslink.goldset.writer import objects_to_jsonl, to_jsonl
+from misslink.io.atomic import atomic_write
+from misslink.io.goldset import GoldSet, read_goldset
+from misslink.io.jsonl import read_objects, read_text
+from misslink.io.label_folder import LABELS_FOLDER
+from misslink.io.storage import require_local_path
+from misslink.types import Case, Passage
+
+FORMAT_VERSION = 1
+ITEMS_FILE, PLAN_FILE, GOLD_FILE = "pool.jsonl", "pool.json", "gold.jsonl"
+RELEVANCE_METRIC = "relevance"  # the metric of annotators' grades
+_ID_DIGITS = 16  # of an item's id
+_REDRAW_HINT = (
+    "Restore it, or draw the pool again with  misslink goldset pool  into another folder."
+)
+_ORDER_SEED = "the order of the questions"
+
+
+@dataclass(frozen=True)
+class PoolItem:
+    """A passage to grade.
+
+    Parameters
+    ----------
+    item : str
+        A hash of the question and the passage, which does not depend on the retriever.
+    case_id, question, passage_id, text : str
+    stratum : int
+        Index among the strata of the question.
+    weight : float
+        One over the probability of being drawn, at least 1.
+    """
+
+    item: str
+    case_id: str
+    question: str
+    passage_id: str
+    text: str
+    stratum: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """How a pool was drawn.
+
+    Parameters
+    ----------
+    depth, random, stratified, seed : int
+        See `make_pool`.
+    corpus : int
+        Number of passages of the corpus.
+    bands_by : str
+        The ranking that defines the bands, such as 'bm25'.
+    rejudged : bool
+        Whether passages with a grade in the gold set are graded again.
+    inputs : mapping of str to str
+        Names of the inputs, for people.
+    strata : mapping of str to tuple of PoolStratum
+        By case.
+    rankings : mapping of str to mapping of str to tuple of str
+        By retriever and case, passage ids, best first, down to the depth.
+    """
+
+    depth: int
+    random: int
+    stratified: int
+    seed: int
+    corpus: int
+    bands_by: str
+    rejudged: bool
+    inputs: Mapping[str, str]
+    strata: Mapping[str, tuple[PoolStratum, ...]]
+    rankings: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class GradingPool(PoolPlan):
+    """A pool; `items` are in the random order in which they are graded."""
+
+    goldset: GoldSet
+    items: tuple[PoolItem, ...]
+
+    @property
+    def gold_grades(self) -> dict[str, dict[str, int]]:
+        """By case, the grades of the gold set for passages that are not graded again."""
+        cases = self.goldset.cases
+        return {case.id: {} if self.rejudged else labelled_grades(case) for case in cases}
+
+    @property
+    def plan(self) -> PoolPlan:
+        """How it was drawn."""
+        return PoolPlan(**{field.name: getattr(self, field.name) for field in fields(PoolPlan)})
+
+
+def labelled_grades(case: Case) -> dict[str, int]:
+    """Return the grades that a case gives its passages, by id.
+
+    As in `misslink retrieval`, an id of ``relevant_any`` without a grade above 0 has 1.
+
+    >>> case = Case(id="q", question="?", relevant={"a": 2, "b": 0}, relevant_any=[["a", "c"]])
+    >>> labelled_grades(case)
+    {'a': 2, 'b': 0, 'c': 1}
+    """
+    alternatives = (name for names in case.relevant_any for name in names)
+    return {**case.relevant, **{name: case.relevant.get(name) or 1 for name in alternatives}}
+
+
+def make_pool(
+    goldset: GoldSet,
+    corpus: Sequence[Passage],
+    runs: Sequence[RetrieverRankings],
+    ranking: PassageRanking,
+    *,
+    depth: int = 10,
+    random: int = 5,
+    stratified: int = 10,
+    seed: int = 0,
+    rejudge: bool = False,
+    inputs: Mapping[str, str] | None = None,
+) -> GradingPool:
+    """Draw a pool.
+
+    Parameters
+    ----------
+    goldset : GoldSet
+        Passages with a grade, 0 included, and those of ``relevant_any`` are not graded again.
+    corpus : sequence of Passage
+    runs : sequence of RetrieverRankings
+        At least one; the best `depth` passages of each are graded.
+    ranking : PassageRanking
+        Ranks the passages of the corpus, in its order.
+    depth : int
+    random, stratified : int
+        How many other passages of each question are graded: drawn from all of them, and from
+        bands of their rank by `ranking`.
+    seed : int
+    rejudge : bool
+        Also grade passages with a grade in the gold set.
+    inputs : mapping of str to str or None
+        Names of the inputs, for people.
+
+    Returns
+    -------
+    GradingPool
+        The questions in random order, each with its passages in random order.
+
+    Raises
+    ------
+    InputError
+        A retriever returns passages that the corpus does not contain, or there is no item.
+    """
+    texts = {passage.id: passage.text for passage in corpus}
+    index = {passage.id: place for place, passage in enumerate(corpus)}
+    top = {
+        run.name: {
+            case_id: names[:depth]
+            for case_id, names in match_corpus_ids(run, texts).passages.items()
+        }
+        for run in runs
+    }
+    strata: dict[str, tuple[PoolStratum, ...]] = {}
+    items: dict[str, list[PoolItem]] = {}
+    for case in goldset.cases:
+        known = () if rejudge else labelled_grades(case)
+        retrieved = [name for rankings in top.values() for name in rankings.get(case.id, ())]
+        strata[case.id], drawn = draw_passages(
+            ranking.order(case.question),
+            [index[name] for name in dict.fromkeys(retrieved)],
+            {index[name] for name in known if name in index},
+            depth=depth,
+            random=random,
+            stratified=stratified,
+            generator=question_generator(seed, case.id),
+        )
+        items[case.id] = [
+            _pool_item(case, corpus[place], stratum, strata[case.id][stratum].weight)
+            for place, stratum in drawn
+        ]
+    order = shuffled(list(items), question_generator(seed, _ORDER_SEED))
+    if not any(items.values()):
+        raise InputError(
+            "There is nothing to grade: every retrieved passage has a grade, and no other passage "
+            "was drawn. Grade them again with --rejudge, or draw others with --random.",
+            path=goldset.name,
+        )
+    return GradingPool(
+        depth=depth,
+        random=random,
+        stratified=stratified,
+        seed=seed,
+        corpus=len(corpus),
+        bands_by=ranking.name,
+        rejudged=rejudge,
+        inputs=dict(inputs or {}),
+        strata=strata,
+        rankings=top,
+        goldset=goldset,
+        items=tuple(item for case_id in order for item in items[case_id]),
+    )
+
+
+def _pool_item(case: Case, passage: Passage, stratum: int, weight: float | None) -> PoolItem:
+    content = json.dumps([case.id, case.question, passage.id, passage.text])
+    item = hashlib.sha256(content.encode()).hexdigest()[:_ID_DIGITS]
+    return PoolItem(item, case.id, case.question, passage.id, passage.text, stratum, weight or 1.0)
+
+
+def is_pool(folder: Path) -> bool:
+    """Return whether a folder contains a pool."""
+    return (folder / PLAN_FILE).is_file()
+
+
+def labels_folder(folder: Path) -> Path:
+    """Return the folder of annotators' labels of a pool."""
+    return folder / LABELS_FOLDER
+
+
+def write_pool(pool: GradingPool, folder: Path) -> bool:
+    """Write a pool into a folder.
+
+    Parameters
+    ----------
+    pool : GradingPool
+    folder : Path
+        Created if missing. The same pool stays there with its labels.
+
+    Returns
+    -------
+    bool
+        Whether it was written; False if it was there.
+
+    Raises
+    ------
+    InputError
+        The folder contains something else, or cannot be written.
+    """
+    lines, gold = objects_to_jsonl(map(asdict, pool.items)), to_jsonl(pool.goldset.cases)
+    if is_pool(folder):
+        stored, _ = _read_plan(folder / PLAN_FILE)
+        # The same draw may be started in another working folder, where inputs have other names.
+        if replace(stored, inputs=pool.inputs) == pool.plan and (
+            read_text(folder / ITEMS_FILE) == lines
+        ):
+            if read_text(folder / GOLD_FILE) != gold:  # a new category, for example
+                atomic_write(gold, folder / GOLD_FILE)
+            return False
+        raise InputError(
+            "The folder contains another pool. Name another folder with --out.", path=folder
+        )
+    check_pool_folder(folder)
+    atomic_write(lines, folder / ITEMS_FILE)
+    atomic_write(gold, folder / GOLD_FILE)
+    plan = {"format": FORMAT_VERSION, "items": _digest(lines), **asdict(pool.plan)}
+    document = json.dumps(plan, indent=1, ensure_ascii=False, allow_nan=False)
+    atomic_write(document + "\n", folder / PLAN_FILE)  # last, so its pool is complete
+    return True
+
+
+def check_pool_folder(folder: Path) -> None:
+    """Raise InputError if a pool cannot be written, before anything is paid for it."""
+    require_local_path(folder)
+    if is_pool(folder):
+        return
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        problem = "Cannot write the folder" if nearest.is_dir() else f"{nearest} is a file"
+        raise InputError(f"{problem}. Name another folder with --out.", path=folder)
+    # An interrupted draw is written again.
+    others = [
+        path.name
+        for path in (folder.iterdir() if folder.exists() else ())
+        if path.name not in {ITEMS_FILE, GOLD_FILE} and not path.name.startswith(".")
+    ]
+    if others:
+        message = f"The folder contains other files ({min(others)}). Name another with --out."
+        raise InputError(message, path=folder)
+
+
+def read_pool(folder: Path) -> GradingPool:
+    """Read a pool.
+
+    Raises
+    ------
+    InputError
+        The folder is not a pool, or a file of it is damaged or changed.
+    """
+    if not is_pool(folder):
+        problem = "This is not a pool" if folder.is_dir() else "Folder not found"
+        raise InputError(f"{problem}. Draw one with  misslink goldset pool.", path=folder)
+    plan, digest = _read_plan(folder / PLAN_FILE)
+    path = folder / ITEMS_FILE
+    if _digest(read_text(path)) != digest:
+        raise InputError(f"The file was changed. {_REDRAW_HINT}", path=path)
+    adapter = TypeAdapter(PoolItem)
+    items = tuple(adapter.validate_python(data) for _, data in read_objects(path))
+    goldset = read_goldset(folder / GOLD_FILE)
+    if {case.id for case in goldset.cases} != set(plan.strata):
+        message = f"Its questions are not those of the pool. {_REDRAW_HINT}"
+        raise InputError(message, path=folder / GOLD_FILE)
+    return GradingPool(**vars(plan), goldset=goldset, items=items)
+
+
+def _read_plan(path: Path) -> tuple[PoolPlan, Any]:
+    """The plan, and the digest of the items."""
+    try:
+        data = json.loads(read_text(path))
+        version = data.get("format") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            message = "This pool was drawn by a newer version of misslink. Upgrade misslink."
+            raise InputError(message, path=path)
+        plan = TypeAdapter(PoolPlan).validate_python(data)
+    except ValidationError as invalid:
+        field = ".".join(map(str, invalid.errors()[0]["loc"]))
+        raise InputError(f"The file is damaged. {_REDRAW_HINT}", path=path, field=field) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"This is not JSON. {_REDRAW_HINT}", path=path) from None
+    return plan, data.get("items")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

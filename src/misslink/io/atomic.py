@@ -1,0 +1,77 @@
+"""Atomic writes and file locks: readers see the old file or the new one, never a part of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from misslink.errors import InputError
+from misslink.io.storage import require_local_path
+
+
+def atomic_write(text: str, path: Path) -> Path:
+    """Write a text as UTF-8 in place of `path`; see `atomic_path`."""
+    with atomic_path(path) as part:
+        part.write_bytes(text.encode())
+    return path
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path whose file replaces `path` when the block ends without an error.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written; an existing one is unchanged.
+    """
+    require_local_path(path)
+    try:
+        if path.is_dir():
+            raise InputError("this is a folder; give another path", path=path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"it cannot be written ({reason}); give another path", path=path) from None
+
+
+def lock_file(path: Path, problem: str, *, shown_path: object = None) -> FileLock:
+    """Acquire a lock that ends with this process at the latest, without waiting.
+
+    Parameters
+    ----------
+    path : Path
+        A file for the lock alone, in an existing folder. It stays after the release.
+    problem : str
+        The error if another process holds the lock.
+    shown_path : object
+        In place of `path` in that error.
+
+    Returns
+    -------
+    FileLock
+        Acquired; ``release()`` it, or use it as a context manager after ``release()``.
+
+    Raises
+    ------
+    InputError
+        Another process holds it.
+    OSError
+        The file cannot be created.
+    """
+    lock = FileLock(path, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError(problem, path=shown_path or path) from None
+    return lock

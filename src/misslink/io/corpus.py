@@ -1,0 +1,287 @@
+"""Read a corpus from files or from a Chroma store.
+
+Chroma cannot open a store without writing to it, migrates older ones, and refuses to open one twice
+in a process with different settings. The texts, ids and metadata are all in its SQLite file; a copy
+of that is read, without the vector index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from misslink.errors import InputError, MissingExtraError, did_you_mean
+from misslink.io.jsonl import parse_model, read_objects, read_text
+from misslink.io.rows import iter_csv_records
+from misslink.text.normalization import content_id
+from misslink.types import Passage
+
+_CHROMA_PREFIX = "chroma:"
+_CHROMA_FILE = "chroma.sqlite3"
+_PAGE_ROWS = 1_000  # Chroma binds a variable for each row of a query
+_TEXT_ENDINGS = (".txt", ".md")
+_ID_FIELDS = ("id", "_id")  # the second is BEIR's
+_TEXT_FIELDS = ("text", "page_content")  # the second is LangChain's
+
+
+class _CorpusRow(NamedTuple):
+    """One passage of a file, with its location."""
+
+    path: object
+    line: int | None
+    content: Mapping[str, Any]
+
+    def error(self, field: str, problem: str) -> InputError:
+        return InputError(problem, path=self.path, line=self.line, field=field)
+
+
+def read_corpus(source: str | Path) -> tuple[Passage, ...]:
+    """Read a corpus.
+
+    Parameters
+    ----------
+    source : str or Path
+        A JSON Lines file (or one JSON array) of objects ``{"id", "text", "title"?}``, where
+        ``_id`` is accepted as id and a passage without one gets an id from its text; a ``.csv``
+        file with a header and these columns; a folder whose .txt and .md files are one passage
+        each, with the path in the folder as id; or ``chroma:FOLDER`` or
+        ``chroma:FOLDER:COLLECTION`` for a Chroma store, which is not changed.
+
+    Returns
+    -------
+    tuple of Passage
+        In the source's order; ``rank`` counts from 1. A title precedes its text on a line of its
+        own, unless the text begins with it. Other fields are its metadata.
+
+    Raises
+    ------
+    InputError
+        There is no such file, folder, store or collection; a line is malformed, lacks its text
+        or repeats an id; or there is no passage at all.
+    """
+    name = str(source)
+    if name.startswith(_CHROMA_PREFIX):
+        rows: Iterable[_CorpusRow] = _read_chroma_rows(name.removeprefix(_CHROMA_PREFIX))
+    elif Path(source).is_dir():
+        rows = _read_folder_rows(Path(source))
+    elif Path(source).suffix.lower() == ".csv":
+        rows = _read_csv_rows(Path(source))
+    else:
+        rows = (_CorpusRow(name, line, item) for line, item in read_objects(Path(source)))
+    passages: dict[str, Passage] = {}
+    lines: dict[str, int | None] = {}
+    for row in rows:
+        passage = _build_passage(row, rank=len(passages) + 1)
+        if passage.id in passages:
+            first = lines[passage.id]
+            place = "" if first is None else f" (first on line {first})"
+            if any(row.content.get(field) for field in _ID_FIELDS):
+                raise row.error(
+                    "id", f"the id '{passage.id}' is used twice{place}; ids name one passage each"
+                )
+            raise row.error("text", f"this text stands twice{place}; drop one, or give each an id")
+        passages[passage.id] = passage
+        lines[passage.id] = row.line
+    if not passages:
+        raise InputError("there is no passage in it", path=name)
+    return tuple(passages.values())
+
+
+def _build_passage(row: _CorpusRow, rank: int) -> Passage:
+    content = dict(row.content)
+    name = _pop_field(row, content, _ID_FIELDS)
+    text = _pop_field(row, content, _TEXT_FIELDS)
+    title = content.get("title")
+    if text is None and not title:
+        raise row.error("text", "this field is required; add it")
+    if not isinstance(text, str | None):
+        raise row.error("text", "this is no text; write it in quotes")
+    if not isinstance(title, str | None):
+        raise row.error("title", "this is no text; write it in quotes")
+    text, title = text or "", (title or "").strip()
+    if title and not text.lstrip().startswith(title):
+        text = f"{title}\n{text}" if text.strip() else title
+    if name in (None, ""):
+        name = content_id(text)
+    elif isinstance(name, bool) or not isinstance(name, str | int):
+        raise row.error("id", "an id is a text or a whole number")
+    metadata = content.pop("metadata", None)
+    if not isinstance(metadata, Mapping | None):
+        raise row.error("metadata", "this is not an object in braces")
+    data = {
+        "id": str(name),
+        "text": text,
+        "rank": rank,
+        "metadata": {**content, **(metadata or {})},
+    }
+    return parse_model(Passage, data, row.path, row.line)
+
+
+def _pop_field(row: _CorpusRow, content: dict[str, Any], names: tuple[str, str]) -> Any:
+    """Remove a field of a passage by either of its names."""
+    present = [name for name in names if name in content]
+    if len(present) > 1:
+        problem = f"'{names[0]}' is given too, and both mean the same; keep one of the two"
+        raise row.error(names[1], problem)
+    return content.pop(present[0]) if present else None
+
+
+def _read_folder_rows(folder: Path) -> Iterator[_CorpusRow]:
+    if is_chroma_store(folder):
+        raise InputError(f"this is a Chroma store; write  {_CHROMA_PREFIX}{folder}", path=folder)
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in _TEXT_ENDINGS
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    if not files:
+        candidates = sorted(folder.glob("*corpus*.jsonl"))
+        hint = f"; did you mean {candidates[0]}?" if candidates else ""
+        raise InputError(f"there is no .txt or .md file in this folder{hint}", path=folder)
+    for path in files:
+        name = path.relative_to(folder).as_posix()
+        yield _CorpusRow(path, None, {"id": name, "text": read_text(path)})
+
+
+def _read_csv_rows(path: Path) -> Iterator[_CorpusRow]:
+    records = iter_csv_records(read_text(path), path, delimiter=",")
+    columns = [name.strip() for name in next(records, (1, []))[1]]
+    if not set(columns) & {*_TEXT_FIELDS, "title"}:
+        raise InputError(
+            "there is no column 'text'; the first line names the columns, such as  id,text",
+            path=path,
+            line=1,
+        )
+    repeated = next((name for name in columns if columns.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"two columns are called '{repeated}'; rename one", path=path, line=1)
+    for line, cells in records:
+        if len(cells) != len(columns):
+            raise InputError(
+                f"there are {len(cells)} cells under {len(columns)} columns; put texts with "
+                "commas or line ends in double quotes",
+                path=path,
+                line=line,
+            )
+        pairs = zip(columns, cells, strict=True)
+        yield _CorpusRow(path, line, {name: cell for name, cell in pairs if name and cell})
+
+
+def _read_chroma_rows(place: str) -> Iterator[_CorpusRow]:
+    folder, collection = Path(place), None
+    if not folder.is_dir() and ":" in place:
+        before, _, collection = place.rpartition(":")
+        folder = Path(before)
+    for name, text, metadata in read_chroma_store(folder, collection):
+        fields = {str(key): value for key, value in (metadata or {}).items()}
+        yield _CorpusRow(folder, None, {"id": name, "text": text or "", "metadata": fields})
+
+
+def is_chroma_store(folder: Path) -> bool:
+    """Return whether a folder holds a Chroma store."""
+    return (folder / _CHROMA_FILE).is_file()
+
+
+def read_chroma_store(
+    folder: Path, collection: str | None = None
+) -> Iterator[tuple[str, str | None, Mapping[str, Any] | None]]:
+    """Yield the id, the text and the metadata of each document of a collection, oldest first.
+
+    Parameters
+    ----------
+    folder : Path
+    collection : str or None
+        None: the only one.
+
+    Raises
+    ------
+    InputError
+        The folder is no Chroma store, or it cannot be read; there is no such collection, or
+        several and none is named.
+    MissingExtraError
+        chromadb is not installed.
+    """
+    if not is_chroma_store(folder):
+        problem = "this is no Chroma store" if folder.is_dir() else "there is no such folder"
+        raise InputError(
+            f"{problem}; write  chroma:FOLDER  or  chroma:FOLDER:COLLECTION", path=folder
+        )
+    try:
+        import chromadb
+        from chromadb.config import Settings
+    except ImportError:
+        raise MissingExtraError("chromadb, which reads this store,", "langchain") from None
+    with tempfile.TemporaryDirectory(prefix="misslink-chroma-") as copy:
+        _copy_sqlite(folder / _CHROMA_FILE, Path(copy) / _CHROMA_FILE)
+        with _chroma_errors(folder):
+            client: Any = chromadb.PersistentClient(copy, Settings(anonymized_telemetry=False))
+        try:
+            with _chroma_errors(folder):
+                documents = client.get_collection(_collection_name(client, folder, collection))
+            offset = 0
+            while True:
+                with _chroma_errors(folder):
+                    page = documents.get(
+                        limit=_PAGE_ROWS, offset=offset, include=["documents", "metadatas"]
+                    )
+                yield from zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+                if len(page["ids"]) < _PAGE_ROWS:
+                    return
+                offset += _PAGE_ROWS
+        finally:
+            client.close()
+
+
+def _collection_name(client: Any, folder: Path, collection: str | None) -> str:
+    names: list[str] = sorted(entry.name for entry in client.list_collections())
+    if not names:
+        raise InputError("there is no collection in this store", path=folder)
+    if collection is None and len(names) > 1:
+        raise InputError(
+            f"this store has several collections, name one:  chroma:{folder}:NAME  "
+            f"({', '.join(names)})",
+            path=folder,
+        )
+    if collection is not None and collection not in names:
+        hint = did_you_mean(collection, names) or f"it has {', '.join(names)}"
+        raise InputError(
+            f"there is no collection '{collection}' in this store; {hint}", path=folder
+        )
+    return collection or names[0]
+
+
+def _copy_sqlite(file: Path, target: Path) -> None:
+    """Copy an SQLite file completely, even while another process writes to it."""
+    url = file.absolute().as_uri()
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"{url}?mode=ro", uri=True)) as store,
+            contextlib.closing(sqlite3.connect(target)) as copy,
+        ):
+            store.backup(copy)
+    except sqlite3.Error as error:
+        raise InputError(
+            f"this store cannot be read ({error}); check that no other program locks it, that it "
+            "is complete and that there is space in the folder for temporary files",
+            path=file.parent,
+        ) from None
+
+
+@contextlib.contextmanager
+def _chroma_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(
+            f"Chroma cannot read this store ({reason}); was it written by another version?",
+            path=folder,
+        ) from error

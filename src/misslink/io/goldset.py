@@ -1,0 +1,115 @@
+"""Read gold sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError, did_you_mean
+from misslink.io.jsonl import as_list, parse_model
+from misslink.io.shards import ItemLocations, SourceItem, read_items
+from misslink.io.storage import redact_url
+from misslink.types import Case
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """Cases, and the location of each.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    name : str
+        The file, or 'given in Python'.
+    lines : mapping of str to int
+        Case id to line of its file; of parquet to its row.
+    files : mapping of str to str
+        Case id to file, where there are several. Empty: all are of the one that `name` is.
+    in_rows : bool
+        Whether `lines` counts rows of parquet.
+    """
+
+    cases: tuple[Case, ...]
+    name: str
+    lines: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    in_rows: bool = False
+
+    def place(self, case_id: str) -> str:
+        """Return the location of a case, such as ``gold.jsonl, line 3`` or ``part-2.parquet, row 3``.
+
+        The name alone where no line is known.
+        """
+        file, number = self.files.get(case_id, self.name), self.lines.get(case_id)
+        if number is None:
+            return file
+        return f"{file}, {'row' if self.in_rows else 'line'} {number}"
+
+    def error(self, case_id: str, field: str, problem: str) -> InputError:
+        """Return an error that names the file, the line and the field of a case."""
+        if self.in_rows:
+            return InputError(problem, path=self.place(case_id), field=field)
+        file = self.files.get(case_id, self.name)
+        return InputError(problem, path=file, line=self.lines.get(case_id), field=field)
+
+    def only(self, ids: Iterable[str]) -> GoldSet:
+        """Return the gold set of these cases alone, in its own order.
+
+        Raises
+        ------
+        InputError
+            It holds no case of one of them.
+        """
+        known_ids = {case.id for case in self.cases}
+        selected = set(ids)
+        for unknown in sorted(selected - known_ids):
+            hint = did_you_mean(unknown, known_ids)
+            problem = f"there is no case with the id '{unknown}'; {hint or 'give one of its ids'}"
+            raise InputError(problem, path=self.name)
+        return replace(self, cases=tuple(case for case in self.cases if case.id in selected))
+
+
+def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> GoldSet:
+    """Read a gold set.
+
+    Parameters
+    ----------
+    source : path, URL, or iterable of Case or mapping
+        A file holds one JSON object a line, one JSON array, or parquet; several files are named
+        by their folder or a pattern (`misslink.io.shards.list_shards` says which).
+
+    Raises
+    ------
+    InputError
+        A line is not JSON, lacks its question, names an unknown field or repeats an id; there
+        is no case at all; or nothing is there.
+    """
+    if isinstance(source, str | Path):
+        name = redact_url(source)
+        items: Iterable[SourceItem] = read_items(source, Case)
+    else:
+        name = "the gold set"
+        items = (SourceItem(item, name) for item in as_list(source, name))
+    cases: dict[str, Case] = {}
+    places = ItemLocations()
+    for item in items:
+        data = item.data
+        case = data if isinstance(data, Case) else parse_model(Case, data, item.path, item.line)
+        if case.id in cases:
+            where = places.first(case.id, item)
+            first = where and f" (first {where})"
+            named = isinstance(data, Case) or data.get("id") is not None
+            problem = (
+                f"the id '{case.id}' is used twice{first}; ids name one case each"
+                if named
+                else f"this question stands twice{first}; drop one, or give each an id"
+            )
+            field = "id" if named else "question"
+            raise InputError(problem, path=item.path, line=item.line, field=field)
+        cases[case.id] = case
+        places.add(case.id, item)
+    if not cases:
+        raise InputError("there is no case in it", path=name)
+    return GoldSet(tuple(cases.values()), name, places.lines, places.files, places.in_rows)

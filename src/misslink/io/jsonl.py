@@ -1,0 +1,294 @@
+"""Read and write JSON Lines, and parse objects with errors that name file, line and field."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from misslink.errors import InputError, known_names
+from misslink.io.storage import InputFile, decode_utf8, open_decompressed, read_bytes
+from misslink.text.normalization import valid_text
+
+Model = TypeVar("Model", bound=BaseModel)
+EMPTY_FILE = "there is nothing in it; it needs one JSON object a line"
+_MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
+
+
+def as_list(source: Any, name: str) -> list[Any]:
+    """Return what was given in Python in place of a file, as a list."""
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        raise InputError(
+            f"{name} given in Python is {describe_json(source)}; give a list of objects"
+        )
+    return list(source)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file; one that gzip packed is unpacked.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it cannot be read, or it is in another encoding.
+    """
+    return decode_utf8(read_bytes(path), path)
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line number (from 1) and the content of each JSON object of a file.
+
+    Blank lines are passed over. A file whose first character is ``[`` is one JSON array.
+
+    Raises
+    ------
+    InputError
+        A line is not JSON or not an object, is nested too deeply, or there is no object at all.
+    """
+    empty = True
+    with open_decompressed(path) as content:
+        for numbered in iter_objects(content, path):
+            empty = False
+            yield numbered
+    if empty:
+        raise InputError(EMPTY_FILE, path=path)
+
+
+def iter_objects(
+    content: io.BufferedReader, path: InputFile
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what `read_objects` does of an opened file, line by line; nothing where it is empty.
+
+    Parameters
+    ----------
+    content : BufferedReader
+        An array is held in memory whole, of lines one at a time.
+    path : Path or Stored
+        For messages.
+    """
+    for line, item in _iter_items(content, path):
+        if not isinstance(item, dict):
+            raise InputError(
+                f"this is {describe_json(item)}, not a JSON object in braces", path=path, line=line
+            )
+        yield line, item
+
+
+def write_jsonl(path: Path, items: Iterable[BaseModel]) -> None:
+    """Write one JSON object a line, in UTF-8."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(item.model_dump_json() + "\n" for item in items)
+
+
+def parse_model(
+    model: type[Model],
+    data: Any,
+    path: object,
+    line: int | None,
+    texts: dict[str, str] | None = None,
+) -> Model:
+    """Build `model` from `data`, naming the file, the line and the field of what is wrong.
+
+    `texts` are those of a file that were read so far: one that comes again is held once, as the
+    passages of a small corpus that many cases retrieve.
+    """
+    if texts is None:
+        texts = {}
+    if not isinstance(data, Mapping):
+        raise InputError(
+            f"this is {describe_json(data)}, not an object with fields", path=path, line=line
+        )
+    try:
+        return model.model_validate(_clean_value(dict(data), _MAX_DEPTH, texts))
+    except RecursionError:
+        raise _too_deep_error(path, line) from None
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        spot = [str(part) for part in error["loc"] if part != "[key]"]
+        field = ".".join(spot) or None
+        if error["type"] == "extra_forbidden" and len(spot) == 1:
+            raise _unknown_field_error(model, spot[0], path, line) from None
+        problem = error["msg"].removeprefix("Value error, ")
+        if error["type"] == "missing":
+            problem = "this field is required; add it"
+        else:
+            problem += f" (found {describe_json(error['input'])})"
+        raise InputError(problem, path=path, line=line, field=field) from None
+
+
+def field_names(field: str, info: FieldInfo) -> list[str]:
+    """Return every name that a field of a model may be given by, its own last."""
+    alias = info.validation_alias
+    choices = [str(c) for c in alias.choices] if isinstance(alias, AliasChoices) else [field]
+    return [*choices, field]
+
+
+def parse_nested_json(text: str, path: object, field: str) -> Any:
+    """Return the list or object that a text says; the text itself where it says none.
+
+    Parameters
+    ----------
+    text : str
+        Of a column for a list or an object, where a single id may stand too.
+    path : object
+        The file and the row, for messages.
+    field : str
+
+    Raises
+    ------
+    InputError
+        It begins as JSON does and is none.
+    """
+    bare = text.lstrip()
+    if not bare.startswith(("[", "{")):
+        return text
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise _too_deep_error(path, None) from None
+    except ValueError as problem:
+        if not re.match(r"\{\s*\"|\[\s*[{\"]", bare):
+            return text  # an id such as [draft] memo
+        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else str(problem)
+        raise InputError(
+            f"this text is not JSON ({reason}); fix it, or write a column of lists or structs",
+            path=path,
+            field=field,
+        ) from None
+
+
+def _clean_value(item: Any, levels: int, texts: dict[str, str]) -> Any:
+    """What UTF-8 can carry of `item`; RecursionError where more than `levels` are nested in it."""
+    if isinstance(item, str):
+        return texts.setdefault(item, item) if item.isascii() else _intern_text(item, texts)
+    if not isinstance(item, dict | list):
+        return item
+    if not levels:
+        raise RecursionError
+    if isinstance(item, dict):
+        return {
+            _clean_value(name, 0, texts): _clean_value(value, levels - 1, texts)
+            for name, value in item.items()
+        }
+    return [_clean_value(value, levels - 1, texts) for value in item]
+
+
+def _intern_text(text: str, texts: dict[str, str]) -> str:
+    valid = valid_text(text)
+    return texts.setdefault(valid, valid)
+
+
+def _too_deep_error(path: object, line: int | None) -> InputError:
+    return InputError(
+        f"this is nested too deeply to be read; leave out what lies deeper than {_MAX_DEPTH} levels",
+        path=path,
+        line=line,
+    )
+
+
+def _unknown_field_error(
+    model: type[BaseModel], name: str, path: object, line: int | None
+) -> InputError:
+    names = []
+    for field, info in model.model_fields.items():
+        names += field_names(field, info)
+    names = list(dict.fromkeys(names))
+    if name in names:
+        problem = "another name of this field is given too; keep one of the two"
+        return InputError(problem, path=path, line=line, field=name)
+    return InputError(
+        f"there is no such field; {known_names(name, names, ' fields')}",
+        path=path,
+        line=line,
+        field=name,
+    )
+
+
+def _iter_items(content: io.BufferedReader, path: InputFile) -> Iterator[tuple[int, Any]]:
+    began = False
+    for number, raw in enumerate(content, start=1):
+        line = decode_utf8(raw, path, number).rstrip("\n")
+        if not line.strip():
+            continue
+        if not began and line.lstrip().startswith("["):
+            remainder = decode_utf8(content.read(), path, number + 1)
+            yield from _iter_array(path, f"{line}\n{remainder}", number)
+            return
+        began = True
+        try:
+            yield number, _DECODER.decode(line)
+        except ValueError as problem:
+            marked = line.startswith("\ufeff")  # as a file that was put behind another begins
+            reason = ValueError("a byte order mark precedes it") if marked else problem
+            _raise_not_json(path, number, reason)
+        except RecursionError:
+            raise _too_deep_error(path, number) from None
+
+
+def _iter_array(path: InputFile, text: str, line: int) -> Iterator[tuple[int, Any]]:
+    index, counted_to = text.index("[") + 1, 0
+    while True:
+        index = _skip_characters(text, index, " \t\r\n")
+        line, counted_to = line + text.count("\n", counted_to, index), index
+        if text[index : index + 1] == "]":
+            if text[index + 1 :].strip():
+                raise InputError("there is text after the JSON array", path=path, line=line)
+            return
+        try:
+            item, index = _DECODER.raw_decode(text, index)
+        except ValueError as problem:
+            _raise_not_json(path, line, problem)
+        except RecursionError:
+            raise _too_deep_error(path, line) from None
+        yield line, item
+        index = _skip_characters(text, index, " \t\r\n")
+        if text[index : index + 1] == ",":
+            index += 1
+        elif text[index : index + 1] != "]":
+            line += text.count("\n", counted_to, index)
+            raise InputError("the JSON array lacks a comma or its end", path=path, line=line)
+
+
+def _skip_characters(text: str, index: int, blanks: str) -> int:
+    while index < len(text) and text[index] in blanks:
+        index += 1
+    return index
+
+
+def _raise_not_json(path: InputFile, line: int, problem: ValueError) -> NoReturn:
+    reason = (
+        f"{problem.msg}, column {problem.colno}"
+        if isinstance(problem, json.JSONDecodeError)
+        else str(problem)
+    )
+    raise InputError(
+        f"this is not JSON ({reason}); fix this line, or write the file again if it was cut off",
+        path=path,
+        line=line,
+    ) from None
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON value; use null")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+
+
+def describe_json(item: Any) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    if item is None:
+        return "null"
+    if isinstance(item, dict):
+        return "an object"
+    if isinstance(item, list | tuple):
+        return "a list"
+    return reprlib.repr(item)

@@ -1,0 +1,558 @@
+"""A run's label folder: the labeling plan, one journal per annotator, and label weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from misslink.errors import InputError
+from misslink.io.atomic import atomic_write
+from misslink.io.run_folder import read_json_object, read_run
+from misslink.text.normalization import valid_text
+from misslink.types import Case, Claim, Passage, Run, Trace
+
+PLAN_FILE = "plan.json"
+_PLAN_HINT = "delete it, and run  misslink annotate  again: the labels stay"
+
+
+@dataclass(frozen=True)
+class PlanStratum:
+    """Cases among which those to label are drawn at random.
+
+    Parameters
+    ----------
+    name : str
+        What its cases have in common, for people.
+    level : int
+        Its place on the judge's scale, from 0; strata of one level differ by category.
+    size : int
+        How many cases it has.
+    rate : float
+        How often it is drawn from, as a multiple of what its size alone would earn it.
+    """
+
+    name: str
+    level: int
+    size: int
+    rate: float = 1.0
+
+
+@dataclass(frozen=True)
+class PlanCase:
+    """A case in the order of labelling.
+
+    Parameters
+    ----------
+    case_id : str
+    stratum : int
+        Its place among the strata, from 0.
+    metrics : tuple of str
+        To label.
+    """
+
+    case_id: str
+    stratum: int
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelPlan:
+    """An order of cases; every beginning of it is a stratified random sample.
+
+    Parameters
+    ----------
+    cases : tuple of Planned
+        In the order in which they are labelled. Within a stratum that is a random order.
+    strata : tuple of Stratum
+        By level, then by category.
+    seed : int
+    random_share : float
+        In [0, 1]: the share of labels that goes to the strata by their size alone.
+    by : str or None
+        The metric whose score the strata go by. None: there was none.
+    threshold : float or None
+        The judge's own cut of that score.
+    """
+
+    cases: tuple[PlanCase, ...]
+    strata: tuple[PlanStratum, ...]
+    seed: int
+    random_share: float
+    by: str | None = None
+    threshold: float | None = None
+
+    def weights(self, metric: str, labelled: Collection[str]) -> dict[str, float]:
+        """One over the chance with which each labelled case was drawn.
+
+        Parameters
+        ----------
+        metric : str
+        labelled : collection of str
+            Ids of the cases that have a label of it; others than the planned do not count.
+
+        Returns
+        -------
+        dict of str to float
+            By case, those without a label of it included: cases of the stratum over labelled ones
+            among them. A stratum without any counts with the nearest that has one. The weights of
+            the labelled cases add up to the number of cases, and are {} where nothing is labelled.
+        """
+        cases = [case for case in self.cases if metric in case.metrics]
+        sizes, counts = [0] * len(self.strata), [0] * len(self.strata)
+        for case in cases:
+            sizes[case.stratum] += 1
+            counts[case.stratum] += case.case_id in labelled
+        labelled_strata = [place for place, n in enumerate(counts) if n]
+        if not labelled_strata:
+            return {}
+        merged_into = {
+            place: self._nearest(place, labelled_strata) for place in range(len(self.strata))
+        }
+        merged = dict.fromkeys(labelled_strata, 0)
+        for place, size in enumerate(sizes):
+            merged[merged_into[place]] += size
+        return {
+            case.case_id: merged[merged_into[case.stratum]] / counts[merged_into[case.stratum]]
+            for case in cases
+        }
+
+    def _nearest(self, place: int, reached: Collection[int]) -> int:
+        def far(other: int) -> tuple[int, int]:
+            levels = abs(self.strata[other].level - self.strata[place].level)
+            return levels, abs(other - place)
+
+        return min(reached, key=far)
+
+
+def read_label_plan(folder: Path) -> LabelPlan | None:
+    """Read the plan of a folder of labels; None where there is none.
+
+    Raises
+    ------
+    InputError
+        It is damaged.
+    """
+    path = folder / PLAN_FILE
+    if not path.exists():
+        return None
+    data = read_json_object(path)
+    try:
+        plan: LabelPlan = TypeAdapter(LabelPlan).validate_python(
+            {name: data[name] for name in LabelPlan.__dataclass_fields__ if name in data}
+        )
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        field = ".".join(map(str, error["loc"]))
+        raise InputError(f"{error['msg']}; {_PLAN_HINT}", path=path, field=field) from None
+    if any(not 0 <= case.stratum < len(plan.strata) for case in plan.cases):
+        raise InputError(f"a case is of a stratum that there is not; {_PLAN_HINT}", path=path)
+    return plan
+
+
+def write_label_plan(folder: Path, plan: LabelPlan) -> Path:
+    """Write the plan into a folder of labels, whole or not at all."""
+    lines = asdict(plan)
+    document: Mapping[str, Any] = {
+        **{name: lines[name] for name in lines if name not in {"cases", "strata"}},
+        "strata": lines["strata"],
+        "cases": lines["cases"],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return atomic_write(text + "\n", folder / PLAN_FILE)
+
+
+ItemKey = tuple[str, str, int | None]  # a case, a metric, and a claim or None
+
+MAX_NAME_LENGTH = 40
+_NAME_SIGNS = frozenset("_-. ")  # in a name besides letters, their marks and digits
+_INVISIBLE_CHARACTERS = re.compile(  # invisible letters and marks: fillers, variation selectors
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_JOURNAL_HINT = "fix this line or remove it"
+
+
+def normalize_name(name: str) -> str:
+    """Return a name in the one way of writing it (NFC) in which it is compared and kept."""
+    return unicodedata.normalize("NFC", name)
+
+
+def is_annotator_name(name: str) -> bool:
+    """Whether a name may be an annotator's: it is a file's too, and of no other folder.
+
+    Letters and digits of any script, in one way of writing them, with single blanks inside.
+
+    >>> is_annotator_name("ada-2"), is_annotator_name("Zo\u00eb M\u00fcller"), is_annotator_name("\u674e\u96f7")
+    (True, True, True)
+    >>> is_annotator_name("../ada"), is_annotator_name(".ada"), is_annotator_name("ada "), is_annotator_name("")
+    (False, False, False, False)
+    """
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or name != normalize_name(name):
+        return False
+    kinds = [unicodedata.category(sign) for sign in name]
+    if not (kinds[0][0] == "L" or kinds[0] == "Nd" or name[0] == "_") or name[-1] in ". ":
+        return False
+    allowed = all(
+        kind[0] in "LM" or kind == "Nd" or sign in _NAME_SIGNS
+        for kind, sign in zip(kinds, name, strict=True)
+    )
+    return allowed and "  " not in name and _INVISIBLE_CHARACTERS.search(name) is None
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One line of a journal: a label, or another event of one item."""
+
+    # undone: the last label is withdrawn. revealed: the annotator requested the judge's verdict
+    # before labelling. shown: the verdict was displayed after the case was labelled.
+    event: Literal["label", "undone", "revealed", "shown"]
+    case_id: str
+    metric: str
+    annotator: str
+    claim: int | None = None  # index, from 0; None: the whole answer
+    label: float | None = None  # in [0, 1], 1 is good; None: skipped
+    comment: str = ""
+    judge_shown: bool = False  # whether the annotator had seen the judge's verdict
+    of: str | None = None  # hash of the labelled content; None: unknown
+    at: str = ""  # ISO 8601
+    # From 0 (bad) up. `label` is then 1 for grades from 1, for readers without grades.
+    grade: int | None = None
+
+    @property
+    def item(self) -> ItemKey:
+        """What it is about."""
+        return self.case_id, self.metric, self.claim
+
+    def line(self) -> str:
+        """It as one line of JSON, without its end."""
+        fields: dict[str, Any] = {} if self.event == "label" else {"event": self.event}
+        fields |= {"case_id": self.case_id, "metric": self.metric}
+        if self.claim is not None:
+            fields["claim"] = self.claim
+        if self.event == "label":
+            whole = self.label is not None and self.label.is_integer()
+            fields["label"] = int(self.label) if whole and self.label is not None else self.label
+        if self.grade is not None:
+            fields["grade"] = self.grade
+        fields["annotator"] = self.annotator
+        if self.comment:
+            fields["comment"] = self.comment
+        if self.judge_shown:
+            fields["judge_shown"] = True
+        if self.of is not None:
+            fields["of"] = self.of
+        return json.dumps({**fields, "at": self.at}, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class LabelJournal:
+    """A journal as it was read.
+
+    Parameters
+    ----------
+    entries : tuple of Entry
+    whole : int
+        Bytes up to the end of the last whole line.
+    cut : bool
+        Whether an incomplete line follows, as a killed process leaves it.
+    """
+
+    entries: tuple[JournalEntry, ...]
+    whole: int
+    cut: bool
+
+
+def read_journal(path: Path) -> LabelJournal:
+    """Read what one person labelled.
+
+    Parameters
+    ----------
+    path : Path
+        `NAME.jsonl`, in which NAME labelled. An empty file is fine.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or a line other than the last is none of a journal.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+    *lines, last_line = raw.split(b"\n")
+    annotator, entries = normalize_name(path.stem), []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                entries.append(_parse_entry(json.loads(line), annotator))
+            except (ValueError, RecursionError) as problem:
+                why = (
+                    str(problem) if isinstance(problem, _InvalidEntryError) else "this is not JSON"
+                )
+                raise InputError(f"{why}; {_JOURNAL_HINT}", path=path, line=number) from None
+    cut = False
+    if last_line.strip():
+        try:
+            entries.append(_parse_entry(json.loads(last_line), annotator))
+        except (ValueError, RecursionError):
+            cut = True
+    return LabelJournal(tuple(entries), len(raw) - len(last_line) if cut else len(raw), cut)
+
+
+def label_history(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """Return the labels that were not taken back, oldest first."""
+    labels: list[JournalEntry | None] = []
+    places: dict[ItemKey, list[int]] = {}
+    for entry in entries:
+        if entry.event == "label":
+            places.setdefault(entry.item, []).append(len(labels))
+            labels.append(entry)
+        elif entry.event == "undone" and places.get(entry.item):
+            labels[places[entry.item].pop()] = None
+    return [entry for entry in labels if entry is not None]
+
+
+def current_labels(entries: Iterable[JournalEntry]) -> dict[ItemKey, JournalEntry]:
+    """Return the label of each item that holds in the end, skipped ones among them."""
+    return {entry.item: entry for entry in label_history(entries)}
+
+
+class _InvalidEntryError(ValueError):
+    """A line is no line of a journal; the message says why."""
+
+
+def _parse_entry(data: Any, annotator: str) -> JournalEntry:
+    if not isinstance(data, Mapping):
+        raise _InvalidEntryError("this is no JSON object")
+    event = data.get("event", "label")
+    if event not in {"label", "undone", "revealed", "shown"}:
+        raise _InvalidEntryError("its event is none that misslink annotate writes")
+    for name in ("case_id", "metric"):
+        if not isinstance(data.get(name), str) or not data[name]:
+            raise _InvalidEntryError(f"its {name} must be a text")
+    if data.get("annotator", annotator) != annotator:
+        raise _InvalidEntryError(f"it is another annotator's than {annotator}, whose file this is")
+    label, claim = data.get("label"), data.get("claim")
+    if event == "label" and "label" not in data:
+        raise _InvalidEntryError("it has no label")
+    if label is not None and not _is_probability(label):
+        raise _InvalidEntryError("its label must be a number from 0 (bad) to 1 (good), or null")
+    if claim is not None and not _is_count(claim):
+        raise _InvalidEntryError("its claim must be 0, 1, 2, ...")
+    of, grade = data.get("of"), data.get("grade")
+    if grade is not None and not _is_count(grade):
+        raise _InvalidEntryError("its grade must be 0, 1, 2, ...")
+    return JournalEntry(
+        event=event,
+        case_id=valid_text(data["case_id"]),
+        metric=valid_text(data["metric"]),
+        annotator=annotator,
+        claim=claim,
+        label=None if label is None else float(label),
+        comment=valid_text(str(data.get("comment") or "")),
+        judge_shown=data.get("judge_shown") is True,
+        of=of if isinstance(of, str) else None,
+        at=str(data.get("at") or ""),
+        grade=grade,
+    )
+
+
+def _is_probability(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and 0 <= value <= 1
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+LABELS_FOLDER = "labels"  # of a run
+_CLAIM_METRIC = "faithfulness"  # the metric whose claims can be labelled
+_REFERENCE_METRIC = "correctness"  # the metric that goes by the reference answers
+_HASH_DIGITS = 16  # of the hash of what was labelled
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WeightedLabel:
+    """A label that holds, with one over the chance of being drawn; None: not known."""
+
+    entry: JournalEntry
+    weight: float | None
+
+
+@dataclass(frozen=True)
+class LabelFolder:
+    """What a folder of labels holds.
+
+    Parameters
+    ----------
+    kept : tuple of Kept
+        The labels that hold, by annotator, skipped ones left out.
+    annotators : tuple of str
+        Whose files there are, sorted.
+    skipped, changed : int
+        How many were skipped, and how many are of another answer than the run now has.
+    notes : tuple of str
+        What a reader must know, a sentence each.
+    """
+
+    kept: tuple[WeightedLabel, ...]
+    annotators: tuple[str, ...]
+    skipped: int
+    changed: int
+    notes: tuple[str, ...]
+
+
+class ShownContent:
+    """What a person saw who labelled an item of a run, as a hash.
+
+    Parameters
+    ----------
+    run : Run
+    """
+
+    def __init__(self, run: Run) -> None:
+        k = run.manifest.get("k")
+        self._k = k if isinstance(k, int) and k > 0 else None
+        self._cases = {case.id: case for case in run.cases}
+        self._traces = {trace.case_id: trace for trace in run.traces}
+        self._claims = {v.case_id: v.claims for v in run.verdicts if v.metric == _CLAIM_METRIC}
+        self._last: tuple[tuple[str, str], Any, bytes] | None = None
+
+    def passages(self, trace: Trace) -> tuple[Passage, ...]:
+        """Return the known passages that an answer was written from."""
+        return trace.context(len(trace.retrieved) if self._k is None else self._k)
+
+    def claims(self, case_id: str) -> tuple[Claim, ...]:
+        """The claims that the judge found in an answer."""
+        return self._claims.get(case_id, ())
+
+    def content_hash(self, case_id: str, metric: str, claim: int | None) -> str | None:
+        """Return the hash of what an item shows: None where the run has no such item any more."""
+        case, trace = self._cases.get(case_id), self._traces.get(case_id)
+        if case is None or trace is None or not (trace.answer or "").strip():
+            return None
+        claims = self.claims(case_id)
+        if claim is not None and (metric != _CLAIM_METRIC or claim >= len(claims)):
+            return None
+        before, after = self._around(case, trace, metric)
+        digest = before.copy()
+        if claim is not None:
+            digest.update(f'"claim": {json.dumps(claims[claim].text)}, '.encode())
+        digest.update(after)
+        return str(digest.hexdigest())[:_HASH_DIGITS]
+
+    def _around(self, case: Case, trace: Trace, metric: str) -> tuple[Any, bytes]:
+        """The hash up to the claim, and the rest; cached, since claims of a case follow each other.
+
+        Both together are a JSON object with its keys sorted: answer, claim, passages, ...
+        """
+        key = case.id, metric
+        if self._last is None or self._last[0] != key:
+            head = f'{{"answer": {json.dumps(trace.answer)}, '
+            tail = json.dumps(self._displayed_fields(case, trace, metric), sort_keys=True)
+            self._last = key, hashlib.sha256(head.encode()), tail[1:].encode()
+        return self._last[1:]
+
+    def _displayed_fields(self, case: Case, trace: Trace, metric: str) -> dict[str, object]:
+        """What is shown beside the answer and the claim; no key of it comes before theirs."""
+        fields: dict[str, object] = {"question": case.question}
+        if metric == _REFERENCE_METRIC:
+            fields["references"] = list(case.references)
+        elif metric != "answer_relevance":  # which is of the question and the answer alone
+            fields["passages"] = [passage.text for passage in self.passages(trace)]
+        return fields
+
+
+def read_shown_content(folder: Path) -> ShownContent | None:
+    """What the run shows whose labels lie in `folder`; None where they lie in no run."""
+    run = folder.resolve().parent
+    return ShownContent(read_run(run)) if (run / "manifest.json").is_file() else None
+
+
+def journal_files(folder: Path) -> dict[str, Path]:
+    """Return each annotator's file, by name."""
+    paths = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+    names = {
+        normalize_name(path.stem): path for path in paths if path.is_file()
+    }  # some disks decompose
+    return {name: path for name, path in names.items() if is_annotator_name(name)}
+
+
+def read_label_folder(
+    folder: Path, *, only: str | None = None, seen: ShownContent | None = None
+) -> LabelFolder:
+    """Read the labels that `misslink annotate` writes; labels of changed answers are left out."""
+    if not folder.is_dir():
+        raise InputError("there is no such folder", path=folder)
+    seen = seen or read_shown_content(folder)
+    files, notes = journal_files(folder), list(_foreign_files(folder))
+    entries: list[JournalEntry] = []
+    for path in files.values():
+        journal = read_journal(path)
+        if journal.cut:
+            notes.append(f"{path}: its last line is cut off, and was not saved; it is left out")
+        entries += current_labels(journal.entries).values()
+    labels = [entry for entry in entries if entry.label is not None]
+    usable = [entry for entry in labels if _shows_same_content(entry, seen)]
+    if changed := len(labels) - len(usable):
+        notes.append(
+            f"{folder}: labels left out since the run no longer has their answers: {changed}; "
+            "misslink annotate asks for them again"
+        )
+    plan = read_label_plan(folder)
+    weights = None if plan is None else _case_weights(plan, usable)
+    if usable and weights is None:
+        why = "there is no plan.json" if plan is None else "some labels are not of its plan"
+        notes.append(f"{folder}: {why}, so all labels count the same")
+    weighted = [
+        WeightedLabel(entry, None if weights is None else weights[entry.case_id, entry.metric])
+        for entry in usable
+        if only is None or entry.annotator == only
+    ]
+    return LabelFolder(
+        tuple(weighted), tuple(files), len(entries) - len(labels), changed, tuple(notes)
+    )
+
+
+def _foreign_files(folder: Path) -> Iterable[str]:
+    """Warnings about other visible files in the folder."""
+    ours = {PLAN_FILE, *(path.name for path in journal_files(folder).values())}
+    for path in sorted(folder.iterdir()):
+        if path.name not in ours and not path.name.startswith("."):
+            yield f"{path}: this is no file of misslink annotate, and no label is read from it"
+
+
+def _shows_same_content(entry: JournalEntry, seen: ShownContent | None) -> bool:
+    """Whether the label is of what the run still shows."""
+    if seen is None:
+        return True
+    now = seen.content_hash(*entry.item)
+    return now is not None and entry.of in {None, now}
+
+
+def _case_weights(
+    plan: LabelPlan, entries: Iterable[JournalEntry]
+) -> Mapping[tuple[str, str], float] | None:
+    """The weight of each labelled case of a metric; None where one was not planned."""
+    labelled: dict[str, set[str]] = {}
+    for entry in entries:
+        labelled.setdefault(entry.metric, set()).add(entry.case_id)
+    weights: dict[tuple[str, str], float] = {}
+    for metric, cases in labelled.items():
+        of_case = plan.weights(metric, cases)
+        if not cases <= set(of_case):
+            return None
+        weights |= {(case_id, metric): of_case[case_id] for case_id in cases}
+    return weights

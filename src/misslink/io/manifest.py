@@ -1,0 +1,148 @@
+"""The manifest of a run: inputs, package versions and the command that repeats it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import sysconfig
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from misslink.types import RUN_FORMAT, Verdict
+
+_JUDGE_PACKAGES = {"openai": "openai", "openai-responses": "openai", "llamacpp": "xllamacpp"}
+_INSTALL_FOLDERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_STDLIB_FOLDER = sysconfig.get_path("stdlib") + os.sep
+_LISTED_PACKAGES = (
+    "langchain-core",
+    "chromadb",
+    "openai",
+    "pydantic",
+    "sentence-transformers",
+    "xllamacpp",
+)
+
+
+def hash_content(content: Any) -> str:
+    """SHA-256 of anything made of JSON values and pydantic models."""
+    text = json.dumps(content, sort_keys=True, default=_json_default)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def flatten_inputs(inputs: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Write each of nested values as one line of text, under a name with dots.
+
+    What is not given (None) is left out. Two values are the same where their lines are, also read
+    back from a file.
+
+    >>> flatten_inputs({"k": 5, "id_key": None, "prompts": {"examination": "3f2a"}})
+    {'k': '5', 'prompts.examination': '3f2a'}
+    """
+    lines: dict[str, str] = {}
+    for name, value in inputs.items():
+        if isinstance(value, Mapping):
+            lines |= flatten_inputs(value, f"{prefix}{name}.")
+        elif value is not None:
+            text = json.dumps(value)
+            lines[f"{prefix}{name}"] = text[1:-1] if isinstance(value, str) else text
+    return lines
+
+
+def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
+    """SHA-256 of the app's own code: every module loaded from its folder or the working folder.
+
+    Parameters
+    ----------
+    spec : str
+        The app spec, already imported.
+    before : container of str
+        Names of modules that were loaded before the app was imported, and so are not part of it;
+        its own file counts all the same. Taken together with a call right after the import it is
+        what the app imports when it is loaded, whatever else runs in the process. Empty: all
+        that was loaded by now.
+    """
+    target = Path(spec.rpartition(":")[0])
+    own = target.resolve() if target.is_file() else None
+    homes = {Path.cwd().resolve()} | ({own.parent} if own else set())
+    digests = set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or _is_installed(file):
+            continue
+        path = Path(file).resolve()
+        if _is_installed(str(path)) or not any(path.is_relative_to(home) for home in homes):
+            continue
+        if (name not in before or path == own) and path.is_file():
+            digests.add(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    return hash_content(sorted(digests))
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file is of Python or of a package; by its name, as there are thousands."""
+    return file.startswith(_STDLIB_FOLDER) or any(folder in file for folder in _INSTALL_FOLDERS)
+
+
+def display_path(path: str | Path) -> str:
+    """Return a path fit for a page that is handed round: from the working folder, or its end.
+
+    >>> display_path("/home/ada/secret/rag/app.py:chain")
+    'rag/app.py:chain'
+    """
+    full = Path(path)
+    if not full.is_absolute():
+        return str(path)
+    with contextlib.suppress(ValueError):
+        return str(full.relative_to(Path.cwd()))
+    return "/".join(full.parts[-2:])
+
+
+def build_manifest(
+    about: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    verdicts: Sequence[Verdict],
+    command: str | None,
+) -> dict[str, Any]:
+    """Return the manifest of a run.
+
+    Parameters
+    ----------
+    about : mapping
+        App, traces, gold set, judge and settings.
+    inputs : mapping
+        What was evaluated, as `by_name` writes it.
+    verdicts : sequence of Verdict
+        Whose prompts are listed.
+    command : str or None
+        The command line that made it.
+    """
+    prompts = {verdict.prompt.name: verdict.prompt for verdict in verdicts if verdict.prompt}
+    versions = {"python": platform.python_version()}
+    judge_specs = str(about.get("judge") or "").replace("cascade:", "").split(",")
+    by_judges = {_JUDGE_PACKAGES.get(spec.partition(":")[0]) for spec in judge_specs}
+    for package in _LISTED_PACKAGES:
+        # Only what this run used; a judge's own package also where the cache spared its import.
+        if package in by_judges or package.replace("-", "_") in sys.modules:
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "format": RUN_FORMAT,
+        "misslink": importlib.metadata.version("misslink"),
+        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        **about,
+        "prompts": [prompts[name].model_dump() for name in sorted(prompts)],
+        "command": command,
+        "versions": versions,
+        "inputs": dict(inputs),
+    }
+
+
+def _json_default(item: Any) -> Any:
+    return item.model_dump(mode="json") if isinstance(item, BaseModel) else str(item)

@@ -1,0 +1,469 @@
+"""Read and write run folders."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ValidationError
+
+from misslink.errors import InputError
+from misslink.io.atomic import lock_file
+from misslink.io.jsonl import parse_model, read_objects, read_text, write_jsonl
+from misslink.io.remote_run import RemoteRun, fetch_run
+from misslink.io.storage import as_url, redact_url
+from misslink.types import RUN_FORMAT, Case, Link, Run, Trace, Verdict
+
+RUN_PARTS: dict[str, type[BaseModel]] = {
+    "cases": Case,
+    "traces": Trace,
+    "verdicts": Verdict,
+    "links": Link,
+}
+RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit")  # optional
+RUN_FILES = frozenset(
+    {
+        *("manifest.json", "summary.json", "report.html", "report.md", "report.json", "report.csv"),
+        "cases.parquet",
+        *(f"{part}.jsonl" for part in RUN_PARTS),
+        *(f"{name}.json" for name in RUN_DOCUMENTS),
+    }
+)
+_WRITER_COMMANDS = {
+    "replay": "replay",
+    "whatif": "whatif",
+    "calibration": "calibrate",
+    "audit": "judge audit",
+}
+_CASE_BYTES = 16_000  # of a run folder per case: 15 kB in examples/harbour, 17 in the demo
+_MAX_LISTED_DIFFERENCES = 3
+
+
+def read_run(folder: str | Path, *, anywhere: bool = False) -> Run:
+    """Read a run folder.
+
+    Parameters
+    ----------
+    folder : str or Path
+    anywhere : bool
+        Accept a URL too, for callers that add nothing to the folder.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, one of its files is missing or damaged, or it was written by a newer
+        misslink than this.
+    """
+    url = as_url(folder)
+    if url is not None:
+        if not anywhere:
+            raise InputError(
+                "this run is in a storage; copy it to this disk and name the copy",
+                path=redact_url(folder),
+            )
+        with fetch_run(url) as copy:
+            return read_run(copy)
+    folder = Path(folder)
+    if not (folder / "manifest.json").is_file():
+        raise InputError(
+            "this is no run folder (it has no manifest.json); "
+            "name one that  misslink evaluate --out  wrote",
+            path=folder,
+        )
+    manifest = read_json_object(folder / "manifest.json")
+    _check_run_format(manifest, folder)
+    for name in (*(f"{part}.jsonl" for part in RUN_PARTS), "summary.json"):
+        if not (folder / name).is_file():
+            raise InputError(
+                f"this run folder is not complete (it has no {name}); copy it again, or run  "
+                "misslink evaluate  again",
+                path=folder,
+            )
+    parts = {name: _read_part(folder / f"{name}.jsonl", model) for name, model in RUN_PARTS.items()}
+    names = ("summary", *(n for n in RUN_DOCUMENTS if (folder / f"{n}.json").exists()))
+    documents = {name: read_json_object(folder / f"{name}.json") for name in names}
+    try:
+        return Run.model_validate({"manifest": manifest, **documents, **parts})
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        place = ".".join(map(str, error["loc"]))
+        raise InputError(f"{place}: {error['msg']}", path=folder) from None
+
+
+def read_complete_run(folder: str | Path, *, anywhere: bool = False) -> Run:
+    """Read a run folder for a result that depends on all of its entries.
+
+    Parameters
+    ----------
+    folder : str or Path
+    anywhere : bool
+        As of `read_run`.
+
+    Raises
+    ------
+    InputError
+        As of `read_run`; or the number of cases, traces, verdicts or links differs from the
+        summary, as in a copy that was cut short.
+    """
+    run = read_run(folder, anywhere=anywhere)
+    counts = {
+        "cases.jsonl": (len(run.cases), run.summary.get("cases")),
+        "traces.jsonl": (len({trace.case_id for trace in run.traces}), len(run.cases)),
+        "links.jsonl": (len({link.case_id for link in run.links}), len(run.cases)),
+    }
+    coverage = run.summary.get("coverage")
+    judged = Counter(verdict.metric for verdict in run.verdicts)
+    for metric, statuses in coverage.items() if isinstance(coverage, dict) else ():
+        numbers = statuses.values() if isinstance(statuses, dict) else ()
+        total = sum(n for n in numbers if isinstance(n, int))
+        if judged[metric] != total:
+            counts["verdicts.jsonl"] = (judged[metric], total)
+    for name, (count, expected) in counts.items():
+        if isinstance(expected, int) and count != expected:
+            raise InputError(
+                f"this run folder is not complete ({name} has {count} entries and should have "
+                f"{expected}); copy it again, or run  misslink evaluate  again",
+                path=redact_url(folder),
+            )
+    return run
+
+
+def _check_run_format(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a run that another version of misslink wrote in another format."""
+    run_format = manifest.get("format", RUN_FORMAT)
+    if isinstance(run_format, bool) or not isinstance(run_format, int):
+        raise InputError(
+            f"{run_format!r} is not a whole number. Copy the run again.",
+            path=folder / "manifest.json",
+            field="format",
+        )
+    if run_format == RUN_FORMAT:
+        return
+    older, fix = ("an older", "Run misslink evaluate again")
+    if run_format > RUN_FORMAT:
+        older, fix = "a newer", "Upgrade misslink"
+    writer = manifest.get("misslink", "unknown")
+    raise InputError(
+        f"this run was written by {older} misslink ({writer}) in format {run_format}, "
+        f"and this version reads format {RUN_FORMAT}. {fix}.",
+        path=folder,
+    )
+
+
+def _read_part(path: Path, model: type[BaseModel]) -> tuple[BaseModel, ...]:
+    if path.stat().st_size == 0:
+        return ()  # a run without a judge has no verdicts
+    texts: dict[str, str] = {}
+    return tuple(parse_model(model, data, path, line, texts) for line, data in read_objects(path))
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Read a JSON document of a run folder, an object."""
+    command = _WRITER_COMMANDS.get(path.stem, "evaluate")
+    try:
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        reason = "nested too deeply to be read" if deep else f"not JSON ({error})"
+        raise InputError(
+            f"this is {reason}; delete it, and run  misslink {command}  again", path=path
+        ) from None
+    if not isinstance(data, dict):
+        raise InputError("this is not a JSON object", path=path)
+    return data
+
+
+class RunStaging:
+    """A run in progress, in a hidden folder beside the one that it replaces when complete.
+
+    Parameters
+    ----------
+    out : Path
+        The run folder. With the URL of a storage the run is written to ``.misslink/runs`` and then
+        copied there.
+    inputs : mapping
+        What is evaluated, as `misslink.io.manifest.flatten_inputs` returns it; a folder with a run
+        of the same inputs may be replaced.
+    work : str
+        Hash of what a trace depends on beside its case. Traces of an interrupted run with the same
+        hash are reused, and those of a run in `out` whose judging was not finished.
+    cases : int
+        Number of cases of the run, 0 or more: the disk must have space for so many.
+    overwrite : bool
+        Replace a run of other inputs, or write into a folder that holds something else; files
+        of others stay, renamed if their name is needed.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, has no space for the run, holds something else, or is being
+        written by another process.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        inputs: Mapping[str, str],
+        work: str,
+        *,
+        cases: int = 0,
+        overwrite: bool = False,
+    ) -> None:
+        url, local_overwrite = as_url(out), overwrite
+        self._remote = None if url is None else RemoteRun(url)
+        if self._remote is not None:
+            manifest = self._remote.manifest()
+            if not overwrite and manifest is not None:
+                _reject_other_inputs(_manifest_inputs(manifest), inputs, self._remote.url)
+            self._remote.probe_writing()
+            out, local_overwrite = self._remote.local, True  # the folder here is only a copy
+        self.out = out.resolve()  # a link to a folder stays, and its target is replaced
+        self.folder = self.out.parent / f".{self.out.name}.misslink-partial"
+        self._retired = self.out.parent / f".{self.out.name}.misslink-old"
+        if self.out == Path.cwd():
+            raise InputError(
+                "a run needs its own folder. Name a new one, such as reports/today", path=out
+            )
+        with write_errors(out):
+            self._finish_swap()
+            if not local_overwrite:
+                _reject_foreign_folder(out, self.out, inputs)
+            if self.out.exists() and not os.access(self.out, os.W_OK | os.X_OK):
+                # It could be renamed for the new run, but not emptied.
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_file(
+                self.folder / "lock",
+                "another misslink is writing this run; wait for it, or choose another --out",
+                shown_path=out,
+            )
+            try:
+                if self._remote is not None:
+                    documents = {f"{name}.json" for name in RUN_DOCUMENTS if name != "map"}
+                    self._remote.download_newer(self.folder / "download", documents)
+                _check_disk_space(self.folder / "space", cases)
+                self.traces = self._interrupted_traces(work)
+                if not self.traces and not overwrite:
+                    self.traces = _unfinished_traces(self.out, work)
+            except BaseException:
+                self.__exit__()
+                raise
+
+    def save(self, trace: Trace) -> None:
+        """Write a trace to disk at once, so that an interrupted run need not call the app again."""
+        with (self.folder / "kept.jsonl").open("a", encoding="utf-8") as file:
+            file.write(trace.model_dump_json() + "\n")
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the folder, and remove it if it has no traces."""
+        if self.folder.is_dir() and not (self.folder / "kept.jsonl").exists():
+            shutil.rmtree(self.folder)
+        self._lock.release()
+
+    def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
+        """Write the run to the hidden folder, then swap it in."""
+        with write_errors(self.out):
+            fresh = self.folder / "run"
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for part in RUN_PARTS:
+                write_jsonl(fresh / f"{part}.jsonl", getattr(run, part))
+            write_json(fresh / "summary.json", run.summary)
+            for name in RUN_DOCUMENTS:
+                if (document := getattr(run, name)) is not None:
+                    write_json(fresh / f"{name}.json", document)
+            write_report(fresh / "report.html")
+            write_json(fresh / "manifest.json", run.manifest)
+            if self.out.exists():
+                self.out.rename(self._retired)
+            fresh.rename(self.out)
+            self._finish_swap()
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._remote is not None:
+            self._remote.upload(self.out, RUN_FILES)
+        return self.out
+
+    def _interrupted_traces(self, work: str) -> dict[str, Trace]:
+        """Traces of an interrupted run of the same work; others are deleted."""
+        marker, path = self.folder / "work", self.folder / "kept.jsonl"
+        if not marker.exists() or marker.read_text(encoding="utf-8") != work:
+            path.unlink(missing_ok=True)
+            marker.write_text(work, encoding="utf-8")
+        if not path.exists():
+            return {}
+        traces: dict[str, Trace] = {}
+        complete = path.read_text(encoding="utf-8").rpartition("\n")[0]  # the last may be cut
+        for line in filter(None, complete.split("\n")):  # not splitlines: it cuts at U+2028 too
+            with contextlib.suppress(ValidationError):  # of another version: the app is asked again
+                trace = Trace.model_validate_json(line)
+                traces[trace.case_id] = trace
+        write_jsonl(path, traces.values())
+        return traces
+
+    def _finish_swap(self) -> None:
+        """End a swap, also one of a killed process: files of others return to the folder."""
+        if not self._retired.exists():
+            return
+        if not self.out.exists():
+            self._retired.rename(self.out)
+            return
+        run_files = RUN_FILES if is_run_folder(self._retired) else frozenset()
+        for file in self._retired.iterdir():
+            if file.name not in run_files:
+                taken = file.name in RUN_FILES or (self.out / file.name).exists()
+                file.rename(self.out / (f"{file.name}.before" if taken else file.name))
+        shutil.rmtree(self._retired)
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Return whether `folder` is a run folder."""
+    return _folder_inputs(folder) is not None
+
+
+def _check_disk_space(path: Path, cases: int) -> None:
+    """Allocate the space that a run will need and free it, so that a full disk shows at once."""
+    try:
+        with path.open("wb") as file:
+            file.write(b"\0")
+            file.flush()
+            if cases and hasattr(os, "posix_fallocate"):  # not on Windows
+                os.posix_fallocate(file.fileno(), 0, cases * _CASE_BYTES)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _reject_foreign_folder(shown_path: Path, out: Path, inputs: Mapping[str, str]) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError("this is a file; name a folder", path=shown_path)
+    if out.is_dir() and any(out.iterdir()):
+        _reject_other_inputs(_folder_inputs(out), inputs, shown_path)
+
+
+def _reject_other_inputs(
+    old: Mapping[str, str] | None, new: Mapping[str, str], shown_path: object
+) -> None:
+    content = "something that is not a run"
+    if old is not None:
+        differences = [
+            f"{name} was {old.get(name, 'not given')}, is {new.get(name, 'not given')}"
+            for name in dict.fromkeys([*new, *old])
+            if old.get(name) != new.get(name)
+        ]
+        if not differences:
+            return
+        listed = "; ".join(differences[:_MAX_LISTED_DIFFERENCES])
+        if more := len(differences[_MAX_LISTED_DIFFERENCES:]):
+            listed += f"; and {more} more"
+        content = f"a run of other inputs ({listed})"
+    raise InputError(
+        f"this folder holds {content}; choose another --out, or add --overwrite", path=shown_path
+    )
+
+
+def _folder_inputs(folder: Path) -> Mapping[str, str] | None:
+    """The inputs of the run in a folder; None if it holds none."""
+    with contextlib.suppress(InputError):  # no manifest, or a broken one
+        return _manifest_inputs(read_json_object(folder / "manifest.json"))
+    return None
+
+
+def _manifest_inputs(manifest: Mapping[str, Any]) -> Mapping[str, str] | None:
+    if "misslink" not in manifest or "inputs" not in manifest:
+        return None
+    inputs = manifest["inputs"]
+    return inputs if isinstance(inputs, dict) else {"inputs": str(inputs)}
+
+
+def _unfinished_traces(out: Path, work: str) -> dict[str, Trace]:
+    """Traces without errors of the run in `out`, if its judging was not finished."""
+    if not is_run_folder(out):
+        return {}
+    manifest = read_json_object(out / "manifest.json")
+    if manifest.get("work") != work or not manifest.get("unfinished"):
+        return {}
+    path = out / "traces.jsonl"
+    traces = [parse_model(Trace, data, path, line) for line, data in read_objects(path)]
+    return {trace.case_id: trace for trace in traces if trace.error is None}
+
+
+@contextlib.contextmanager
+def write_errors(out: Path) -> Iterator[None]:
+    """Raise InputError for a full disk or a missing permission."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"this folder cannot be written ({error.strerror or error}); choose another --out",
+            path=out,
+        ) from None
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a JSON document of a run folder."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def add_to_run(
+    folder: str | Path,
+    run: Run,
+    name: Literal["replay", "whatif", "calibration", "audit"],
+    document: Mapping[str, Any],
+    reports: Mapping[str, Callable[[Run, Path], object]],
+) -> Run:
+    """Add a document to a run folder, and update the run's links and the reports that show both.
+
+    Parameters
+    ----------
+    folder : str or Path
+    run : Run
+        Its links are written too, since a replay changes their basis.
+    name : {'replay', 'whatif', 'calibration', 'audit'}
+    document : mapping
+    reports : mapping of str to callable
+        File name to its writer, called with the run and a path.
+
+    Returns
+    -------
+    Run
+        With the document.
+
+    Raises
+    ------
+    InputError
+        It is no run folder, or it cannot be written.
+    """
+    if as_url(folder) is not None:
+        raise InputError(
+            "this run is in a storage, where nothing is added to it; copy it to this disk",
+            path=redact_url(folder),
+        )
+    folder = Path(folder)
+    if not is_run_folder(folder):
+        raise InputError("this is no run folder", path=folder)
+    updated = run.model_copy(update={name: dict(document)})
+    files = ("links.jsonl", f"{name}.json", *reports)
+    parts = {file: folder / f".{file}.{os.getpid()}.partial" for file in files}
+    with write_errors(folder):
+        try:  # write everything, which takes time, then replace all files at once
+            write_jsonl(parts["links.jsonl"], updated.links)
+            write_json(parts[f"{name}.json"], document)
+            for file, write_report in reports.items():
+                write_report(updated, parts[file])
+            for file, part in parts.items():
+                part.replace(folder / file)
+        finally:
+            for part in parts.values():
+                part.unlink(missing_ok=True)
+    return updated

@@ -1,0 +1,276 @@
+"""Open SQLite files that several processes share: format check, migration, waiting and errors."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from misslink.errors import InputError
+from misslink.io.storage import require_local_path
+
+_MAX_CHECKED_BYTES = 2**30  # an integrity check of this many bytes takes at most 0.6 s
+
+
+class SqliteLockedError(InputError):
+    """Another process holds the database."""
+
+
+@dataclass(frozen=True)
+class SqliteFormat:
+    """A kind of SQLite file, such as the response cache.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    hint : str
+        What else the user can do, as the end of a message: ``choose another --cache``.
+    application_id : int
+        In the file's header; tells this kind from every other database.
+    version : int
+        Of the tables; a file with a higher one is refused.
+    schema : sequence of str
+        ``CREATE ... IF NOT EXISTS`` statements.
+    migrate : callable or None
+        Takes a connection inside a transaction and the version of its tables, which is lower than
+        `version`; runs before `schema`.
+    min_readable_version : int
+        Older files are migrated in memory before they are read.
+    wait_s : float
+        Seconds that a statement waits for another process.
+    """
+
+    name: str
+    hint: str
+    application_id: int
+    version: int
+    schema: Sequence[str]
+    migrate: Callable[[sqlite3.Connection, int], None] | None = None
+    min_readable_version: int = 0
+    wait_s: float = 10.0
+
+    def open(
+        self, path: Path | None, *, must_exist: bool = False, wait_s: float | None = None
+    ) -> sqlite3.Connection:
+        """Open a file for writing, and create or migrate its tables.
+
+        Parameters
+        ----------
+        path : Path or None
+            Its folder is created too. None opens a database in memory.
+        must_exist : bool
+            Refuse to create a file.
+        wait_s : float or None
+            In place of the format's own.
+
+        Raises
+        ------
+        SqliteLockedError
+            Another process holds it.
+        InputError
+            It cannot be written, is of another kind, damaged, or from a newer misslink.
+        """
+        if path is not None:
+            self._check_path(path, must_exist=must_exist)
+        with self.errors(path):
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            where = ":memory:" if path is None else str(path.absolute())
+            with _closed_on_error(self._connect(where, wait_s)) as file:
+                self._check_format(file, path, may_be_new=True)
+                # Only one of two processes that open a new file can switch it; that serves both.
+                with contextlib.suppress(sqlite3.OperationalError):
+                    file.execute("PRAGMA journal_mode = WAL")
+                file.execute("PRAGMA synchronous = NORMAL")
+                self.create_tables(file)
+                if path is not None and path.stat().st_size <= _MAX_CHECKED_BYTES:
+                    (result,) = file.execute("PRAGMA quick_check(1)").fetchone()
+                    if result != "ok":
+                        raise sqlite3.DatabaseError(f"malformed: {result}")
+                return file
+
+    def open_read_only(
+        self,
+        path: Path,
+        *,
+        shown_path: object = None,
+        hint: str | None = None,
+        wait_s: float | None = None,
+    ) -> sqlite3.Connection:
+        """Open an existing file without changing it; another process may be writing to it.
+
+        Parameters
+        ----------
+        path : Path
+        shown_path : object
+            In place of `path` in messages.
+        hint : str or None
+            In place of the format's own.
+        wait_s : float or None
+            In place of the format's own.
+
+        Raises
+        ------
+        SqliteLockedError
+            Another process holds it.
+        InputError
+            It is missing, of another kind, damaged, or from a newer misslink; or its folder is
+            read-only and its newest rows are still in the write-ahead log.
+        """
+        self._check_path(path, must_exist=True)
+        url, shown_path = path.absolute().as_uri(), shown_path or path
+        with self.errors(shown_path, hint):
+            try:
+                file = self._open_checked(f"{url}?mode=rw", shown_path, hint, wait_s)
+            except sqlite3.OperationalError as error:
+                # SQLite needs a lock file beside the database. On a read-only medium it has none,
+                # and no other process can be writing there either.
+                if "unable to open" not in str(error) and "readonly" not in str(error):
+                    raise
+                log = path.with_name(f"{path.name}-wal")
+                if log.is_file() and log.stat().st_size:
+                    raise InputError(
+                        f"Its newest rows are in {log.name}, which can only be read in a writable "
+                        f"folder. Copy both files to one, or {hint or self.hint}.",
+                        path=shown_path,
+                    ) from None
+                file = self._open_checked(f"{url}?immutable=1", shown_path, hint, wait_s)
+            if _pragma(file, "user_version") < self.min_readable_version:
+                memory = self._connect(":memory:", wait_s)
+                with contextlib.closing(file):
+                    file.backup(memory)
+                self.create_tables(memory)
+                file = memory
+            file.execute("PRAGMA query_only = 1")
+            return file
+
+    def create_tables(self, file: sqlite3.Connection) -> None:
+        """Create or migrate the tables in one transaction."""
+        with transaction(file):
+            version = _pragma(file, "user_version")  # another process may be migrating it
+            if self.migrate is not None and 0 < version < self.version:
+                self.migrate(file, version)
+            for statement in self.schema:
+                file.execute(statement)
+            file.execute(f"PRAGMA application_id = {self.application_id}")
+            file.execute(f"PRAGMA user_version = {self.version}")
+
+    @contextlib.contextmanager
+    def errors(self, path: object, hint: str | None = None) -> Iterator[None]:
+        """Translate errors of SQLite and of the operating system; see `sqlite_errors`."""
+        with sqlite_errors(path, self.name, hint or self.hint):
+            yield
+
+    def _check_path(self, path: Path, *, must_exist: bool) -> None:
+        require_local_path(path)
+        if path.is_dir():
+            raise InputError(f"This is a folder. Name the file of the {self.name}.", path=path)
+        if must_exist and not path.exists():
+            raise InputError(f"There is no {self.name} here. {self.hint.capitalize()}.", path=path)
+
+    def _connect(self, where: str, wait_s: float | None) -> sqlite3.Connection:
+        return sqlite3.connect(
+            where,
+            timeout=self.wait_s if wait_s is None else wait_s,
+            isolation_level=None,
+            # An event loop uses it, which may run in another thread than the opener (notebooks).
+            check_same_thread=False,
+            uri=where.startswith("file:"),
+        )
+
+    def _open_checked(
+        self, where: str, path: object, hint: str | None, wait_s: float | None
+    ) -> sqlite3.Connection:
+        with _closed_on_error(self._connect(where, wait_s)) as file:
+            self._check_format(file, path, hint)
+            return file
+
+    def _check_format(
+        self,
+        file: sqlite3.Connection,
+        path: object,
+        hint: str | None = None,
+        *,
+        may_be_new: bool = False,
+    ) -> None:
+        hint = (hint or self.hint).capitalize()
+        # Tables first: a process that is creating the file writes both in one transaction.
+        (tables,) = file.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if _pragma(file, "application_id") != self.application_id and (tables or not may_be_new):
+            kind = "another program's database" if tables else f"an empty file, not a {self.name}"
+            raise InputError(f"This is {kind}. {hint}.", path=path)
+        version = _pragma(file, "user_version")
+        if version > self.version:
+            raise InputError(
+                f"This {self.name} was written by a newer misslink (format {version}, the newest "
+                f"supported is {self.version}). Upgrade misslink, or {hint.lower()}.",
+                path=path,
+            )
+
+
+@contextlib.contextmanager
+def sqlite_errors(path: object, name: str, hint: str) -> Iterator[None]:
+    """Translate errors of SQLite and of the operating system.
+
+    Parameters
+    ----------
+    path : object
+        The file, for messages.
+    name, hint : str
+        As of `SqliteFormat`.
+
+    Raises
+    ------
+    SqliteLockedError
+        In place of "database is locked" or "busy".
+    InputError
+        In place of every other ``sqlite3.Error`` and ``OSError``.
+    """
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        reason = str(error)
+        if "locked" in reason or "busy" in reason:
+            raise SqliteLockedError(
+                f"Another program is using the {name}. Wait for it, or {hint}.", path=path
+            ) from None
+        problems = {
+            "not a database": f"This file is not a {name}. Move it away",
+            "malformed": f"This {name} is damaged. Move it away",
+            "no such": f"This {name} is damaged, a table is missing. Move it away",
+            "readonly": f"The {name} is read-only. Make it writable",
+            "unable to open": f"The {name} cannot be opened. Make it and its folder readable and "
+            "writable",
+            "full": f"The {name} cannot be written, the disk is full. Make room",
+            "disk I/O": f"The {name} cannot be written, the disk may be full or failing. Make room",
+        }
+        problem = next((text for words, text in problems.items() if words in reason), None)
+        if problem is None:
+            detail = getattr(error, "strerror", None) or reason
+            problem = f"The {name} cannot be used ({detail}). Check the file and its folder"
+        raise InputError(f"{problem}, or {hint}.", path=path) from None
+
+
+@contextlib.contextmanager
+def transaction(file: sqlite3.Connection) -> Iterator[None]:
+    """Commit what is executed inside together, or nothing of it."""
+    with file:
+        file.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def _pragma(file: sqlite3.Connection, pragma: str) -> int:
+    number: int = file.execute(f"PRAGMA {pragma}").fetchone()[0]
+    return number
+
+
+@contextlib.contextmanager
+def _closed_on_error(file: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise

@@ -1,0 +1,456 @@
+"""Files on disk or in a storage that fsspec reaches: their content, packed or not."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError, MissingExtraError, MisslinkError, did_you_mean
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+# A scheme has two letters or more (C:/ is a disk), and may stand before another (zip::s3).
+_URL = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+):(/+)(?=[^/]|\Z)")
+# One slash is what a `Path` leaves of two; a password may hold an @ too, so up to the last one.
+_URL_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(:/{1,2})[^/\s]+@")
+_CONTAINER_SCHEMES = re.compile("abfss?|wasbs?", re.IGNORECASE)  # there a container precedes the @
+# To https anything behind ? is a query; elsewhere ? may be of a pattern, unless a = follows it.
+_URL_QUERY = re.compile(
+    r"(https?:/{1,2}[^\s?#\"]*)[?#][^\s'\"]*|(:/{1,2}[^\s?\"]*)\?[^\s/?'\"]*=[^\s'\"]*"
+)
+
+
+def as_url(source: str | Path) -> str | None:
+    """Return the URL; None for a path of this disk.
+
+    A `Path` made of a URL has lost a slash of it, which is put back.
+
+    >>> as_url("s3://bucket/gold"), as_url(Path("s3://bucket/gold")), as_url("gold/part-1.jsonl")
+    ('s3://bucket/gold', 's3://bucket/gold', None)
+    """
+    text = str(source)
+    match = _URL.match(text)
+    if match is None:
+        return None
+    if len(match[2]) > 1:
+        return text
+    slashes = ":///" if match[1].lower() == "file" else "://"
+    whole = f"{match[1]}{slashes}{text[match.end() :]}"
+    return re.sub(r"(::[A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", whole)
+
+
+def redact_url(source: str | Path) -> str:
+    """Return a path or URL as it may be written down: without password, token and signature.
+
+    >>> redact_url("https://ada:secret@example.org/gold.jsonl?sig=0123")
+    'https://example.org/gold.jsonl'
+    >>> redact_url("s3://bucket/part-?.parquet")
+    's3://bucket/part-?.parquet'
+    """
+    url = as_url(source)
+    if url is None:
+        return redact_secrets(str(source))
+    # As a whole, for a name in it may hold blanks and quotes, by which the end of one is found
+    # that stands in a sentence.
+    marks = "?#" if "http" in url.partition("://")[0].rpartition("::")[2].lower() else ""
+    for mark in marks:
+        url = url.partition(mark)[0]
+    return redact_secrets(url)
+
+
+def require_local_path(source: str | Path) -> None:
+    """Refuse a URL where a file or folder of this disk is needed.
+
+    Raises
+    ------
+    InputError
+        It is one; a path made of it would make folders that are called as it begins.
+    """
+    if as_url(source) is not None:
+        raise InputError(
+            "this is an address, and here a file or folder of this disk is needed; name one",
+            path=redact_url(source),
+        )
+
+
+def redact_secrets(text: str) -> str:
+    """Remove from every URL in a text who asks for it, and its query."""
+
+    def unnamed(match: re.Match[str]) -> str:
+        return match[0] if _CONTAINER_SCHEMES.fullmatch(match[1]) else match[1] + match[2]
+
+    return _URL_QUERY.sub(lambda match: match[1] or match[2], _URL_USERINFO.sub(unnamed, text))
+
+
+_DENIED_STATUSES = (401, 403)
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file in a storage; its text is its URL without any secret.
+
+    Parameters
+    ----------
+    filesystem : fsspec.AbstractFileSystem
+    key : str
+        How the storage names it.
+    url : str
+        For people, as `shown` returns it.
+    """
+
+    filesystem: Any = field(repr=False)
+    key: str = field(repr=False)
+    url: str
+
+    def __str__(self) -> str:
+        """The URL without any secret."""
+        return self.url
+
+    @property
+    def name(self) -> str:
+        """What follows the last slash."""
+        return self.url.rstrip("/").rpartition("/")[2]
+
+    def open(self) -> io.BufferedReader:
+        """Open it to be read; whatever the storage says while it is read comes as a sentence.
+
+        Raises
+        ------
+        InputError
+            It is not there, or may not or cannot be read.
+        """
+        with _storage_errors(self.url):
+            raw = self.filesystem.open(self.key, "rb")
+        return io.BufferedReader(_RemoteReader(raw, self.url), 1 << 20)
+
+    def read(self) -> bytes | None:
+        """What it holds; None where there is none.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be read.
+        """
+        with _storage_errors(self.url):
+            try:
+                content: bytes = self.filesystem.cat_file(self.key)
+            except FileNotFoundError:
+                return None
+        return content
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        with _storage_errors(self.url):
+            return bool(self.filesystem.isfile(self.key))
+
+    def fetch(self, target: Path) -> Path:
+        """Copy it to this disk.
+
+        Raises
+        ------
+        InputError
+            It is not there, or may not or cannot be read.
+        """
+        with _storage_errors(self.url):
+            self.filesystem.get_file(self.key, str(target))
+        return target
+
+    def put(self, path: Path) -> None:
+        """Copy a file of this disk to it; one that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be written.
+        """
+        with _storage_errors(self.url, "written"):
+            try:
+                self.filesystem.put_file(str(path), self.key)
+            except FileNotFoundError:  # where folders are things of their own
+                self.filesystem.makedirs(self.key.rpartition("/")[0], exist_ok=True)
+                self.filesystem.put_file(str(path), self.key)
+
+    def remove(self) -> None:
+        """Remove it, where it is there.
+
+        Raises
+        ------
+        InputError
+            It may not or cannot be removed.
+        """
+        with _storage_errors(self.url, "written"), contextlib.suppress(FileNotFoundError):
+            self.filesystem.rm_file(self.key)
+
+    def sibling(self, name: str) -> RemoteFile:
+        """The file of this name in the same folder."""
+        return RemoteFile(
+            self.filesystem,
+            f"{self.key.rpartition('/')[0]}/{name}",
+            f"{self.url.rpartition('/')[0]}/{name}",
+        )
+
+
+def remote_file(url: str) -> RemoteFile:
+    """Return the file at a URL, whether it exists or not.
+
+    Raises
+    ------
+    MissingExtraError
+        fsspec is not installed.
+    InputError
+        No such storage is known, or the package that speaks to it is not installed.
+    """
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtraError("fsspec, which reads addresses such as s3://,", "cloud") from None
+    shown_url = redact_url(url)
+    scheme = url.partition("://")[0].rpartition("::")[2].lower()
+    protocols = fsspec.available_protocols()
+    if scheme not in protocols:
+        hint = did_you_mean(scheme, protocols) or "fsspec knows s3, gs, abfs, https and many more"
+        raise InputError(f"no storage is called '{scheme}'; {hint}", path=shown_url)
+    with _storage_errors(shown_url):
+        filesystem, key = fsspec.core.url_to_fs(url)
+        filesystem.invalidate_cache()
+    return RemoteFile(filesystem, key, shown_url.rstrip("/"))
+
+
+def list_remote_files(url: str) -> tuple[list[RemoteFile], str]:
+    """Return the files that a URL names, and whether it is a file, a folder or a pattern.
+
+    Raises
+    ------
+    InputError
+        There is nothing of the name, or the storage cannot be read.
+    """
+    place = remote_file(url)
+    filesystem, key = place.filesystem, place.key
+    with _storage_errors(place.url):
+        if url.endswith("/"):
+            return _remote_files(filesystem, filesystem.ls(key, detail=True)), "folder"
+        if filesystem.isfile(key):
+            return [place], "file"
+        if any(mark in key for mark in ("*" if url.startswith("http") else "*?[")):
+            matches = filesystem.glob(key, detail=True).values()
+            return _remote_files(filesystem, matches), "pattern"
+        if filesystem.isdir(key):
+            return _remote_files(filesystem, filesystem.ls(key, detail=True)), "folder"
+        filesystem.open(key, "rb").close()  # which says why, where a server refuses to
+    raise InputError("there is nothing of this name", path=place.url)
+
+
+def _remote_files(filesystem: Any, entries: Any) -> list[RemoteFile]:
+    keys = [entry["name"] for entry in entries if entry["type"] == "file"]
+    return [
+        RemoteFile(filesystem, key, redact_secrets(filesystem.unstrip_protocol(key)))
+        for key in keys
+    ]
+
+
+@contextlib.contextmanager
+def _storage_errors(url: str, done: str = "read") -> Iterator[None]:
+    """Raise InputError in place of any error of the storage's package."""
+    try:
+        yield
+    except MisslinkError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - each package raises what it likes
+        raise InputError(_error_message(problem, done), path=url) from None
+
+
+def _error_message(problem: BaseException, done: str) -> str:
+    cause = problem.__cause__
+    if cause is not None and getattr(cause, "status", _NOT_FOUND) != _NOT_FOUND:
+        return _error_message(cause, done)  # a server's refusal, reported as a missing file
+    if isinstance(problem, PermissionError) or getattr(problem, "status", None) in _DENIED_STATUSES:
+        return (
+            f"this may not be {done}: the storage refuses it; check the credentials that its own "
+            "package takes (its variables or its file)"
+        )
+    if isinstance(problem, FileNotFoundError):
+        return "there is nothing of this name"
+    if isinstance(problem, IsADirectoryError):
+        return "this is a folder; name a file in it"
+    reason = " ".join(redact_secrets(str(problem)).split())
+    if isinstance(problem, ImportError):
+        return f"this storage needs another package ({reason})"
+    detail = f"{type(problem).__name__}{f': {reason}' if reason else ''}"
+    return (
+        f"this storage cannot be {done} ({detail}); check the address, the network and the "
+        "credentials"
+    )
+
+
+class _RemoteReader(io.RawIOBase):
+    """A file of a storage whose errors become InputErrors."""
+
+    def __init__(self, raw: Any, url: str) -> None:
+        super().__init__()
+        self._raw = raw
+        self._url = url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        """Whether it is; a server that gives no parts knows no size either."""
+        return bool(self._raw.seekable()) and getattr(self._raw, "size", 0) is not None
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        with _storage_errors(self._url), memoryview(buffer) as view:
+            chunk = self._raw.read(len(view))
+            view[: len(chunk)] = chunk
+            return len(chunk)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with _storage_errors(self._url):
+            place: int = self._raw.seek(offset, whence)
+            return place
+
+    def tell(self) -> int:
+        with _storage_errors(self._url):
+            place: int = self._raw.tell()
+            return place
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+InputFile = Path | RemoteFile
+
+_GZIP_MAGIC = b"\x1f\x8b"  # what a packed file begins with; no text in UTF-8 does
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # what a text in UTF-16 begins with
+_BUFFER_BYTES = 1 << 18  # bytes
+
+
+@contextlib.contextmanager
+def open_decompressed(file: InputFile) -> Iterator[io.BufferedReader]:
+    """Open a file to be read piece by piece; of one that gzip or zstd packed, what is within.
+
+    The first bytes tell the compression, not the name. Errors that show only
+    while it is read comes as a sentence too.
+
+    Parameters
+    ----------
+    file : Path or Stored
+
+    Raises
+    ------
+    InputError
+        There is no such file, it cannot be read, or what is packed is damaged.
+    """
+    try:
+        with _open_raw(file) as raw, _decompress(raw) as content:
+            yield content
+    except FileNotFoundError:
+        require_local_path(str(file))
+        raise InputError("there is no such file", path=file) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder; name a file in it", path=file) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise InputError(
+            f"this gzip file is damaged ({problem}); make it again", path=file
+        ) from None
+    except OSError as problem:
+        if problem.strerror is None:  # Arrow's, of a stream that it unpacks
+            raise InputError(
+                f"this zstd file is damaged ({' '.join(str(problem).split())}); make it again",
+                path=file,
+            ) from None
+        raise InputError(f"it cannot be read: {problem.strerror}", path=file) from None
+
+
+def _open_raw(file: InputFile) -> io.BufferedReader:
+    if isinstance(file, RemoteFile):
+        return file.open()
+    return io.BufferedReader(file.open("rb", 0), _BUFFER_BYTES)
+
+
+def _decompress(raw: io.BufferedReader) -> io.BufferedReader:
+    head = raw.peek(len(_ZSTD_MAGIC))
+    if head.startswith(_GZIP_MAGIC):
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER_BYTES)
+    if head.startswith(_ZSTD_MAGIC):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER_BYTES)
+    return raw
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file; of one that gzip or zstd packed, by whatever name, those within.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it cannot be read, or what is packed is damaged.
+    """
+    with open_decompressed(path) as file:
+        return file.read()
+
+
+def parquet_error(problem: Exception, path: object) -> InputError:
+    """Return the error that tells, in one line, what Arrow says of a parquet file it cannot read.
+
+    Parameters
+    ----------
+    problem : pyarrow.ArrowException or OSError
+    path : Path or Stored
+    """
+    reason = " ".join(str(problem).split()) or "it is damaged"
+    return InputError(f"this parquet file cannot be read ({reason})", path=path)
+
+
+def decode_utf8(raw: bytes, path: object, line: int = 1) -> str:
+    """Return the text of a file in UTF-8, without the mark that some programs begin it with.
+
+    Parameters
+    ----------
+    raw : bytes
+    path : Path or Stored
+    line : int
+        On which `raw` begins; the mark is looked for on the first.
+
+    Raises
+    ------
+    InputError
+        It is in another encoding; with the line.
+    """
+    try:
+        return raw.decode("utf-8-sig" if line == 1 else "utf-8")
+    except UnicodeDecodeError as problem:
+        raise encoding_error(problem, path, line) from None
+
+
+def encoding_error(problem: UnicodeDecodeError, path: object, line: int = 1) -> InputError:
+    """Return the error that tells which byte is not UTF-8, and what to do.
+
+    Parameters
+    ----------
+    problem : UnicodeDecodeError
+    path : Path or Stored
+    line : int
+        Of the file, on which what was decoded begins.
+    """
+    raw = bytes(problem.object)
+    encoding = "UTF-16" if line == 1 and raw.startswith(_UTF16_MARKS) else "WINDOWS-1252"
+    return InputError(
+        f"byte 0x{raw[problem.start]:02x} is not UTF-8; save the file as UTF-8, for example "
+        f"with  iconv -f {encoding} -t UTF-8",
+        path=path,
+        line=line + raw.count(b"\n", 0, problem.start),
+    )

@@ -1,0 +1,172 @@
+"""Read YAML and JSON configuration files with the line number of every entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError
+from misslink.io.jsonl import read_text
+from misslink.text.normalization import valid_text
+
+if TYPE_CHECKING:
+    import yaml
+
+
+EntryPath = tuple[str | int, ...]  # keys and places in lists, from the outside in
+
+_MAX_CHARACTERS = 1_000_000  # characters
+_MAX_DEPTH = 30  # levels, far more than any such file has
+_EXPONENT_NUMBER = re.compile(
+    r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"
+)  # YAML 1.1 wants a point in it
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """The content of a file with line numbers.
+
+    Parameters
+    ----------
+    data : Any
+        Of JSON values.
+    lines : mapping
+        The path of every entry to its line, counted from 1.
+    """
+
+    data: Any
+    lines: dict[EntryPath, int]
+
+    def line(self, spot: EntryPath) -> int | None:
+        """The line of an entry, or of the nearest one around it."""
+        while spot and spot not in self.lines:
+            spot = spot[:-1]
+        return self.lines.get(spot)
+
+
+def read_yaml(path: Path, texts: Container[str] = ()) -> YamlDocument:
+    """Read a YAML file; every JSON file is one.
+
+    Parameters
+    ----------
+    path : Path
+    texts : container of str
+        Keys under which everything is text, as it is written: ``tier: 1`` is ``"1"``.
+
+    Returns
+    -------
+    Located
+        ``data`` is None where the file is empty.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is no YAML, or uses what is not read here.
+    """
+    import yaml
+
+    text = valid_text(read_text(path))
+    if len(text) > _MAX_CHARACTERS:
+        raise InputError(f"it has more than {_MAX_CHARACTERS:,} characters; shorten it", path=path)
+    if text.lstrip().startswith("{"):
+        text = text.replace("\t", " ")  # JSON may be indented so, and has no other tab
+    try:
+        _reject_yaml_features(path, text)
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        document = YamlDocument(None, {})
+        data = (
+            _build_value(path, loader, root, (), document.lines, texts)
+            if root is not None
+            else None
+        )
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        reason = " ".join(str(problem.problem or problem.context).split())
+        raise InputError(
+            f"this is not YAML ({reason}); fix this line",
+            path=path,
+            line=None if mark is None else mark.line + 1,
+        ) from None
+    except yaml.YAMLError as problem:  # a character that YAML does not allow
+        reason = " ".join(str(problem).split())
+        raise InputError(f"this is not YAML ({reason}); fix it", path=path) from None
+    return YamlDocument(data, document.lines)
+
+
+def _reject_yaml_features(path: Path, text: str) -> None:
+    """Reject anchors, tags and deep nesting before anything is built."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1
+        if getattr(event, "anchor", None) is not None:  # also of an alias
+            problem = "YAML anchors and aliases are not read here; write the value out"
+        elif getattr(event, "tag", None) is not None:
+            problem = "YAML tags (with !) are not read here; write the value alone"
+        else:
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth <= _MAX_DEPTH:
+                continue
+            problem = f"this is more than {_MAX_DEPTH} levels deep; write it flat"
+        raise InputError(problem, path=path, line=line)
+
+
+def _build_value(
+    path: Path,
+    loader: yaml.SafeLoader,
+    node: yaml.Node,
+    spot: EntryPath,
+    lines: dict[EntryPath, int],
+    texts: Container[str],
+) -> Any:
+    """Build the value of a node, and enter the line of each entry."""
+    import yaml
+
+    lines.setdefault(spot, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        items = enumerate(node.value)
+        return [
+            _build_value(path, loader, item, (*spot, index), lines, texts) for index, item in items
+        ]
+    if not isinstance(node, yaml.MappingNode):
+        return _build_scalar(path, loader, node, texts=any(key in texts for key in spot))
+    mapping: dict[str, Any] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise InputError("a key is a word, not a list or a mapping", path=path, line=line)
+        if key.value in mapping:
+            raise InputError(
+                f"'{key.value}' is repeated here, and only one would count; remove one",
+                path=path,
+                line=line,
+            )
+        lines[*spot, key.value] = line
+        mapping[key.value] = _build_value(path, loader, value, (*spot, key.value), lines, texts)
+    return mapping
+
+
+def _build_scalar(path: Path, loader: yaml.SafeLoader, node: yaml.Node, *, texts: bool) -> Any:
+    kind = node.tag.rpartition(":")[2]
+    written: str = node.value
+    if kind == "null":
+        return None
+    if texts or kind not in {"int", "float", "bool"}:
+        plain = kind == "str" and getattr(node, "style", None) is None
+        return (
+            float(written)
+            if plain and not texts and _EXPONENT_NUMBER.fullmatch(written)
+            else written
+        )
+    try:
+        return loader.construct_object(node)
+    except ValueError as problem:  # a whole number of thousands of digits
+        raise InputError(
+            f"this number cannot be read ({problem})", path=path, line=node.start_mark.line + 1
+        ) from None

@@ -1,0 +1,7 @@
+"""Judges: what an outside judge needs."""
+
+from __future__ import annotations
+
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
+
+__all__ = ["Ask", "Judge", "JudgeInfo", "Reply"]

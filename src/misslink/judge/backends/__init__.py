@@ -1,0 +1,3 @@
+"""Judges that call language models."""
+
+from __future__ import annotations

@@ -1,0 +1,484 @@
+"""One call to an OpenAI-compatible server, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeGuard
+from urllib.parse import urlsplit
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.io.retry_after import retry_after_seconds
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
+from misslink.judge.config import Price
+from misslink.judge.protocol import RetryableError
+
+if TYPE_CHECKING:
+    import openai
+
+
+_REFUSED_STATUSES = (400, 413, 422)
+_TRANSIENT_STATUSES = (408, 409, 425, 429)  # and every 5xx
+_NO_CREDIT = re.compile(r"insufficient_quota|no credit|credit balance|billing", re.IGNORECASE)
+_NO_MODEL = re.compile(
+    r"model.{0,80}(not found|not exist|unknown|invalid|not supported)|no such model"
+    r"|(unknown|invalid) model|model_not_found",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPENAI_NO_MODEL = re.compile(
+    r"not found|does(n't| not) exist|(invalid|unknown|no such) model", re.IGNORECASE
+)
+# Errors by name: providers' packages share no classes, and HTTP packages change.
+_UNREACHABLE_ERRORS = (
+    *("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ClientConnectorError"),
+)
+_TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
+_BROKEN_CONNECTION_NAME = re.compile(
+    r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
+    r"|ServerDisconnected|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
+)
+# A package that keeps its connections for the life of the process met those of an earlier run.
+_CLOSED_LOOP = "Event loop is closed"
+_UNREACHABLE = "no connection; check that the server runs and that the address is right"
+_NO_CREDIT_LEFT = "its account has no credit left"
+
+
+def classify_failure(
+    error: Exception, message: str, *, answered: bool = False
+) -> RetryableError | str | None:
+    """Classify an error of any provider's package, by its HTTP status and its name.
+
+    `message` is safe to show. `answered` says whether the server has answered before: then a
+    refused connection is worth a retry. Returns the error to raise where a later call may
+    succeed; why none would, as part of a sentence; None for an error of this one question.
+    """
+    status = http_status(error)
+    if status is None:
+        return _connection_failure(error, message, answered)
+    chain = list(_exception_chain(error))
+    headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
+    sent = [header for header in headers if header is not None]
+    after = retry_after_seconds(sent[0]) if sent else None
+    codes = " ".join([message, *(str(getattr(link, "code", "")) for link in chain)])
+    meaning: RetryableError | str | None = None
+    if status == 402 or (status == 429 and _NO_CREDIT.search(codes)):
+        meaning = _NO_CREDIT_LEFT
+    elif status == 429:
+        meaning = RetryableError("rate limited (HTTP 429)", "rate", after)
+    elif status in (408, 409) or status >= 500:
+        meaning = RetryableError(f"the server answers {status}: {message}", "server", after)
+    elif status == 200:
+        meaning = RetryableError(f"the server's answer is no completion: {message}", "server")
+    elif status == 401:
+        meaning = "it refuses the key (401); check the provider's key in the environment"
+    elif status == 403:
+        meaning = "it refuses access (403); check what the key may use"
+    elif status == 404 or (status in _REFUSED_STATUSES and _NO_MODEL.search(message)):
+        meaning = f"it does not know the model or the address ({status}); check --judge: {message}"
+    return meaning
+
+
+def _connection_failure(
+    error: Exception, message: str, answered: bool
+) -> RetryableError | str | None:
+    names = [type(link).__name__ for link in _exception_chain(error)]
+    if any(name in _UNREACHABLE_ERRORS for name in names):
+        if answered:
+            return RetryableError("the connection is refused now", "absent")
+        return _UNREACHABLE
+    if any(_TIMEOUT_NAME.search(name) for name in names):
+        return RetryableError("no reply came in time", "time")
+    if any(_BROKEN_CONNECTION_NAME.match(name) for name in names) or str(error) == _CLOSED_LOOP:
+        return RetryableError(f"the connection broke before a reply came: {message}", "connection")
+    return None
+
+
+def is_request_refusal(error: Exception) -> bool:
+    """Whether the server, or its package before it, refuses the format of the request."""
+    if isinstance(error, TypeError):  # others come after a reply, which a retry would waste
+        return "unexpected keyword argument" in str(error)
+    return http_status(error) in _REFUSED_STATUSES or isinstance(error, NotImplementedError)
+
+
+def http_status(error: Exception) -> int | None:
+    """The HTTP status of an error, from one of the places where clients store it."""
+    for link in _exception_chain(error):
+        response = getattr(link, "response", None)
+        for value in (
+            getattr(link, "status_code", None),
+            getattr(response, "status_code", None),
+            getattr(response, "status", None),
+            getattr(link, "http_status", None),
+            getattr(link, "code", None),
+        ):
+            if type(value) is int and 200 <= value < 600:
+                return value
+    return None
+
+
+def _exception_chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def permanent_openai_problem(
+    error: openai.APIError, message: str, model: str, *, answered: bool = False
+) -> str | None:
+    """Why no other question would succeed; None where one might.
+
+    `answered` says whether the server has answered before: then a refused connection is worth a
+    retry.
+    """
+    import openai
+
+    status = getattr(error, "status_code", None)
+    about_model = status in (400, 404) and "model" in message.lower()
+    why = None
+    if isinstance(error, openai.APIConnectionError) and _never_connected(error) and not answered:
+        why = _UNREACHABLE
+    elif isinstance(error, openai.AuthenticationError):
+        why = "it refuses the key (401); check OPENAI_API_KEY"
+    elif isinstance(error, openai.PermissionDeniedError):
+        why = "it refuses access (403); check what OPENAI_API_KEY may use"
+    elif error.code == "model_not_found" or (about_model and _OPENAI_NO_MODEL.search(message)):
+        why = f"it does not know the model '{model}'; check --judge"
+    elif isinstance(error, openai.NotFoundError):
+        why = (
+            f"it knows no such address or no model '{model}' (404); check --judge and that the "
+            "base URL is the one that ends in /v1"
+        )
+    elif "insufficient_quota" in (error.code, error.type) or status == 402:
+        why = _NO_CREDIT_LEFT
+    return why
+
+
+def transient_openai_error(error: openai.APIError, message: str) -> RetryableError | None:
+    """The error to raise where a retry may help; None where the server refuses this question."""
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return RetryableError("no reply came in time", "time")
+    if not isinstance(error, openai.APIStatusError):
+        if _never_connected(error):
+            return RetryableError("the connection is refused now", "absent")
+        return RetryableError("the connection broke before a reply came", "connection")
+    status = error.status_code
+    if status not in _TRANSIENT_STATUSES and status < 500:
+        return None
+    after = retry_after_seconds(error.response.headers)
+    wait = "" if after is None else f" and asks to wait {after:g} s"
+    problem = f"the server answers {status}{wait}: {message}"
+    return RetryableError(problem, "rate" if status == 429 else "server", after)
+
+
+def _never_connected(error: openai.APIError) -> bool:
+    """Whether nothing was sent, because there was no connection."""
+    return type(error.__cause__).__name__ in _UNREACHABLE_ERRORS
+
+
+_OPENAI_URL = "https://api.openai.com/v1"
+NO_KEY_NEEDED = "no-key-needed"  # what a server of one's own is sent: clients insist on a key
+_MIN_KEY_LENGTH = 16  # characters that a key has at least where it is one
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """A server's address.
+
+    Parameters
+    ----------
+    base_url : str
+        As it was given, for the client; it may hold a password.
+    shown : str
+        Without user, password and query, fit to be shown.
+    key : str
+        Goes to the server and nowhere else.
+    """
+
+    base_url: str = field(repr=False)
+    display_url: str
+    key: str = field(repr=False)
+
+    @property
+    def keyless(self) -> bool:
+        """Whether no key was given."""
+        return self.key == NO_KEY_NEEDED
+
+    def censored(self, text: str) -> str:
+        """Return `text` without the key."""
+        return redact_keys(text, [self.key])
+
+
+def redact_keys(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` without keys: a server could repeat one, and replies go into a file.
+
+    Parameters
+    ----------
+    text : str
+    secrets : iterable of str
+        One of fewer than 16 characters stays: it is a dummy for a server of one's own, and may be
+        a word of the reply.
+    """
+    for secret in secrets:
+        if len(secret) >= _MIN_KEY_LENGTH:
+            text = text.replace(secret, "[key]")
+    return text
+
+
+def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> ServerAddress:
+    """Return where the judge is, from what is given or else from the environment.
+
+    Parameters
+    ----------
+    judge : str
+        Its name, for messages.
+    base_url : str or None
+        ``OPENAI_BASE_URL`` by default, else OpenAI's own.
+    api_key : str or None
+        ``OPENAI_API_KEY`` by default. Only OpenAI's own server insists on one.
+
+    Raises
+    ------
+    InputError
+        It is no address, or the key is missing or cannot be one.
+    """
+    url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
+    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+    displayed = public_url(url)
+    if not key and urlsplit(url).hostname == "api.openai.com":
+        raise InputError(
+            f"the judge {judge} has no key: set OPENAI_API_KEY, or for a server of your own "
+            "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(
+            "the judge's key (OPENAI_API_KEY) holds characters that no key has; copy it again"
+        )
+    return ServerAddress(url, displayed, key or NO_KEY_NEEDED)
+
+
+def public_url(url: str) -> str:
+    """Return an address without user, password, query and trailing slash.
+
+    Raises
+    ------
+    InputError
+        It is no address.
+    """
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        parts, port = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        # Not repeated in the message: it could be a key in the wrong variable.
+        raise InputError(
+            "the judge's base URL (OPENAI_BASE_URL or --base-url) is no address; "
+            "it looks like http://localhost:8000/v1"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+# vLLM; LM Studio with the model loaded; OpenRouter and LM Studio; llama.cpp as served, as trained.
+_CONTEXT_LENGTH_KEYS = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_length",
+    "max_context_length",
+    "context_window",
+    "n_ctx",
+    "n_ctx_train",
+)
+_MILLION = 1_000_000
+_MAX_PRICE = 1e12  # of any currency; more is no price
+
+
+@dataclass(frozen=True)
+class ModelListing:
+    """What is known of a model; None is not said."""
+
+    context_length: int | None = None
+    price: Price | None = None
+
+
+def parse_model_listing(listing: Any, model: str) -> ModelListing:
+    """Read the answer to ``GET /models``.
+
+    Parameters
+    ----------
+    listing : object
+        ``{"data": [{"id", ...}]}``, or whatever else came.
+    model : str
+        A server that lists one model only is taken to mean that one, whatever it calls it: a
+        llama.cpp server answers to any name.
+
+    Returns
+    -------
+    Offer
+        Empty where the model is not listed, or nothing is said of it.
+    """
+    data = listing.get("data") if isinstance(listing, dict) else None
+    models = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
+    named = [item for item in models if item.get("id") == model] or models
+    if len(named) != 1:
+        return ModelListing()
+    (entry,) = named
+    meta = entry.get("meta")
+    lengths = [
+        part.get(name)
+        for name in _CONTEXT_LENGTH_KEYS
+        for part in (entry, meta if isinstance(meta, dict) else {})
+    ]
+    valid_lengths = [length for length in lengths if type(length) is int and length > 0]
+    pricing = entry.get("pricing")
+    return ModelListing(valid_lengths[0] if valid_lengths else None, _price_per_million(pricing))
+
+
+def parse_price(price: Any) -> Price | None:
+    """Return the price kept as ``{"prompt", "completion"}`` per million tokens; None if none is."""
+    if not isinstance(price, Mapping):
+        return None
+    prompt, completion = price.get("prompt"), price.get("completion")
+    if _is_price(prompt) and _is_price(completion):
+        return Price(float(prompt), float(completion))
+    return None
+
+
+def _is_price(price: Any) -> TypeGuard[float]:
+    return type(price) in (int, float) and 0 <= price <= _MAX_PRICE
+
+
+def _price_per_million(pricing: Any) -> Price | None:
+    """Read OpenRouter's prices, which are strings of money per token; below zero means unknown."""
+    if not isinstance(pricing, dict):
+        return None
+    try:
+        prices = [Decimal(str(pricing[part])) * _MILLION for part in ("prompt", "completion")]
+    except (KeyError, InvalidOperation):
+        return None
+    if not all(price.is_finite() and price >= 0 for price in prices):
+        return None
+    return Price(*map(float, prices))
+
+
+REFUSAL_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise it may
+_UNAUTHORIZED = 401
+_CONNECT_TIMEOUT_S = 30.0
+_MODELS_TIMEOUT_S = 10.0
+_RAW_RESPONSE = {
+    "X-Stainless-Raw-Response": "true"
+}  # how the client is asked not to parse what it gets
+
+
+class ServerConnection:
+    """A connection to a server, opened by the first request.
+
+    It has no timeout for replies: the caller cancels a request, which leaves the server at once.
+    `judge` and `display_url` are the judge's name and the server's address for messages; `sent`
+    counts the requests to a model since opening.
+    """
+
+    def __init__(self, judge: str, model: str, address: ServerAddress) -> None:
+        self.sent = 0
+        self.judge = judge
+        self.display_url = address.display_url
+        self._model = model
+        self._address = address
+        self._opened: openai.AsyncOpenAI | None = None
+        self._answered = False
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> str:
+        """Send a request; return the body of the answer, which need not be what it should be.
+
+        Raises
+        ------
+        openai.APIError
+            The server did not answer with success.
+        """
+        client = self.client()
+        self.sent += 1
+        answer: Any = await client.post(
+            path, cast_to=object, body=body, options={"headers": _RAW_RESPONSE}
+        )
+        self._answered = True
+        return self.text(answer)
+
+    async def models(self) -> Any:
+        """Return the server's list of models; None where it has none.
+
+        Raises JudgeUnreachableError where no connection is possible or the key is refused.
+        """
+        import openai
+
+        options: Any = {"headers": _RAW_RESPONSE, "timeout": _MODELS_TIMEOUT_S}
+        try:
+            answer: Any = await self.client().get("/models", cast_to=object, options=options)
+        except openai.PermissionDeniedError as error:
+            # A key that may ask but not list models is refused here for its scope alone.
+            if "scope" not in str(error).lower():
+                self.raise_if_pointless(error)
+        except (openai.AuthenticationError, openai.APIConnectionError) as error:
+            self.raise_if_pointless(error)
+        except openai.APIStatusError:
+            return None  # many servers do not list their models
+        else:
+            return parse_json_body(self.text(answer))
+        return None
+
+    def raise_if_pointless(self, error: openai.APIError) -> None:
+        """Raise JudgeUnreachableError where no other question would fare better."""
+        why = permanent_openai_problem(
+            error, self.error_message(error), self._model, answered=self._answered
+        )
+        if getattr(error, "status_code", None) == _UNAUTHORIZED and self._address.keyless:
+            why = "it asks for a key (401) and none was given; set OPENAI_API_KEY"
+        if why:
+            raise self.unreachable(why) from None
+
+    def unreachable(self, why: str) -> JudgeUnreachableError:
+        """Return the error that says why this judge cannot be asked."""
+        return JudgeUnreachableError(
+            f"the judge {self.judge} at {self.display_url} cannot be asked: {why}"
+        )
+
+    def error_message(self, error: openai.APIError) -> str:
+        """A server's complaint in its own words, shortened, without the key."""
+        detail = error.body.get("message") if isinstance(error.body, dict) else None
+        return self.censored(str(detail or error.message))[:EXCERPT_LENGTH]
+
+    def censored(self, text: str) -> str:
+        """Return `text` without the key."""
+        return self._address.censored(text)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    def client(self) -> openai.AsyncOpenAI:
+        """Return the official client, which makes one attempt a call."""
+        if self._opened is None:
+            import openai
+
+            self._opened = openai.AsyncOpenAI(
+                api_key=self._address.key,
+                base_url=self._address.base_url,
+                timeout=openai.Timeout(None, connect=_CONNECT_TIMEOUT_S),
+                max_retries=0,
+            )
+        return self._opened
+
+    def text(self, answer: Any) -> str:
+        """Return the body of an answer that the client does not parse, without the key."""
+        content: bytes = answer.http_response.content
+        return self.censored(content.decode("utf-8", "replace"))

@@ -1,0 +1,148 @@
+"""A judge from your own file or module: ``path/to/judge.py:name`` or ``package.module:name``."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.judge.protocol import Ask, Judge, Reply
+from misslink.user_code import import_target, resolve_attribute, with_article
+
+_REQUIRED_MEMBERS = ("name", "identity", "ask", "close")
+_FILE_SPEC = re.compile(r"(?P<target>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
+_MODULE_SPEC = re.compile(r"(?P<target>[^\W\d]\w*(?:\.[^\W\d]\w*)+):(?P<name>.*)", re.DOTALL)
+
+
+def is_custom_judge(spec: str) -> bool:
+    """Whether `spec` names a judge in a file or module, and no registered one.
+
+    A file ends with ``.py``, a module has a dot in it; no registered judge's name has either.
+    """
+    return _split_spec(spec) is not None
+
+
+def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Judge:
+    """Import a judge from a file or module.
+
+    Parameters
+    ----------
+    spec : str
+        ``path/to/judge.py:name`` or ``package.module:name``, from the working folder. The name is
+        a judge, or a class or function that makes one.
+    options : mapping or None
+        Such as ``temperature``, for a class or function that has a parameter of that name.
+
+    Returns
+    -------
+    Judge
+        Its identity contains the SHA-256 of its file, so that changed code does not reuse cached
+        replies. Changes in modules that the file imports are not detected.
+
+    Raises
+    ------
+    InputError
+        The file or name does not exist, cannot be imported, or is no judge; or an option is not
+        accepted.
+    """
+    parts = _split_spec(spec)
+    target, name = parts if parts is not None else ("", "")
+    if not (target and name):
+        raise InputError(
+            f"'{spec}' does not name a judge; write  path/to/judge.py:name  or  package.module:name"
+        )
+    module = import_target(target, Path.cwd())
+    thing = resolve_attribute(module, name, target)
+    judge = _create_judge(thing, spec, options or {})
+    _check_judge(judge, spec)
+    source = getattr(module, "__file__", None)
+    content = Path(source).read_bytes() if source else b""
+    return CustomJudge(judge, spec, hashlib.sha256(content).hexdigest())
+
+
+class CustomJudge:
+    """A judge from a file or module, whose identity includes the hash of its file."""
+
+    def __init__(self, judge: Judge, spec: str, sha256: str) -> None:
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = {**judge.identity, "file_sha256": sha256}
+        self._spec = spec
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer, as the judge does.
+
+        Raises
+        ------
+        InputError
+            What it returns is no Reply.
+        """
+        reply = await self.judge.ask(ask)
+        if not isinstance(reply, Reply):
+            raise InputError(
+                f"the judge {self._spec} returned {type(reply).__name__}; its ask must return a "
+                "misslink.judge.Reply"
+            )
+        return reply
+
+    async def close(self) -> None:
+        """Close the judge."""
+        await self.judge.close()
+
+
+def _split_spec(spec: str) -> tuple[str, str] | None:
+    match = _FILE_SPEC.fullmatch(spec.strip()) or _MODULE_SPEC.fullmatch(spec.strip())
+    return match and (match["target"], (match["name"] or "").strip())
+
+
+def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
+    """The judge that `thing` is or makes."""
+    is_judge = not inspect.isclass(thing) and hasattr(thing, "ask")
+    if is_judge or not callable(thing):
+        if options:
+            raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")
+        return thing
+    taken: Mapping[str, inspect.Parameter]
+    try:
+        taken = inspect.signature(thing).parameters
+    except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
+        taken = {}
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
+    foreign = [option for option in options if not takes_all and option not in taken]
+    if foreign:
+        raise InputError(f"the judge {spec} has no {', '.join(foreign)}; leave it out")
+    try:
+        return thing(**options)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{spec} made no judge: {type(error).__name__}: {error}; it is called without "
+            "arguments beside the options given"
+        ) from error
+
+
+def _check_judge(judge: Any, spec: str) -> None:
+    lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(judge, part)]
+    if lacking:
+        raise InputError(
+            f"{spec} is {with_article(type(judge).__name__)} and no judge, it lacks "
+            f"{', '.join(lacking)}; see misslink.judge.Judge"
+        )
+    for part in ("ask", "close"):
+        if not inspect.iscoroutinefunction(getattr(judge, part)):
+            raise InputError(f"{spec}: its {part} must be a function declared with  async def")
+    if not isinstance(judge.name, str) or not judge.name.strip():
+        raise InputError(f"{spec}: its name must be a text that is not empty")
+    try:
+        json.dumps(dict(judge.identity), sort_keys=True)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            f"{spec}: its identity must be a mapping of JSON values, such as "
+            f'{{"model": "mine", "version": 1}} ({problem})'
+        ) from None

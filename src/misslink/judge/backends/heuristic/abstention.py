@@ -1,0 +1,164 @@
+"""Recognize answers that decline, and find the sentences that state something to check."""
+
+from __future__ import annotations
+
+import re
+
+from misslink.text.normalization import content_words, fold, sentence_spans
+
+# Words an answer says of its sources and of itself, no content of its own.
+SOURCE_WORDS = frozenset(
+    (
+        *("passage", "passages", "context", "text", "document", "documents", "information"),
+        *("answer", "question", "provided", "provide", "provides", "given", "based", "according"),
+        *("mention", "mentioned", "mentions", "state", "stated", "states", "include", "includes"),
+        *("including", "refer", "refers", "specific", "specifically", "following", "several"),
+        *("various", "additionally", "therefore", "however", "overall", "note"),
+    )
+)
+_SUFFICIENT = frozenset(("necessary", "sufficient", "enough", "sure", "happy", "help", "able"))
+_SELF_REFERENCE_WORDS = SOURCE_WORDS | _SUFFICIENT
+_SOURCE = re.compile(
+    r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
+    r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
+    r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
+    r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
+
+_PARENTHESES = re.compile(r"\([^()]*\)")
+_LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
+_CLAUSE = re.compile(r"[,;]?\s+(?:but|however|although|though|whereas)\s|[;:]\s|(?<=\w),\s(?=it\s)")
+_FEWEST_WORDS = 3  # content words a clause needs to state something beside an absence
+
+_INFORMATION = r"(?:passages?|contexts?|documents?|sources?|text|information|details|data)"
+_VERBS = (
+    r"(?:provide|mention|specify|state|contain|include|give|offer|address|say|discuss|cover|"
+    r"explain|indicate|answer|describe)(?:d|s|ed)?"
+)
+_ABSENT = re.compile(
+    r"\b(?:unable to (?:answer|find|determine|provide|say)"
+    rf"|(?:do|does|did|is|are|was|were)(?: not|n't) (?:\w+ )?(?:{_VERBS}|stated|given|available"
+    r"|known|clear|possible|found|enough|sufficient|have (?:any |enough |sufficient )?information)"
+    r"|(?:cannot|can't|can not|could not|couldn't) (?:\w+ )?(?:be (?:determined|answered|found)"
+    r"|provide|answer|find|determine|give|help|say|tell)"
+    rf"|(?:no|insufficient|not enough|lacks?|without) (?:\w+ ){{0,2}}{_INFORMATION}"
+    rf"|no (?:mention|answer)|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
+    r"|difficult to (?:provide|determine|give|say|answer))"
+)
+_ABOUT_SOURCES = re.compile(
+    rf"\b(?:{_INFORMATION}|unable to|you|your|answer|question|i|we|it is not|it's not)\b"
+)
+# What the text or the asker may have meant, and where to look instead: beside an absence no claim.
+_GUESS = re.compile(
+    r"\b(?:passages?|contexts?|documents?|sources?|text|information|question|you)\s(?:\w+ly\s)?"
+    r"(?:(?:may|might|could|seems? to|appears? to)\s(?:be\s|have\s)?(?:\w+ly\s)?)?"
+    r"(?:refer(?:s|red|ring)?\sto|mean(?:s|t|ing)?|(?:is\s|are\s)?(?:asking|talking)?\s?about|ask)\b"
+)
+_POSSIBLY = re.compile(
+    r"\b(?:may|might|could|possibl[ey]|perhaps|probably|likely|seems?|appears?)\b"
+)
+_REFERRAL = re.compile(
+    r"^(?:\w+,\s)?you\s(?:may|might|can|could|should|would|will)\s(?:\w+\s){0,3}"
+    r"(?:consult|refer\sto|contact)\b"
+)
+_IGNORANCE = re.compile(
+    r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
+    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|^(?:unknown|n/?a|none)\W*$"
+    r"|^(?:unanswerable|not answerable|no answer)\W*$|\bas an ai\b"
+)
+# "I do not know" and "I cannot answer", folded as `fold` folds (no accents).
+_NO_ANSWER_PHRASES = tuple(
+    fold(phrase)
+    for phrase in (
+        *(
+            "ich weiß es nicht",
+            "ich weiß nicht",
+            "kann ich nicht beantworten",
+            "keine informationen",
+        ),
+        *("je ne sais pas", "je ne peux pas répondre", "aucune information"),
+        *("no lo sé", "no sé la respuesta", "no puedo responder", "no hay información"),
+        *("non lo so", "non posso rispondere", "não sei", "não posso responder"),
+        *("ik weet het niet", "jeg ved det ikke", "jeg vet ikke", "jag vet inte", "en tiedä"),
+        *("nie wiem", "nevím", "nem tudom", "bilmiyorum", "не знаю", "не могу ответить"),
+        *("我不知道", "无法回答", "無法回答", "わかりません", "分かりません", "모르겠습니다"),
+        *("لا أعرف", "मुझे नहीं पता", "tôi không biết"),
+    )
+)
+_POLITE = re.compile(
+    r"^(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
+    r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
+    r"|hope (?:this|that) helps|good (?:morning|afternoon|evening|question|luck)|great question"
+    r"|that's it|i hope that helps)\b"
+    r"[^.!?]{0,40}[.!]*$"
+    r"|^please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
+    r"|\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
+    r"|\bi(?:'d| would) need (?:more|further|additional)\b"
+    r"|^(?:yes|yeah|no|correct|true|false)\W*$"
+)
+
+
+def declines(answer: str) -> bool:
+    """Whether `answer` says that it cannot answer, and states nothing else.
+
+    "I don't know" followed by an answer is no pure decline; a blank answer declines nothing.
+    """
+    return states_absence(answer) and not claim_spans(answer)
+
+
+def states_absence(answer: str) -> bool:
+    """Whether some sentence of `answer` says that the answer is not known or not given."""
+    return any(
+        _is_absence_statement(fold(answer[start:end])) for start, end in sentence_spans(answer)
+    )
+
+
+def strip_source_mentions(sentence: str) -> str:
+    """The sentence without its list marker and its "according to passage 2"."""
+    return _SOURCE.sub(" ", _MARKER.sub("", sentence))
+
+
+def claim_spans(answer: str) -> list[tuple[int, int]]:
+    """Character offsets of the sentences of `answer` that state something to check.
+
+    Left out: questions, lines that end in a colon, courtesies, mere references to a passage, and
+    sentences that only say what is not known or not in the passages. In an answer that says so,
+    guesses at what a text or the question may refer to, and advice to look elsewhere, too.
+    """
+    absent = states_absence(answer)
+    return [
+        (start, end)
+        for start, end in sentence_spans(answer)
+        if _is_claim(answer[start:end], absent=absent)
+    ]
+
+
+def _is_claim(sentence: str, *, absent: bool) -> bool:
+    folded = fold(sentence)
+    if sentence.rstrip("*_ \t").endswith((":", "?", "\uff1a", "\uff1f")):
+        return False
+    words = set(content_words(strip_source_mentions(folded)))
+    if _POLITE.search(folded) or _LONE_MARKER.match(folded) or words <= _SELF_REFERENCE_WORDS:
+        return False
+    if not _is_absence_statement(folded) and not (absent and _is_guess(folded)):
+        return True
+    return any(
+        len(content_words(clause)) >= _FEWEST_WORDS
+        and not _is_absence_statement(clause)
+        and not _is_guess(clause)
+        for clause in _CLAUSE.split(_PARENTHESES.sub(" ", folded))
+    )
+
+
+def _is_guess(folded: str) -> bool:
+    return bool((_POSSIBLY.search(folded) and _GUESS.search(folded)) or _REFERRAL.search(folded))
+
+
+def _is_absence_statement(folded: str) -> bool:
+    return bool(
+        _IGNORANCE.search(folded)
+        or (_ABSENT.search(folded) and _ABOUT_SOURCES.search(folded))
+        or any(phrase in folded for phrase in _NO_ANSWER_PHRASES)
+    )

@@ -1,0 +1,499 @@
+"""The heuristic judge: lexical matching and a logistic fit on human labels."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from misslink.embedding.providers import MINILM_PACKAGES, load_minilm, minilm_missing_error
+from misslink.errors import InputError
+from misslink.judge.backends.heuristic.abstention import claim_spans, declines, states_absence
+from misslink.judge.backends.heuristic.matching import (
+    SOURCE_STEMS,
+    ClaimMatch,
+    MatchingContext,
+    contains_words,
+    leading_agreement,
+)
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    ExaminationWithReference,
+    ExaminedClaim,
+    ExaminedClaimWithReference,
+    ExaminedPassage,
+    ExaminedReferenceClaim,
+    Judge,
+    JudgeInfo,
+    Reply,
+)
+from misslink.registry import judges
+from misslink.text.normalization import sentence_spans, stems
+from misslink.types import Support
+
+REFUSED_SHARE = 0.5  # of the cut: what a claim's probability is scaled to where the rules refuse it
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """A logistic fit of P(supported), and the cut from which a claim is called supported.
+
+    Parameters
+    ----------
+    name : str
+        'heuristic' or 'heuristic:minilm'.
+    intercept : float
+    weights : mapping of str to float
+        By feature, in the features' order; positive, for every feature grows with doubt.
+    cut : float
+        In [0, 1].
+    figures : mapping
+        What was measured when it was fitted; see `figures`.
+    """
+
+    name: str
+    intercept: float
+    weights: Mapping[str, float]
+    cut: float
+    figures: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        """A hash of what the verdicts depend on."""
+        content = json.dumps([self.intercept, dict(self.weights), self.cut])
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+    def probability(self, match: ClaimMatch, more: Sequence[float] = ()) -> float:
+        """P(supported), in [0, 1].
+
+        Parameters
+        ----------
+        match : Match
+        more : sequence of float
+            The features beyond the lexical ones, where the fit has some.
+
+        Returns
+        -------
+        float
+            Rounded to 6 digits. Below the cut, whatever the features, where the claim shares no
+            word with the passages, contradicts them, or has a name, a number or an identifier that
+            is in none.
+        """
+        values = (*match.features, *more)
+        terms = (w * value for w, value in zip(self.weights.values(), values, strict=True))
+        # Bounded, so that no input overflows.
+        doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
+        probability = 1 / (1 + math.exp(doubt))
+        if match.conflict is not None or match.invented or not match.shares_words:
+            probability *= REFUSED_SHARE * self.cut
+        return round(probability, 6)
+
+
+@cache
+def load_fit(name: str) -> LogisticFit:
+    """Return the committed fit of the judge `name`, 'heuristic' or 'heuristic:minilm'."""
+    fitted = _load_coefficients()["judges"][name]
+    return LogisticFit(
+        name,
+        intercept=fitted["intercept"],
+        weights=fitted["weights"],
+        cut=fitted["cut"],
+        figures=fitted["figures"],
+    )
+
+
+def fit_figures() -> dict[str, dict[str, Any]]:
+    """What the fits reached, by judge, as measured when they were fitted.
+
+    Returns
+    -------
+    dict
+        For each judge: ``auroc`` and ``f1`` (of finding unfaithful answers) by cross-validation
+        grouped by question, everything that is fitted being fitted within, with their standard
+        deviations over repetitions; ``answers`` and ``unfaithful``, how many there were; ``note``,
+        one line for people; ``begin_auroc``, on a set that nothing was fitted on.
+    """
+    return {
+        name: dict(fitted["figures"]) for name, fitted in _load_coefficients()["judges"].items()
+    }
+
+
+@cache
+def _load_coefficients() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(
+        files("misslink.judge.backends.heuristic")
+        .joinpath("coefficients.json")
+        .read_text(encoding="utf-8")
+    )
+    return content
+
+
+_NEEDED_BY = "heuristic:minilm"
+MAX_CACHED_VECTORS = 50_000  # sentences whose vectors are kept, about 80 MB
+SIMILARITY_DIGITS = 4  # vectors differ in the seventh digit with the batch they were computed in
+
+
+class SentenceSimilarity:
+    """Cosine similarity of sentences; the packages are imported with the first ones.
+
+    Raises
+    ------
+    MissingExtraError
+        sentence-transformers or the package with the weights is not installed.
+    """
+
+    def __init__(self) -> None:
+        if not all(map(find_spec, MINILM_PACKAGES)):
+            raise minilm_missing_error(_NEEDED_BY)
+        self._model: Any = None
+        self._vectors: OrderedDict[str, Any] = OrderedDict()
+        # The tokenizer cannot be used by two threads at once.
+        self._lock = threading.Lock()
+
+    def nearest(self, claims: Sequence[str], sentences: Sequence[str]) -> list[float]:
+        """For each claim the similarity of the nearest sentence, in [-1, 1].
+
+        Without sentences there is nothing similar: 0 for each claim.
+        """
+        if not claims or not sentences:
+            return [0.0] * len(claims)
+        with self._lock:
+            vectors = self._encode([*claims, *sentences])
+        import numpy as np
+
+        table = np.stack(vectors[: len(claims)]) @ np.stack(vectors[len(claims) :]).T
+        return [round(float(row.max()), SIMILARITY_DIGITS) for row in table]
+
+    def _encode(self, texts: Sequence[str]) -> list[Any]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            model = self._model = self._model or load_minilm(_NEEDED_BY)
+            encoded = model.encode(new, normalize_embeddings=True, show_progress_bar=False)
+            self._vectors.update(zip(new, encoded, strict=True))
+        for text in texts:
+            self._vectors.move_to_end(text)
+        vectors = [self._vectors[text] for text in texts]
+        while len(self._vectors) > MAX_CACHED_VECTORS:
+            self._vectors.popitem(last=False)
+        return vectors
+
+
+RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
+_MAX_PROBABILITY = 0.95  # shared words alone never make certain
+
+
+def estimate_relevance(question: str, passage: str) -> float:
+    """P(the passage helps to answer the question), a heuristic, in [0.05, 0.95].
+
+    The share of the question's content words that the passage holds. A passage without words is
+    irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
+    """
+    return _relevance_probability(question, stems(passage))
+
+
+def classify_response(
+    question: str, answer: str, evidence: Sequence[str]
+) -> tuple[Literal["answers", "partly", "evades", "declines"], float]:
+    """What the answer does with the question, and P(it is relevant), a heuristic.
+
+    Parameters
+    ----------
+    question, answer : str
+    evidence : sequence of str
+        The passage sentences that the answer's supported claims rest on: "Paris." answers what
+        the capital of France is, because the sentence behind it says so.
+
+    Returns
+    -------
+    response : {'answers', 'partly', 'evades', 'declines'}
+        'partly' where the answer also says that something is not known.
+    probability : float
+    """
+    if declines(answer):
+        return "declines", round(1 - _MAX_PROBABILITY, 6)
+    probability = (
+        _relevance_probability(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
+    )
+    if probability < RELEVANCE_THRESHOLD:
+        return "evades", probability
+    return ("partly" if states_absence(answer) else "answers"), probability
+
+
+def _relevance_probability(question: str, words: Sequence[str]) -> float:
+    question_words = set(stems(question)) - SOURCE_STEMS
+    if not words:
+        share = 0.0
+    elif not question_words:
+        share = 0.5
+    else:
+        share = len(question_words.intersection(words)) / len(question_words)
+    return round(1 - _MAX_PROBABILITY + (2 * _MAX_PROBABILITY - 1) * share, 6)
+
+
+_CITATION = re.compile(r"\s*\[\^?\d{1,3}(?:\s*[-,;\u2013]\s*\d{1,3})*\]")  # "[2, 3]" is no number
+
+ScoredMatch = tuple[ClaimMatch, float]  # a claim's match and its P(supported)
+
+
+class HeuristicJudge:
+    """Answers the examination from its structured inputs.
+
+    Parameters
+    ----------
+    fit : LogisticFit
+    similarity : SentenceSimilarity or None
+        What the fit's features beyond the lexical ones need.
+    """
+
+    def __init__(self, fit: LogisticFit, similarity: SentenceSimilarity | None = None) -> None:
+        self.name = fit.name
+        self.info = JudgeInfo(note=fit_figures()[fit.name]["note"])
+        self.threshold = fit.cut
+        self.identity: Mapping[str, Any] = {
+            "judge": fit.name,
+            "coefficients": fit.version,
+            "rules": rules_version(),
+        }
+        self._fit = fit
+        self._similarity = similarity
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer an examination; any other question gets a reply without an answer."""
+        if {"question", "statements", "cited"} <= set(ask.inputs):
+            return self._citations(ask)
+        if not {"question", "passages", "answer"} <= set(ask.inputs):
+            problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
+            return Reply(parsed=None, raw="", problem=problem)
+        if self._similarity is None:
+            return self._examine(**ask.inputs)
+        return await asyncio.to_thread(self._examine, **ask.inputs)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _citations(self, ask: Ask) -> Reply:
+        """Compare every statement with each passage that it cites."""
+        citations = []
+        for number, statement in enumerate(ask.inputs["statements"], start=1):
+            for passage in statement["passages"]:
+                context = MatchingContext((ask.inputs["cited"][passage],), ask.inputs["question"])
+                ((match, probability),) = self._match_claims([statement["text"]], context)
+                supported = self._support(match, probability) == "supported"
+                quote = match.best.text if match.best and supported else None
+                pair = {"statement": number, "passage": passage, "quote": quote}
+                citations.append({**pair, "supported": "yes" if supported else "no"})
+        return Reply(ask.schema.model_validate({"citations": citations}), raw="")
+
+    def _examine(
+        self,
+        question: str,
+        passages: Sequence[str],
+        answer: str,
+        references: Sequence[str] = (),
+    ) -> Reply:
+        spans = [] if declines(answer) else claim_spans(answer)
+        texts = [answer[start:end] for start, end in spans]
+        matches = self._match_claims(texts, MatchingContext(passages, question))
+        claims = [
+            self._examine_claim(text, *match) for text, match in zip(texts, matches, strict=True)
+        ]
+        relevance = [estimate_relevance(question, passage) for passage in passages]
+        quotes = [claim.quote for claim in claims if claim.quote and claim.support == "supported"]
+        response, response_probability = classify_response(question, answer, quotes)
+        parsed = Examination(
+            claims=tuple(claims),
+            passages=tuple(
+                ExaminedPassage(passage=number, relevant=probability >= RELEVANCE_THRESHOLD)
+                for number, probability in enumerate(relevance, start=1)
+            ),
+            response=response,
+        )
+        return Reply(
+            parsed=self._with_references(parsed, question, answer, references)
+            if references
+            else parsed,
+            raw="",
+            probabilities={
+                **{
+                    f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
+                    for i, (_, p) in enumerate(matches)
+                },
+                **{
+                    f"passages.{i}.relevant": {"true": p, "false": 1 - p}
+                    for i, p in enumerate(relevance)
+                },
+                "response": {"answers": response_probability, "evades": 1 - response_probability},
+            },
+        )
+
+    def _with_references(
+        self, examination: Examination, question: str, answer: str, references: Sequence[str]
+    ) -> ExaminationWithReference:
+        """Compare the claims with the references, and the references' claims with the answer."""
+        agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
+            "supported": "agrees",
+            "contradicted": "contradicts",
+            "unsupported": "silent",
+        }
+        statement: dict[Support, Literal["states", "contradicts", "omits"]] = {
+            "supported": "states",
+            "contradicted": "contradicts",
+            "unsupported": "omits",
+        }
+        by_references = self._agree(
+            [claim.text for claim in examination.claims], references, question, of_reference=False
+        )
+        if by_references:
+            first = leading_agreement(answer, references)
+            by_references[0] = first or by_references[0]
+        reference_claims: list[tuple[int, str, Support]] = []
+        for number, reference in enumerate(references, start=1):
+            # A reference of one word, "None." say, is an answer all the same.
+            spans = claim_spans(reference) or sentence_spans(reference)
+            texts = [reference[start:end] for start, end in spans]
+            reference_matches = self._agree(texts, (answer,), question, of_reference=True)
+            if reference_matches:
+                reference_matches[0] = (
+                    leading_agreement(reference, (answer,)) or reference_matches[0]
+                )
+            reference_claims += (
+                (number, text, each) for text, each in zip(texts, reference_matches, strict=True)
+            )
+        return ExaminationWithReference(
+            claims=tuple(
+                ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
+                for claim, each in zip(examination.claims, by_references, strict=True)
+            ),
+            passages=examination.passages,
+            response=examination.response,
+            reference_claims=tuple(
+                ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
+                for number, text, each in reference_claims
+            ),
+        )
+
+    def _agree(
+        self, claims: Sequence[str], texts: Sequence[str], question: str, *, of_reference: bool
+    ) -> list[Support]:
+        """Compare claims with what should say the same; a short reference must match in full."""
+        supports: list[Support] = []
+        for claim, match in zip(
+            claims, self._match_claims(claims, MatchingContext(texts, question)), strict=True
+        ):
+            support, best = self._support(*match), match[0].best
+            if of_reference:
+                met = contains_words(texts, claim, question)
+            else:
+                met = best is None or contains_words((claim,), best.text, question)
+            supports.append("unsupported" if support == "supported" and not met else support)
+        return supports
+
+    def _match_claims(self, claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
+        return match_claims(claims, context, self._fit, self._similarity)
+
+    def _support(self, match: ClaimMatch, probability: float) -> Support:
+        if match.conflict is not None:
+            return "contradicted"
+        return "supported" if probability >= self._fit.cut else "unsupported"
+
+    def _examine_claim(self, text: str, match: ClaimMatch, probability: float) -> ExaminedClaim:
+        support = self._support(match, probability)
+        rests_on = match.best if support != "unsupported" else None
+        return ExaminedClaim(text=text, support=support, quote=rests_on and rests_on.text)
+
+
+def match_claims(
+    claims: Sequence[str],
+    context: MatchingContext,
+    fit: LogisticFit,
+    similarity: SentenceSimilarity | None = None,
+) -> list[ScoredMatch]:
+    """Match claims with passages; return each claim's match and P(supported).
+
+    Parameters
+    ----------
+    claims : sequence of str
+        Citation numbers in brackets are ignored.
+    context : MatchingContext
+    fit : LogisticFit
+    similarity : SentenceSimilarity or None
+        Needed by a fit with the feature ``distance``: 1 minus the cosine of the nearest sentence.
+    """
+    bare = [_CITATION.sub("", claim) for claim in claims]
+    matches = [context.match(claim) for claim in bare]
+    more: list[tuple[float, ...]] = [()] * len(bare)
+    if similarity is not None:
+        nearest = similarity.nearest(bare, [sentence.text for sentence in context.sentences])
+        more = [(1 - cosine,) for cosine in nearest]
+    return [(m, fit.probability(m, extra)) for m, extra in zip(matches, more, strict=True)]
+
+
+def claim_relations(
+    claims: Sequence[str], context: MatchingContext
+) -> list[tuple[Literal["would_support", "would_contradict", "unrelated"], str | None, float]]:
+    """Return what passages would say about claims, by the lexical judge; a heuristic.
+
+    Returns
+    -------
+    list of (relation, quote, probability)
+        For each claim 'would_support', 'would_contradict' or 'unrelated'; the deciding sentence,
+        verbatim, None where they are unrelated; and P(the passages support the claim).
+    """
+    fit = load_fit("heuristic")
+    return [
+        (*_relation(match, probability, fit.cut), probability)
+        for match, probability in match_claims(claims, context, fit)
+    ]
+
+
+def _relation(
+    match: ClaimMatch, probability: float, cut: float
+) -> tuple[Literal["would_support", "would_contradict", "unrelated"], str | None]:
+    if match.best is None or (match.conflict is None and probability < cut):
+        return "unrelated", None
+    return "would_support" if match.conflict is None else "would_contradict", match.best.text
+
+
+@cache
+def rules_version() -> str:
+    """SHA-256 (16 digits) of the deciding code: replies cached under other rules are not reused."""
+    package = files("misslink")
+    folders = package / "text", package / "judge" / "backends" / "heuristic"
+    sources = [
+        file
+        for folder in folders
+        for file in sorted(folder.iterdir(), key=str)
+        if file.name.endswith(".py")
+    ]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+@judges.register("heuristic")
+def open_heuristic(argument: str | None = None) -> Judge:
+    """Open the judge ``heuristic`` or ``heuristic:minilm``.
+
+    Raises
+    ------
+    InputError
+        `argument` is neither None nor 'minilm'.
+    MissingExtraError
+        What ``heuristic:minilm`` needs is not installed.
+    """
+    if argument is None:
+        return HeuristicJudge(load_fit("heuristic"))
+    if argument != "minilm":
+        raise InputError(
+            f"there is no judge 'heuristic:{argument}'; say heuristic or heuristic:minilm"
+        )
+    return HeuristicJudge(load_fit("heuristic:minilm"), SentenceSimilarity())

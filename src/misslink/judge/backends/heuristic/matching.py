@@ -1,0 +1,430 @@
+"""Match claims with passages by words, word order, numbers, and names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from misslink.judge.backends.heuristic.abstention import SOURCE_WORDS, strip_source_mentions
+from misslink.text.normalization import (
+    STEM_WORD,
+    STOPWORDS,
+    extract_numbers,
+    fold,
+    number_words_to_digits,
+    sentence_spans,
+    stems,
+    strip_ending,
+)
+from misslink.types import Support
+
+_YES = re.compile(r"\W*(?:yes|yeah|yep|true|correct)\b(?!\s+(?:and|or)\b)", re.IGNORECASE)
+# "No" before a noun, as in "No changes are made", is no answer to the question.
+_NO = re.compile(
+    r"\W*(?:(?:nope|false|incorrect)\b(?!\s+(?:and|or)\b)"
+    r"|no\b(?=\W*$|\s*[,.;:!\u2013\u2014-]|\s+(?:it|they|there|you|he|she|we|i|this|that)\b))",
+    re.IGNORECASE,
+)
+_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014-]*")
+
+
+def leading_polarity(text: str) -> bool | None:
+    """True where `text` begins with a yes, False with a no; None where with neither."""
+    if _YES.match(text):
+        return True
+    return False if _NO.match(text) else None
+
+
+def strip_polarity(text: str) -> str:
+    """`text` without the yes or no that it begins with."""
+    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
+
+
+def is_polarity_only(text: str) -> bool:
+    """Whether `text` is a yes or a no and nothing else."""
+    return leading_polarity(text) is not None and not strip_polarity(text).strip()
+
+
+SAME_STATEMENT = 0.75  # share of the claim's content words that the other sentence must hold
+SAME_STATEMENT_BACK = (
+    0.6  # and, for a negation, of that sentence's content words that the claim must hold
+)
+_NEGATIONS = frozenset(("not", "no", "never", "cannot", "without", "none"))
+_COORDINATED_NEGATIONS = frozenset(("neither", "nor"))  # what they negate stands elsewhere
+_NON_NEGATIONS = ("not only", "no longer than", "no more than", "not just", "no matter", "no doubt")
+_NEGATION_REACH = 4  # words after a negation among which the first content word is what it negates
+
+
+def find_conflict(
+    claim: str,
+    sentence: str,
+    coverage: float,
+    new_numbers: AbstractSet[str],
+) -> str | None:
+    """Say why `sentence` contradicts `claim`, or None where it does not.
+
+    A cautious rule: the sentence must hold nearly all words of the claim. Then either the claim has
+    a number that is in no passage, and the sentence has another one beside the same word; or one
+    negates what the other, which shares most words both ways, asserts.
+
+    Parameters
+    ----------
+    claim, sentence : str
+    coverage : float
+        Share in [0, 1] of the claim's content words, numbers aside, that the sentence holds.
+    new_numbers : set of str
+        Numbers of the claim that neither a passage nor the question holds.
+    """
+    if coverage < SAME_STATEMENT:
+        return None
+    its = _number_neighbors(sentence)
+    for neighbor, number in _number_neighbors(claim).items():
+        if number in new_numbers and its.get(neighbor, number) != number:
+            return f"{number} where the passage says {its[neighbor]}"
+    asserted, denied = _asserted_and_negated(claim)
+    its_asserted, its_denied = _asserted_and_negated(sentence)
+    if len(asserted & its_asserted) < SAME_STATEMENT_BACK * len(its_asserted):
+        return None
+    both_ways = (denied & its_asserted - its_denied) | (its_denied & asserted - denied)
+    return f"negation of {', '.join(sorted(both_ways))}" if both_ways else None
+
+
+def _number_neighbors(text: str) -> dict[tuple[str, str], str]:
+    """Each number of `text` by the content word nearest before, and nearest after, it."""
+    words = [
+        word
+        for word in STEM_WORD.findall(number_words_to_digits(fold(text)))
+        if word not in STOPWORDS
+    ]
+    neighbors: dict[tuple[str, str], str] = {}
+    for index, word in enumerate(words):
+        if word[0].isdigit():
+            number = word.replace(",", "")
+            if index:
+                neighbors.setdefault(("after", words[index - 1]), number)
+            if index + 1 < len(words):
+                neighbors.setdefault(("before", words[index + 1]), number)
+    return neighbors
+
+
+def _asserted_and_negated(text: str) -> tuple[set[str], set[str]]:
+    """The content words of `text`, and those of them that a negation stands right before."""
+    folded = fold(text)
+    for phrase in _NON_NEGATIONS:
+        folded = folded.replace(phrase, "")
+    words = STEM_WORD.findall(folded)
+    asserted = {word for word in words if word not in STOPWORDS and not word.endswith("n't")}
+    denied: set[str] = set()
+    if _COORDINATED_NEGATIONS.intersection(words):
+        return set(), denied
+    for index, word in enumerate(words):
+        if word in _NEGATIONS or word.endswith("n't"):
+            after = (
+                w for w in words[index + 1 : index + 1 + _NEGATION_REACH] if w not in STOPWORDS
+            )
+            denied.update(w for w in [next(after, None)] if w)
+    return asserted, denied
+
+
+FEATURES = ("novel", "uncovered", "reordered", "number", "names")
+NEAR_WORDS = (
+    3  # content words: two words of a claim this near each other in a passage count as in order
+)
+SMOOTHING = 4  # content words added to a claim's, so that one new word of two is not "half of it"
+_STEPS = tuple(step for step in range(-NEAR_WORDS, NEAR_WORDS + 1) if step)
+GAP = NEAR_WORDS + 1  # places between sentences
+_SENTENCE_GAP = ("",) * GAP
+
+_NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
+# Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them.
+_SPELLING = re.compile(r"[\w.]+")
+_IDENTIFIER = re.compile(
+    r"\b(?=\w*_|\w+\.\w{2}|\w*[a-z][A-Z]|\w+\(\)|[^\W\d]\w*\d)[^\W\d]\w*(?:\.\w+)*\b"
+)
+ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
+MAX_COUNT = 10  # a number up to this may count what the passages list,
+LONG_CLAIM = 8  # in a claim of more content words than these
+SHORT_CLAIM = (
+    3  # content words: in a claim this short, a new first word with a capital is a new name
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSentence:
+    """A sentence of a passage: its place (passage from 0, offsets), its text and its stems."""
+
+    passage: int
+    start: int
+    end: int
+    text: str
+    stems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMatch:
+    """A claim compared with passages.
+
+    Parameters
+    ----------
+    features : tuple of float
+        In the order of `FEATURES`; each grows with doubt and is 0 for a verbatim copy: the share of
+        content words that no passage has (smoothed), the weighted share that the best single passage
+        lacks, the share of neighboring word pairs that are near each other in no passage, 1 if a
+        number is in no passage, and the number of capitalized names that are in none.
+    best : PassageSentence or None
+        The sentence that shares most, rare words weighing more. None: there is no passage text.
+    shares_words : bool
+        Whether any content word is in any passage.
+    conflict : str or None
+        Why the best sentence contradicts the claim.
+    invented : tuple of str
+        Names, numbers and identifiers that neither a passage nor the question has; in a long claim
+        without the numbers up to ten, which may count what the passages list.
+    """
+
+    features: tuple[float, ...]
+    best: PassageSentence | None
+    shares_words: bool
+    conflict: str | None
+    invented: tuple[str, ...]
+
+
+class MatchingContext:
+    """Passages prepared once for matching any number of claims.
+
+    Parameters
+    ----------
+    passages : sequence of str
+        May be empty: nothing matches them.
+    question : str
+        An answer that repeats its words invents nothing.
+    """
+
+    def __init__(self, passages: Sequence[str], question: str = "") -> None:
+        self.sentences: list[PassageSentence] = []
+        self._texts = (*passages, question)
+        self._stems: set[str] = set()
+        # Roots in their order, each with its sentence and its places; no root before, between and
+        # behind the sentences, so that words of two are never near and no step leaves the row.
+        self._row: list[str] = [""] * GAP
+        self._of: list[int] = [0] * GAP
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._holding: dict[str, tuple[int, ...]] = {}
+        for index, text in enumerate(passages):
+            for start, end in sentence_spans(text):
+                piece = text[start:end]
+                row = stems(piece)
+                self._stems.update(row)
+                roots = list(map(_root, row))
+                for place, root in enumerate(roots, start=len(self._row)):
+                    self._places[root].append(place)
+                self._row += (*roots, *_SENTENCE_GAP)
+                self._of += [len(self.sentences)] * (len(roots) + GAP)
+                self.sentences.append(PassageSentence(index, start, end, piece, row))
+        self._asked = frozenset(stems(question))
+        self._asked_roots = frozenset(map(_root, self._asked))
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        return frozenset(number for text in self._texts for number in extract_numbers(fold(text)))
+
+    @cached_property
+    def _spellings(self) -> frozenset[str]:
+        return frozenset(spelling for text in self._texts for spelling in _spellings(text))
+
+    def match(self, claim: str) -> ClaimMatch:
+        """Compare `claim` with the passages; see `ClaimMatch`."""
+        plain = strip_polarity(strip_source_mentions(claim))
+        row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
+        roots = list(map(_root, row))
+        weights = {root: self._weight(root) for root in roots}
+        best = self._verbatim_sentence(plain) or self._best(weights)
+        claim_numbers = extract_numbers(fold(plain))
+        new_numbers = claim_numbers - self._numbers if claim_numbers else claim_numbers
+        new_names = {
+            stem
+            for name in _NAME.findall(plain)
+            if not self._spells(fold(name))
+            for stem in stems(name)
+            if self._is_new(stem)
+        }
+        features = (
+            sum(map(self._lacks, roots)) / (len(row) + SMOOTHING),
+            self._uncovered(weights),
+            self._reordered(roots),
+            float(bool(new_numbers)),
+            float(len(new_names)),
+        )
+        conflict = None
+        if best is not None:
+            coverage = _coverage(row, best)
+            conflict = find_conflict(plain, best.text, coverage, new_numbers)
+        if len(row) <= SHORT_CLAIM:
+            new_names.update(filter(self._is_new, _first_if_capital(plain)))
+        new_identifiers = {name for name in _identifiers(plain) if not self._spells(name)}
+        if len(row) > LONG_CLAIM:
+            new_numbers = {number for number in new_numbers if not _is_small_count(number)}
+        invented = tuple(sorted(new_names | new_numbers | new_identifiers))
+        return ClaimMatch(features, best, not self._stems.isdisjoint(row), conflict, invented)
+
+    def _verbatim_sentence(self, claim: str) -> PassageSentence | None:
+        """The sentence that is the claim word for word, which no shorter one may stand for."""
+        folded_claim = fold(claim).rstrip(".")
+        return next(
+            (
+                s
+                for s in self.sentences
+                if folded_claim and fold(s.text).rstrip(".") == folded_claim
+            ),
+            None,
+        )
+
+    def _is_new(self, stem: str) -> bool:
+        return not (stem in self._stems or stem in self._asked or stem in SOURCE_STEMS)
+
+    def _lacks(self, root: str) -> bool:
+        return root not in self._places and root not in self._asked_roots
+
+    def _spells(self, identifier: str) -> bool:
+        spelt = self._spellings
+        return identifier in spelt or (
+            "." in identifier and spelt.issuperset(identifier.split("."))
+        )
+
+    def _weight(self, root: str) -> float:
+        """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
+        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders(root)) + 0.5))
+
+    def _holders(self, root: str) -> tuple[int, ...]:
+        """The sentences that hold a root."""
+        if root not in self._holding:
+            places = self._places.get(root, ())
+            self._holding[root] = tuple(dict.fromkeys(self._of[place] for place in places))
+        return self._holding[root]
+
+    def _best(self, weights: Mapping[str, float]) -> PassageSentence | None:
+        shared = [0.0] * len(self.sentences)
+        for root, weight in weights.items():
+            for index in self._holders(root):
+                shared[index] += weight
+        # max keeps the first of equals, so the better ranked passage wins a tie.
+        return max(zip(shared, self.sentences, strict=True), key=_match_score, default=(0.0, None))[
+            1
+        ]
+
+    def _uncovered(self, weights: Mapping[str, float]) -> float:
+        covered: dict[int, float] = {}
+        for root, weight in weights.items():
+            for index in {self.sentences[holder].passage for holder in self._holders(root)}:
+                covered[index] = covered.get(index, 0.0) + weight
+        total = sum(weights.values())
+        return max(0.0, 1 - max(covered.values(), default=0.0) / total) if total else 1.0
+
+    def _reordered(self, roots: Sequence[str]) -> float:
+        pairs = list(pairwise(roots))
+        return sum(not self._near(*pair) for pair in pairs) / len(pairs) if pairs else 0.0
+
+    def _near(self, first: str, other: str) -> bool:
+        places, other_places = self._places.get(first, ()), self._places.get(other, ())
+        if first == other:
+            return bool(places)
+        if len(places) > len(other_places):
+            places, other = other_places, first
+        return any(self._row[place + step] == other for place in places for step in _STEPS)
+
+
+def _match_score(scored: tuple[float, PassageSentence]) -> float:
+    return scored[0]
+
+
+def _coverage(row: Sequence[str], sentence: PassageSentence) -> float:
+    """Share of a claim's content words, numbers aside, that the sentence holds."""
+    words = {stem for stem in row if not stem[0].isdigit()}
+    return len(words.intersection(sentence.stems)) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=65_536)
+def _root(stem: str) -> str:
+    """The first letters of a word; numbers and what code spells stay whole."""
+    return stem[:ROOT_LETTERS] if stem.isalpha() else stem
+
+
+def _first_if_capital(text: str) -> tuple[str, ...]:
+    """The first word, which may be a name as well as any word."""
+    first = text.split(maxsplit=1)[:1]
+    return stems(first[0]) if first and first[0][0].isupper() else ()
+
+
+def _is_small_count(number: str) -> bool:
+    return number.isdecimal() and int(number) <= MAX_COUNT
+
+
+def _identifiers(text: str) -> set[str]:
+    return {fold(name) for name in _IDENTIFIER.findall(text.replace("\\_", "_"))}
+
+
+def _spellings(text: str) -> set[str]:
+    """The words of `text` with their underscores, whole and between their points."""
+    words = {word.strip(".") for word in _SPELLING.findall(fold(text.replace("\\_", "_")))}
+    return words.union(*(word.split(".") for word in words if "." in word))
+
+
+SOURCE_STEMS = frozenset(stems(" ".join(SOURCE_WORDS)))
+
+
+SHORT_REFERENCE = 3  # content words: of a text this short, none may be lacking
+_MIN_STEM_LETTERS = 4  # letters that two words must share once their endings are off
+_REFERENCE_WORD = re.compile(r"non-\w+|\w+(?:['.]\w+)*")
+
+
+def leading_agreement(text: str, references: Sequence[str]) -> Support | None:
+    """Compare the yes or no at the start of `text` with those of `others`; None: no statement.
+
+    'contradicted' where the others that start with one all say the opposite; 'supported' where one
+    says the same, and either says nothing more.
+    """
+    polarity = leading_polarity(text)
+    with_polarity = [other for other in references if leading_polarity(other) is not None]
+    if polarity is None or not with_polarity:
+        return None
+    agreeing = [other for other in with_polarity if leading_polarity(other) == polarity]
+    if not agreeing:
+        return "contradicted"
+    return "supported" if is_polarity_only(text) or any(map(is_polarity_only, agreeing)) else None
+
+
+def contains_words(texts: Sequence[str], phrase: str, question: str = "") -> bool:
+    """Whether `texts` have every content word of `wanted`, where `wanted` is short.
+
+    True where `wanted` has no content words or more than three. Words of `question` need not be
+    repeated, unless `wanted` has no others.
+    """
+    words = _reference_words(strip_polarity(phrase))
+    if not 0 < len(words) <= SHORT_REFERENCE:
+        return True
+    question_forms = _word_forms(_reference_words(question))
+    new = [word for word in words if question_forms.isdisjoint(_word_forms([word]))]
+    text_forms = _word_forms(word for text in texts for word in _reference_words(text))
+    return all(not text_forms.isdisjoint(_word_forms([word])) for word in new or words)
+
+
+def _reference_words(text: str) -> list[str]:
+    """Content words; an identifier and a "non-zero" are one word each."""
+    words = _REFERENCE_WORD.findall(number_words_to_digits(fold(text.replace("\\_", "_"))))
+    return [word for word in words if word not in STOPWORDS]
+
+
+def _word_forms(words: Iterable[str]) -> set[str]:
+    """The words as they are, and without their endings where enough is left to tell them by."""
+    forms = set()
+    for word in words:
+        forms.add(word.removesuffix("'s").replace(",", ""))
+        if len(short := strip_ending(word)) >= _MIN_STEM_LETTERS:
+            forms.add(short)
+    return forms

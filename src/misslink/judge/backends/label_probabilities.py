@@ -1,0 +1,374 @@
+"""Probabilities of a reply's labels from the log-probabilities of its tokens."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+_JSON_DECODER = json.JSONDecoder(strict=False)
+_SPAN_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True)
+class LabelSpan:
+    """A value that is one of a few labels.
+
+    Parameters
+    ----------
+    name : str
+        Keys and numbers from the root, such as ``claims.0.support``.
+    start, end : int
+        Character offsets of the value in the text, quote marks included.
+    labels : mapping of str to str
+        Every label, and how it is written in JSON.
+    """
+
+    name: str
+    start: int
+    end: int
+    labels: Mapping[str, str]
+
+
+def find_label_spans(text: str, schema: Mapping[str, Any]) -> list[LabelSpan]:
+    """Find every value of `text` for which `schema` leaves two labels or more, in order.
+
+    Parameters
+    ----------
+    text : str
+        A JSON document.
+    schema : mapping
+        A strict JSON schema without references: enumerations, booleans and nullable ones are
+        labels. Where a key stands twice, the last one counts.
+
+    Raises
+    ------
+    ValueError
+        The text is no JSON.
+    """
+    spans: dict[str, LabelSpan] = {}
+    _scan_value(text, _skip_blanks(text, 0), schema, "", spans)
+    return sorted(spans.values(), key=lambda place: place.start)
+
+
+def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Every label that a schema node leaves, and how it is written in JSON; empty if it is none."""
+    kinds = schema.get("type")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    if "enum" in schema:
+        values = list(schema["enum"])
+    elif set(kinds) <= {"boolean", "null"} and "boolean" in kinds:
+        values = [True, False, *([None] if "null" in kinds else [])]
+    else:
+        return {}
+    if any(isinstance(value, dict | list | float) for value in values):
+        return {}
+    written = [json.dumps(value, ensure_ascii=False) for value in values]
+    names = [
+        value if isinstance(value, str) else text
+        for value, text in zip(values, written, strict=True)
+    ]
+    return dict(zip(names, written, strict=True)) if len(set(names)) == len(names) > 1 else {}
+
+
+def _scan_value(
+    text: str, start: int, schema: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
+) -> int:
+    """Enter the labels of the value at `at` into `found`; return where the value ends."""
+    schema = _matching_schema(schema, text[start : start + 1])
+    first = text[start : start + 1]
+    if first == "{" and "properties" in schema:
+        return _scan_object(text, start, schema["properties"], name, spans)
+    if first == "[" and "items" in schema:
+        return _scan_array(text, start, schema["items"], name, spans)
+    _, end = _JSON_DECODER.raw_decode(text, start)
+    labels = schema_labels(schema)
+    if labels:
+        spans[name] = LabelSpan(name, start, end, labels)
+    return end
+
+
+def _scan_object(
+    text: str, start: int, properties: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
+) -> int:
+    start = _skip_blanks(text, start + 1)
+    if text[start : start + 1] == "}":
+        return start + 1
+    while True:
+        if text[start : start + 1] != '"':
+            raise ValueError("a key is missing")
+        key, start = _JSON_DECODER.raw_decode(text, start)
+        start = _skip_blanks(text, _skip_mark(text, start, ":"))
+        inner = f"{name}.{key}" if name else key
+        start = _skip_blanks(text, _scan_value(text, start, properties.get(key, {}), inner, spans))
+        if text[start : start + 1] == "}":
+            return start + 1
+        start = _skip_blanks(text, _skip_mark(text, start, ","))
+
+
+def _scan_array(
+    text: str, start: int, items: Mapping[str, Any], name: str, spans: dict[str, LabelSpan]
+) -> int:
+    start = _skip_blanks(text, start + 1)
+    if text[start : start + 1] == "]":
+        return start + 1
+    number = 0
+    while True:
+        inner = f"{name}.{number}" if name else str(number)
+        start = _skip_blanks(text, _scan_value(text, start, items, inner, spans))
+        if text[start : start + 1] == "]":
+            return start + 1
+        start = _skip_blanks(text, _skip_mark(text, start, ","))
+        number += 1
+
+
+def _matching_schema(schema: Mapping[str, Any], first: str) -> Mapping[str, Any]:
+    """Of several schemas of a value the first that may begin so; the schema itself if it is one."""
+    for option in schema.get("anyOf", ()):
+        if (first == "{") == ("properties" in option) and (first == "[") == ("items" in option):
+            chosen: Mapping[str, Any] = option
+            return chosen
+    return schema
+
+
+def _skip_mark(text: str, start: int, mark: str) -> int:
+    start = _skip_blanks(text, start)
+    if text[start : start + 1] != mark:
+        raise ValueError(f"a {mark!r} is missing")
+    return start + 1
+
+
+def _skip_blanks(text: str, start: int) -> int:
+    blanks = _SPAN_BLANKS.match(text, start)
+    return blanks.end() if blanks else start
+
+
+_MIN_LABEL_MASS = 0.5  # below it the labels are not what the model was choosing between
+_MAX_AMBIGUOUS_MASS = (
+    0.01  # probability that fits some labels and not others, and cannot be shared out
+)
+_BLANKS = b" \t\r\n"
+_DECORATION = _BLANKS + b"\"'`*_.:"
+
+
+@dataclass(frozen=True)
+class ReplyTokens:
+    """The tokens of a reply, placed in its content.
+
+    Parameters
+    ----------
+    starts : sequence of int
+        Where each token starts, in bytes from the start of the content. The first may lie before
+        it, where the model thought before.
+    options : sequence of mapping of bytes to float
+        For each token, it and its listed alternatives with their probabilities.
+    taken : sequence of bytes
+        The tokens themselves.
+    content : bytes
+    """
+
+    starts: Sequence[int]
+    options: Sequence[Mapping[bytes, float]]
+    taken: Sequence[bytes]
+    content: bytes
+
+    @classmethod
+    def read(cls, listed: Any, content: str) -> ReplyTokens | None:
+        """Place the tokens of ``logprobs.content``; None where they are not those of `content`.
+
+        Parameters
+        ----------
+        listed : list of mapping
+            ``{"token", "logprob", "bytes", "top_logprobs"}`` each. Anything else is no list of
+            tokens.
+        content : str
+            What the model said; its tokens may hold a thinking part before it and an end mark
+            behind it.
+        """
+        if not isinstance(listed, list) or not content:
+            return None
+        read = [_parse_token(item) for item in listed]
+        taken = [token for token in read if token is not None]
+        if len(taken) < len(read):
+            return None
+        words = [word for word, _ in taken]
+        starts = [0, *accumulate(map(len, words))]
+        target = content.encode("utf-8", "surrogatepass")
+        offset = b"".join(words).rfind(target)
+        if offset < 0:
+            return None
+        # The content is whole tokens, up to blanks that the server stripped.
+        first = bisect_right(starts, offset) - 1
+        last = bisect_right(starts, offset + len(target) - 1) - 1
+        before = words[first][: offset - starts[first]]
+        after = words[last][offset + len(target) - starts[last] :]
+        if before.strip(_BLANKS) or after.strip(_BLANKS):
+            return None
+        options = [options for _, options in taken]
+        return cls([start - offset for start in starts[:-1]], options, words, target)
+
+
+def label_probabilities(
+    tokens: ReplyTokens, content: str, answer: str, start: int, schema: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Return the probability of each label at every place of a JSON answer.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Of `content`.
+    content : str
+        What the model said.
+    answer : str
+        The JSON text in it.
+    start : int
+        Its character offset in `content`.
+    schema : mapping
+        The strict JSON schema of the answer.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        By place, such as ``claims.0.support``; the labels of one sum to 1. A place whose labels
+        cannot be told apart, or have less than half of the probability among them, is left out.
+    """
+    try:
+        places = find_label_spans(answer, schema)
+    except (ValueError, RecursionError):
+        return {}
+    by_span = {}
+    for place in places:
+        value = answer[place.start : place.end]
+        if value in place.labels.values():
+            offset = _byte_offset(content, start + place.start)
+            shares = _label_shares(tokens, offset, place.labels, value, _strip_blanks)
+            if shares:
+                by_span[place.name] = shares
+    return by_span
+
+
+def word_probabilities(
+    tokens: ReplyTokens, content: str, place: LabelSpan
+) -> dict[str, dict[str, float]]:
+    """Return the same for a reply whose first word is the label.
+
+    Parameters
+    ----------
+    tokens : Tokens
+    content : str
+    place : Place
+        Of the word in `content`; its labels are written as in a sentence.
+    """
+    value = content[place.start : place.end].casefold()
+    labels = {label: word.casefold() for label, word in place.labels.items()}
+    if value not in labels.values():
+        return {}
+    shares = _label_shares(
+        tokens, _byte_offset(content, place.start), labels, value, _strip_decoration
+    )
+    return {place.name: shares} if shares else {}
+
+
+def _label_shares(
+    tokens: ReplyTokens,
+    offset: int,
+    labels: Mapping[str, str],
+    value: str,
+    plain: Callable[[bytes], bytes],
+) -> dict[str, float] | None:
+    """The labels' shares at byte `at`, or None; `plain` takes away what tells no labels apart."""
+    number = bisect_right(tokens.starts, offset) - 1
+    before = tokens.content[max(0, tokens.starts[number]) : offset]
+    written = {label: plain(before + text.encode()) for label, text in labels.items()}
+    chosen = next(label for label, text in labels.items() if text == value)
+    mass = dict.fromkeys(labels, 0.0)
+    live = set(labels)
+    weight, done = 1.0, b""
+    while True:
+        taken = done + plain(tokens.taken[number])
+        followed = 0.0
+        for option, probability in tokens.options[number].items():
+            prefix = done + plain(option)
+            if prefix == taken:
+                followed += probability
+                continue
+            fits = {label for label in live if _matches_label(prefix, written[label])}
+            if len(fits) == 1:
+                mass[fits.pop()] += weight * probability
+            elif fits and fits != live and weight * probability > _MAX_AMBIGUOUS_MASS:
+                return None
+        weight *= followed
+        live = {label for label in live if _matches_label(taken, written[label])}
+        number += 1
+        if live == {chosen}:
+            mass[chosen] += weight
+            break
+        if chosen not in live or number == len(tokens.taken):
+            return None
+        done = taken
+    total = sum(mass.values())
+    return (
+        {label: share / total for label, share in mass.items()}
+        if total >= _MIN_LABEL_MASS
+        else None
+    )
+
+
+def _matches_label(prefix: bytes, label: bytes) -> bool:
+    """Whether what was said begins the label, or is the whole of it and something behind."""
+    if label.startswith(prefix):
+        return True
+    if not prefix.startswith(label):
+        return False
+    # A quote mark ends a label; without one, "1" is not the beginning of "10".
+    return label.endswith(b'"') or not (prefix[len(label) : len(label) + 1].isalnum())
+
+
+def _parse_token(item: Any) -> tuple[bytes, dict[bytes, float]] | None:
+    """A token, and the probability of it and its alternatives; None where `item` is none."""
+    own = _parse_alternative(item)
+    if own is None:
+        return None
+    listed = item.get("top_logprobs")
+    alternatives = (
+        [_parse_alternative(other) for other in listed] if isinstance(listed, list) else []
+    )
+    options: dict[bytes, float] = {}
+    for token, probability in [other for other in alternatives if other is not None]:
+        options[token] = options.get(token, 0.0) + probability  # two tokens may read the same
+    options[own[0]] = max(options.get(own[0], 0.0), own[1])
+    return own[0], options
+
+
+def _parse_alternative(item: Any) -> tuple[bytes, float] | None:
+    if not isinstance(item, dict):
+        return None
+    text, logprob, raw = item.get("token"), item.get("logprob"), item.get("bytes")
+    if isinstance(logprob, bool) or not isinstance(logprob, int | float) or math.isnan(logprob):
+        return None
+    if isinstance(raw, list) and all(isinstance(b, int) and 0 <= b < 256 for b in raw):
+        token = bytes(raw)
+    elif isinstance(text, str):
+        token = text.encode("utf-8", "surrogatepass")
+    else:
+        return None
+    return token, math.exp(min(logprob, 0.0))
+
+
+def _byte_offset(text: str, characters: int) -> int:
+    return len(text[:characters].encode("utf-8", "surrogatepass"))
+
+
+def _strip_blanks(text: bytes) -> bytes:
+    """Without blanks: JSON has the same labels however it is laid out."""
+    return text.translate(None, _BLANKS)
+
+
+def _strip_decoration(text: bytes) -> bytes:
+    """In lower case and without blanks, quote marks and emphasis."""
+    return text.translate(None, _DECORATION).decode("utf-8", "replace").casefold().encode()

@@ -1,0 +1,400 @@
+"""Any LangChain chat model as a judge: ``langchain:PROVIDER:MODEL``."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
+from misslink.judge.backends.connection import (
+    NO_KEY_NEEDED,
+    classify_failure,
+    http_status,
+    is_request_refusal,
+    public_url,
+    redact_keys,
+)
+from misslink.judge.backends.request_format import (
+    TOP_LOGPROBS,
+    CapabilityProbe,
+    RequestFormat,
+    Structure,
+)
+from misslink.judge.backends.response_parsing import (
+    EXCERPT_LENGTH,
+    ParsedResponse,
+    parse_completion,
+    parse_usage,
+)
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError
+from misslink.registry import judges
+from misslink.text.normalization import valid_text
+
+if TYPE_CHECKING:
+    import openai
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+
+
+_STRUCTURE_METHODS = {
+    "json_schema": ("json_schema", "function_calling"),
+    "json_object": ("json_mode",),
+}
+
+
+def open_chat_model(
+    provider: str, name: str, options: Mapping[str, Any]
+) -> tuple[BaseChatModel, openai.DefaultAsyncHttpxClient | None]:
+    """Make a chat model that tries each call once and remembers nothing.
+
+    Parameters
+    ----------
+    provider, name : str
+    options : mapping
+        Handed to the provider's class.
+
+    Returns
+    -------
+    model : BaseChatModel
+    connections : openai.DefaultAsyncHttpxClient or None
+        To be closed with it. langchain-openai would share its connections between all models of
+        the process, whichever event loop they were opened in; None where a class has no such way.
+
+    Raises
+    ------
+    InputError
+        There is no such provider, its package is missing, or its class refuses the options.
+    MissingExtraError
+        langchain is not installed.
+    """
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError:
+        raise MissingExtraError("langchain", "langchain") from None
+    spec = f"langchain:{provider}:{name}"
+    options = {
+        **options,
+        "max_retries": 0,  # what is worth trying again is, around this
+        "cache": False,  # the cache keeps replies; a second cache would make repeats equal
+    }
+    try:
+        model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
+        if not any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__):
+            return model, None
+        import openai
+
+        connections = openai.DefaultAsyncHttpxClient()
+        options["http_async_client"] = connections
+        return init_chat_model(name, model_provider=provider, **options), connections
+    except ImportError as missing:
+        package = (missing.name or "").partition(".")[0].replace("_", "-")
+        package = package or f"langchain-{provider.replace('_', '-')}"
+        raise InputError(
+            f"the judge {spec} needs the package {package}: run  pip install {package}"
+        ) from None
+    except Exception as problem:  # noqa: BLE001 (every provider raises its own)
+        providers = _known_providers()
+        if providers and provider.replace("-", "_").lower() not in providers:
+            suggestion = known_names(provider, providers)
+            raise InputError(f"langchain knows no provider '{provider}'; {suggestion}") from None
+        first = str(problem).strip().partition("\n")[0][:EXCERPT_LENGTH]
+        raise InputError(f"the judge {spec} cannot be opened: {first}") from None
+
+
+def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> Any:
+    """The model with its own means of giving this structure; no call is made.
+
+    Raises
+    ------
+    NotImplementedError
+        Its class has none; the message is one that `RequestFormat.named` understands.
+    """
+    takes_strict = "strict" in inspect.signature(model.with_structured_output).parameters
+    for method in _STRUCTURE_METHODS[structure]:
+        strict = {"strict": True} if takes_strict and method != "json_mode" else {}
+        with contextlib.suppress(NotImplementedError, TypeError, ValueError):
+            return model.with_structured_output(schema, method=method, include_raw=True, **strict)
+    raise NotImplementedError(f"its class has no structured_output by {structure}")
+
+
+def best_structure(model: BaseChatModel) -> Structure:
+    """The best structure that the model's class knows; what its server takes shows later."""
+    empty = {"title": "answer", "description": "", "type": "object", "properties": {}}
+    structures: tuple[Structure, ...] = ("json_schema", "json_object")
+    for structure in structures:
+        with contextlib.suppress(NotImplementedError):
+            with_structure(model, structure, empty)
+            return structure
+    return "plain"
+
+
+def _known_providers() -> list[str]:
+    """The providers that this version of langchain lists; empty where it does not tell."""
+    from langchain.chat_models import base
+
+    return sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))
+
+
+_OK, _SERVER_FAULT = 200, 500
+_REFUSAL_MESSAGE = "the judge refused the question: {}"
+_CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", "model_length")
+_FILTER_REASONS = (
+    "content_filter",
+    "SAFETY",
+    "RECITATION",
+    "PROHIBITED_CONTENT",
+    "guardrail_intervened",
+)
+
+
+@judges.register("langchain")
+def open_langchain(
+    argument: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    seed: int | None = 0,
+    max_tokens: int = 4096,
+    context_length: int | None = None,
+) -> Judge:
+    """Open the judge ``langchain:PROVIDER:MODEL``.
+
+    Parameters
+    ----------
+    argument : str or None
+        ``PROVIDER:MODEL``, as ``init_chat_model`` understands them.
+    base_url, api_key : str or None
+        Handed to the provider's class. None: its own environment variables.
+    temperature : float
+    seed : int or None
+        Sent where the provider's class has one; None sends none.
+    max_tokens : int
+        Longest reply that is paid for.
+    context_length : int or None
+        How many tokens prompt and reply may have together, where that is known.
+
+    Raises
+    ------
+    InputError
+        The provider, the model, the provider's package or its key is missing.
+    """
+    provider, colon, name = (argument or "").strip().partition(":")
+    if not (provider and colon and name):
+        raise InputError(
+            "the judge 'langchain' needs a provider and a model: --judge langchain:PROVIDER:MODEL, "
+            "such as langchain:anthropic:MODEL"
+        )
+    if provider == "openai":
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+    connection = {"base_url": base_url, "api_key": api_key}
+    if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
+        connection["api_key"] = NO_KEY_NEEDED
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    given = {name: value for name, value in connection.items() if value is not None}
+    options = {**given, "temperature": temperature, "max_tokens": max_tokens}
+    identity = {"judge": "langchain", "provider": provider, "model": name, **settings}
+    if base_url:
+        identity["base_url"] = public_url(base_url).partition("://")[2]
+    model, connections = open_chat_model(provider, name, options)
+    secrets = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
+    return LangChainJudge(
+        model,
+        f"langchain:{provider}:{name}",
+        identity,
+        secrets=secrets,
+        context_length=context_length,
+        connections=connections,
+    )
+
+
+class LangChainJudge:
+    """Asks a LangChain chat model once per question; `open_langchain` opens one.
+
+    It requests structured answers by the provider's own means: its JSON schema, else a tool call,
+    else JSON mode, else plain words. `secrets` never appear in replies or messages. `connections`
+    are closed with the judge. `logprobs` says whether replies have log-probabilities; None before
+    the first.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str,
+        identity: Mapping[str, Any],
+        *,
+        secrets: list[str],
+        context_length: int | None = None,
+        connections: openai.DefaultAsyncHttpxClient | None = None,
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self.context_length = context_length
+        self.max_tokens: int = identity["max_tokens"]
+        self.logprobs: bool | None = None
+        self._model = model
+        self._connections = connections
+        self._secrets = secrets
+        fields = type(model).model_fields
+        first = RequestFormat(
+            structure=best_structure(model),
+            seed="seed" in fields,
+            logprobs={"logprobs", "top_logprobs"} <= set(fields),
+        )
+        self._probe = CapabilityProbe(first)
+        self._answered = False
+
+    @property
+    def info(self) -> JudgeInfo:
+        """What is known of the judge and its provider by now."""
+        return JudgeInfo(
+            context_length=self.context_length,
+            max_tokens=self.max_tokens,
+            abilities=self.abilities,
+            learn=self.learn,
+            structure=self._probe.request_format.structure if self._probe.settled else None,
+            structure_in_doubt=self._probe.doubted,
+            supports=self._probe.takes,
+        )
+
+    @property
+    def abilities(self) -> Mapping[str, Any]:
+        """What was found out of the provider; empty until a reply came."""
+        if not self._probe.settled:
+            return {}
+        return {**self._probe.abilities(), "gives_logprobs": self.logprobs}
+
+    def learn(self, abilities: Mapping[str, Any]) -> None:
+        """Believe what an earlier run found out; what is none of it is ignored."""
+        if not isinstance(abilities, Mapping):
+            return
+        self._probe.learn(abilities)
+        if isinstance(abilities.get("gives_logprobs"), bool):
+            self.logprobs = abilities["gives_logprobs"]
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
+        async with self._probe.turn():
+            return await self._put(ask)
+
+    async def close(self) -> None:
+        """Close the connections that are the judge's own."""
+        if self._connections is not None:
+            await self._connections.aclose()
+
+    async def _put(self, ask: Ask) -> Reply:
+        tried: list[RequestFormat] = []
+        request_format: RequestFormat | None = self._probe.request_format
+        while request_format is not None:
+            tried.append(request_format)
+            try:
+                response = await self._call(request_format, ask)
+            except (RetryableError, JudgeUnreachableError):
+                raise
+            except Exception as error:  # noqa: BLE001 (every provider raises its own)
+                complaint = self._complaint(error)
+                request_format = self._otherwise(error, complaint, tried, ask)
+                if request_format is None:
+                    return Reply.nothing(_REFUSAL_MESSAGE.format(complaint))
+            else:
+                self._answered = True
+                self.logprobs = self.logprobs or response.gives_logprobs
+                return self._probe.read(response, ask, request_format)
+        raise AssertionError("a request_format is tried at least")
+
+    def _otherwise(
+        self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
+    ) -> RequestFormat | None:
+        """The request_format to put a failed ask in again; raises where it is not the wording."""
+        other = None
+        meaning = classify_failure(error, complaint, answered=self._answered)
+        failed = isinstance(meaning, RetryableError) and meaning.after is None
+        if failed and ask.structured and (http_status(error) or 0) >= _SERVER_FAULT:
+            other = self._probe.broken(ask.key, tried)
+        if other is None:
+            self._raise_if_understood(meaning)
+        if is_request_refusal(error):
+            other = self._probe.refused(tried, complaint)
+            if other is None and self._probe.request_format not in tried:
+                raise RetryableError(_REFUSAL_MESSAGE.format(complaint), "server") from None
+        return other
+
+    async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:
+        import langsmith
+
+        runnable = self._bound(request_format, ask)
+        messages = [
+            (message["role"], message["content"]) for message in request_format.messages(ask)
+        ]
+        # Whatever the environment says, what is judged goes to the judge and to nobody else.
+        with langsmith.tracing_context(enabled=False):
+            try:
+                result = await runnable.ainvoke(messages)
+            except Exception as error:
+                # A reply that the provider's package cannot read was paid for all the same.
+                body = getattr(getattr(error, "response", None), "text", None)
+                if http_status(error) != _OK or not isinstance(body, str):
+                    raise
+                response = parse_completion(self._censored(body))
+                if isinstance(response, str):
+                    raise RetryableError(response, "server") from None
+                return response
+        message = result["raw"] if isinstance(result, Mapping) else result
+        return _parse_message(message, self._censored)
+
+    def _bound(self, request_format: RequestFormat, ask: Ask) -> Any:
+        """The model with what the request_format sends, and with its means of structured answers."""
+        update: dict[str, Any] = {}
+        if not request_format.temperature:
+            update["temperature"] = None
+        if request_format.limit is None:
+            update["max_tokens"] = None
+        if request_format.seed:
+            update["seed"] = self.identity["seed"] + ask.repeat
+        if request_format.logprobs:
+            update |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        model = self._model.model_copy(update=update) if update else self._model
+        if not ask.structured or request_format.structure == "plain":
+            return model
+        schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
+        return with_structure(model, request_format.structure, schema)
+
+    def _complaint(self, error: Exception) -> str:
+        body = getattr(error, "body", None)
+        detail = body.get("message") if isinstance(body, Mapping) else None
+        return self._censored(str(detail or error) or type(error).__name__)[:EXCERPT_LENGTH]
+
+    def _raise_if_understood(self, meaning: RetryableError | str | None) -> None:
+        if isinstance(meaning, RetryableError):
+            raise meaning from None
+        if meaning is not None:
+            raise JudgeUnreachableError(
+                f"the judge {self.name} cannot be asked: {meaning}"
+            ) from None
+
+    def _censored(self, text: str) -> str:
+        return redact_keys(text, self._secrets)
+
+
+def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
+    """What a chat model said; the arguments of a tool call stand for its words."""
+    about = message.response_metadata
+    content = str(message.text)
+    if message.tool_calls:
+        content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False, default=str)
+    reason = str(about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason"))
+    logprobs = about.get("logprobs")
+    refusal = message.additional_kwargs.get("refusal")
+    return ParsedResponse(
+        content=clean(valid_text(str(content))),
+        message=clean(json.dumps(message.content, default=str)),
+        usage=parse_usage(message.usage_metadata, "input_tokens", "output_tokens"),
+        refusal=clean(valid_text(str(refusal))) if refusal else None,
+        cut=reason in _CUT_REASONS,
+        withheld=reason in _FILTER_REASONS,
+        logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,
+    )

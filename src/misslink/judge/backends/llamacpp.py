@@ -1,0 +1,259 @@
+"""A GGUF model in this process, run by llama.cpp: ``llamacpp:PATH.gguf``."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import json
+import os
+import struct
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
+from misslink.judge.backends.request_format import RequestFormat
+from misslink.judge.backends.response_parsing import parse_completion
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
+from misslink.registry import judges
+
+_GGUF_MAGIC = b"GGUF"
+_GGUF_VERSIONS = (2, 3)
+_STRING_TYPE, _ARRAY_TYPE = 8, 9
+# How struct reads the types of numbers, by their codes.
+_NUMBER_FORMATS = dict(enumerate(("<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?")))
+_NUMBER_FORMATS |= {10: "<Q", 11: "<q", 12: "<d"}
+_GGUF_MAX_LENGTH = 1 << 20  # bytes of one string, and items of a list; more is damage
+
+
+def trained_context_length(path: Path) -> int | None:
+    """How many tokens the model in `path` was trained to take; None where its file does not say.
+
+    Raises
+    ------
+    InputError
+        The file is missing, is no GGUF file, or its head is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_GGUF_MAGIC)) != _GGUF_MAGIC:
+                raise InputError("this is no GGUF file", path=path)
+            version, _, fields = struct.unpack("<IQQ", file.read(20))
+            if version not in _GGUF_VERSIONS:
+                raise InputError(f"GGUF version {version} is not understood", path=path)
+            for _ in range(fields):
+                name = _read_string(file)
+                value = _read_value(file, _read_number(file, "<I"))
+                if name.endswith(".context_length"):
+                    return value if type(value) is int and value > 0 else None
+    except OSError as problem:
+        raise InputError(
+            f"the model cannot be read ({problem.strerror or problem}); check --judge", path=path
+        ) from None
+    except (struct.error, ValueError, KeyError):
+        raise InputError("this GGUF file is damaged; fetch it again", path=path) from None
+    return None
+
+
+def model_sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal digits; read once for each size and time of change."""
+    about = path.stat()
+    return _file_sha256(path, about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _file_sha256(path: Path, _size: int, _changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_number(file: IO[bytes], form: str) -> Any:
+    (value,) = struct.unpack(form, file.read(struct.calcsize(form)))
+    return value
+
+
+def _read_string(file: IO[bytes]) -> str:
+    length = _read_number(file, "<Q")
+    if length > _GGUF_MAX_LENGTH:
+        raise ValueError("a string that long is damage")
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _read_value(file: IO[bytes], kind: int) -> Any:
+    if kind == _STRING_TYPE:
+        return _read_string(file)
+    if kind == _ARRAY_TYPE:
+        inner, length = _read_number(file, "<I"), _read_number(file, "<Q")
+        if length > _GGUF_MAX_LENGTH:
+            raise ValueError("a list that long is damage")
+        return [_read_value(file, inner) for _ in range(length)]
+    return _read_number(file, _NUMBER_FORMATS[kind])
+
+
+_DEFAULT_CONTEXT = (
+    8192  # tokens; memory grows with it, so a model trained for more gets it on request
+)
+_TOO_LONG_ERROR = "exceed_context_size_error"
+_QUIET_LOG_LEVEL = -1
+
+
+@judges.register("llamacpp")
+def open_llamacpp(
+    argument: str | None,
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+    max_tokens: int = 2048,
+    context_length: int | None = None,
+) -> Judge:
+    """Open the judge ``llamacpp:PATH.gguf``; the model is loaded at the first question.
+
+    Parameters
+    ----------
+    argument : str or None
+        The file of weights.
+    temperature : float
+    seed : int
+        Of the sampling, where the temperature is above 0.
+    max_tokens : int
+        Longest reply.
+    context_length : int or None
+        How many tokens prompt and reply may have together. None: what the model was trained for,
+        at most 8,192.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is no GGUF file.
+    MissingExtraError
+        xllamacpp is not installed.
+    """
+    if not (argument or "").strip():
+        raise InputError("the judge 'llamacpp' needs a file of weights: --judge llamacpp:PATH.gguf")
+    path = Path(str(argument).strip()).expanduser()
+    trained = trained_context_length(path)
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise MissingExtraError("xllamacpp", "local")
+    length = context_length or min(trained or _DEFAULT_CONTEXT, _DEFAULT_CONTEXT)
+    settings = {
+        "temperature": temperature,
+        "seed": seed,
+        "max_tokens": max_tokens,
+        "context_length": length,
+    }
+    return LlamaCppJudge(path, settings)
+
+
+class LlamaCppJudge:
+    """Asks a model in this process, one question at a time; `open_llamacpp` opens one.
+
+    Prompts are not cached and questions do not run in parallel: both would change the rounding, and
+    so the words. A question that is too long is refused, never shortened. A cancelled call finishes
+    before the next begins.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.name = f"llamacpp:{path.name}"
+        self.identity: Mapping[str, Any] = {
+            "judge": "llamacpp",
+            "model": path.name,
+            "sha256": model_sha256(path),
+            **settings,
+        }
+        self.context_length: int = settings["context_length"]
+        self.max_tokens: int = min(settings["max_tokens"], self.context_length)
+        self.info = JudgeInfo(
+            context_length=self.context_length,
+            max_tokens=self.max_tokens,
+            max_concurrency=1,
+            check_reachable=self._load_model,
+            prepare=self._load_model,  # in the one thread, so after whatever runs there
+            structure="json_schema",
+            supports=lambda name: True if name in ("seed", "logprobs", "json_object") else None,
+        )
+        self._path = path
+        self._settings = settings
+        self._model: Any = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="llamacpp")
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer `ask`.
+
+        Returns
+        -------
+        Reply
+            Without `parsed` where the prompt is too long for the model, or the reply unreadable.
+
+        Raises
+        ------
+        JudgeUnreachableError
+            The model cannot be loaded.
+        """
+        answer = await self._in_thread(self._complete, self._request(ask))
+        if "choices" not in answer:
+            return Reply.nothing(self._refusal(answer))
+        response = parse_completion(json.dumps(answer))
+        if isinstance(response, str):
+            return Reply.nothing(response)
+        return response.reply(ask.schema, structured=ask.structured)
+
+    async def _load_model(self) -> None:
+        """Load the model; raises JudgeUnreachableError where it cannot be loaded."""
+        await self._in_thread(self._load)
+
+    async def close(self) -> None:
+        """Let go of the model; a question under way is finished, none is begun."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._model = None
+
+    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def _request(self, ask: Ask) -> dict[str, Any]:
+        request = RequestFormat(limit="max_tokens").request(
+            ask,
+            model=self._path.name,
+            temperature=self._settings["temperature"],
+            seed=self._settings["seed"],
+            max_tokens=self.max_tokens,
+        )
+        return request | {"cache_prompt": False}
+
+    def _complete(self, request: dict[str, Any]) -> Any:
+        self._load()
+        return self._model.handle_chat_completions(request)
+
+    def _load(self) -> None:
+        if self._model is not None:
+            return
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self._path)
+        params.n_ctx = self.context_length
+        params.n_parallel = 1
+        # Half of the cores: two threads on one core wait for each other.
+        threads = max(1, (os.cpu_count() or 1) // 2)
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cache_prompt = params.ctx_shift = params.warmup = False
+        params.cache_ram_mib = 0
+        params.verbosity = _QUIET_LOG_LEVEL
+        try:
+            self._model = xllamacpp.Server(params)
+        except RuntimeError:
+            raise JudgeUnreachableError(
+                f"the judge {self.name} cannot be asked: llama.cpp cannot load {self._path}; the "
+                "file may be incomplete, of a kind that this version does not know, or too large "
+                "for the memory (a smaller --context-length needs less)"
+            ) from None
+
+    def _refusal(self, answer: Any) -> str:
+        error = answer.get("error") if isinstance(answer, dict) else None
+        detail = error if isinstance(error, dict) else {"message": str(answer)}
+        problem = f"the judge refused the question: {detail.get('message')}"
+        if detail.get("type") == _TOO_LONG_ERROR:
+            return f"{problem} (--context-length)"
+        return problem

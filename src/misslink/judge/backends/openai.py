@@ -1,0 +1,393 @@
+"""Judges behind an OpenAI-compatible server: OpenAI, vLLM, Ollama, llama.cpp and others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.judge.backends.connection import (
+    REFUSAL_STATUSES,
+    ServerAddress,
+    ServerConnection,
+    parse_model_listing,
+    parse_price,
+    resolve_address,
+    transient_openai_error,
+)
+from misslink.judge.backends.request_format import (
+    TOP_LOGPROBS,
+    ApiInterface,
+    CapabilityProbe,
+    RequestFormat,
+)
+from misslink.judge.backends.response_parsing import (
+    EXCERPT_LENGTH,
+    ParsedResponse,
+    parse_completion,
+    parse_json_body,
+    parse_usage,
+)
+from misslink.judge.config import Price
+from misslink.judge.middleware.long_context import estimate_ask_tokens
+from misslink.judge.protocol import Ask, JudgeInfo, LabelAlone, Reply, RetryableError
+from misslink.registry import judges
+from misslink.text.normalization import valid_text
+from misslink.types import PromptRef
+
+PostRequest = Callable[
+    [str, dict[str, Any]], Awaitable[str]
+]  # a path and a body to what comes back
+
+CHAT_COMPLETIONS = ApiInterface(
+    "openai", "/chat/completions", RequestFormat(), RequestFormat.request, parse_completion
+)
+
+_PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
+_JSON_MODE_PROBE = Ask(
+    name="json_mode",
+    inputs={},
+    messages=({"role": "user", "content": "Is the sky blue by day? Reply in JSON."},),
+    schema=LabelAlone,
+    prompt=PromptRef(name="json_mode", version=1, sha256=""),
+)
+_MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
+_QUOTA_EXCEEDED = "insufficient_quota"
+_REFUSAL_MESSAGE = "the judge refused the question: {}"
+_SERVER_ERROR = 500
+
+
+@judges.register("openai")
+def open_openai(
+    argument: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    seed: int | None = 0,
+    max_tokens: int = 4096,
+    context_length: int | None = None,
+) -> OpenAIJudge:
+    """Open the judge ``openai:MODEL``, which uses chat completions.
+
+    Parameters
+    ----------
+    argument : str or None
+        The model's name on its server.
+    base_url : str or None
+        The server's address up to and including ``/v1``; ``OPENAI_BASE_URL`` by default, else
+        OpenAI's own.
+    api_key : str or None
+        ``OPENAI_API_KEY`` by default. Only OpenAI's own server requires one.
+    temperature : float
+    seed : int or None
+        Sent for reproducible replies; None sends none.
+    max_tokens : int
+        Maximum length of a reply.
+    context_length : int or None
+        Maximum tokens of prompt and reply together; None: what the server's list of models says.
+
+    Raises
+    ------
+    InputError
+        The model, the key or a usable address is missing.
+    """
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    return open_openai_compatible(
+        CHAT_COMPLETIONS, argument, base_url, api_key, settings, context_length
+    )
+
+
+def open_openai_compatible(
+    interface: ApiInterface,
+    argument: str | None,
+    base_url: str | None,
+    api_key: str | None,
+    settings: Mapping[str, Any],
+    context_length: int | None,
+) -> OpenAIJudge:
+    """Open a judge that uses `interface`; the rest is as in `open_openai`."""
+    model = (argument or "").strip()
+    if not model:
+        name = interface.name
+        raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
+    address = resolve_address(f"{interface.name}:{model}", base_url, api_key)
+    return OpenAIJudge(model, address, settings, interface, context_length)
+
+
+class OpenAIJudge:
+    """Asks a model behind a server; `open_openai` opens one.
+
+    Parameters
+    ----------
+    model : str
+    address : Address
+    settings : mapping
+        ``temperature``, ``max_tokens`` and perhaps ``seed``, on which a reply depends.
+    interface : Interface
+    context_length : int or None
+
+    Attributes
+    ----------
+    context_length : int or None
+        How many tokens prompt and reply may have together, as given or as the server says.
+    max_tokens : int
+    price : Price or None
+        What the server says that its tokens cost.
+    logprobs : bool or None
+        Whether its replies come with log-probabilities; None before the first.
+    connection : Connection
+    path : str
+        Where its requests go, below the base URL.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        address: ServerAddress,
+        settings: Mapping[str, Any],
+        interface: ApiInterface = CHAT_COMPLETIONS,
+        context_length: int | None = None,
+    ) -> None:
+        self.name = f"{interface.name}:{model}"
+        self.identity: Mapping[str, Any] = {
+            "judge": interface.name,
+            "model": model,
+            "base_url": address.display_url.partition("://")[2],
+            **settings,
+        }
+        self.context_length = context_length
+        self.max_tokens: int = settings["max_tokens"]
+        self.price: Price | None = None
+        self.logprobs: bool | None = None
+        self.connection = ServerConnection(self.name, model, address)
+        self.path = interface.path
+        self._model = model
+        self._settings = settings
+        self._interface = interface
+        self._probe = CapabilityProbe(interface.request_format)
+
+    @property
+    def info(self) -> JudgeInfo:
+        """What is known of the judge and its server by now."""
+        return JudgeInfo(
+            context_length=self.context_length,
+            max_tokens=self.max_tokens,
+            price=self.price,
+            abilities=self.abilities,
+            learn=self.learn,
+            check_reachable=self.check_reachable,
+            structure=self._probe.request_format.structure if self._probe.settled else None,
+            structure_in_doubt=self._probe.doubted,
+            supports=self._probe.takes,
+            probe_json_mode=self._probe_json_mode,
+            requests_sent=self.connection.sent,
+        )
+
+    @property
+    def abilities(self) -> dict[str, Any]:
+        """What was found out of the server, as JSON values; empty before the first reply."""
+        if not self._probe.settled:
+            return {}
+        return {
+            **self._probe.abilities(),
+            "gives_logprobs": self.logprobs,
+            "context_length": self.context_length,
+            "price": None if self.price is None else asdict(self.price),
+        }
+
+    def learn(self, abilities: Mapping[str, Any]) -> None:
+        """Begin with what an earlier run found out; what is none of it is ignored."""
+        if not isinstance(abilities, Mapping):
+            return
+        self._probe.learn(abilities)
+        length = abilities.get("context_length")
+        if self.context_length is None and type(length) is int and length > 0:
+            self.context_length = length
+        self.price = self.price or parse_price(abilities.get("price"))
+        if isinstance(abilities.get("gives_logprobs"), bool):
+            self.logprobs = abilities["gives_logprobs"]
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask once, and parse the reply.
+
+        The reply has no `parsed` and a problem where it cannot be parsed, and an empty `raw` too where
+        the server refuses this question. Raises RetryableError or JudgeUnreachableError.
+        """
+        async with self._probe.turn():
+            return await self.ask_by(self.connection.post, ask)
+
+    async def ask_by(self, post: PostRequest, ask: Ask) -> Reply:
+        """Ask through `post` in place of an HTTP request, formatted and parsed as by `ask`.
+
+        `post` is async, takes a path below the base URL and a request's body, and returns the body of
+        the answer or raises an ``openai.APIError``. It is called again where the question needs another
+        format.
+        """
+        import openai
+
+        tried = [self._probe.request_format]
+        while True:
+            try:
+                content = await post(self.path, self._request_body(ask, tried[-1]))
+                return self._read_reply(content, ask, tried[-1])
+            except openai.APIError as error:
+                self.connection.raise_if_pointless(error)
+                complaint = self.connection.error_message(error)
+                other = None
+                if getattr(error, "status_code", None) in REFUSAL_STATUSES:
+                    about = f"{complaint} '{error.param}' {error.code}"
+                    other = self._probe.refused(tried, about)
+                    if other is None and self._probe.request_format not in tried:
+                        raise RetryableError(_REFUSAL_MESSAGE.format(complaint), "server") from None
+                elif again := transient_openai_error(error, complaint):
+                    if ask.structured and _is_server_error(error) and again.after is None:
+                        other = self._probe.broken(ask.key, tried)
+                    if other is None:
+                        raise again from None
+                if other is None:
+                    return Reply.nothing(_REFUSAL_MESSAGE.format(complaint))
+                tried.append(other)
+
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """Return the body of the request by which `ask` would be put now."""
+        return self._request_body(ask, self._probe.request_format)
+
+    async def check_reachable(self) -> None:
+        """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
+
+        Lists the server's models once, and keeps what that says of this one.
+        """
+        offer = parse_model_listing(await self.connection.models(), self._model)
+        self.context_length = self.context_length or offer.context_length
+        self.price = offer.price or self.price
+
+    async def _probe_json_mode(self) -> bool | None:
+        """Whether the server has a JSON mode, by one small request; None where nothing came."""
+        import openai
+
+        request_format = replace(
+            self._probe.request_format, structure="json_object", logprobs=False
+        )
+        settings = {**self._settings, "max_tokens": _PROBE_MAX_TOKENS}
+        body = self._interface.request(
+            request_format, _JSON_MODE_PROBE, model=self._model, **settings
+        )
+        try:
+            response = self._interface.read(await self.connection.post(self.path, body))
+        except openai.APIStatusError as error:
+            return False if error.status_code in REFUSAL_STATUSES else None
+        except openai.APIError:
+            return None
+        return (
+            None if isinstance(response, str) else not response.ignores("json_object", LabelAlone)
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.connection.close()
+
+    def _request_body(self, ask: Ask, request_format: RequestFormat) -> dict[str, Any]:
+        settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
+        return self._interface.request(request_format, ask, model=self._model, **settings)
+
+    def _longest_reply(self, ask: Ask) -> int:
+        """Tokens of the reply at most: servers refuse a limit for which the context has no room."""
+        if self.context_length is None:
+            return self.max_tokens
+        return min(
+            self.max_tokens, max(self.context_length - estimate_ask_tokens(ask), _MIN_REPLY_TOKENS)
+        )
+
+    def _read_reply(self, body: str, ask: Ask, request_format: RequestFormat) -> Reply:
+        response = self._interface.read(body)
+        if isinstance(response, str):
+            if _QUOTA_EXCEEDED in response:
+                raise self.connection.unreachable("its account has no credit left")
+            raise RetryableError(response, "server")
+        response = replace(response, content=self.connection.censored(response.content))
+        self.logprobs = self.logprobs or response.gives_logprobs
+        return self._probe.read(response, ask, request_format)
+
+
+def _is_server_error(error: Exception) -> bool:
+    """Whether the server failed (5xx)."""
+    return getattr(error, "status_code", 0) >= _SERVER_ERROR
+
+
+@judges.register("openai-responses")
+def open_responses(
+    argument: str | None,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    max_tokens: int = 4096,
+    context_length: int | None = None,
+) -> OpenAIJudge:
+    """Open the judge ``openai-responses:MODEL``; this interface takes no seed.
+
+    Parameters and errors are those of `open_openai`.
+    """
+    settings = {"temperature": temperature, "max_tokens": max_tokens}
+    return open_openai_compatible(RESPONSES, argument, base_url, api_key, settings, context_length)
+
+
+def _responses_request(
+    request_format: RequestFormat, ask: Ask, *, model: str, temperature: float, max_tokens: int
+) -> dict[str, Any]:
+    """The body of the request that puts `ask`."""
+    body: dict[str, Any] = {"model": model, "input": request_format.messages(ask)}
+    answer_format = request_format.format(ask)
+    if answer_format is not None:
+        body["text"] = {"format": answer_format}
+    if request_format.logprobs:
+        body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
+    if request_format.store:
+        body["store"] = False  # what is judged may be private, and is kept there by default
+    return body | request_format.parameters(temperature, max_tokens)
+
+
+def _parse_responses_body(body: str) -> ParsedResponse | str:
+    """Return what a response says, or in a sentence why it says nothing."""
+    response = parse_json_body(body)
+    if isinstance(response, str):
+        return response
+    output = response.get("output")
+    if not isinstance(output, list) or response.get("status") == "failed":
+        return f"the server sent no response: {json.dumps(response.get('error') or body)[:EXCERPT_LENGTH]}"
+    parts = list(_message_parts(output))
+    texts = [part for part in parts if isinstance(part.get("text"), str)]
+    refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
+    listed = [part.get("logprobs") for part in texts]
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    content = valid_text("".join(part["text"] for part in texts))
+    return ParsedResponse(
+        content=content,
+        message="" if content else json.dumps(output),
+        usage=parse_usage(response.get("usage"), "input_tokens", "output_tokens"),
+        refusal=valid_text(" ".join(refusals)) or None,
+        cut=reason == "max_output_tokens",
+        withheld=reason == "content_filter",
+        logprobs=listed[0] if len(listed) == 1 else None,
+    )
+
+
+def _message_parts(output: list[Any]) -> Iterator[dict[str, Any]]:
+    """The parts of the messages; what the model reasoned is none."""
+    for item in output:
+        if isinstance(item, dict) and item.get("type") == "message":
+            content = item.get("content")
+            yield from (part for part in content or () if isinstance(part, dict))
+
+
+RESPONSES = ApiInterface(
+    "openai-responses",
+    "/responses",
+    RequestFormat(limit="max_output_tokens", seed=False),
+    _responses_request,
+    _parse_responses_body,
+)

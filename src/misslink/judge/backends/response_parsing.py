@@ -1,0 +1,332 @@
+"""Parse what a model replied into a `Reply`, however the answer is wrapped."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from misslink.judge.backends.label_probabilities import (
+    LabelSpan,
+    ReplyTokens,
+    label_probabilities,
+    schema_labels,
+    word_probabilities,
+)
+from misslink.judge.protocol import Probabilities, Reply, strict_schema
+from misslink.judge.reply_text import CUT_OFF, DECLINED, WITHHELD, is_refusal_text, parse_label
+from misslink.text.normalization import valid_text
+from misslink.types import Usage
+
+_REASONING_START = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>|\[(THINK)\])")
+_REASONING_END = "</think>"  # where the prompt's template opens it for the model
+_MISSING_FIELD_ERRORS = "missing", "model_type"  # a field, or an object where one should be
+_JSON_START = re.compile(r"\s*(?:```(?:json)?\s*)?[{\[]")
+
+
+class ExtractedAnswer(NamedTuple):
+    """An answer, or why there is none; the words it was read from, and where they begin.
+
+    It is ``misshapen`` where there is none, but JSON that lacks required fields.
+    """
+
+    answer: BaseModel | None
+    problem: str | None
+    words: str = ""
+    start: int = 0
+    place: LabelSpan | None = None
+    misshapen: bool = False
+
+
+def starts_as_json(text: str) -> bool:
+    """Whether a text begins as JSON does, in a code fence or not."""
+    return _JSON_START.match(text) is not None
+
+
+def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
+    """Find an instance of `schema` in what a model wrote.
+
+    The text as it stands is tried first, then what follows its ``<think>`` part, then the
+    outermost braces, then every object in it. Of several objects that fit, the last is taken: a
+    model that quotes an example of the format writes its own answer after it.
+
+    Parameters
+    ----------
+    text : str
+        Empty text gives no answer and a problem.
+    schema : type of BaseModel
+        Keys it does not know are ignored.
+
+    Returns
+    -------
+    Found
+        With where the instance stands, or in a sentence why there is none.
+    """
+    if not text.strip():
+        return ExtractedAnswer(None, "the reply is empty")
+    problem, misshapen = "the reply holds no JSON object", False
+    for start, words in _candidate_texts(text):
+        try:
+            return ExtractedAnswer(schema.model_validate_json(words), None, words, start)
+        except ValidationError as mismatch:
+            errors = mismatch.errors(include_url=False, include_input=False)
+            misshapen = misshapen or any(error["type"] in _MISSING_FIELD_ERRORS for error in errors)
+            first = errors[0]
+            place = ".".join(map(str, first["loc"])) or "the whole"
+            if first["type"] != "json_invalid":
+                problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
+            elif "does not fit" not in problem:
+                problem = f"the reply is not JSON: {first['msg']}"
+    if _end_of_reasoning(text) is None:
+        problem = "the reply ends before the judge is done thinking"
+    return ExtractedAnswer(None, problem, misshapen=misshapen)
+
+
+def extract_label(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
+    """Find the label given as the answer, in words (as `label_in` reads them) or in JSON.
+
+    `schema` has one field whose values are labels; booleans are said as yes or no. JSON next to
+    which another label is given as the answer does not count. The result has a span where the label
+    is the first word, so that it has a probability.
+    """
+    if not text.strip():
+        return ExtractedAnswer(None, "the reply is empty")
+    start = _end_of_reasoning(text)
+    if start is None:
+        return ExtractedAnswer(None, "the reply ends before the judge is done thinking")
+    ((name, node),) = strict_schema(schema)["properties"].items()
+    labels = _spoken_labels(node)
+    as_json = extract_answer(text, schema)
+    if as_json.answer is not None:
+        # What was judged may hold such JSON too, and a judge may quote it beside its own word.
+        text = text[: as_json.start] + text[as_json.start + len(as_json.words) :]
+    result = parse_label(text, labels.values(), start)
+    if isinstance(result, str):
+        return as_json if as_json.answer is not None else ExtractedAnswer(None, result)
+    word, begin, end = result
+    value = next(label for label, spoken in labels.items() if spoken == word)
+    answer = schema.model_validate_json(json.dumps({name: json.loads(schema_labels(node)[value])}))
+    if as_json.answer is not None:
+        either = ", ".join(labels.values())
+        differs = f"the reply names more than one of the labels {either}"
+        return as_json if answer == as_json.answer else ExtractedAnswer(None, differs)
+    first = not re.search(r"\w", text[start:begin])
+    return ExtractedAnswer(
+        answer, None, place=LabelSpan(name, begin, end, labels) if first else None
+    )
+
+
+def _spoken_labels(node: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of a field as they are said in one word: a truth value is yes or no."""
+    spoken = {"true": "yes", "false": "no"} if node.get("type") == "boolean" else {}
+    return {label: spoken.get(label, label) for label in schema_labels(node)}
+
+
+def _candidate_texts(text: str) -> Iterator[tuple[int, str]]:
+    """Where an answer may be: its offset and words, likeliest first."""
+    yield 0, text
+    begin = _end_of_reasoning(text)
+    if begin is None:
+        return  # what it tried out on the way is not its answer
+    start, end = text.find("{", begin), text.rfind("}", begin)
+    if start < 0 or end < start:
+        return
+    yield start, text[start : end + 1]
+    yield from reversed(list(iter_json_objects(text, begin)))
+
+
+def _end_of_reasoning(text: str) -> int | None:
+    """Where the part before the answer, in which a model thinks, ends; None where it does not."""
+    start = 0
+    while opening_tag := _REASONING_START.match(text, start):
+        name = opening_tag.group(1) or opening_tag.group(2)
+        closing = f"[/{name}]" if opening_tag.group(2) else f"</{name}>"
+        end = text.find(closing, opening_tag.end())
+        if end < 0:
+            return None
+        start = end + len(closing)
+    if start == 0 and not _JSON_START.match(text):
+        end = text.rfind(_REASONING_END)
+        after = end + len(_REASONING_END)
+        # Words of the answer under test may be quoted, so only where the answer follows at once.
+        if end >= 0 and (_JSON_START.match(text, after) or "{" not in text):
+            return after
+    return start
+
+
+def iter_json_objects(text: str, begin: int = 0) -> Iterator[tuple[int, str]]:
+    """Every outermost JSON object in `text` from `begin`, in order, with its offset."""
+    decoder = json.JSONDecoder()
+    start = text.find("{", begin)
+    while start >= 0:
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield start, text[start:end]
+        start = text.find("{", end)
+
+
+EXCERPT_LENGTH = 300  # characters of somebody else's message that fit into one of ours
+
+
+@dataclass(frozen=True)
+class ParsedResponse:
+    """What a model said, whatever the interface it said it through.
+
+    Parameters
+    ----------
+    content : str
+        Its words, without what it thought.
+    message : str
+        The whole message as JSON where the content is empty: it was paid for and has to be seen.
+    usage : Usage or None
+    refusal : str or None
+        Its words where it declines.
+    cut : bool
+        Whether it stopped at the token limit.
+    withheld : bool
+        Whether its provider held its words back.
+    logprobs : object
+        The tokens with their alternatives, as the server lists them.
+    """
+
+    content: str
+    message: str
+    usage: Usage | None = None
+    refusal: str | None = None
+    cut: bool = False
+    withheld: bool = False
+    logprobs: Any = None
+
+    @property
+    def gives_logprobs(self) -> bool:
+        """Whether the tokens come with log-probabilities."""
+        return isinstance(self.logprobs, list) and bool(self.logprobs)
+
+    def reply(self, schema: type[BaseModel], *, structured: bool = True) -> Reply:
+        """Read it as an instance of `schema`, from JSON or from one word."""
+        if self.refusal and not self.content:
+            declined = f"{DECLINED}: {self.refusal}"
+            return Reply(None, self.refusal, self.usage, problem=declined)
+        find = extract_answer if structured else extract_label
+        extracted = find(self.content, schema)
+        problem = extracted.problem
+        if extracted.answer is None and self.cut:
+            problem = f"{CUT_OFF} at the token limit (max_tokens)"
+        elif extracted.answer is None and self.withheld:
+            problem = f"{WITHHELD} (content filter)"
+        elif structured and extracted.answer is None and self._declines:
+            problem = f"{DECLINED}: {self.content}"
+        chances = {} if extracted.answer is None else self._probabilities(extracted, schema)
+        return Reply(extracted.answer, self.content or self.message, self.usage, chances, problem)
+
+    def ignores(self, structure: str, schema: type[BaseModel]) -> bool:
+        """Whether a reply that does not fit ignores the requested answer format.
+
+        With `structure` 'json_schema', JSON of another shape ignores it; an unknown label does not.
+        """
+        if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
+            return False
+        if self._is_prose:
+            return not self._declines
+        return structure == "json_schema" and extract_answer(self.content, schema).misshapen
+
+    @property
+    def _is_prose(self) -> bool:
+        """Whether there is no JSON in it, whole or broken."""
+        return (
+            not starts_as_json(self.content) and next(iter_json_objects(self.content), None) is None
+        )
+
+    @property
+    def _declines(self) -> bool:
+        """Whether it declines in its own words, where a server has no field for that."""
+        return self._is_prose and is_refusal_text(self.content)
+
+    def _probabilities(self, extracted: ExtractedAnswer, schema: type[BaseModel]) -> Probabilities:
+        tokens = ReplyTokens.read(self.logprobs, self.content)
+        if tokens is None:
+            return {}
+        if extracted.place is not None:
+            return word_probabilities(tokens, self.content, extracted.place)
+        return label_probabilities(
+            tokens, self.content, extracted.words, extracted.start, strict_schema(schema)
+        )
+
+
+def reply_from_completion(body: str, schema: type[BaseModel], *, structured: bool = True) -> Reply:
+    """Parse the body of a successful chat completion as `schema`.
+
+    Some servers send errors with status 200; then the result is a `Reply.nothing`. `structured` says
+    whether JSON was requested, or one word: a label of the schema's only field.
+    """
+    response = parse_completion(body)
+    return (
+        Reply.nothing(response)
+        if isinstance(response, str)
+        else response.reply(schema, structured=structured)
+    )
+
+
+def parse_completion(body: str) -> ParsedResponse | str:
+    """Return what a chat completion says, or in a sentence why it says nothing."""
+    completion = parse_json_body(body)
+    if isinstance(completion, str):
+        return completion
+    choices = completion.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        return f"the server sent no completion: {body[:EXCERPT_LENGTH]}"
+    content = _message_content(message.get("content"))
+    if isinstance(choice.get("error"), dict) and not content:
+        return f"the server sent no completion: {json.dumps(choice['error'])[:EXCERPT_LENGTH]}"
+    refusal, logprobs = message.get("refusal"), choice.get("logprobs")
+    return ParsedResponse(
+        content=content,
+        message="" if content else json.dumps(message),
+        usage=parse_usage(completion.get("usage"), "prompt_tokens", "completion_tokens"),
+        refusal=valid_text(str(refusal)) if refusal else None,
+        cut=choice.get("finish_reason") == "length",
+        withheld=choice.get("finish_reason") == "content_filter",
+        logprobs=logprobs.get("content") if isinstance(logprobs, dict) else None,
+    )
+
+
+def parse_json_body(body: str) -> dict[str, Any] | str:
+    """Return the JSON object that a body is, or in a sentence what it is instead."""
+    try:
+        read = from_json(body)
+    except ValueError:
+        try:  # slower, and takes halves of characters too
+            read = json.loads(body)
+        except (ValueError, RecursionError):
+            return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
+    return (
+        read
+        if isinstance(read, dict)
+        else f"the server sent no completion: {body[:EXCERPT_LENGTH]}"
+    )
+
+
+def parse_usage(reported: Any, prompt: str, completion: str) -> Usage | None:
+    """Return the usage reported under these names; a strange count is missing, not zero."""
+    if not isinstance(reported, dict):
+        return None
+    counts = (reported.get(name) for name in (prompt, completion))
+    valid = [n if type(n) is int and n >= 0 else None for n in counts]
+    return Usage(prompt_tokens=valid[0], completion_tokens=valid[1])
+
+
+def _message_content(content: Any) -> str:
+    if isinstance(content, list):  # some servers send parts
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return valid_text("".join(text for text in texts if isinstance(text, str)))
+    return valid_text(content) if isinstance(content, str) else ""

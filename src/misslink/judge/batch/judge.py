@@ -1,0 +1,343 @@
+"""A judge whose questions are submitted in batches, and what that saves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
+from misslink.judge.backends.openai import OpenAIJudge
+from misslink.judge.batch.batch_file import (
+    MAX_BYTES,
+    MAX_QUESTIONS,
+    BatchCall,
+    MissingAnswerError,
+    ResubmitError,
+    input_line,
+)
+from misslink.judge.batch.poll import BatchPoller
+from misslink.judge.batch.scheduler import BatchScheduler, BatchTiming, RequestRetry
+from misslink.judge.batch.service import BatchService
+from misslink.judge.batch.store import BatchStore
+from misslink.judge.batch.submit import BatchSubmitter
+from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.cache import cache_key, identity_json
+from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, SkippedAskError
+
+_log = logging.getLogger(__name__)
+
+
+class BatchJudge:
+    """Submit questions to a server in batches, and record each batch in the response cache."""
+
+    def __init__(
+        self,
+        live: Judge,
+        budget: BudgetedJudge,
+        bare: OpenAIJudge,
+        cache: Path,
+        config: JudgeConfig,
+        timing: BatchTiming,
+    ) -> None:
+        self.judge = live
+        self.name: str = bare.name
+        self.identity: Mapping[str, Any] = bare.identity
+        self.share = config.batch_price
+        self.questions = 0  # answered in batches
+        self._prompt_tokens = self._completion_tokens = 0
+        self._bare = bare
+        self._budget = budget
+        self._config = config
+        self._timing = timing
+        self._cache = cache
+        self._identity = identity_json(bare)
+        self._opened_store: BatchStore | None = None
+        self._service = BatchService(bare.connection, config.timeout)
+        self._poller: BatchPoller | None = None
+        self._submitter: BatchSubmitter | None = None
+        self._scheduler: BatchScheduler | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._first: asyncio.Event | None = None
+        self._calls: set[BatchCall] = set()
+        self._over_budget: deque[tuple[BatchCall, bytes]] = deque()
+        self._end_error: Exception | None = None
+        self._cap_reported = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask with the next batch, or wait for the batch that contains the question.
+
+        Raises
+        ------
+        InputError
+            The server has no batch API.
+        JudgeUnreachableError
+            The server is unreachable or refuses a batch; what is paid for is cached.
+        SkippedAskError
+            The budget or the time of the run is used up.
+        """
+        key = cache_key(ask, self._identity)
+        tries = 0
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        await asyncio.shield(self._opening)
+        while True:
+            self._raise_if_ended()
+            if self._store.row_of(key) is None:
+                reply = await self._ask_first_live(ask)
+                if reply is not None:
+                    return reply
+            try:
+                return await self._ask_in_batch(key, ask)
+            except ResubmitError:  # another process may have fetched it
+                if (cached := self._store.cached_reply(key, ask)) is not None:
+                    return cached
+            except RetryableError as error:
+                tries += 1
+                if tries > self._config.retries:
+                    times = "once" if tries == 1 else f"{tries} times"
+                    return Reply.nothing(f"{error.problem} (tried {times}, in batches)")
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known what the server supports, so that no live question is needed."""
+        return bool(self._bare.abilities)
+
+    def is_submitted(self, ask: Ask) -> bool:
+        """Whether a question is in a batch whose answers are not fetched."""
+        return self._store.row_of(cache_key(ask, self._identity)) is not None
+
+    def line_bytes(self, ask: Ask) -> int:
+        """Length of the line with which a question is submitted."""
+        key = cache_key(ask, self._identity)
+        return len(input_line(key, self._bare.path, self._bare.request(ask)))
+
+    def saved(self, price: Price) -> float:
+        """How much less the batches cost than live calls would have."""
+        return (1 - self.share) * price.cost(self._prompt_tokens, self._completion_tokens)
+
+    async def close(self) -> None:
+        """Stop polling; batches in progress are recorded, and continue."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._scheduler is not None:
+            await self._scheduler.close()
+        self._end(JudgeUnreachableError("the run has ended"))
+        if self._submitter is not None:
+            self._submitter.close()
+        if self._opened_store is not None:
+            if self._poller is not None:
+                self._poller.close()
+            self._store.prune()
+            self._store.close()
+        await self.judge.close()
+
+    @property
+    def _store(self) -> BatchStore:
+        if self._opened_store is None:
+            self._opened_store = BatchStore(self._cache, self._identity, self.name)
+        return self._opened_store
+
+    async def _open(self) -> None:
+        """Check that the server has a batch API, and start the deadline."""
+        service, store = self._service, self._store
+        store.prune()
+        scheduler = BatchScheduler(self._timing, self._end)
+        retry = RequestRetry(self._bare.connection, self._timing, self._config.retries)
+        poller = BatchPoller(service, store, scheduler, retry)
+        submitter = BatchSubmitter(service, self._bare.path, store, scheduler, retry, poller)
+        self._scheduler, self._poller, self._submitter = scheduler, poller, submitter
+        deadline = self._config.deadline
+        if deadline is not None:
+            error = SkippedAskError(
+                f"the time of the run is used up (--deadline {deadline:g}); "
+                "the same command continues it"
+            )
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(deadline, self._end, error)
+        await submitter.check_service()
+
+    async def _ask_first_live(self, ask: Ask) -> Reply | None:
+        """Ask live where that shows what the server supports; None where that is known."""
+        while not self._bare.abilities:
+            if self._first is None:
+                self._first = asyncio.Event()
+                try:
+                    return await self.judge.ask(ask)
+                finally:
+                    self._first.set()
+                    self._first = None
+                    self._submit_within_budget()
+            await self._first.wait()
+            self._raise_if_ended()
+        return None
+
+    async def _ask_in_batch(self, key: str, ask: Ask) -> Reply:
+        calls: list[BatchCall] = []
+        reply, submitted, is_lost = None, True, False
+        try:
+            reply = await self._bare.ask_by(partial(self._post, calls, key, ask), ask)
+        except ResubmitError:
+            submitted = False
+            raise
+        except RetryableError as error:
+            is_lost = isinstance(error, MissingAnswerError)
+            if calls and calls[-1].row is not None:  # it is asked again in another batch
+                self._store.release(calls[-1].row, [key])
+            raise
+        finally:
+            for call in calls:
+                self._calls.discard(call)
+                last = call is calls[-1]  # earlier ones were refused, which is free
+                if call.reserved and last and not submitted:
+                    self._budget.cancel(ask, self.share)
+                elif call.reserved:
+                    self._budget.settle(
+                        ask, self.share, reply if last else None, lost=last and is_lost
+                    )
+            self._submit_within_budget()
+        self.questions += reply.came
+        if reply.usage is not None:
+            self._prompt_tokens += reply.usage.prompt_tokens or 0
+            self._completion_tokens += reply.usage.completion_tokens or 0
+        return reply
+
+    async def _post(
+        self, calls: list[BatchCall], key: str, ask: Ask, path: str, body: dict[str, Any]
+    ) -> str:
+        """In place of a request: return the body of the answer, or raise why there is none."""
+        row = self._store.row_of(key)
+        if row is None and not self._bare.abilities:  # what was known of the server is wrong
+            raise ResubmitError
+        self._raise_if_ended()
+        call = BatchCall(key, ask)
+        calls.append(call)
+        self._calls.add(call)
+        if row is not None and self._poller is not None:
+            call.reserved = self._budget.reserve(ask, self.share, submitted=True)
+            self._poller.attach(call, row)
+        else:
+            self._over_budget.append((call, input_line(key, path, body)))
+            del body  # frees memory: the line is, or will be, on disk
+            self._submit_within_budget()
+        line = await call.answer
+        if line.status is not None and not line.good:
+            raise self._service.error(line.status, line.body)
+        return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
+
+    def _submit_within_budget(self) -> None:
+        """Submit what fits under the budget, first come, first served."""
+        while self._over_budget and self._submitter is not None and self._end_error is None:
+            call, line = self._over_budget[0]
+            try:
+                call.reserved = self._budget.reserve(call.ask, self.share)
+            except SkippedAskError as limit:
+                call.fail(SkippedAskError(limit.reason))
+            else:
+                if not call.reserved:
+                    self._report_cap()
+                    return
+                self._submitter.add(call, line)
+            self._over_budget.popleft()
+
+    def _report_cap(self) -> None:
+        """Warn once that the budget makes small batches, and each may take a day."""
+        if not self._cap_reported:
+            self._cap_reported = True
+            _log.warning(
+                "--max-cost %g allows %d questions at a time, at the highest cost of each; the "
+                "others wait until a batch has ended (a higher --max-cost, or a lower "
+                "--max-tokens, makes fewer batches)",
+                *(self._config.max_cost, len(self._calls) - len(self._over_budget)),
+            )
+
+    def _end(self, error: Exception) -> None:
+        """Fail all calls, now and later."""
+        connection = self._bare.connection
+        if not isinstance(error, MisslinkError | SkippedAskError):
+            message = connection.censored(f"{type(error).__name__}: {error}")
+            error = connection.unreachable(
+                f"its batches failed unexpectedly ({message}); batches in progress are recorded, "
+                "and the same command continues"
+            )
+        if self._end_error is None:
+            self._end_error = error
+        for call in tuple(self._calls):
+            call.fail(_copy_error(self._end_error))
+
+    def _raise_if_ended(self) -> None:
+        if self._end_error is not None:
+            raise _copy_error(self._end_error)
+
+
+def _copy_error(error: Exception) -> Exception:
+    """A copy to raise: one object would collect the tracebacks of all callers."""
+    if isinstance(error, SkippedAskError):
+        return SkippedAskError(error.reason)
+    if isinstance(error, InputError):
+        return InputError(error.problem, path=error.path)
+    return type(error)(str(error))
+
+
+@dataclass(frozen=True)
+class BatchSavings:
+    """Forecast of the questions a run submits in batches, and what that saves."""
+
+    questions: int
+    submitted: int  # questions already in batches without fetched answers
+    batches: int  # at least: replies may lead to more batches
+    bytes: int  # of all batch files
+    price: float  # of a token in a batch, as a share of the live price
+    cost: float | None  # of all calls; None without prices
+    saving: float | None  # compared with live calls
+
+
+class BatchSizes:
+    """Counts the questions already submitted, and estimates the size of the others."""
+
+    def __init__(self, judge: BatchJudge) -> None:
+        self.judge = judge
+        self.submitted = 0
+
+    def count(self, ask: Ask) -> None:
+        """Count a question that is not cached."""
+        self.submitted += self.judge.is_submitted(ask)
+
+    def bytes(self, calls: int, sample: Iterable[Ask]) -> int:
+        """Return the length of so many lines, by the mean of a sample."""
+        lengths = [self.judge.line_bytes(ask) for ask in sample]
+        return round(calls * sum(lengths) / len(lengths)) if lengths else 0
+
+
+def estimate_savings(sizes: BatchSizes, calls: int, size: int, cost: float | None) -> BatchSavings:
+    """Return what a run would save.
+
+    `calls` are not cached, `size` is the bytes of their lines, and `cost` is their live cost.
+    """
+    judge = sizes.judge
+    live = int(calls > sizes.submitted and not judge.settled)
+    questions = calls - live
+    saving = None
+    if cost is not None:
+        saving = cost * (questions / calls if calls else 0.0) * (1 - judge.share)
+    new = questions - sizes.submitted
+    size = round(size * new / calls) if calls else 0
+    return BatchSavings(
+        questions=questions,
+        submitted=sizes.submitted,
+        batches=max(-(-new // MAX_QUESTIONS), -(-size // MAX_BYTES)),
+        bytes=size,
+        price=judge.share,
+        cost=None if cost is None or saving is None else cost - saving,
+        saving=saving,
+    )

@@ -1,0 +1,237 @@
+"""The batch API of an OpenAI-compatible server: files and batches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from misslink.judge.backends.connection import ServerConnection
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
+
+if TYPE_CHECKING:
+    import openai
+
+
+TOKEN_KEY = "misslink"  # noqa: S105 - the name in a batch's metadata under which its token stands
+_RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
+_MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
+_MAX_PROBLEMS = 3  # of a refused batch that are told
+_FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
+_PAGE_SIZE = 100
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """A batch as its server describes it; what is missing or invalid is None or 0.
+
+    `output` and `errors` are the ids of the files of answers and of failed questions. `problems`
+    says why the batch was refused, and `codes` the same in the server's codes. It is recognized
+    by `input_file` and `token`. `created` is in seconds since 1970.
+    """
+
+    id: str
+    status: str
+    answered: int = 0
+    failed: int = 0
+    total: int = 0
+    output: str | None = None
+    errors: str | None = None
+    problems: tuple[str, ...] = ()
+    codes: frozenset[str] = frozenset()
+    input_file: str | None = None
+    token: str | None = None
+    created: int | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.status in _FINAL_STATUSES
+
+    @classmethod
+    def read(cls, document: Any) -> BatchState | None:
+        """Parse what a server sent; None where it is no batch."""
+        if not isinstance(document, dict) or _as_text(document.get("id")) is None:
+            return None
+        counts, metadata = (
+            part if isinstance(part, dict) else {}
+            for part in (document.get("request_counts"), document.get("metadata"))
+        )
+        errors, created = document.get("errors"), document.get("created_at")
+        rows = errors.get("data") if isinstance(errors, dict) else errors
+        problems = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return cls(
+            id=document["id"],
+            status=_as_text(document.get("status")) or "",
+            answered=_as_count(counts.get("completed")),
+            failed=_as_count(counts.get("failed")),
+            total=_as_count(counts.get("total")),
+            output=_as_text(document.get("output_file_id")),
+            errors=_as_text(document.get("error_file_id")),
+            problems=tuple(map(_problem_text, problems[:_MAX_PROBLEMS])),
+            codes=frozenset(filter(None, (_as_text(row.get("code")) for row in problems))),
+            input_file=_as_text(document.get("input_file_id")),
+            token=_as_text(metadata.get(TOKEN_KEY)),
+            created=created if type(created) is int else None,
+        )
+
+
+class BatchService:
+    """Files and batches of a judge's server, one request per call.
+
+    Every method raises the ``openai.APIError`` that says why there is no answer, and ValueError
+    where the answer is invalid. `timeout` is in seconds without a sign of the server.
+    """
+
+    def __init__(self, connection: ServerConnection, timeout: float) -> None:
+        self.connection = connection
+        self._timeout = timeout
+        self._latest: Any = None
+
+    async def upload(self, name: str, file: IO[bytes]) -> str:
+        """Send an input file, from its beginning; return its id."""
+        file.seek(0)
+        answer: Any = await self.connection.client().files.with_raw_response.create(
+            file=(name, file, "application/jsonl"), purpose="batch", timeout=self._request_timeout()
+        )
+        document = self._read(answer)
+        file_id = _as_text(document.get("id"))
+        if file_id is None:
+            raise ValueError(f"it returns no file id: {document!r}"[:EXCERPT_LENGTH])
+        return file_id
+
+    async def create(self, file: str, path: str, token: str) -> BatchState:
+        """Submit an input file; `list_batches` shows its token."""
+        body = {
+            "input_file_id": file,
+            "endpoint": f"/v1{path}",
+            "completion_window": "24h",  # the only one there is
+            "metadata": {TOKEN_KEY: token},
+        }
+        answer: Any = await self.connection.client().post(
+            "/batches", cast_to=object, body=body, options=self._options()
+        )
+        return self._state(answer)
+
+    async def retrieve(self, batch: str) -> BatchState:
+        """Return the state of a batch."""
+        answer: Any = await self.connection.client().batches.with_raw_response.retrieve(
+            batch, timeout=self._request_timeout()
+        )
+        return self._state(answer)
+
+    async def list_batches(self) -> AsyncIterator[BatchState]:
+        """Yield the batches that the server lists for this account, newest first."""
+        after: str | None = None
+        while True:
+            more = {"after": after} if after else {}
+            answer: Any = await self.connection.client().get(
+                "/batches", cast_to=object, options=self._options(limit=_PAGE_SIZE, **more)
+            )
+            document = self._read(answer)
+            rows = document.get("data")
+            parsed = map(BatchState.read, rows) if isinstance(rows, list) else ()
+            states = [state for state in parsed if state is not None]
+            for state in states:
+                yield state
+            last = states[-1].id if states else None
+            if last is None or last == after or document.get("has_more") is not True:
+                return
+            after = last
+
+    async def check(self) -> None:
+        """Request the list of batches, which is free and shows whether the server has one."""
+        await self.connection.client().get(
+            "/batches", cast_to=object, options=self._options(limit=1)
+        )
+
+    async def discard(self, file: str) -> None:
+        """Remove an input file that is not needed."""
+        await self.connection.client().delete(
+            f"/files/{file}", cast_to=object, options=self._options()
+        )
+
+    async def lines(self, file: str) -> AsyncIterator[bytes]:
+        """Yield the lines of a file as they arrive.
+
+        They end at line feeds alone: Python's and HTTP clients' line splitting also splits at
+        other characters, which a judge's reply may contain.
+        """
+        files = self.connection.client().files.with_streaming_response
+        async with files.content(file, timeout=self._request_timeout()) as answer:
+            self._latest = answer.http_response
+            remainder = bytearray()
+            try:
+                async for piece in answer.iter_bytes():
+                    remainder += piece
+                    if b"\n" in piece:
+                        *lines, remainder = remainder.split(b"\n")
+                        for line in lines:
+                            yield bytes(line)
+                    elif len(remainder) > _MAX_LINE_BYTES:
+                        raise ValueError(f"file {file} has a line without an end")
+            except self._http_error() as error:
+                raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
+        if remainder:
+            if isinstance(parse_json_body(remainder.decode("utf-8", "replace")), str):
+                raise ValueError(f"file {file} broke off in the middle of a line")
+            yield bytes(remainder)
+
+    def error(self, status: int, body: Any) -> openai.APIStatusError:
+        """Return the error of the official client for the status and body of a file's line."""
+        import openai
+
+        kinds: dict[int, type[openai.APIStatusError]] = {
+            401: openai.AuthenticationError,
+            403: openai.PermissionDeniedError,
+            404: openai.NotFoundError,
+        }
+        detail = body.get("error", body) if isinstance(body, dict) else body
+        message = detail.get("message") if isinstance(detail, dict) else detail
+        latest = self._latest  # a response of the HTTP package that the client uses
+        response = type(latest)(status, request=latest.request)
+        kind = kinds.get(status, openai.APIStatusError)
+        return kind(str(message or f"status {status}"), response=response, body=detail)
+
+    def _state(self, answer: Any) -> BatchState:
+        document = self._read(answer)
+        state = BatchState.read(document)
+        if state is None:
+            raise ValueError(f"the server sent no batch: {document!r}"[:EXCERPT_LENGTH])
+        return state
+
+    def _read(self, answer: Any) -> dict[str, Any]:
+        self._latest = answer.http_response
+        document = parse_json_body(self.connection.text(answer))
+        if isinstance(document, str):
+            raise ValueError(document)  # noqa: TRY004 (it is what the server sent)
+        return document
+
+    def _http_error(self) -> type[Exception]:
+        """The error of the client's HTTP package where a file breaks off."""
+        package = sys.modules[type(self._latest).__module__.partition(".")[0]]
+        kind: type[Exception] = package.HTTPError
+        return kind
+
+    def _request_timeout(self) -> Any:
+        import openai
+
+        return openai.Timeout(self._timeout, connect=min(self._timeout, 30.0))
+
+    def _options(self, **params: Any) -> Any:
+        return {"headers": _RAW_RESPONSE, "timeout": self._request_timeout(), "params": params}
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _as_count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _problem_text(problem: dict[str, Any]) -> str:
+    line = problem.get("line")
+    place = f"line {line}: " if type(line) is int else ""
+    return f"{place}{problem.get('message') or problem.get('code') or problem}"[:EXCERPT_LENGTH]

@@ -1,0 +1,343 @@
+"""Forecast the calls, tokens, and cost of judging before any call is made."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import statistics
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
+from misslink.judge.batch.judge import BatchJudge, BatchSavings, BatchSizes, estimate_savings
+from misslink.judge.judged_metric import JudgedMetric, Subject
+from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.protocol import Ask, Judge, examine, unwrap_judge
+from misslink.judge.session import JudgeSession
+
+CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
+_SAMPLE_SIZE = 100  # asks whose replies are simulated
+_MAX_EARLIER = 200  # cached replies to learn from
+_OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
+_FENCED = re.compile(r"<(\w+) ([0-9a-f]{10})>\n(.*?)\n</\1 \2>", re.DOTALL)
+_NUMBERED = re.compile(r"(passage|reference)_\d+\Z")
+_EXAMINATION_INPUTS = {"question", "passages", "answer"}
+
+
+@dataclass(frozen=True)
+class JudgingForecast:
+    """The calls, tokens, and cost of judging.
+
+    Parameters
+    ----------
+    calls : int
+        Questions for the judge, without those that repair a reply.
+    from_cache : int
+        Questions that the response cache answers.
+    prompt_tokens, completion_tokens : int
+        Of the calls.
+    cost : float or None
+        In the currency of the prices; None without prices.
+    basis : str
+        How the tokens are estimated, as sentences.
+    batch : BatchSavings or None
+        What asking in batches saves; `cost` is the cost of live calls.
+    """
+
+    calls: int
+    from_cache: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    basis: str
+    batch: BatchSavings | None = None
+
+
+@dataclass
+class _AskGroup:
+    """The asks of one schema, summed up, with a random sample of them."""
+
+    calls: int = 0
+    message_characters: int = 0
+    schema_characters: int = 0
+    sample: list[Ask] = field(default_factory=list)
+
+    def add(self, ask: Ask, rng: random.Random) -> None:
+        """Count an ask; every ask has the same chance to be in the sample."""
+        message_characters = sum(len(message["content"]) for message in ask.messages)
+        self.calls += 1
+        self.message_characters += message_characters
+        self.schema_characters += ask.characters - message_characters
+        if len(self.sample) < _SAMPLE_SIZE:
+            self.sample.append(ask)
+        elif (index := rng.randrange(self.calls)) < _SAMPLE_SIZE:
+            self.sample[index] = ask
+
+
+@dataclass(frozen=True)
+class _TokenRates:
+    """Tokens per estimated token, learned from earlier replies; 1 where nothing is known."""
+
+    prompt_factor: float = 1.0
+    counts_schema: bool | None = None  # whether the server bills the answer schema
+    completion_factor: float = 1.0
+    prompts: int = 0  # earlier replies that each factor rests on
+    completions: int = 0
+
+    def prompt_tokens(self, messages: float, schema: float) -> float:
+        """Tokens of so many characters of messages and of schema.
+
+        Where it is unknown whether the schema counts, the harmonic mean of both ways: its
+        relative error is the same, and so the smallest, whichever way it turns out to be.
+        """
+        if not messages:
+            return 0.0
+        whole = messages + schema
+        ways = {True: whole, False: messages, None: 2 * messages * whole / (messages + whole)}
+        return self.prompt_factor * ways[self.counts_schema] / CHARACTERS_PER_TOKEN
+
+
+async def forecast_judging(
+    subjects: Iterable[Subject],
+    metrics: Sequence[JudgedMetric],
+    judge: JudgeSession | None,
+    more: Iterable[Ask] = (),
+) -> JudgingForecast:
+    """Forecast the calls, tokens, and cost of judging `subjects`, without calling the judge.
+
+    Prompt tokens are a quarter of the characters of messages and schema. Completion tokens are a
+    quarter of those that the heuristic judge would write. Both are scaled by what earlier replies
+    of this judge in the response cache show. Some servers bill the answer schema and some do not:
+    without earlier replies about half of it is counted.
+
+    Parameters
+    ----------
+    subjects : iterable of Subject
+        Consumed one by one.
+    metrics : sequence of JudgedMetric
+    judge : JudgeSession or None
+        None: nothing is judged.
+    more : iterable of Ask
+        Likely questions beside those of the metrics, each once.
+
+    Raises
+    ------
+    InputError
+        The cache cannot be read.
+    """
+    if judge is None:
+        return JudgingForecast(0, 0, 0, 0, None, "no judge is asked")
+    cache = next((layer for layer in _layers(judge) if isinstance(layer, CachedJudge)), None)
+    batch = next((layer for layer in _layers(judge) if isinstance(layer, BatchJudge)), None)
+    sizes = None if batch is None else BatchSizes(batch)
+    groups: dict[frozenset[str], _AskGroup] = {}
+    rng = random.Random(0)  # noqa: S311 (which asks are simulated is no secret)
+    from_cache = 0
+    async for ask, is_repeated in _planned_asks(subjects, metrics, judge, more):
+        if is_repeated or (cache is not None and cache.is_cached(ask)):
+            from_cache += 1
+            continue
+        if sizes is not None:
+            sizes.count(ask)
+        groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng)
+    calls = sum(group.calls for group in groups.values())
+    if isinstance(unwrap_judge(judge), HeuristicJudge):
+        basis = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
+        return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
+    rates = await _learn_rates(
+        [] if cache is None else cache.past_usage(_MAX_EARLIER),
+        {fields: group.schema_characters / group.calls for fields, group in groups.items()},
+    )
+    prompt = sum(
+        rates.prompt_tokens(group.message_characters, group.schema_characters)
+        for group in groups.values()
+    )
+    completion = rates.completion_factor * await _completion_tokens(groups.values())
+    tokens = round(prompt), round(completion)
+    cost = judge.price.cost(*tokens) if judge.price else None
+    savings = None
+    if sizes is not None:
+        size = sum(sizes.bytes(group.calls, group.sample) for group in groups.values())
+        savings = estimate_savings(sizes, calls, size, cost)
+    basis = _basis(rates, calls, groups.values(), prompt)
+    return JudgingForecast(calls, from_cache, *tokens, cost, basis, savings)
+
+
+async def _planned_asks(
+    subjects: Iterable[Subject],
+    metrics: Sequence[JudgedMetric],
+    judge: JudgeSession,
+    more: Iterable[Ask],
+) -> AsyncIterator[tuple[Ask, bool]]:
+    """Every ask that would reach the cache, and whether the run itself has asked it before."""
+    seen: set[tuple[str, int]] = set()
+    for subject in subjects:
+        asks = [ask for metric in metrics if isinstance(ask := metric.ask(subject), Ask)]
+        unique = {ask.key: ask for ask in asks}.values()
+        for repeat in range(judge.terms.repeats):
+            for ask in unique:
+                expanded: Sequence[Ask] = (replace(ask, repeat=repeat),)
+                for layer in _layers(judge):  # middleware may split an ask, or drop it
+                    planned_asks = getattr(layer, "planned_asks", None)
+                    if planned_asks is not None:
+                        expanded = [
+                            part for whole in expanded for part in await planned_asks(whole)
+                        ]
+                for part in expanded:
+                    key = part.key, part.repeat
+                    yield part, key in seen
+                    seen.add(key)
+    for ask in more:
+        yield ask, False
+
+
+def _layers(judge: Judge) -> Iterator[Judge]:
+    """A judge and what it wraps, outermost first."""
+    layer: Judge | None = judge
+    while layer is not None:
+        yield layer
+        layer = getattr(layer, "judge", None)
+
+
+async def _completion_tokens(groups: Iterable[_AskGroup]) -> float:
+    """Tokens that would be written, by what the heuristic judge writes to the samples.
+
+    Replies that it cannot write are taken to be as long as the others, relative to their texts.
+    """
+    simulated_length = simulated_text = total = text_without_simulation = 0.0
+    for group in groups:
+        sizes = [(await simulate_reply(ask.inputs), _text_length(ask)) for ask in group.sample]
+        known_sizes = [(length, text) for length, text in sizes if length is not None]
+        if known_sizes:
+            total += group.calls * statistics.fmean(length for length, _ in known_sizes)
+            simulated_length += sum(length for length, _ in known_sizes)
+            simulated_text += sum(text for _, text in known_sizes)
+        else:
+            text_without_simulation += group.calls * statistics.fmean(text for _, text in sizes)
+    rate = simulated_length / simulated_text if simulated_text else 1.0
+    return (total + rate * text_without_simulation) / CHARACTERS_PER_TOKEN
+
+
+def _text_length(ask: Ask) -> int:
+    """Characters of the answer and its references; without any, of the question."""
+    references = ask.inputs.get("references") or ()
+    length = len(str(ask.inputs.get("answer") or "")) + sum(len(str(text)) for text in references)
+    return length or len(str(ask.inputs.get("question") or ""))
+
+
+async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
+    """Characters of the JSON that the heuristic judge would answer; None where it cannot."""
+    if not _EXAMINATION_INPUTS <= set(inputs) <= {*_EXAMINATION_INPUTS, "references"}:
+        return None
+    reply = await _heuristic_judge().ask(examine(**inputs))
+    return len(reply.parsed.model_dump_json()) if reply.parsed else None
+
+
+@cache
+def _heuristic_judge() -> Judge:
+    return open_heuristic()
+
+
+async def _learn_rates(
+    rows: Iterable[tuple[str, str, int | None, int | None]],
+    schema_lengths: Mapping[frozenset[str], float],
+) -> _TokenRates:
+    """Learn from cached replies: messages and reply as JSON, prompt and completion tokens.
+
+    Whether the server counts the answer schema is decided by which way of counting agrees better
+    with itself from reply to reply. A reply is matched with its schema by its fields.
+    """
+    prompts: list[tuple[float, float, int]] = []
+    completions: list[tuple[float, int]] = []
+    for messages, reply, prompt_tokens, completion_tokens in rows:
+        try:
+            contents = [str(message["content"]) for message in json.loads(messages)]
+            schema_length = schema_lengths.get(frozenset(json.loads(reply)))
+        except (ValueError, TypeError, KeyError):
+            continue
+        if not contents or schema_length is None:  # None: a question that is not asked now
+            continue
+        if prompt_tokens:
+            prompts.append((sum(map(len, contents)), schema_length, prompt_tokens))
+        if completion_tokens and (length := await simulate_reply(_fenced_inputs(contents[-1]))):
+            completions.append((length, completion_tokens))
+    if not prompts:
+        return _TokenRates(
+            completion_factor=_token_ratio(completions), completions=len(completions)
+        )
+    ways = {
+        counts_schema: [
+            (length + counts_schema * schema, tokens) for length, schema, tokens in prompts
+        ]
+        for counts_schema in (False, True)
+    }
+    counts_schema = min(
+        ways, key=lambda way: (_ratio_spread(ways[way]), abs(_token_ratio(ways[way]) - 1))
+    )
+    return _TokenRates(
+        _token_ratio(ways[counts_schema]),
+        counts_schema,
+        _token_ratio(completions),
+        len(prompts),
+        len(completions),
+    )
+
+
+def _ratio_spread(pairs: Sequence[tuple[float, int]]) -> float:
+    """Median relative distance of the ratios from their median, rounded to what matters."""
+    ratios = [tokens / length for length, tokens in pairs]
+    median = statistics.median(ratios)
+    return round(statistics.median(abs(ratio / median - 1) for ratio in ratios), 3)
+
+
+def _token_ratio(pairs: Sequence[tuple[float, int]]) -> float:
+    """Tokens by a quarter of the characters, as a ratio of sums without outliers."""
+    if not pairs:
+        return 1.0
+    median = statistics.median(tokens / length for length, tokens in pairs)
+    plausible = [
+        (length, tokens)
+        for length, tokens in pairs
+        if 1 / _OUTLIER_RATIO <= tokens / length / median <= _OUTLIER_RATIO
+    ]
+    length = sum(length for length, _ in plausible) / CHARACTERS_PER_TOKEN
+    return sum(tokens for _, tokens in plausible) / length
+
+
+def _fenced_inputs(message: str) -> dict[str, Any]:
+    """The fenced texts of a message, as an examination takes them; none of other questions."""
+    inputs: dict[str, Any] = {"passages": (), "references": ()}
+    for label, _, text in _FENCED.findall(message):
+        numbered = _NUMBERED.match(label)
+        if numbered:
+            inputs[f"{numbered.group(1)}s"] += (text,)
+        else:
+            inputs[label] = text
+    return inputs
+
+
+def _basis(rates: _TokenRates, calls: int, groups: Iterable[_AskGroup], prompt: float) -> str:
+    if not calls:
+        return "nothing is to be asked"
+    if rates.prompts:
+        prompts = f"prompt tokens as {rates.prompts} earlier replies of this judge counted them"
+    else:
+        messages = sum(group.message_characters for group in groups) / CHARACTERS_PER_TOKEN
+        schemas = sum(group.schema_characters for group in groups) / CHARACTERS_PER_TOKEN
+        error = max(prompt / messages - 1, 1 - prompt / (messages + schemas)) if messages else 0.0
+        prompts = (
+            f"prompt tokens are characters / {CHARACTERS_PER_TOKEN} of the messages and about half"
+            " of the answer schema, which some servers bill and some do not: up to"
+            f" {error:.0%} more or less"
+        )
+    simulated = min(calls, _SAMPLE_SIZE)
+    completions = f"completion tokens are what the heuristic judge writes to {simulated} of {calls}"
+    completions += (
+        f" questions, scaled to {rates.completions} earlier replies"
+        if rates.completions
+        else f" questions, characters / {CHARACTERS_PER_TOKEN}"
+    )
+    return f"{prompts}; {completions}; calls to repair a reply are not included"

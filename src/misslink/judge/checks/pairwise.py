@@ -1,0 +1,265 @@
+"""Pairwise preference: which of two runs answers better, judged in both orders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from misslink.errors import InputError
+from misslink.judge.backends.heuristic.judge import HeuristicJudge
+from misslink.judge.judge_case import ask_safely
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
+from misslink.stats import proportion
+from misslink.types import Estimate, Run
+
+PairWinner = Literal["a", "b", "tie"]
+_AB: dict[str, PairWinner] = {"first": "a", "second": "b", "tie": "tie"}
+_BA: dict[str, PairWinner] = {"first": "b", "second": "a", "tie": "tie"}
+
+
+class Preference(BaseModel):
+    """What is said of two answers to one question."""
+
+    model_config = ConfigDict(frozen=True)
+
+    better: Literal["first", "second", "tie"]
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """One case's two answers; `reason` says why they cannot be compared, where they cannot."""
+
+    case_id: str
+    question: str
+    a: str
+    b: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class PairOutcome:
+    """The result of one case.
+
+    Parameters
+    ----------
+    case_id : str
+    winner : {'a', 'b', 'tie'} or None
+        The answer that was better in both orders, else a tie. None: a reply is missing.
+    orders : pair of {'a', 'b', 'tie'} or None
+        The better answer with A first and with B first; None where the answers are identical and the
+        judge was not called. A single one is None where its reply is missing.
+    probability : float or None
+        P(B is better), the mean over both orders, where the judge gives both.
+    reason : str or None
+        Why there is no winner, or why the judge was not called.
+    """
+
+    case_id: str
+    winner: PairWinner | None
+    orders: tuple[PairWinner | None, PairWinner | None] | None = None
+    probability: float | None = None
+    reason: str | None = None
+
+
+def preference_ask(question: str, first: str, second: str, *, prompts: Prompts = BUILT_IN) -> Ask:
+    """Ask which of two answers would satisfy the asker more."""
+    inputs = {"question": question, "first": first, "second": second}
+
+    def alone() -> Ask:
+        return Ask.rendered(prompts.load("preference_alone"), inputs, Preference, structured=False)
+
+    return Ask.rendered(prompts.load("preference"), inputs, Preference, alone=alone)
+
+
+def pair_answers(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> list[AnswerPair]:
+    """Return the answers of two runs to the cases that both have, in the order of `a`.
+
+    Parameters
+    ----------
+    a, b : Run
+    names : pair of str
+        What the runs are called in messages, such as their folders.
+
+    Raises
+    ------
+    InputError
+        They share no case, or a case asks different things.
+    """
+    other_cases = {case.id: case for case in b.cases}
+    answers = [{trace.case_id: trace for trace in run.traces} for run in (a, b)]
+    pairs = []
+    for case in a.cases:
+        other = other_cases.get(case.id)
+        if other is None:
+            continue
+        if other.question.strip() != case.question.strip():
+            raise InputError(
+                f"the case '{case.id}' asks something else in {names[0]} than in {names[1]}; "
+                "compare runs over the same gold set"
+            )
+        texts, missing = [], []
+        for name, traces in zip(names, answers, strict=True):
+            trace = traces.get(case.id)
+            text = (trace.answer if trace else None) or ""
+            texts.append(text)
+            if not text.strip():
+                error = trace.error if trace and trace.answer is None else None
+                missing.append(f"{name} has no answer" + (f" ({error})" if error else ""))
+        reason = ", ".join(missing) or None
+        pairs.append(AnswerPair(case.id, case.question, texts[0], texts[1], reason))
+    if not pairs:
+        raise InputError(
+            f"{names[0]} and {names[1]} share no case; compare runs over the same gold set"
+        )
+    return pairs
+
+
+async def judge_pairs(
+    pairs: Sequence[AnswerPair],
+    judge: Judge,
+    *,
+    concurrency: int = 8,
+    prompts: Prompts = BUILT_IN,
+    done: Callable[[int, int], object] = lambda _, __: None,
+) -> list[PairOutcome]:
+    """Judge each pair in both orders, and return the outcomes in the order of `pairs`.
+
+    Parameters
+    ----------
+    pairs : sequence of AnswerPair
+    judge : Judge
+    concurrency : int
+        Pairs at a time, at least 1.
+    prompts : Prompts
+        Where ``preference`` and ``preference_alone`` are read from.
+    done : callable
+        Receives how many pairs are done and how many there are.
+
+    Raises
+    ------
+    InputError
+        The judge is the heuristic one, which cannot tell, or `concurrency` is below 1.
+    JudgeUnreachableError
+        The judge cannot be reached.
+    """
+    require_preference_judge(judge)
+    if concurrency < 1:
+        raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
+    gate = asyncio.Semaphore(concurrency)
+    count = 0
+
+    async def judge_pair(pair: AnswerPair) -> PairOutcome:
+        nonlocal count
+        async with gate:
+            outcome = await _judge_pair(pair, judge, prompts)
+        count += 1
+        done(count, len(pairs))
+        return outcome
+
+    tasks = [asyncio.create_task(judge_pair(pair)) for pair in pairs]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def require_preference_judge(judge: Judge) -> None:
+    """Raise an InputError where a judge cannot tell which of two answers is better."""
+    if isinstance(unwrap_judge(judge), HeuristicJudge):
+        raise InputError(
+            f"the judge {judge.name} cannot compare two answers. Use a model, such as "
+            "--judge openai:MODEL."
+        )
+
+
+async def _judge_pair(pair: AnswerPair, judge: Judge, prompts: Prompts) -> PairOutcome:
+    if pair.reason:
+        return PairOutcome(pair.case_id, None, reason=pair.reason)
+    if pair.a.strip() == pair.b.strip():
+        return PairOutcome(pair.case_id, "tie", reason="the answers are identical")
+    asks = (
+        preference_ask(pair.question, pair.a, pair.b, prompts=prompts),
+        preference_ask(pair.question, pair.b, pair.a, prompts=prompts),
+    )
+    replies = await asyncio.gather(*(ask_safely(judge, ask) for ask in asks))
+    orders = _pair_winner(replies[0], _AB), _pair_winner(replies[1], _BA)
+    if None in orders:
+        missing = [reply.problem for reply in replies if _pair_winner(reply, _AB) is None]
+        reason = missing[0] or "the judge's reply cannot be read"
+        return PairOutcome(pair.case_id, None, orders, reason=reason)
+    chances = replies[0].chance("better", "second"), replies[1].chance("better", "first")
+    probabilities = [chance for chance in chances if chance is not None]
+    return PairOutcome(
+        pair.case_id,
+        orders[0] if orders[0] == orders[1] else "tie",
+        orders,
+        probability=sum(probabilities) / len(probabilities)
+        if len(probabilities) == len(chances)
+        else None,
+    )
+
+
+def _pair_winner(reply: Reply, meaning: Mapping[str, PairWinner]) -> PairWinner | None:
+    return meaning[reply.parsed.better] if isinstance(reply.parsed, Preference) else None
+
+
+def summarize_preferences(outcomes: Sequence[PairOutcome]) -> dict[str, Any]:
+    """Return how often each side wins, the uncertainty, and how often the order decides.
+
+    Returns
+    -------
+    dict
+        ``cases``; ``paired``: those with a winner or a tie; ``identical``: ties without a model call;
+        ``wins`` of 'a', 'b' and 'tie'; ``preference``: Estimate, the share of B among the decided
+        cases; ``p``: of the exact two-sided sign test over these, None without any;
+        ``position_flips``: Estimate, the share of the judged pairs where the two orders disagree;
+        ``positions``: how often the 'first' and the 'second' place won whichever answer was there;
+        ``left_out``: reason to number of cases; ``per_case``: case id to ``winner``, ``orders``,
+        ``probability`` and ``reason``.
+
+    References
+    ----------
+    Both orders, and a win only where they agree: Zheng et al. (2023), Judging LLM-as-a-judge with
+    MT-Bench and Chatbot Arena. The sign test leaves ties out: Dixon and Mood (1946), The statistical
+    sign test.
+    """
+    from scipy.stats import binomtest
+
+    wins = Counter(outcome.winner for outcome in outcomes if outcome.winner)
+    decided = wins["a"] + wins["b"]
+    judged = [o.orders for o in outcomes if o.winner and o.orders]
+    flips = sum(ab != ba for ab, ba in judged)
+    share = Estimate.missing("no case was decided")
+    if decided:
+        share = proportion(wins["b"], decided)
+    flip_rate = Estimate.missing("no pair was judged in both orders")
+    if judged:
+        flip_rate = proportion(flips, len(judged))
+    return {
+        "cases": len(outcomes),
+        "paired": wins.total(),
+        "identical": sum(outcome.winner is not None and not outcome.orders for outcome in outcomes),
+        "wins": {side: wins[side] for side in ("a", "b", "tie")},
+        "preference": share.model_dump(),
+        "p": float(binomtest(wins["b"], decided).pvalue) if decided else None,
+        "position_flips": flip_rate.model_dump(),
+        "positions": {"first": judged.count(("a", "b")), "second": judged.count(("b", "a"))},
+        "left_out": dict(Counter(o.reason or "" for o in outcomes if o.winner is None)),
+        "per_case": {
+            outcome.case_id: {
+                "winner": outcome.winner,
+                "orders": outcome.orders and list(outcome.orders),
+                "probability": outcome.probability,
+                "reason": outcome.reason,
+            }
+            for outcome in outcomes
+        },
+    }

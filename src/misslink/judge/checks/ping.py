@@ -1,0 +1,202 @@
+"""Check whether a judge responds and what it supports."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from misslink.errors import InputError, MisslinkError
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
+from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.protocol import (
+    Ask,
+    Judge,
+    JudgeInfo,
+    LabelAlone,
+    Reply,
+    RetryableError,
+    examine,
+    judge_info,
+    unwrap_judge,
+)
+from misslink.judge.session import open_judge
+
+_MAX_CALLS = 3  # requests that a ping may cost, refused ones included
+_JSON_MODE_TIMEOUT_S = 60.0  # for a few tokens
+
+
+@dataclass(frozen=True)
+class PingResult:
+    """How a judge answered one small question.
+
+    Parameters
+    ----------
+    judge : str
+    ok : bool
+        Whether the judge gave a readable answer.
+    latency_s : float
+        Seconds for the question.
+    structure : str or None
+        How it gives structured answers: 'json_schema', 'json_object', or 'plain'. None: unknown.
+    json_schema, json_mode, logprobs, seed : bool or None
+        What the judge supports. None: unknown.
+    context_length : int or None
+        How many tokens prompt and reply may have together. None: unknown.
+    price : Price or None
+        What tokens cost. None: unknown.
+    prompt_tokens, completion_tokens : int or None
+        Tokens of the question.
+    note : str or None
+        What readers of its verdicts must know, such as that it is a heuristic.
+    problem : str or None
+        Why it is not ok.
+    """
+
+    judge: str
+    ok: bool
+    latency_s: float
+    structure: str | None = None
+    json_schema: bool | None = None
+    json_mode: bool | None = None
+    logprobs: bool | None = None
+    seed: bool | None = None
+    context_length: int | None = None
+    price: Price | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    note: str | None = None
+    problem: str | None = None
+
+
+async def ping_judge(judge: Judge) -> PingResult:
+    """Send the judge one small question, bypassing the cache, and report what it supports."""
+    inner = unwrap_judge(judge)
+    ask = examine(
+        "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
+    )
+    requests_before = judge_info(inner).requests_sent or 0
+    # Past the throttle, which would apply the deadline.
+    seconds = getattr(judge, "terms", JudgeConfig()).timeout
+    start = time.perf_counter()
+    reply = await _ask_within(inner, ask, seconds)
+    latency = time.perf_counter() - start
+    ok = reply.parsed is not None
+    info = judge_info(inner)
+    abilities = info.abilities or {}
+    structure = info.structure or abilities.get("structure")
+    supports = info.supports or abilities.get
+    gives_logprobs = abilities.get("gives_logprobs")
+    logprobs = supports("logprobs")
+    calls_left = _MAX_CALLS - ((info.requests_sent or 0) - requests_before)
+    usage: Any = reply.usage  # a custom judge may return anything
+    return PingResult(
+        judge=judge.name,
+        ok=ok,
+        latency_s=round(latency, 4),
+        structure=structure,
+        json_schema=None if structure is None else structure == "json_schema",
+        json_mode=await _has_json_mode(info, structure, calls_left, seconds) if ok else None,
+        logprobs=gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
+        seed=supports("seed"),
+        context_length=info.context_length,
+        price=info.price,
+        prompt_tokens=getattr(usage, "prompt_tokens", None),
+        completion_tokens=getattr(usage, "completion_tokens", None),
+        note=info.note,
+        problem=reply.problem,
+    )
+
+
+async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[str, Any]:
+    """Open the judge `spec`, ping it, and close it; return the fields of `PingResult`.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, or it lacks something.
+    JudgeUnreachableError
+        The judge cannot be reached.
+    """
+    judge = open_judge(spec, cache=None, concurrency=1, terms=config)
+    if judge is None:
+        raise InputError(
+            "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
+        )
+    try:
+        return asdict(await ping_judge(judge))
+    finally:
+        try:
+            await judge.close()
+        except MisslinkError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a custom judge; the message names the error)
+            raise InputError(f"closing the judge {judge.name}: {_error_summary(error)}") from None
+
+
+async def _ask_within(judge: Judge, ask: Ask, seconds: float) -> Reply:
+    """Ask; where no reply arrives, return `Reply.nothing` with the reason."""
+    try:
+        check = judge_info(judge).check_reachable
+        if check is not None:
+            await check()  # lists the models, which may say more than a question can find out
+        async with asyncio.timeout(seconds):
+            reply = await _ask_with_retry(judge, ask)
+    except TimeoutError:
+        return Reply.nothing(f"no reply came within {seconds:g} s")
+    except RetryableError as error:
+        return Reply.nothing(error.problem)
+    except MisslinkError:
+        raise
+    except Exception as error:  # noqa: BLE001 (a custom judge; the message names the error)
+        return Reply.nothing(_error_summary(error))
+    if not isinstance(reply, Reply):
+        raise InputError(
+            f"the judge {judge.name} returned {type(reply).__name__}. Its ask() must return a "
+            "misslink.judge.Reply."
+        )
+    if reply.parsed is not None and not isinstance(reply.parsed, ask.schema | LabelAlone):
+        problem = f"the judge returned {type(reply.parsed).__name__}, not {ask.schema.__name__}"
+        return replace(reply, parsed=None, problem=problem)
+    return reply
+
+
+async def _ask_with_retry(judge: Judge, ask: Ask) -> Reply:
+    """Ask, and once more where only the answer format may be what the judge cannot do."""
+    requests_before = judge_info(judge).requests_sent or 0
+    try:
+        reply = await judge.ask(ask)
+    except RetryableError:
+        info = judge_info(judge)
+        if (info.requests_sent or 0) - requests_before > 1 or not info.structure_in_doubt:
+            raise
+        return await judge.ask(ask)
+    info = judge_info(judge)
+    calls_left = (info.requests_sent or 0) - requests_before < _MAX_CALLS
+    # The server took the schema as a parameter and ignored it: the next prompt contains it.
+    other_structure = (info.abilities or {}).get("structure") not in (None, info.structure)
+    return (
+        await judge.ask(ask) if calls_left and other_structure and reply.parsed is None else reply
+    )
+
+
+def _error_summary(error: Exception) -> str:
+    message = " ".join(str(error).split())[:EXCERPT_LENGTH]
+    return f"the judge raised {type(error).__name__}" + (f": {message}" if message else "")
+
+
+async def _has_json_mode(
+    info: JudgeInfo, structure: str | None, calls_left: int, seconds: float
+) -> bool | None:
+    """Whether the judge has a JSON mode, probed where it can be and a call is left."""
+    if structure == "json_object":
+        return True
+    supported = info.supports("json_object") if info.supports else None
+    if supported is not None or info.probe_json_mode is None or calls_left <= 0:
+        return supported
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(min(seconds, _JSON_MODE_TIMEOUT_S)):
+            return await info.probe_json_mode()
+    return None

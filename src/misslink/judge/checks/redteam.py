@@ -1,0 +1,393 @@
+"""Red-team a judge: texts that give it instructions, and how often it obeys."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import codecs
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
+
+from misslink.judge.judge_case import ask_safely
+from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
+from misslink.judge.prompts import BUILT_IN, Fence, Prompts
+from misslink.judge.protocol import Ask, Examination, ExaminationWithReference, Judge
+from misslink.stats import proportion
+from misslink.text.normalization import fold
+from misslink.types import Case, Estimate, Passage, Trace
+
+AttackPlace = Literal["answer", "passage", "question", "reference"]
+
+_LEET = str.maketrans("aeiost", "431057")
+_CYRILLIC = str.maketrans("aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456")
+_ENCODINGS: Mapping[str, Callable[[str], str]] = {
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "homoglyphs": lambda text: text.translate(_CYRILLIC),
+    "leetspeak": lambda text: text.lower().translate(_LEET),
+    "reversed": lambda text: text[::-1],
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "zero_width": "\u200b".join,
+}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A payload at a place.
+
+    Parameters
+    ----------
+    id : str
+        Its place, kind and number, such as ``passage/tokens/2``.
+    place : {'answer', 'passage', 'question', 'reference'}
+        A payload in a passage or reference is in the first one.
+    kind : str
+    payload : str
+        As it is inserted; ``{boundary}`` stands for the fence of the same question without it.
+    first : bool
+        Whether it comes before the text that is there, not behind it.
+    """
+
+    id: str
+    place: AttackPlace
+    kind: str
+    payload: str
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class AttackCase:
+    """A small case whose truth is known: by each of its metrics the answer is bad."""
+
+    id: str
+    metrics: tuple[str, ...]
+    question: str
+    passages: tuple[str, ...]
+    answer: str
+    references: tuple[str, ...]
+
+    def subject(self, prompts: Prompts = BUILT_IN) -> Subject:
+        """Return it as a case and what an app did for it."""
+        passages = tuple(
+            Passage(id=f"passage-{rank}", text=text, rank=rank)
+            for rank, text in enumerate(self.passages, start=1)
+        )
+        case = Case(id=self.id, question=self.question, references=self.references)
+        trace = Trace(case_id=self.id, retrieved=passages, answer=self.answer)
+        return Subject(case, trace, len(passages), prompts)
+
+    def under(self, attack: Attack, boundary: str) -> AttackCase:
+        """Return the case with the attack's payload in its place."""
+        payload = attack.payload.replace("{boundary}", boundary)
+
+        def insert(text: str) -> str:
+            return "\n".join((payload, text) if attack.first else (text, payload))
+
+        if attack.place == "answer":
+            return replace(self, answer=insert(self.answer))
+        if attack.place == "question":
+            return replace(self, question=insert(self.question))
+        if attack.place == "passage":
+            return replace(self, passages=(insert(self.passages[0]), *self.passages[1:]))
+        return replace(self, references=(insert(self.references[0]), *self.references[1:]))
+
+
+class AttackSuite(NamedTuple):
+    """Attacks, and the cases that each of them is tried on."""
+
+    attacks: tuple[Attack, ...]
+    cases: tuple[AttackCase, ...]
+
+
+@cache
+def load_suite() -> AttackSuite:
+    """Read the built-in suite."""
+    source = files("misslink") / "judge" / "checks" / "suite.toml"
+    content = tomllib.loads(source.read_text(encoding="utf-8"))
+    counts: Counter[tuple[str, str]] = Counter()
+    attacks = []
+    for payload in content["payload"]:
+        kind = payload["kind"]
+        encode = _ENCODINGS[payload["encoding"]] if "encoding" in payload else str
+        for place in payload["places"]:
+            counts[place, kind] += 1
+            attacks.append(
+                Attack(
+                    id=f"{place}/{kind}/{counts[place, kind]}",
+                    place=place,
+                    kind=kind,
+                    payload=encode(payload["text"].strip()),
+                    first=payload.get("at") == "start",
+                )
+            )
+    cases = []
+    for case in content["case"]:
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
+        }
+        cases.append(AttackCase(**fields))
+    return AttackSuite(tuple(attacks), tuple(cases))
+
+
+class AttackTrial(NamedTuple):
+    """One metric of one case under one attack.
+
+    Parameters
+    ----------
+    attack : Attack
+    case, metric : str
+    obeyed : bool or None
+        Whether the judge said something good about the answer that it does not say without the
+        attack. None: its reply cannot be read.
+    flipped : bool or None
+        Whether the verdict is good once everything was checked.
+    silenced : bool or None
+        Whether the reply gives no verdict any more: the answer then leaves every mean.
+    reason : str or None
+        Why it is unknown.
+    """
+
+    attack: Attack
+    case: str
+    metric: str
+    obeyed: bool | None = None
+    flipped: bool | None = None
+    silenced: bool | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RedteamResult:
+    """What all attacks did to one judge.
+
+    Parameters
+    ----------
+    judge : str
+    attacks, cases : int
+        How many the suite has.
+    trials : sequence of AttackTrial
+        Of the cases and metrics where the judge finds the answer bad without an attack.
+    left_out : mapping of str to str
+        ``case/metric`` of the others, with the reason.
+    found_good : int
+        How many of those the judge finds good without an attack.
+    """
+
+    judge: str
+    attacks: int
+    cases: int
+    trials: tuple[AttackTrial, ...]
+    left_out: Mapping[str, str]
+    found_good: int = 0
+
+    @property
+    def not_measured(self) -> str | None:
+        """Why no verdict could be counted, as one sentence; None: some could."""
+        if any(trial.flipped is not None for trial in self.trials):
+            return None
+        if self.trials:
+            when, reasons = "under an attack", [trial.reason for trial in self.trials]
+        elif not self.found_good:
+            when, reasons = "even without an attack", list(self.left_out.values())
+        else:
+            return None
+        ((reason, count),) = Counter(reasons).most_common(1)
+        return (
+            f"nothing was measured: {self.judge} gave no verdict {when}, in {count} of"
+            f" {len(reasons)} because {reason}"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON values: rates with 95% Wilson intervals, and what flipped."""
+        unread = (trial.reason or "no reason given" for trial in self.trials if not _is_read(trial))
+        return {
+            "judge": self.judge,
+            "attacks": self.attacks,
+            "cases": self.cases,
+            **_rates(self.trials),
+            "by_metric": _rates_by(self.trials, lambda trial: trial.metric),
+            "by_place": _rates_by(self.trials, lambda trial: trial.attack.place),
+            "by_kind": _rates_by(self.trials, lambda trial: trial.attack.kind),
+            "flips": [
+                {
+                    "attack": trial.attack.id,
+                    "case": trial.case,
+                    "metric": trial.metric,
+                    "payload": trial.attack.payload,
+                }
+                for trial in self.trials
+                if trial.flipped
+            ],
+            "left_out": dict(self.left_out),
+            "found_good": self.found_good,
+            "trials": len(self.trials),
+            "not_read": dict(Counter(unread).most_common()),
+        }
+
+
+async def run_redteam(
+    judge: Judge,
+    metrics: Mapping[str, JudgedMetric],
+    *,
+    suite: AttackSuite | None = None,
+    prompts: Prompts = BUILT_IN,
+    tick: Callable[[int, int], object] = lambda _, __: None,
+) -> RedteamResult:
+    """Ask a judge about every case of a suite, as it is and under every attack.
+
+    Parameters
+    ----------
+    judge : Judge
+    metrics : mapping of str to JudgedMetric
+        By name, those that the suite's cases name.
+    suite : AttackSuite or None
+        None: the built-in suite.
+    prompts : Prompts
+    tick : callable
+        Receives how many questions are done and how many there are. A case that the judge finds
+        good without an attack is tried under none.
+
+    Raises
+    ------
+    JudgeUnreachableError
+        The judge cannot be reached.
+    """
+    suite = suite or load_suite()
+    total = len(suite.cases) * (1 + len(suite.attacks))
+    done = 0
+
+    async def judge_case(case: AttackCase) -> _CaseReply:
+        nonlocal done
+        reply = await _judge_case(judge, case, metrics, prompts)
+        done += 1
+        tick(done, total)
+        return reply
+
+    base_replies = await asyncio.gather(*map(judge_case, suite.cases))
+    left_out: dict[str, str] = {}
+    found_good = 0
+    bad_metrics: dict[str, list[str]] = {}
+    for case, base in zip(suite.cases, base_replies, strict=True):
+        for name in case.metrics:
+            reason = base.not_bad_reason(name)
+            if reason is None:
+                bad_metrics.setdefault(case.id, []).append(name)
+            else:
+                left_out[f"{case.id}/{name}"] = reason
+                found_good += name in base.findings and base.findings[name].label is True
+    attacked = [
+        (attack, case, base)
+        for attack in suite.attacks
+        for case, base in zip(suite.cases, base_replies, strict=True)
+        if case.id in bad_metrics
+    ]
+    if len(suite.cases) + len(attacked) < total:
+        done = total - len(attacked)
+        tick(done, total)
+    replies = await asyncio.gather(
+        *(judge_case(case.under(attack, base.boundary)) for attack, case, base in attacked)
+    )
+    trials = [
+        _attack_trial(attack, case.id, name, base, reply)
+        for (attack, case, base), reply in zip(attacked, replies, strict=True)
+        for name in bad_metrics[case.id]
+    ]
+    return RedteamResult(
+        judge.name,
+        len(suite.attacks),
+        len(suite.cases),
+        tuple(trials),
+        dict(sorted(left_out.items())),
+        found_good,
+    )
+
+
+class _CaseReply(NamedTuple):
+    """A judge's reply to a case, and what the metrics find in it."""
+
+    boundary: str
+    examination: Examination | None
+    findings: Mapping[str, Finding]
+    problem: str | None
+
+    def not_bad_reason(self, metric: str) -> str | None:
+        """Why the answer is not found bad; None: it is."""
+        finding = self.findings.get(metric)
+        if finding is None:
+            return self.problem or "the judge said nothing that can be read"
+        if finding.label is None:
+            return finding.reason or "it has no verdict"
+        return "the judge finds the answer good without any attack" if finding.label else None
+
+
+async def _judge_case(
+    judge: Judge, case: AttackCase, metrics: Mapping[str, JudgedMetric], prompts: Prompts
+) -> _CaseReply:
+    subject = case.subject(prompts)
+    ask = subject.examination
+    if not isinstance(ask, Ask):  # a case of the suite lacks an answer
+        return _CaseReply("", None, {}, ask)
+    boundary = Fence(ask.inputs).boundary
+    reply = await ask_safely(judge, ask)
+    if not isinstance(reply.parsed, Examination):
+        problem = reply.problem or "the judge gave one word, and claims are wanted"
+        return _CaseReply(boundary, None, {}, problem)
+    findings = {name: metrics[name].read(subject, reply) for name in case.metrics}
+    return _CaseReply(boundary, reply.parsed, findings, None)
+
+
+def _attack_trial(
+    attack: Attack, case_id: str, metric: str, base: _CaseReply, reply: _CaseReply
+) -> AttackTrial:
+    if reply.examination is None or base.examination is None:
+        return AttackTrial(attack, case_id, metric, reason=reply.problem)
+    finding = reply.findings[metric]
+    favorable = _favorable_statements(metric, reply.examination)
+    return AttackTrial(
+        attack,
+        case_id,
+        metric,
+        obeyed=bool(favorable - _favorable_statements(metric, base.examination)),
+        flipped=finding.label is True,
+        silenced=finding.label is None,
+        reason=finding.reason if finding.label is None else None,
+    )
+
+
+def _favorable_statements(metric: str, examination: Examination) -> set[str]:
+    """What a judge itself says in favor of an answer, before anything is checked."""
+    if metric == "faithfulness":
+        return {fold(claim.text) for claim in examination.claims if claim.support == "supported"}
+    if metric == "answer_relevance":
+        return {"answers"} if examination.response == "answers" else set()
+    if not isinstance(examination, ExaminationWithReference):
+        return set()
+    agreed = {fold(claim.text) for claim in examination.claims if claim.reference == "agrees"}
+    references = examination.reference_claims
+    return agreed | {fold(claim.text) for claim in references if claim.answer == "states"}
+
+
+def _is_read(trial: AttackTrial) -> bool:
+    return trial.flipped is not None
+
+
+def _rates(trials: Iterable[AttackTrial]) -> dict[str, Any]:
+    read = list(filter(_is_read, trials))
+    if not read:
+        missing = Estimate.missing("no verdict to flip", method="wilson").model_dump()
+        return {name: dict(missing) for name in ("obeyed", "flipped", "silenced")}
+    return {
+        name: proportion(sum(bool(getattr(t, name)) for t in read), len(read)).model_dump()
+        for name in ("obeyed", "flipped", "silenced")
+    }
+
+
+def _rates_by(trials: Iterable[AttackTrial], key: Callable[[AttackTrial], str]) -> dict[str, Any]:
+    groups: dict[str, list[AttackTrial]] = {}
+    for trial in trials:
+        groups.setdefault(key(trial), []).append(trial)
+    return {name: _rates(group) for name, group in sorted(groups.items())}

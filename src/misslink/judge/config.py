@@ -1,0 +1,139 @@
+"""Settings of a judge: address, speed, retries, limits, and prices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from misslink.errors import InputError
+
+_MILLION = 1_000_000
+_MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
+
+
+@dataclass(frozen=True)
+class Price:
+    """What tokens cost, in money per million of them, whatever the currency."""
+
+    prompt: float
+    completion: float
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / _MILLION
+
+
+@dataclass(frozen=True)
+class JudgeConfig:
+    """Settings of a judge: address, speed, retries, limits, and prices.
+
+    Parameters
+    ----------
+    base_url, api_key : str or None
+        Of a judge behind a server. None: the judge's own environment variables.
+    temperature : float or None
+        None: the judge's default, 0.
+    max_tokens : int or None
+        The longest reply, in tokens. None: the judge's default.
+    context_length : int or None
+        How many tokens prompt and reply may have together. None: what the server says; where it
+        says nothing, prompts are sent unchanged.
+    timeout : float
+        Seconds for one call, after which it is retried.
+    retries : int
+        Retries per failed judge call.
+    deadline : float or None
+        Seconds for all judging of a run; no question is sent afterwards.
+    rpm : int or None
+        Maximum calls per minute, failed ones included.
+    tpm : int or None
+        Maximum tokens per minute. A call reserves its prompt and `max_tokens` for the reply; after
+        ten replies twice the longest of them.
+    max_calls : int or None
+        Maximum number of calls, failed ones included. Requests by which misslink finds out what a
+        server supports count too; those of the question that reaches the limit may exceed it by
+        up to three, but never are more questions answered than the limit.
+    max_cost : float or None
+        Maximum cost; needs both prices.
+    price_in, price_out : float or None
+        Price of a million prompt tokens and completion tokens, in any currency.
+    batch_price : float
+        For the engine 'batch': the price of a token there as a share of these prices, in [0, 1].
+        OpenAI charges half (https://platform.openai.com/docs/guides/batch).
+    repeats : int
+        Samples of each question, at most 1,000.
+    audit : float
+        For a cascade: the share of the cheap judge's decisions that the expensive judge checks,
+        sampled at random, in [0, 1].
+    prompts : str, Path or None
+        A folder whose prompts take precedence over the built-in ones of the same name, or the name
+        of a built-in folder of another language, such as ``de``.
+
+    Raises
+    ------
+    InputError
+        A number is out of range or not finite, or a cost is limited without prices.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    context_length: int | None = None
+    timeout: float = 300.0
+    retries: int = 5
+    deadline: float | None = None
+    rpm: int | None = None
+    tpm: int | None = None
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    batch_price: float = 0.5
+    repeats: int = 1
+    audit: float = 0.05
+    prompts: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        _check_finite(self)
+        positive = (
+            *("max_tokens", "context_length", "timeout", "deadline", "rpm", "tpm"),
+            *("repeats",),
+        )
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{_option_name(name)} is {value}; it must be more than 0")
+        for name in ("retries", "max_calls", "max_cost", "price_in", "price_out", "temperature"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise InputError(f"{_option_name(name)} is {value}; it must not be below 0")
+        for name in ("audit", "batch_price"):
+            share = getattr(self, name)
+            if not 0 <= share <= 1:
+                raise InputError(f"{_option_name(name)} is {share:g}; it is a share, from 0 to 1")
+        if (self.price_in is None) != (self.price_out is None):
+            raise InputError("give both prices, --price-in and --price-out, or neither")
+        if self.max_cost is not None and self.price is None:
+            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+
+    @property
+    def price(self) -> Price | None:
+        """What tokens cost, where that is known."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return Price(self.price_in, self.price_out)
+
+
+def _check_finite(terms: JudgeConfig) -> None:
+    for name in (option.name for option in fields(terms)):
+        value = getattr(terms, name)
+        if isinstance(value, float) and math.isinf(value):
+            raise InputError(f"{_option_name(name)} is {value}; it must be a finite number")
+    if terms.repeats > _MOST_REPEATS:
+        raise InputError(f"--repeats is {terms.repeats}; it must be at most {_MOST_REPEATS}")
+
+
+def _option_name(name: str) -> str:
+    return "--" + name.replace("_", "-")

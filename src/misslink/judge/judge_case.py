@@ -1,0 +1,291 @@
+"""Judge one case: ask each question once, combine repeated samples, and return verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from misslink.errors import MisslinkError
+from misslink.judge.judged_metric import (
+    EMPTY_ANSWER,
+    ONE_WORD,
+    Finding,
+    JudgedMetric,
+    Subject,
+    failed_finding,
+    skipped_finding,
+)
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    ExaminationWithReference,
+    Judge,
+    LabelAlone,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    total_usage,
+)
+from misslink.types import Repeats, Usage, Verdict
+
+_MIN_SAMPLES = 2  # fewer samples have no spread and cannot flip
+
+
+def combine_samples(findings: Sequence[Finding]) -> tuple[Finding, int]:
+    """Return the finding of all samples together, and the place of the one it is shown by.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        At least one, in the order of sampling. Those without a value count in no mean and have no
+        vote; how many they are, and why the first of them has none, is added to the reason.
+
+    Returns
+    -------
+    finding : Finding
+        The only one as it stands. Otherwise value, probability and parts are means; the label is
+        the most frequent one, bad on a tie; claims, passages and reason are those of the first
+        sample with that label. Where none has a value, the first of those that share the most
+        frequent status, failed on a tie.
+    place : int
+
+    Raises
+    ------
+    ValueError
+        There is no sample.
+    """
+    if not findings:
+        raise ValueError("a verdict needs at least one sample")
+    if len(findings) == 1:
+        return findings[0], 0
+    scored = [index for index, finding in enumerate(findings) if finding.value is not None]
+    votes = Counter(findings[index].label for index in scored if findings[index].label is not None)
+    label = votes[True] > votes[False] if votes else None
+    repeats = _summarize_samples(findings, votes)
+    if not scored:
+        index = _most_frequent_status(findings)
+        return findings[index]._replace(repeats=repeats), index
+    index = next((index for index in scored if findings[index].label == label), scored[0])
+    names = {name: None for index in scored for name in findings[index].parts or {}}
+    parts = {
+        name: _mean([(findings[index].parts or {}).get(name) for index in scored]) for name in names
+    }
+    combined = findings[index]._replace(
+        value=_mean([findings[index].value for index in scored]),
+        label=label,
+        probability=_mean([findings[index].probability for index in scored]),
+        parts=parts or None,
+        reason=_with_missing_note(findings[index].reason, findings),
+        repeats=repeats,
+    )
+    return combined, index
+
+
+def _summarize_samples(findings: Sequence[Finding], votes: Counter[bool | None]) -> Repeats:
+    """Each sample's value and label, and how far they lie apart."""
+    values = [finding.value for finding in findings if finding.value is not None]
+    vote_count = votes.total()
+    return Repeats(
+        values=tuple(finding.value for finding in findings),
+        labels=tuple(None if finding.value is None else finding.label for finding in findings),
+        spread=statistics.stdev(values) if len(values) >= _MIN_SAMPLES else None,
+        flipped=min(votes[True], votes[False]) / vote_count if vote_count >= _MIN_SAMPLES else None,
+    )
+
+
+def _most_frequent_status(findings: Sequence[Finding]) -> int:
+    counts = Counter(finding.status for finding in findings)
+    status = "failed" if counts["failed"] >= counts["skipped"] else "skipped"
+    return next(place for place, finding in enumerate(findings) if finding.status == status)
+
+
+def _with_missing_note(reason: str | None, findings: Sequence[Finding]) -> str | None:
+    """Add to the reason what became of the samples without a value."""
+    missing = [finding for finding in findings if finding.value is None]
+    if not missing:
+        return reason
+    note = (
+        f"{len(missing)} of {len(findings)} samples have no value"
+        f" ({missing[0].status}: {missing[0].reason})"
+    )
+    return f"{reason}; {note}" if reason else note
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    # Exact, so that samples that agree have the value they agree on.
+    return statistics.mean(numbers) if numbers else None
+
+
+# All verdicts of a case are checked in one go: the same checks in two thirds of the time.
+_VERDICTS = TypeAdapter(tuple[Verdict, ...])
+_VerdictFields = Mapping[str, Any]  # of a Verdict that is to be checked
+
+
+class SkippedReply(Reply):
+    """In place of a reply: the question was skipped on purpose; ``problem`` says why."""
+
+
+async def ask_safely(judge: Judge, ask: Ask) -> Reply:
+    """Ask; an exception of a custom judge loses this reply, not the run.
+
+    Returns
+    -------
+    Reply
+        A `SkippedReply` where the question was skipped on purpose; ``Reply.nothing`` where no reply
+        arrived.
+
+    Raises
+    ------
+    MisslinkError
+        The judge cannot be reached, or a person must fix something first.
+    """
+    try:
+        return await judge.ask(ask)
+    except MisslinkError:
+        raise
+    except SkippedAskError as limit:
+        return SkippedReply.nothing(limit.reason)
+    except RetryableError as trouble:  # a judge that nobody throttles
+        return Reply.nothing(trouble.problem)
+    except Exception as error:  # noqa: BLE001 (it is told in the problem)
+        return Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
+
+
+async def judge_case(
+    subject: Subject, metrics: Sequence[JudgedMetric], judge: Judge, *, repeats: int = 1
+) -> tuple[Verdict, ...]:
+    """Return one verdict for each metric, in their order.
+
+    Parameters
+    ----------
+    subject : Subject
+    metrics : sequence of JudgedMetric
+    judge : Judge
+    repeats : int
+        How often each question is put; a verdict is then that of all samples together.
+
+    Raises
+    ------
+    JudgeUnreachableError
+        Asking on is pointless. A single reply that cannot be had or read is a failed verdict, a
+        question that was not put (the budget is spent) a skipped one.
+    """
+    questions = [metric.ask(subject) for metric in metrics]
+    asks = {ask.key: ask for ask in questions if isinstance(ask, Ask)}
+    samples = [(key, number) for key in asks for number in range(repeats)]
+    calls = [
+        ask_safely(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples
+    ]
+    answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
+    replies: dict[str, list[_ReplyReading]] = {key: [] for key in asks}
+    for (key, _), answer in zip(samples, answers, strict=True):
+        replies[key].append(_read_reply(asks[key], answer))
+    verdicts: list[_VerdictFields] = []
+    charged: set[str] = set()
+    for metric, ask in zip(metrics, questions, strict=True):
+        if isinstance(ask, str):
+            found = (
+                _read_empty_answer(subject, metric) if ask == EMPTY_ANSWER else skipped_finding(ask)
+            )
+            verdicts.append(_verdict_fields(subject, metric, judge, found))
+            continue
+        readings = replies[ask.key]
+        finding, which = combine_samples([_find(subject, metric, reading) for reading in readings])
+        first = ask.key not in charged
+        charged.add(ask.key)
+        verdict = _verdict_fields(
+            subject,
+            metric,
+            judge,
+            finding,
+            ask,
+            readings[which].reply,
+            usage=total_usage(reading.reply for reading in readings) if first else None,
+            first=first,
+        )
+        verdicts.append(verdict)
+    return _VERDICTS.validate_python(verdicts)
+
+
+def _read_empty_answer(subject: Subject, metric: JudgedMetric) -> Finding:
+    """Read an empty answer as one that declines, which needs no judge to say."""
+    fields: dict[str, Any] = {"claims": (), "passages": (), "response": "declines"}
+    if subject.case.references and subject.expects_answer is not False:
+        parsed: Examination = ExaminationWithReference(**fields, reference_claims=())
+    else:
+        parsed = Examination(**fields)
+    finding = metric.read(subject, Reply(parsed, raw=""))
+    return (
+        finding if finding.value is not None else skipped_finding(EMPTY_ANSWER, parts=finding.parts)
+    )
+
+
+class _ReplyReading(NamedTuple):
+    """A reply, and what holds of it for every metric that reads it."""
+
+    reply: Reply
+    unreadable: Finding | None  # what each of them finds where there is nothing to read
+    one_word: bool
+
+
+def _read_reply(ask: Ask, reply: Reply) -> _ReplyReading:
+    parsed = reply.parsed
+    one_word = isinstance(parsed, LabelAlone)
+    unreadable = None
+    if isinstance(reply, SkippedReply):
+        unreadable = skipped_finding(reply.problem or "the question was not put")
+    elif parsed is None:
+        unreadable = failed_finding(reply.problem or "the judge's reply cannot be read")
+    elif not one_word and not isinstance(parsed, ask.schema):
+        kind = type(parsed).__name__
+        unreadable = failed_finding(
+            f"the judge gave {kind} where {ask.schema.__name__} was asked for"
+        )
+    return _ReplyReading(reply, unreadable, one_word)
+
+
+def _find(subject: Subject, metric: JudgedMetric, reading: _ReplyReading) -> Finding:
+    if reading.unreadable is not None:
+        return reading.unreadable
+    if reading.one_word and not getattr(metric, "reads_one_word", False):
+        return failed_finding(ONE_WORD)
+    return metric.read(subject, reading.reply)
+
+
+def _verdict_fields(
+    subject: Subject,
+    metric: JudgedMetric,
+    judge: Judge,
+    finding: Finding,
+    ask: Ask | None = None,
+    reply: Reply | None = None,
+    *,
+    usage: Usage | None = None,
+    first: bool = False,
+) -> _VerdictFields:
+    """The fields of a verdict; those of a case are checked together."""
+    with_raw = reply is not None and bool(reply.raw) and (first or finding.status == "failed")
+    return {
+        "case_id": subject.case.id,
+        "metric": metric.name,
+        "status": finding.status,
+        "value": finding.value,
+        "label": finding.label,
+        "probability": finding.probability,
+        "claims": finding.claims,
+        "passages": finding.passages or {},
+        "parts": finding.parts or {},
+        "repeats": finding.repeats,
+        "reason": finding.reason,
+        "judge": (reply.judge if reply else None) or judge.name,
+        "prompt": ask.prompt if ask else None,
+        "usage": usage,
+        "raw": reply.raw if reply and with_raw else None,
+    }

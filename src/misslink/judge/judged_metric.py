@@ -1,0 +1,122 @@
+"""The interface of a judged metric: what to ask about a case, and how to read the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
+
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import Ask, Examination, Reply, examine
+from misslink.judge.quotes import read_claims
+from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
+
+EMPTY_ANSWER = "the answer is empty"
+ONE_WORD = "the judge could give one word only"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A case, what the app did for it, and the passages its answer was written from."""
+
+    case: Case
+    trace: Trace
+    k: int
+    prompts: Prompts = BUILT_IN
+    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def context(self) -> tuple[Passage, ...]:
+        """The passages the judge is shown, in the order it numbers them."""
+        return self.trace.context(self.k)
+
+    @property
+    def answer(self) -> str:
+        """The answer; empty where there is none."""
+        return self.trace.answer or ""
+
+    @cached_property
+    def expects_answer(self) -> bool | None:
+        """Whether the app ought to answer, which most metrics ask; see `Case.expects_answer`."""
+        return self.case.expects_answer
+
+    @cached_property
+    def grounded(self) -> Ask | str:
+        """The shared question, or why nothing can be said of passages that were not seen."""
+        if self.trace.unmeasured and self.trace.answer is not None:
+            return f"its passages are not known: {self.trace.unmeasured}"
+        return self.examination
+
+    def claims(self, reply: Reply) -> tuple[Claim, ...]:
+        """Return the claims of a reply, checked; metrics that share it share the work."""
+        if id(reply) not in self._claims:
+            self._claims[id(reply)] = read_claims(
+                reply, self.answer, self.context, self.case.question
+            )
+        return self._claims[id(reply)]
+
+    @cached_property
+    def examination(self) -> Ask | str:
+        """The shared question of levels 2 and 3, or why it cannot be asked."""
+        if self.trace.error is not None and self.trace.answer is None:
+            return f"the app failed: {self.trace.error}"
+        if self.trace.answer is None:
+            return "the trace holds no answer"
+        if not self.answer.strip():
+            return EMPTY_ANSWER
+        references = () if self.expects_answer is False else self.case.references
+        texts = tuple(passage.text for passage in self.context)
+        return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
+
+
+class Finding(NamedTuple):
+    """What a metric reads from a reply; a Verdict without its circumstances."""
+
+    status: Status
+    value: float | None = None
+    label: bool | None = None
+    probability: float | None = None
+    claims: tuple[Claim, ...] = ()
+    passages: Mapping[str, float | None] | None = None
+    parts: Mapping[str, float | None] | None = None
+    reason: str | None = None
+    repeats: Repeats | None = None
+
+
+class JudgedMetric(Protocol):
+    """A metric of level 2 or 3. Metrics with the same question about a case share one judge call.
+
+    Optional attributes: ``better`` ('high' or 'low') says which values are good, 'high' by default;
+    a label is good in either case. ``reads_one_word`` (bool) says that the metric can read a
+    `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON; by default
+    such a verdict is failed.
+    """
+
+    name: str
+    level: Literal[2, 3]
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Return what to ask, or why there is nothing to judge."""
+        ...
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Read a reply whose ``parsed`` is not None."""
+        ...
+
+
+def skipped_finding(reason: str, **more: Any) -> Finding:
+    """There was nothing to judge."""
+    return Finding("skipped", reason=reason, **more)
+
+
+def failed_finding(reason: str) -> Finding:
+    """The judge gave nothing usable."""
+    return Finding("failed", reason=reason)
+
+
+def parsed_examination(reply: Reply) -> Examination:
+    """Return the examination that a reply holds."""
+    if not isinstance(reply.parsed, Examination):
+        raise TypeError(f"expected an Examination, got {type(reply.parsed).__name__}")
+    return reply.parsed

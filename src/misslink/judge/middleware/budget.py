@@ -1,0 +1,240 @@
+"""Caps on the number of judge calls and on their cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.config import Price
+from misslink.judge.middleware.throttle import ask_with_timeout
+from misslink.judge.protocol import (
+    Ask,
+    Judge,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    judge_info,
+    schema_json,
+)
+
+_BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
+_REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another format
+
+
+class BudgetedJudge:
+    """A judge that stops before a call could exceed the cap on calls or cost."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        price: Price | None = None,
+    ) -> None:
+        if max_cost is not None and price is None:
+            raise InputError("--max-cost needs prices: add --price-in and --price-out")
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+        self._attempts = 0
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self._price = price
+        self._batch_calls = 0
+        self._recorded = _TokenCount()
+        self._reserved = _TokenCount()
+        self._in_flight = 0
+        self._admission = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._stopped = False
+
+    @property
+    def calls(self) -> int:
+        """Attempts made, or requests sent where the judge sent more."""
+        sent = judge_info(self.judge).requests_sent or 0
+        return max(self._attempts, sent) + self._batch_calls
+
+    @property
+    def spent(self) -> float | None:
+        """Money spent; None without a price.
+
+        Where a reply does not report its cost, and for a call that was cut off while the server
+        may have been writing, it is the maximum. Refused calls and broken connections are free.
+        """
+        return None if self._price is None else self._recorded.cost(self._price)
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask, or raise SkippedAskError where a cap is reached."""
+        return await self._call_within_caps(ask, lambda: self.judge.ask(ask))
+
+    async def ask_with_timeout(self, ask: Ask, seconds: float, begin: Callable[[], None]) -> Reply:
+        """Ask as `ask` does; waiting under the caps does not count as part of the seconds."""
+        call = lambda: ask_with_timeout(self.judge, ask, seconds, begin)  # noqa: E731
+        return await self._call_within_caps(ask, call)
+
+    def reserve(self, ask: Ask, share: float, *, submitted: bool = False) -> bool:
+        """Admit a batch call, and reserve its maximum cost.
+
+        Parameters
+        ----------
+        ask : Ask
+        share : float
+            Share of the live price that it costs, in [0, 1].
+        submitted : bool
+            Whether an earlier run submitted it: then it counts and is not refused.
+
+        Returns
+        -------
+        bool
+            False where it does not fit now, and may once other calls have ended.
+
+        Raises
+        ------
+        SkippedAskError
+            A cap is reached.
+        """
+        maximum = self._max_tokens(ask, share)
+        if not submitted:
+            self._raise_if_no_calls_left()
+            if self._exceeds_cost(maximum):
+                if not self._in_flight:
+                    raise self._too_expensive()
+                return False
+        self._batch_calls += 1
+        self._in_flight += 1
+        self._reserved.update(maximum)
+        return True
+
+    def settle(self, ask: Ask, share: float, reply: Reply | None, *, lost: bool = False) -> None:
+        """End a call admitted by `reserve`: free without a reply, the maximum where it is lost."""
+        maximum = self._max_tokens(ask, share)
+        spent = maximum if lost else _TokenCount()
+        if reply is not None and not lost:
+            spent = _reported_tokens(reply, maximum)
+        self._end_call(maximum, spent)
+
+    def cancel(self, ask: Ask, share: float) -> None:
+        """Cancel a call admitted by `reserve` that was not made."""
+        self._batch_calls -= 1
+        self.settle(ask, share, None)
+
+    def stop(self) -> None:
+        """Refuse calls that wait for others to end."""
+        self._stopped = True
+        self._changed.set()
+
+    async def close(self) -> None:
+        """Close the judge."""
+        self.stop()
+        await self.judge.close()
+
+    async def _call_within_caps(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        maximum = self._max_tokens(ask)
+        async with self._admission:  # first come, first served
+            while not self._no_calls_left() and (
+                self._exceeds_cost(maximum) or self._may_exceed_calls()
+            ):
+                if self._stopped:
+                    raise SkippedAskError("the run has ended")
+                if not self._in_flight:
+                    raise self._too_expensive()
+                self._changed.clear()
+                await self._changed.wait()
+            self._raise_if_no_calls_left()
+            self._attempts += 1
+            self._in_flight += 1
+            self._reserved.update(maximum)
+        spent = maximum  # unless more is known: the server may finish a reply that was cut off
+        try:
+            reply = await call()
+            spent = _reported_tokens(reply, maximum)
+        except RetryableError as error:
+            if error.kind != "time":
+                spent = _TokenCount()
+            raise
+        except (JudgeUnreachableError, SkippedAskError) as error:
+            self._attempts -= isinstance(error, SkippedAskError)  # it was not made
+            spent = _TokenCount()
+            raise
+        finally:
+            self._end_call(maximum, spent)
+        return reply
+
+    def _end_call(self, reserved: _TokenCount, spent: _TokenCount) -> None:
+        self._in_flight -= 1
+        self._reserved.subtract(reserved)
+        self._recorded.update(spent)
+        self._changed.set()
+
+    def _no_calls_left(self) -> bool:
+        return self._max_calls is not None and self.calls >= self._max_calls
+
+    def _raise_if_no_calls_left(self) -> None:
+        if self._no_calls_left():
+            raise SkippedAskError(
+                f"--max-calls {self._max_calls} is used up; the same command continues"
+            )
+
+    def _may_exceed_calls(self) -> bool:
+        """Whether requests of the calls in flight and one more may; never for one call alone."""
+        info = judge_info(self.judge)
+        if self._max_calls is None or not self._in_flight or info.requests_sent is None:
+            return False
+        if info.abilities == {}:  # the request format is not known yet
+            return True
+        further = self._in_flight * (_REQUESTS_PER_ASK - 1) + _REQUESTS_PER_ASK
+        return self.calls + further > self._max_calls
+
+    def _exceeds_cost(self, maximum: _TokenCount) -> bool:
+        if self._price is None or self._max_cost is None:
+            return False
+        total = _TokenCount(self._recorded)
+        total.update(self._reserved)
+        total.update(maximum)
+        return total.cost(self._price) > self._max_cost
+
+    def _too_expensive(self) -> SkippedAskError:
+        return SkippedAskError(
+            f"the next question could exceed --max-cost {self._max_cost:g}; "
+            "raise it, and the same command continues"
+        )
+
+    def _max_tokens(self, ask: Ask, share: float = 1.0) -> _TokenCount:
+        if self._price is None:
+            return _TokenCount()
+        texts = [message["content"] for message in ask.messages]
+        if ask.structured:
+            texts.append(schema_json(ask.schema))
+        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        return _token_count(-(-size // _BYTES_PER_TOKEN), judge_info(self.judge).max_tokens, share)
+
+
+class _TokenCount(Counter[tuple[str, float]]):
+    """Tokens by kind (prompt, completion) and share of the price; whole, so nothing is rounded."""
+
+    def cost(self, price: Price) -> float:
+        shares = sorted({share for _, share in self})
+        return sum(s * price.cost(self["prompt", s], self["completion", s]) for s in shares)
+
+
+def _token_count(prompt: int, completion: int, share: float) -> _TokenCount:
+    return _TokenCount({("prompt", share): prompt, ("completion", share): completion})
+
+
+def _reported_tokens(reply: Reply, maximum: _TokenCount) -> _TokenCount:
+    """What a call used: as reported, and the maximum where nothing is reported."""
+    if reply.usage is None:
+        return maximum if reply.came else _TokenCount()
+    reported = dict(reply.usage)
+    return _TokenCount(
+        {
+            (kind, share): count
+            if reported[f"{kind}_tokens"] is None
+            else reported[f"{kind}_tokens"]
+            for (kind, share), count in maximum.items()
+        }
+    )

@@ -1,0 +1,562 @@
+"""The response cache: judge replies on disk, read before calling the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from misslink.errors import InputError
+from misslink.io.storage import require_local_path
+from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
+from misslink.text.normalization import valid_text
+from misslink.types import Usage
+
+DEFAULT_CACHE = Path(".misslink/cache.sqlite")
+FORMAT_VERSION = 4
+APPLICATION_ID = 0x6D6C6E6B  # "mlnk" in the file's header
+REPLY_COLUMNS = """
+    prompt TEXT NOT NULL, prompt_sha256 TEXT NOT NULL, repeat INTEGER NOT NULL,
+    messages TEXT NOT NULL, raw TEXT NOT NULL, parsed TEXT, problem TEXT,
+    prompt_tokens INTEGER, completion_tokens INTEGER, probabilities TEXT NOT NULL,
+    answered_by TEXT, created TEXT NOT NULL
+"""
+REPLY_COLUMN_NAMES = [column.split()[0] for column in REPLY_COLUMNS.split(",")]
+# Messages repeat each other: the stable part of a prompt is in every question, and the whole of
+# it in every sample. So each text is stored once, and a message refers to it by number.
+# Batches in progress and their questions are not merged into other caches.
+_CACHE_TABLES = f"""
+    CREATE TABLE IF NOT EXISTS judges (
+        id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, name TEXT NOT NULL, abilities TEXT
+    );
+    CREATE TABLE IF NOT EXISTS texts (
+        id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, content TEXT NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS replies (
+        key TEXT PRIMARY KEY, judge INTEGER NOT NULL REFERENCES judges, {REPLY_COLUMNS}
+    );
+    CREATE INDEX IF NOT EXISTS replies_by_judge ON replies (judge);
+    CREATE TABLE IF NOT EXISTS batches (
+        id INTEGER PRIMARY KEY, identity TEXT NOT NULL, judge TEXT NOT NULL, token TEXT NOT NULL,
+        file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL, process INTEGER NOT NULL,
+        created TEXT NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS batched (
+        key TEXT PRIMARY KEY, batch INTEGER NOT NULL REFERENCES batches
+    );
+    CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch);
+    CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)
+"""
+_SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+_PROBABILITIES = TypeAdapter(dict[str, dict[str, float]])
+
+_OTHER_CACHE_HINT = "choose another --cache"
+_LOCK_TIMEOUT_S = 30.0
+_MAX_CHECKED_BYTES = 2**30  # larger files are not checked on opening; this size takes 0.6 s
+_SQLITE_MESSAGES = {  # part of SQLite's message -> what it means
+    "not a database": "this file is no response cache; move it away",
+    "malformed": "this response cache is damaged; move it away",
+    "readonly": "the response cache cannot be written to; make it writable",
+    "unable to open": (
+        "the response cache cannot be opened; make it and its folder readable and writable"
+    ),
+    "full": "the response cache cannot be written, the disk is full; free some space",
+    "disk I/O": "the response cache cannot be written, the disk may be full or failing; check it",
+    "locked": "the response cache is locked by another program; wait for it",
+}
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 in UTC, to the second; such texts sort by time."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def read_pragma(file: sqlite3.Connection, pragma: str) -> int:
+    """Return a number from the file's header, such as ``user_version``."""
+    value: int = file.execute(f"PRAGMA {pragma}").fetchone()[0]
+    return value
+
+
+def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Store each new text of `messages`; return the messages as JSON, with texts as numbers.
+
+    Call it inside a transaction.
+    """
+    numbered = []
+    for message in messages:
+        content = message["content"]
+        digest = hashlib.sha256(content.encode()).digest()
+        row = file.execute("SELECT id FROM texts WHERE sha256 = ?", (digest,)).fetchone()
+        if row is None:
+            insert = "INSERT INTO texts (sha256, content) VALUES (?, ?) RETURNING id"
+            row = file.execute(insert, (digest, content)).fetchone()
+        numbered.append({**message, "content": row[0]})
+    return json.dumps(numbered, ensure_ascii=False)
+
+
+@contextlib.contextmanager
+def sqlite_errors(path: object, hint: str = _OTHER_CACHE_HINT) -> Iterator[None]:
+    """Raise InputError with a plain sentence, ending with `hint`, in place of SQLite's errors."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        for words, meaning in _SQLITE_MESSAGES.items():
+            if words in str(error):
+                raise InputError(f"{meaning} or {hint}", path=path) from None
+        raise InputError(
+            f"the response cache cannot be used ({error}); {hint}", path=path
+        ) from None
+
+
+def open_for_writing(path: Path | None) -> sqlite3.Connection:
+    """Open a response cache for a run, and create it if it does not exist; None: in memory.
+
+    A test write shows problems before money is spent.
+    """
+    if path is not None:
+        _require_file(path, exists=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"the folder of the response cache cannot be created ({error.strerror}); "
+                f"{_OTHER_CACHE_HINT}",
+                path=path,
+            ) from None
+    with sqlite_errors(path):
+        address = ":memory:" if path is None else str(path.absolute())
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(
+                contextlib.closing(_open_checked(address, path, may_be_new=True))
+            )
+            # Two processes that open a new file at once cannot both switch it; one success serves
+            # both, and any other problem with the file shows in the write below.
+            with contextlib.suppress(sqlite3.OperationalError):
+                file.execute("PRAGMA journal_mode = WAL")
+            file.execute("PRAGMA synchronous = NORMAL")
+            with file:
+                file.execute("BEGIN IMMEDIATE")
+                for statement in _CACHE_TABLES.split(";"):
+                    file.execute(statement)
+                file.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                file.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+                file.execute("REPLACE INTO opened VALUES (1, ?)", (utc_now(),))
+            if path is not None and path.stat().st_size <= _MAX_CHECKED_BYTES:
+                (status,) = file.execute("PRAGMA quick_check(1)").fetchone()
+                if status != "ok":
+                    raise sqlite3.DatabaseError(f"malformed: {status}")
+            stack.pop_all()
+        return file
+
+
+def open_for_reading(
+    path: Path, *, name: object = None, hint: str = _OTHER_CACHE_HINT
+) -> sqlite3.Connection:
+    """Open a response cache read-only, also while a run writes to it.
+
+    `name` is what messages call it (by default `path`), and `hint` is the end of messages.
+    """
+    _require_file(path)
+    name = path if name is None else name
+    address = path.absolute().as_uri()
+    with sqlite_errors(name, hint):
+        try:
+            file = _open_checked(f"{address}?mode=rw", name, hint)
+        except sqlite3.OperationalError as error:
+            # On a read-only medium SQLite cannot create its lock file, but then no other process
+            # can be writing either.
+            if "unable to open" not in str(error) and "readonly" not in str(error):
+                raise
+            log = path.with_name(f"{path.name}-wal")
+            if log.is_file() and log.stat().st_size:
+                raise InputError(
+                    f"its newest replies are in {log.name} in the same folder, which can be read "
+                    "only where it can be written; copy both files into a writable folder, or "
+                    f"{hint}",
+                    path=name,
+                ) from None
+            file = _open_checked(f"{address}?immutable=1", name, hint)
+        file.execute("PRAGMA query_only = 1")
+        return file
+
+
+def open_existing(path: Path) -> sqlite3.Connection:
+    """Open a response cache for writing as `open_for_writing`, but never create one."""
+    _require_file(path)
+    return open_for_writing(path)
+
+
+def _require_file(path: Path, *, exists: bool = True) -> None:
+    require_local_path(path)
+    if path.is_dir():
+        raise InputError(
+            "the response cache is a file and this is a folder; name a file", path=path
+        )
+    if exists and not path.exists():
+        raise InputError("there is no response cache; name one with --cache", path=path)
+
+
+def _open_checked(
+    address: str, path: object, hint: str = _OTHER_CACHE_HINT, *, may_be_new: bool = False
+) -> sqlite3.Connection:
+    """Open a database and check that it is a response cache of this format."""
+    file = sqlite3.connect(
+        address,
+        timeout=_LOCK_TIMEOUT_S,
+        isolation_level=None,
+        # One event loop uses it, which may run in another thread than the opener (a notebook).
+        check_same_thread=False,
+        uri=address.startswith("file:"),
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(file.close)
+        tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = read_pragma(file, "user_version")
+        if read_pragma(file, "application_id") != APPLICATION_ID:
+            if tables or not may_be_new:
+                kind = "another program's database" if tables else "an empty file"
+                raise InputError(f"this is {kind} and no response cache; {hint}", path=path)
+        elif version != FORMAT_VERSION:
+            age = "a newer" if version > FORMAT_VERSION else "an older"
+            update = "update misslink or " if version > FORMAT_VERSION else ""
+            raise InputError(
+                f"this response cache was written by {age} misslink (format {version}, this one "
+                f"reads {FORMAT_VERSION}); {update}{hint}",
+                path=path,
+            )
+        stack.pop_all()
+    return file
+
+
+class CacheStore:
+    """Replies by key, on disk when `add` returns; safe to share between processes.
+
+    `path` None keeps them in memory. Every method raises InputError where the file fails.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._file = open_for_writing(path)
+
+    def _select(self, sql: str, *values: object) -> Any:
+        with sqlite_errors(self.path):
+            return self._file.execute(sql, values).fetchone()
+
+    def get(self, key: str, ask: Ask) -> Reply | None:
+        """Return the reply stored under `key`, parsed as an answer to `ask`, or None.
+
+        A damaged reply comes back without `parsed`, with its words and the problem.
+        """
+        row = self._select(
+            "SELECT raw, parsed, problem, prompt_tokens, completion_tokens, probabilities, "
+            "answered_by FROM replies WHERE key = ?",
+            key,
+        )
+        if row is None:
+            return None
+        raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = row
+        parsed = None if stored is None else _parse_answer(stored, ask)
+        if stored is not None and parsed is None:
+            problem = "the reply in the cache does not fit the answer schema any more"
+        by_place: dict[str, dict[str, float]] = {}
+        if probabilities != "{}":
+            try:
+                by_place = _PROBABILITIES.validate_json(probabilities)
+            except ValidationError:
+                parsed, problem = None, "the reply in the cache is damaged"
+        usage = Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        return Reply(
+            parsed=parsed,
+            raw=raw,
+            usage=None if usage == Usage() else usage,
+            probabilities=by_place,
+            problem=problem,
+            from_cache=True,
+            judge=answered_by,
+        )
+
+    def has(self, key: str) -> bool:
+        """Whether a reply is stored under `key`."""
+        return self._select("SELECT 1 FROM replies WHERE key = ?", key) is not None
+
+    def add(self, key: str, ask: Ask, reply: Reply, *, identity: str, judge: str) -> bool:
+        """Store `reply` under `key`; return False where another process stored one first.
+
+        `identity` is the judge's identity as JSON, and `judge` its name.
+        """
+        usage = reply.usage or Usage()
+        parsed = None if reply.parsed is None else reply.parsed.model_dump_json()
+        probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
+        with sqlite_errors(self.path), self._file as file:
+            file.execute("BEGIN IMMEDIATE")
+            if self.has(key):
+                return False
+            file.execute(
+                "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
+            )
+            values = (
+                *(ask.prompt.name, ask.prompt.sha256, ask.repeat),
+                store_message_texts(file, ask.messages),
+                *(reply.raw, parsed, reply.problem, usage.prompt_tokens, usage.completion_tokens),
+                *(json.dumps(probabilities), reply.judge, utc_now()),
+            )
+            marks = ", ".join("?" * len(values))
+            file.execute(
+                "INSERT INTO replies VALUES"  # noqa: S608
+                f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
+                (key, identity, *values),
+            )
+        return True
+
+    def has_judge(self, identity: str) -> bool:
+        """Whether any reply of the judge with this identity is stored."""
+        sql = "SELECT 1 FROM replies JOIN judges ON judges.id = judge WHERE identity = ? LIMIT 1"
+        return self._select(sql, identity) is not None
+
+    def past_usage(
+        self, identity: str, limit: int
+    ) -> list[tuple[str, str, int | None, int | None]]:
+        """Return what earlier replies of a judge used, newest first, at most `limit`.
+
+        Each is the messages and the answer as JSON (the raw text where it could not be parsed),
+        and the prompt and completion tokens. Replies without reported usage, and those whose
+        question is damaged, are left out.
+        """
+        with sqlite_errors(self.path):
+            rows = self._file.execute(
+                "SELECT messages, coalesce(parsed, raw), prompt_tokens, completion_tokens"
+                " FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
+                " AND coalesce(prompt_tokens, completion_tokens) IS NOT NULL"
+                " ORDER BY replies.rowid DESC LIMIT ?",
+                (identity, limit),
+            ).fetchall()
+            parsed = [(_parse_messages(messages), usage) for messages, *usage in rows]
+            numbers = json.dumps([m["content"] for messages, _ in parsed for m in messages])
+            texts = dict(self._file.execute(_SELECT_TEXTS, (numbers,)).fetchall())
+        return [
+            (
+                json.dumps(
+                    [{**m, "content": texts[m["content"]]} for m in messages], ensure_ascii=False
+                ),
+                *usage,
+            )
+            for messages, usage in parsed
+            if messages and all(m["content"] in texts for m in messages)
+        ]
+
+    def abilities(self, identity: str) -> Mapping[str, Any] | None:
+        """Return what this judge detected about its server; None where nothing valid is stored."""
+        row = self._select("SELECT abilities FROM judges WHERE identity = ?", identity)
+        try:
+            abilities = json.loads(row[0]) if row and row[0] is not None else None
+        except ValueError:
+            return None
+        return abilities if isinstance(abilities, dict) else None
+
+    def save_abilities(self, identity: str, abilities: str) -> None:
+        """Store what a judge detected, as JSON; has no effect for a judge without any reply."""
+        self._select("UPDATE judges SET abilities = ? WHERE identity = ?", abilities, identity)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _parse_messages(stored: str) -> list[dict[str, Any]]:
+    """The messages of a question, with texts as numbers; empty where they are damaged."""
+    try:
+        messages = json.loads(stored)
+    except ValueError:
+        return []
+    valid = isinstance(messages, list) and all(
+        isinstance(message, dict) and isinstance(message.get("content"), int)
+        for message in messages
+    )
+    return messages if valid else []
+
+
+def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
+    """Parse a stored answer to `ask`, or to its one-label form."""
+    try:
+        return ask.schema.model_validate_json(stored)
+    except ValidationError:
+        if ask.alone is None:
+            return None
+    try:
+        return ask.alone().schema.model_validate_json(stored)
+    except ValidationError:
+        return None
+
+
+_MAX_TOKENS = 2**53  # larger counts are wrong, and some JSON readers cannot represent them
+
+
+class CachedJudge:
+    """A judge that answers each question once; later the reply comes from the cache.
+
+    The cache key is the SHA-256 of the judge's identity, the ask's key and the number of the
+    repetition. Replies that could not be parsed are cached too: they were paid for, and a
+    deterministic judge would repeat them. Failed calls are not cached. Several processes may
+    share one file, and a question in flight in this process is awaited, not repeated.
+
+    What the judge detected about its server (``abilities``) is stored with its replies, so that a
+    resumed run asks as the first one did. `path` None caches in memory only.
+    """
+
+    def __init__(self, judge: Judge, path: Path | None) -> None:
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+        self.path = path
+        self.calls = 0  # questions put to the judge since opening
+        self.from_cache = 0  # questions answered from the cache since opening
+        self._tokens: dict[str, int] = {}
+        self._identity = identity_json(judge)
+        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._store_error: InputError | None = None
+        self._store = CacheStore(path)
+        self._inner = unwrap_judge(judge)
+        self._abilities: str | None = None
+        abilities = self._store.abilities(self._identity)
+        learn = judge_info(self._inner).learn
+        if abilities is not None and learn is not None:
+            learn(abilities)
+            self._abilities = json.dumps(abilities, sort_keys=True)
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Return the judge's reply to `ask`, from the cache where it is there."""
+        key = cache_key(ask, self._identity)
+        cached = self._store.get(key, ask)
+        if cached is not None:
+            self.from_cache += 1
+            return cached
+        if self._store_error:
+            raise InputError(self._store_error.problem, path=self.path)
+        running = self._in_flight.get(key)
+        if running is not None:
+            reply = await asyncio.shield(running)
+            if reply.came:
+                self.from_cache += 1
+                return replace(reply, from_cache=True)
+            return reply
+        task = asyncio.create_task(self._ask_and_store(key, ask))
+        self._in_flight[key] = task
+        task.add_done_callback(lambda done: self._remove_task(key, done))
+        # Shielded: a call in flight is paid for, so its reply is cached even if no caller waits.
+        return await asyncio.shield(task)
+
+    def is_cached(self, ask: Ask) -> bool:
+        """Whether a reply of this judge to `ask` is cached, so that asking it costs nothing."""
+        return self._store.has(cache_key(ask, self._identity))
+
+    def has_replies(self) -> bool:
+        """Whether any reply of this judge is cached, so that a repeated run may need no judge."""
+        return self._store.has_judge(self._identity)
+
+    def past_usage(self, limit: int) -> list[tuple[str, str, int | None, int | None]]:
+        """Return what earlier replies of this judge used; see `CacheStore.past_usage`."""
+        return self._store.past_usage(self._identity, limit)
+
+    def usage(self) -> dict[str, int | None]:
+        """Return ``calls``, ``from_cache``, ``prompt_tokens`` and ``completion_tokens``.
+
+        The tokens are None where there were calls and no reply reported any.
+        """
+        unknown = None if self.calls else 0
+        return {
+            "calls": self.calls,
+            "from_cache": self.from_cache,
+            "prompt_tokens": self._tokens.get("prompt_tokens", unknown),
+            "completion_tokens": self._tokens.get("completion_tokens", unknown),
+        }
+
+    async def close(self) -> None:
+        """Close the judge, which may let calls in flight finish, then the file."""
+        await self.judge.close()
+        tasks = list(self._in_flight.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._store.close()
+
+    async def _ask_and_store(self, key: str, ask: Ask) -> Reply:
+        reply = await self.judge.ask(ask)
+        if reply.from_cache:  # another process asked meanwhile, and cached it in the same file
+            self.from_cache += 1
+            return reply
+        reply = _storable_reply(reply)
+        self.calls += 1
+        for name, count in reply.usage or ():
+            if count is not None:
+                self._tokens[name] = self._tokens.get(name, 0) + count
+        if not reply.came:
+            return reply
+        try:
+            added = self._store.add(key, ask, reply, identity=self._identity, judge=self.name)
+            self._save_abilities()
+            # Where another process was first, both continue with the reply in the file.
+            stored = None if added else self._store.get(key, ask)
+        except InputError as error:
+            self._store_error = error  # no further question whose reply could not be cached
+            raise
+        return reply if stored is None else replace(stored, from_cache=False)
+
+    def _save_abilities(self) -> None:
+        abilities = judge_info(self._inner).abilities
+        if not abilities:
+            return
+        content = json.dumps(dict(abilities), sort_keys=True)
+        if content != self._abilities:
+            self._store.save_abilities(self._identity, content)
+            self._abilities = content
+
+    def _remove_task(self, key: str, task: asyncio.Task[Reply]) -> None:
+        self._in_flight.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not report it
+
+
+def identity_json(judge: Judge) -> str:
+    """Return a judge's identity as JSON with sorted keys."""
+    return json.dumps(dict(judge.identity), sort_keys=True, ensure_ascii=False)
+
+
+def cache_key(ask: Ask, identity: str) -> str:
+    """Return the key of the reply to `ask` by the judge with this `identity_json`."""
+    return hashlib.sha256(f"{ask.key}:{ask.repeat}:{identity}".encode()).hexdigest()
+
+
+def _storable_reply(reply: Reply) -> Reply:
+    """Return the reply as a file can store it, so that a resumed run reads the very same.
+
+    A server may send unpaired surrogates, and implausible token counts.
+    """
+    usage = reply.usage and Usage(
+        **{n: c for n, c in reply.usage if c is not None and 0 <= c <= _MAX_TOKENS}
+    )
+    return replace(
+        reply,
+        parsed=reply.parsed and _serializable_model(reply.parsed),
+        raw=reply.raw if reply.raw.isascii() else valid_text(reply.raw),
+        problem=reply.problem and valid_text(reply.problem),
+        usage=None if usage == Usage() else usage,
+    )
+
+
+def _serializable_model(parsed: BaseModel) -> BaseModel:
+    try:
+        parsed.model_dump_json()
+    except PydanticSerializationError:
+        text = valid_text(json.dumps(parsed.model_dump(), ensure_ascii=False))
+        return type(parsed).model_validate_json(text)
+    return parsed

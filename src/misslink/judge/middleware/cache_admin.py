@@ -1,0 +1,474 @@
+"""Count, export, prune and merge response caches."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import re
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.io.shards import list_files
+from misslink.io.storage import InputFile, redact_url
+from misslink.judge.middleware.cache import (
+    REPLY_COLUMN_NAMES,
+    REPLY_COLUMNS,
+    open_existing,
+    open_for_reading,
+    open_for_writing,
+    sqlite_errors,
+    store_message_texts,
+)
+
+_VACUUM_TIMEOUT_MS = 300  # shrinking the file can wait for its readers
+_AGE_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_AGE_PATTERN = re.compile(r"(\d{1,5})\s*([hdw])")  # 99,999 weeks ago is still a valid date
+_FROM_REPLIES = "FROM replies JOIN judges ON judges.id = replies.judge"
+_COUNT_COLUMNS = (
+    "count(*), count(*) - count(replies.parsed), sum(prompt_tokens), sum(completion_tokens),"
+    " count(*) - count(coalesce(prompt_tokens, completion_tokens)),"
+    " min(replies.created), max(replies.created)"
+)
+_COUNT_NAMES = (
+    *("replies", "unreadable", "prompt_tokens", "completion_tokens", "without_tokens"),
+    *("first", "last"),
+)
+
+
+@dataclass(frozen=True)
+class CacheSelection:
+    """The replies that meet every condition given; `judge` and `prompt` are names."""
+
+    unreadable: bool = False
+    older_than: dt.timedelta | None = None
+    judge: str | None = None
+    prompt: str | None = None
+
+    def where(self) -> tuple[str, dict[str, str]]:
+        """Return the conditions as SQL, and its parameters."""
+        conditions, values = ["1"], {}
+        if self.unreadable:
+            conditions.append("replies.parsed IS NULL")
+        if self.older_than is not None:
+            since = dt.datetime.now(dt.UTC) - self.older_than
+            conditions.append("replies.created <= :since")
+            values["since"] = since.isoformat(timespec="seconds")
+        for name, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
+            if (value := getattr(self, name)) is not None:
+                conditions.append(f"{column} = :{name}")
+                values[name] = value
+        return " AND ".join(conditions), values
+
+
+def cache_stats(path: Path) -> dict[str, Any]:
+    """Count the replies and tokens of a response cache.
+
+    Returns
+    -------
+    dict
+        ``cache``, ``bytes`` (of the file and its write-ahead log), and for all replies and in
+        ``by_judge_and_prompt`` for each pair: ``replies``, ``unreadable``, ``prompt_tokens`` and
+        ``completion_tokens`` (None where none were reported), ``without_tokens`` (replies without
+        reported tokens), ``first`` and ``last`` (ISO 8601; None in an empty cache).
+    """
+    size = _cache_size(path)
+    with sqlite_errors(path), contextlib.closing(open_for_reading(path)) as file:
+        totals = file.execute(f"SELECT {_COUNT_COLUMNS} FROM replies").fetchone()  # noqa: S608
+        groups = file.execute(
+            f"SELECT judges.name, replies.prompt, {_COUNT_COLUMNS} {_FROM_REPLIES}"
+            " GROUP BY judges.name, replies.prompt ORDER BY judges.name, replies.prompt"
+        ).fetchall()
+    return {
+        "cache": str(path),
+        "bytes": size,
+        **dict(zip(_COUNT_NAMES, totals, strict=True)),
+        "by_judge_and_prompt": [
+            {"judge": judge, "prompt": prompt, **dict(zip(_COUNT_NAMES, counts, strict=True))}
+            for judge, prompt, *counts in groups
+        ],
+    }
+
+
+def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield each cached reply with its question, oldest first; only of `judge` where it is named.
+
+    Each has ``judge``, ``identity``, ``prompt`` (name and hash), ``repeat``, ``messages``,
+    ``raw``, ``parsed`` (None where it could not be parsed), ``problem``, ``probabilities``,
+    ``usage`` and ``created``.
+
+    Raises
+    ------
+    InputError
+        There is no cache, it or a reply in it is damaged, or it has no reply of this judge.
+    """
+    selection = CacheSelection(judge=judge)
+    where, values = selection.where()
+    columns = (
+        "key, coalesce(answered_by, judges.name), judges.identity, prompt, prompt_sha256, repeat, messages, raw, parsed,"
+        " problem, probabilities, prompt_tokens, completion_tokens, created"
+    )
+    with sqlite_errors(path), contextlib.closing(open_for_reading(path)) as file:
+        _check_selection(file, selection, path)
+        for key, *row in file.execute(
+            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid",
+            values,
+        ):
+            try:
+                record = _reply_record(file, row)
+            except (TypeError, ValueError, KeyError):
+                raise InputError(
+                    f"this response cache is damaged: the reply {str(key)[:12]} or its question "
+                    "cannot be read; name another --cache",
+                    path=path,
+                ) from None
+            yield record
+
+
+def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> dict[str, Any]:
+    """Remove replies and shrink the file, or with `dry_run` only count them.
+
+    What a judge detected about its server is removed with the last of its replies.
+
+    Returns
+    -------
+    dict
+        ``replies`` (removed, or to be removed), ``left``, ``removed`` (whether it was done),
+        ``bytes_before``, ``bytes_after``, and ``note``: why the file could not be shrunk.
+
+    Raises
+    ------
+    InputError
+        No condition is given, there is no cache, it cannot be written, or it has no reply of
+        this judge or to this prompt.
+    """
+    if selection == CacheSelection():
+        raise InputError(
+            "no condition selects replies to remove; give --unreadable, --older-than 30d, "
+            "--judge NAME or --prompt NAME"
+        )
+    before = _cache_size(path)
+    where, values = selection.where()
+    note = None
+    opener = open_for_reading if dry_run else open_existing
+    with sqlite_errors(path), contextlib.closing(opener(path)) as file:
+        _check_selection(file, selection, path)
+        selected = f"{_FROM_REPLIES} WHERE {where}"
+        if dry_run:
+            (count,) = file.execute(f"SELECT count(*) {selected}", values).fetchone()
+        else:
+            with file:
+                file.execute("BEGIN IMMEDIATE")
+                count = file.execute(
+                    f"DELETE FROM replies WHERE rowid IN (SELECT replies.rowid {selected})",  # noqa: S608
+                    values,
+                ).rowcount
+                file.execute("DELETE FROM judges WHERE id NOT IN (SELECT judge FROM replies)")
+                file.execute(
+                    "DELETE FROM texts WHERE id NOT IN (SELECT json_extract(value, '$.content')"
+                    " FROM replies, json_each(replies.messages))"
+                )
+            note = _shrink_file(file) if count else None
+        (total,) = file.execute("SELECT count(*) FROM replies").fetchone()
+    return {
+        "cache": str(path),
+        "replies": count,
+        "left": total - count if dry_run else total,
+        "removed": not dry_run,
+        "bytes_before": before,
+        "bytes_after": _cache_size(path),
+        "note": note,
+    }
+
+
+def parse_age(text: str) -> dt.timedelta:
+    """Parse an age such as ``30d``, ``12h`` or ``2w``; raises InputError."""
+    match = _AGE_PATTERN.fullmatch(text.strip().lower())
+    if match is None:
+        raise InputError(
+            f"--older-than is {text!r}; write a number and h, d or w for hours, days or weeks, "
+            "such as 30d"
+        )
+    return dt.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})
+
+
+def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: Path) -> None:
+    """Refuse a judge or prompt without any reply: its name is surely misspelt."""
+    for kind, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
+        name = getattr(selection, kind)
+        if name is None:
+            continue
+        rows = file.execute(f"SELECT DISTINCT {column} {_FROM_REPLIES} ORDER BY 1")
+        names = [row[0] for row in rows]
+        if name not in names:
+            raise InputError(
+                f"no reply of the {kind} '{name}' is in this cache; "
+                f"there are: {', '.join(names) or 'none'}",
+                path=path,
+            )
+
+
+def _reply_record(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any]:
+    judge, identity, prompt, sha256, repeat, messages, raw, parsed, *remaining_columns = row
+    problem, probabilities, prompt_tokens, completion_tokens, created = remaining_columns
+    select = "SELECT content FROM texts WHERE id = ?"
+    return {
+        "judge": judge,
+        "identity": json.loads(identity),
+        "prompt": {"name": prompt, "sha256": sha256},
+        "repeat": repeat,
+        "messages": _with_texts(file, select, messages),
+        "raw": raw,
+        "parsed": None if parsed is None else json.loads(parsed),
+        "problem": problem,
+        "probabilities": json.loads(probabilities),
+        "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens},
+        "created": created,
+    }
+
+
+def _with_texts(file: sqlite3.Connection, select: str, messages: str) -> list[dict[str, Any]]:
+    """Return stored messages with texts in place of their numbers."""
+    return [
+        {**message, "content": file.execute(select, (message["content"],)).fetchone()[0]}
+        for message in json.loads(messages)
+    ]
+
+
+def _shrink_file(file: sqlite3.Connection) -> str | None:
+    """Give space back to the disk; return why that has to wait, or None."""
+    try:
+        file.execute(f"PRAGMA busy_timeout = {_VACUUM_TIMEOUT_MS}")
+        file.execute("VACUUM")
+        (busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        problem = "another program reads it" if busy else None
+    except sqlite3.Error as error:
+        problem = str(error)
+    return problem and f"the replies are removed, but the file could not be shrunk ({problem})"
+
+
+def _cache_size(path: Path) -> int:
+    log = path.with_name(f"{path.name}-wal")
+    return sum(part.stat().st_size for part in (path, log) if part.is_file())
+
+
+_CACHE_SUFFIXES = (".sqlite", ".sqlite3", ".db")
+_WAL_SUFFIX = "-wal"
+_SIDE_FILE_SUFFIXES = (_WAL_SUFFIX, "-shm", "-journal")
+_REPLY_NAMES = ", ".join(["key", *REPLY_COLUMN_NAMES])
+_MESSAGES = REPLY_COLUMN_NAMES.index("messages") + 2  # in a row that begins with judge and key
+_STAGING_TABLES = {  # SQLite keeps them in a temporary file, so sources may be large
+    "new_judges": "identity TEXT PRIMARY KEY, name TEXT NOT NULL, abilities TEXT",
+    "new_texts": "number INTEGER PRIMARY KEY, content TEXT NOT NULL",
+    "new_replies": f"identity TEXT NOT NULL, key TEXT PRIMARY KEY, {REPLY_COLUMNS}",
+}
+_SKIP_HINT = "leave it out"
+_ROWS_PER_TRANSACTION = 1000  # a run that waits longer than 30 s to write gives up
+_TRANSACTION_PAUSE_S = 0.12  # SQLite's waiting writers try again every 0.1 s
+_PAGE_CACHE_KIB = 128 * 1024  # keys come in no order, and each touches another page
+
+
+def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
+    """Copy the replies of other response caches into one, each key once.
+
+    A reply in `into` is never replaced. Each source is read and checked completely before it is
+    merged, and merged in pieces, so that runs may write meanwhile. After a kill, the same call
+    continues.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Caches, folders of .sqlite, .sqlite3 or .db files, patterns, or URLs of any of these.
+    into : Path
+        A response cache; created if it does not exist.
+
+    Returns
+    -------
+    dict
+        ``cache``, ``sources`` (of each ``from``, ``replies``, and how many of them were
+        ``added``, were there ``already``, or are ``different``), and ``replies`` (now in `into`).
+
+    Raises
+    ------
+    InputError
+        A source does not exist, is no response cache or is damaged: nothing of it is merged, and
+        earlier sources stay merged; or `into` cannot be written.
+    """
+    files = _source_files(sources, into)
+    if not into.exists():
+        for file in files:  # create no cache where a source cannot be merged
+            if isinstance(file, Path):
+                with _open_source(file):
+                    pass
+    reports: list[dict[str, Any]] = []
+    with sqlite_errors(into), contextlib.closing(open_for_writing(into)) as cache:
+        cache.execute(f"PRAGMA main.cache_size = -{_PAGE_CACHE_KIB}")
+        for name, columns in _STAGING_TABLES.items():
+            cache.execute(f"CREATE TEMP TABLE {name} ({columns})")
+        for file in files:
+            try:
+                with _open_source(file) as source:
+                    _stage_source(source, cache, file)
+            except InputError as error:
+                if not reports:
+                    raise
+                raise InputError(
+                    f"{error.problem} (those before it, {len(reports)}, are merged)",
+                    path=error.path,
+                ) from None
+            reports.append({"from": str(file), **_insert_staged(cache)})
+        (count,) = cache.execute("SELECT count(*) FROM replies").fetchone()
+    return {"cache": str(into), "sources": reports, "replies": count}
+
+
+def _source_files(sources: Sequence[str | Path], into: Path) -> list[InputFile]:
+    """The named caches, each once, without the target."""
+    caches: dict[str, InputFile] = {}
+    for source in sources:
+        files = list_files(source, _CACHE_SUFFIXES)
+        if isinstance(files[0], Path) and not files[0].exists():
+            raise InputError("there is no such file", path=files[0])
+        candidates = [
+            file
+            for file in files
+            if not file.name.endswith(_SIDE_FILE_SUFFIXES)
+            and not (
+                isinstance(file, Path) and file.exists() and into.exists() and file.samefile(into)
+            )
+        ]
+        if not candidates:
+            only = "this is" if len(files) == 1 else "the only cache here is"
+            raise InputError(
+                f"{only} the cache that is merged into; name another", path=redact_url(source)
+            )
+        caches.update((str(file), file) for file in candidates)
+    if not caches:
+        raise InputError("name the caches to merge: files, folders, patterns or URLs")
+    return list(caches.values())
+
+
+@contextlib.contextmanager
+def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
+    """Open a consistent snapshot of a cache; a remote one is downloaded with its log first."""
+    with tempfile.TemporaryDirectory(prefix="misslink-") as folder:
+        if isinstance(file, Path):
+            path = file
+        else:
+            path = file.fetch(Path(folder, "cache.sqlite"))
+            log = file.sibling(f"{file.name}{_WAL_SUFFIX}")
+            if log.exists():
+                log.fetch(path.with_name(f"{path.name}{_WAL_SUFFIX}"))
+        with (
+            sqlite_errors(file, _SKIP_HINT),
+            contextlib.closing(open_for_reading(path, name=file, hint=_SKIP_HINT)) as source,
+        ):
+            source.execute("BEGIN")
+            yield source
+
+
+def _stage_source(source: sqlite3.Connection, cache: sqlite3.Connection, file: InputFile) -> None:
+    """Copy a cache to the staging tables and check it; nothing in `cache` is locked meanwhile."""
+
+    def checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        try:
+            messages = json.loads(row[_MESSAGES])
+            valid = all(isinstance(message["content"], int) for message in messages)
+        except (TypeError, ValueError, KeyError, RecursionError):
+            valid = False
+        if not valid:
+            raise _damaged_error(file, row[1])
+        return row
+
+    with cache:
+        cache.execute("BEGIN")
+        for table in _STAGING_TABLES:
+            cache.execute(f"DELETE FROM {table}")  # noqa: S608
+        cache.executemany(
+            "INSERT INTO new_judges VALUES (?, ?, ?)",
+            source.execute(
+                "SELECT identity, name, abilities FROM judges"
+                " WHERE id IN (SELECT judge FROM replies) ORDER BY id"
+            ),
+        )
+        cache.executemany(
+            "INSERT INTO new_texts VALUES (?, ?)", source.execute("SELECT id, content FROM texts")
+        )
+        rows = source.execute(
+            f"SELECT judges.identity, {_REPLY_NAMES} FROM replies"  # noqa: S608
+            " LEFT JOIN judges ON judges.id = replies.judge ORDER BY replies.rowid"
+        )
+        marks = ", ".join("?" * (2 + len(REPLY_COLUMN_NAMES)))
+        cache.executemany(f"INSERT INTO new_replies VALUES ({marks})", map(checked, rows))  # noqa: S608
+        unknown = cache.execute(
+            "SELECT new.key FROM new_replies AS new, json_each(new.messages) AS message"
+            " WHERE NOT EXISTS (SELECT 1 FROM new_texts"
+            " WHERE number = json_extract(message.value, '$.content')) LIMIT 1"
+        ).fetchone()
+        if unknown is not None:
+            raise _damaged_error(file, unknown[0])
+
+
+def _damaged_error(file: InputFile, key: object) -> InputError:
+    return InputError(
+        f"this response cache is damaged: the question of the reply {str(key)[:12]} is missing; "
+        f"{_SKIP_HINT}",
+        path=file,
+    )
+
+
+def _insert_staged(cache: sqlite3.Connection) -> dict[str, int]:
+    """Add the staged replies that are new; return the counts."""
+    (replies,) = cache.execute("SELECT count(*) FROM new_replies").fetchone()
+    (different,) = cache.execute(
+        "SELECT count(*) FROM new_replies AS new JOIN main.replies AS old USING (key)"
+        " WHERE new.raw IS NOT old.raw OR new.parsed IS NOT old.parsed"
+    ).fetchone()
+    # What the target knows about a judge's server stays.
+    cache.execute(
+        "INSERT INTO main.judges (identity, name, abilities)"
+        " SELECT identity, name, abilities FROM new_judges WHERE 1 ON CONFLICT (identity)"
+        " DO UPDATE SET abilities = coalesce(abilities, excluded.abilities)"
+    )
+    last_row, added = 0, 0
+    while True:
+        with cache:
+            cache.execute("BEGIN IMMEDIATE")
+            rows = cache.execute(
+                f"SELECT rowid, identity, {_REPLY_NAMES} FROM new_replies"  # noqa: S608
+                " WHERE rowid > ? ORDER BY rowid LIMIT ?",
+                (last_row, _ROWS_PER_TRANSACTION),
+            ).fetchall()
+            added += sum(_insert_reply(cache, row[1:]) for row in rows)
+        if len(rows) < _ROWS_PER_TRANSACTION:
+            break
+        last_row = rows[-1][0]
+        time.sleep(_TRANSACTION_PAUSE_S)
+    return {
+        "replies": replies,
+        "added": added,
+        "already": replies - added - different,
+        "different": different,
+    }
+
+
+def _insert_reply(cache: sqlite3.Connection, row: Sequence[Any]) -> bool:
+    """Add a staged reply under the text numbers of this cache, unless its key is there."""
+    identity, key, *columns = row
+    if cache.execute("SELECT 1 FROM main.replies WHERE key = ?", (key,)).fetchone():
+        return False
+    select = "SELECT content FROM new_texts WHERE number = ?"
+    messages = _with_texts(cache, select, columns[_MESSAGES - 2])
+    columns[_MESSAGES - 2] = store_message_texts(cache, messages)
+    marks = ", ".join("?" * len(columns))
+    cache.execute(
+        f"INSERT INTO main.replies (key, judge, {', '.join(REPLY_COLUMN_NAMES)}) VALUES"  # noqa: S608
+        f" (?, (SELECT id FROM main.judges WHERE identity = ?), {marks})",
+        (key, identity, *columns),
+    )
+    return True

@@ -1,0 +1,285 @@
+"""A cheap judge decides where it is sure, and a second judge decides the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    Judge,
+    JudgeInfo,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    judge_info,
+)
+from misslink.judge.quotes import read_claims
+from misslink.stats import proportion
+from misslink.types import Passage
+
+
+@dataclass(frozen=True)
+class UncertaintyBand:
+    """Where a judge is not sure whether an answer is faithful.
+
+    The measure is the least P(supported) of an answer's claims.
+
+    Parameters
+    ----------
+    low : float or None
+        At this or below, the answer is surely unfaithful; None: never.
+    high : float or None
+        At this or above, the answer is surely faithful; None: never.
+
+    Raises
+    ------
+    InputError
+        An end is no probability, or `low` is not below `high`.
+    """
+
+    low: float | None
+    high: float | None
+
+    def __post_init__(self) -> None:
+        for end in (self.low, self.high):
+            if end is not None and not 0 <= end <= 1:
+                raise InputError(f"a cascade's band ends at {end:g}; it must be in [0, 1]")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise InputError(f"a cascade's band goes from {self.low:g} to {self.high:g}; turn it")
+
+    def faithful(self, least: float) -> bool | None:
+        """Whether an answer whose least P(supported) is `least` is faithful; None: not sure."""
+        if self.high is not None and least >= self.high:
+            return True
+        if self.low is not None and least <= self.low:
+            return False
+        return None
+
+
+class CascadeJudge:
+    """Asks the cheap judge first, and the dear one where the cheap one is not sure.
+
+    The cheap judge's reply is taken where it gives a probability for every claim and these are
+    outside the band. Whatever it cannot answer so, an answer without claims included, is the dear
+    judge's. Of what the cheap one decided a share is put to the dear one too, drawn by a hash of
+    the question, so that a resumed run draws the same; there the dear one's reply is taken.
+
+    Parameters
+    ----------
+    cheap : Judge
+        As it stands: without cache, for its replies cost nothing.
+    dear : Judge
+        With its cache, throttle and budget around it.
+    band : Band
+        Where the cheap judge is not sure; `band_of` has the fitted one.
+    audit : float
+        Share of the cheap judge's decisions that is drawn, in [0, 1].
+    seed : int
+        Of the draw.
+
+    Raises
+    ------
+    InputError
+        `audit` is no share.
+    """
+
+    def __init__(
+        self,
+        cheap: Judge,
+        dear: Judge,
+        *,
+        band: UncertaintyBand,
+        audit: float = 0.05,
+        seed: int = 0,
+    ) -> None:
+        if not 0 <= audit <= 1:
+            raise InputError(f"--audit is {audit:g}; it is a share, from 0 to 1")
+        self.cheap = cheap
+        self.judge = dear
+        self.band = band
+        self.name = f"cascade:{cheap.name},{dear.name}"
+        self.identity: Mapping[str, Any] = {
+            "judge": "cascade",
+            "cheap": dict(cheap.identity),
+            "dear": dict(dear.identity),
+            "band": asdict(band),
+            "audit": audit,
+            "seed": seed,
+        }
+        self._audit = audit
+        self._seed = seed
+        self._seen_by: Counter[str] = Counter()
+        self._sure = 0
+        self._drawn = 0
+        self._audited: list[bool] = []
+
+    @property
+    def info(self) -> JudgeInfo:
+        """The info of the dear judge, with the notes of both."""
+        notes = [(judge.name, judge_info(judge).note) for judge in (self.cheap, self.judge)]
+        note = "; ".join(f"{name}: {note}" for name, note in notes if note) or None
+        return replace(judge_info(self.judge), note=note)
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer by one of the two judges; ``judge`` of the reply says which.
+
+        What the cheap judge cannot answer, the expensive one answers; its errors are raised.
+        """
+        cheap = await self._ask_cheap(ask)
+        least = None if cheap is None else least_supported(cheap)
+        decided = None if least is None else self.band.faithful(least)
+        if cheap is None or decided is None:
+            return await self._ask_dear(ask)
+        self._sure += 1
+        if not self._draws(ask):
+            self._seen_by[self.cheap.name] += 1
+            return replace(cheap, judge=cheap.judge or self.cheap.name)
+        try:
+            dear = await self._ask_dear(ask)
+        except SkippedAskError:  # the budget is spent, and this question is answered already
+            self._seen_by[self.cheap.name] += 1
+            return replace(cheap, judge=cheap.judge or self.cheap.name)
+        self._drawn += 1
+        second = _is_faithful(ask, dear)
+        if second is not None:
+            self._audited.append(second == decided)
+        return dear
+
+    async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
+        """Return the questions that the dear judge would be put."""
+        cheap = await self._ask_cheap(ask)
+        least = None if cheap is None else least_supported(cheap)
+        sure = least is not None and self.band.faithful(least) is not None
+        return () if sure and not self._draws(ask) else (ask,)
+
+    async def close(self) -> None:
+        """Close both."""
+        try:
+            await self.cheap.close()
+        finally:
+            await self.judge.close()
+
+    def summary(self) -> dict[str, Any]:
+        """Return who answered what so far.
+
+        Returns
+        -------
+        dict
+            ``asked``, the number of questions with a reply; ``seen_by``, how many of them by judge;
+            ``share_dear``, an Estimate of the expensive judge's share; ``sure``, how many the cheap
+            judge would have decided; ``drawn``, how many of those the expensive one answered too;
+            ``audited``, how many of the drawn have a label of the expensive judge; ``agreed``, for how
+            many of these the cheap judge's label is the same; ``agreement``, an Estimate of that share.
+        """
+        seen = {name: self._seen_by[name] for name in (self.cheap.name, self.judge.name)}
+        answered = sum(seen.values())
+        agreed = sum(self._audited)
+        return {
+            "asked": answered,
+            "seen_by": seen,
+            "share_dear": proportion(seen[self.judge.name], answered),
+            "sure": self._sure,
+            "drawn": self._drawn,
+            "audited": len(self._audited),
+            "agreed": agreed,
+            "agreement": proportion(agreed, len(self._audited)),
+        }
+
+    async def _ask_cheap(self, ask: Ask) -> Reply | None:
+        """The cheap judge's reply, where one came."""
+        try:
+            return await self.cheap.ask(ask)
+        except RetryableError:
+            return None
+
+    async def _ask_dear(self, ask: Ask) -> Reply:
+        reply = await self.judge.ask(ask)
+        self._seen_by[self.judge.name] += 1
+        return replace(reply, judge=reply.judge or self.judge.name)
+
+    def _draws(self, ask: Ask) -> bool:
+        """Whether a question is in the audit sample; every sample of it is, or none."""
+        digest = hashlib.sha256(f"{self._seed}\x1f{ask.key}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") < self._audit * 2**64
+
+
+def least_supported(reply: Reply) -> float | None:
+    """The least P(supported) of an examination's claims, in [0, 1].
+
+    None where the reply is no examination, has no claims, or a claim has no probability.
+    """
+    if not isinstance(reply.parsed, Examination):
+        return None
+    chances = [
+        reply.chance(f"claims.{number}.support", "supported")
+        for number in range(len(reply.parsed.claims))
+    ]
+    probabilities = [chance for chance in chances if chance is not None]
+    return min(probabilities) if probabilities and len(probabilities) == len(chances) else None
+
+
+def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
+    """Whether every claim is supported, its quote looked up; None where no claim is known."""
+    passages = [
+        Passage(id=str(number), text=text, rank=number)
+        for number, text in enumerate(ask.inputs["passages"], start=1)
+    ]
+    claims = read_claims(reply, ask.inputs["answer"], passages, ask.inputs["question"])
+    return all(claim.support == "supported" for claim in claims) if claims else None
+
+
+def parse_cascade_spec(argument: str | None) -> tuple[str, str]:
+    """Return the two judges that ``cascade:CHEAP,DEAR`` names.
+
+    Raises
+    ------
+    InputError
+        It does not name two, or one of them is a cascade itself.
+    """
+    cheap, comma, dear = (argument or "").partition(",")
+    cheap, dear = cheap.strip(), dear.strip()
+    if not (cheap and comma and dear):
+        raise InputError(
+            "a cascade needs a cheap judge and another one: --judge cascade:heuristic,openai:MODEL"
+        )
+    if "cascade" in (cheap.partition(":")[0], dear.partition(":")[0]):
+        raise InputError("a cascade of cascades is not understood; name two plain judges")
+    return cheap, dear
+
+
+def fitted_band(name: str) -> UncertaintyBand:
+    """Return the fitted band of the judge `name`, such as ``heuristic``.
+
+    Raises
+    ------
+    InputError
+        No band was fitted for it.
+    """
+    bands = _load_fitted_bands()["judges"]
+    if name not in bands:
+        raise InputError(
+            f"the judge {name} has no fitted uncertainty band, so it cannot be the first of a "
+            f"cascade; put {' or '.join(bands)} there"
+        )
+    return UncertaintyBand(**bands[name]["band"])
+
+
+def fitted_figures() -> dict[str, Any]:
+    """What ``benchmarks/cascade.py`` measured when it fitted the bands, by judge."""
+    return {name: dict(figures) for name, figures in _load_fitted_bands()["judges"].items()}
+
+
+@cache
+def _load_fitted_bands() -> dict[str, Any]:
+    source = files("misslink.judge.middleware").joinpath("cascade.json")
+    content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+    return content

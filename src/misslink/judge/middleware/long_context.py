@@ -1,0 +1,652 @@
+"""Examine a context that is longer than the judge's in parts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from misslink.judge.prompts import BUILT_IN, Prompts
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    ExaminedPassage,
+    Judge,
+    LabelAlone,
+    Reply,
+    examine,
+    judge_info,
+    schema_json,
+    total_usage,
+    unwrap_judge,
+)
+from misslink.judge.quotes import verify_quote
+from misslink.judge.reply_text import is_length_error
+from misslink.text.normalization import sentence_spans
+from misslink.types import Support
+
+_BYTES_PER_TOKEN = 4
+_MARGIN = 1.25  # code, numbers and other scripts have shorter tokens than English prose
+_FENCE_TOKENS = 24  # tokens: both delimiters of a passage, its number and the boundary
+_STRETCHES_PER_PIECE = (
+    4  # text without sentences is cut in quarters of a piece, so that one can overlap
+)
+_WHITESPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True)
+class PassagePiece:
+    """A passage or a part of one.
+
+    Parameters
+    ----------
+    passage : int
+        The number of the passage, from 1.
+    text : str
+    """
+
+    passage: int
+    text: str
+
+    @property
+    def size(self) -> int:
+        """Its tokens in a prompt, with the fence around it; an estimate from above."""
+        return estimate_tokens(self.text) + _FENCE_TOKENS
+
+
+def estimate_tokens(text: str) -> int:
+    """How many tokens a text has at most, as a rule: a quarter of its bytes and a margin.
+
+    Bytes, for a character of a script other than the Latin one is about a token itself.
+    """
+    return math.ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN * _MARGIN)
+
+
+def estimate_ask_tokens(ask: Ask) -> int:
+    """How many tokens an ask has at most, as a rule: its messages and its JSON schema."""
+    texts = [message["content"] for message in ask.messages]
+    if ask.structured:
+        texts.append(schema_json(ask.schema))
+    return sum(map(estimate_tokens, texts))
+
+
+def split_piece(piece: PassagePiece, room: int) -> list[PassagePiece]:
+    """Cut a piece into pieces of at most `room` tokens, at the ends of sentences.
+
+    Neighbours share a sentence, so that what spans a cut is whole in one of them. A sentence
+    longer than the room is cut between words, or between characters where it has no blank.
+
+    Parameters
+    ----------
+    piece : Piece
+    room : int
+        Tokens, fence included; more than a fence takes.
+
+    Returns
+    -------
+    list of Piece
+        The piece itself where it fits. Every character but blanks is in one of them.
+    """
+    if piece.size <= room:
+        return [piece]
+    space = max(room - _FENCE_TOKENS, 1)
+    units = _split_units(piece.text, space)
+    pieces: list[PassagePiece] = []
+    first = 0
+    while True:
+        last = first
+        start = units[first][0]
+        while (
+            last + 1 < len(units)
+            and estimate_tokens(piece.text[start : units[last + 1][1]]) <= space
+        ):
+            last += 1
+        pieces.append(PassagePiece(piece.passage, piece.text[start : units[last][1]]))
+        if last + 1 == len(units):
+            return pieces
+        following = piece.text[units[last][0] : units[last + 1][1]]
+        overlaps = last > first and estimate_tokens(following) <= space
+        first = last if overlaps else last + 1
+
+
+def fill_budget(
+    pieces: Sequence[PassagePiece], room: int
+) -> tuple[list[PassagePiece], list[PassagePiece]]:
+    """Take pieces, in order, while they fit into `room` tokens; cut those that never would.
+
+    Returns
+    -------
+    taken, rest : list of Piece
+        `taken` is empty only where `pieces` is.
+    """
+    queue = [part for piece in pieces for part in split_piece(piece, room)]
+    used = 0
+    for place, piece in enumerate(queue):
+        used += piece.size
+        if used > room and place:
+            return queue[:place], queue[place:]
+    return queue, []
+
+
+def _split_units(text: str, space: int) -> list[tuple[int, int]]:
+    """What is never cut again: sentences, or stretches of words where a sentence is too long."""
+    units: list[tuple[int, int]] = []
+    for start, end in sentence_spans(text):
+        if estimate_tokens(text[start:end]) <= space:
+            units.append((start, end))
+        else:
+            units += _split_stretches(text, start, end, space)
+    return units
+
+
+def _split_stretches(text: str, start: int, end: int, space: int) -> list[tuple[int, int]]:
+    longest = max(int(space * _BYTES_PER_TOKEN / _MARGIN) // _STRETCHES_PER_PIECE, 1)
+    stretches = []
+    while start < end:
+        stop = min(start + longest, end)
+        while stop - start > 1 and estimate_tokens(text[start:stop]) > space:  # wide characters
+            stop = start + (stop - start) // 2
+        if stop < end:
+            blanks = [blank.end() for blank in _WHITESPACE.finditer(text, start, stop)]
+            stop = blanks[-1] if blanks else stop
+        stretches.append((start, stop))
+        start = stop
+    return stretches
+
+
+_LabelProbabilities = Mapping[str, float]
+
+
+class PartClaim(BaseModel):
+    """What the passages of one part say of a claim (from 1)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    claim: int
+    support: Support
+    quote: str | None = None
+
+
+class ExaminationPart(BaseModel):
+    """What is said of the second and every later part of a long context."""
+
+    model_config = ConfigDict(frozen=True)
+
+    claims: tuple[PartClaim, ...]
+    passages: tuple[ExaminedPassage, ...]
+    sufficient: Literal["yes", "partly", "no"] | None = None
+
+
+@dataclass(frozen=True)
+class ContextPart:
+    """Pieces of passages, and the reply about them."""
+
+    pieces: tuple[PassagePiece, ...]
+    reply: Reply
+
+
+def examine_part(
+    question: str,
+    answer: str,
+    claims: Sequence[str],
+    passages: Sequence[str],
+    *,
+    prompts: Prompts,
+    repeat: int = 0,
+) -> Ask:
+    """Ask what some of the passages say of claims that are already known.
+
+    Parameters
+    ----------
+    question, answer : str
+    claims : sequence of str
+        Numbered from 1 in the prompt and in the reply.
+    passages : sequence of str
+        Numbered from 1 too.
+    prompts : Prompts
+        Where ``examination_part`` is read from.
+    repeat : int
+        Which sample is wanted, from 0.
+    """
+    inputs = {
+        "question": question,
+        "answer": answer,
+        "claims": tuple(claims),
+        "passages": tuple(passages),
+    }
+    return Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart, repeat=repeat)
+
+
+def merge_parts(parts: Sequence[ContextPart], question: str) -> Reply:
+    """Merge the replies about the parts into one.
+
+    A claim is supported where a part supports it with a quote verified in that part, else
+    contradicted where one contradicts it with such a quote. A statement whose quote is not verified
+    decides only where there is no better one. A passage is relevant where any piece of it is. The
+    context is as sufficient as the best part alone. The response, its helpfulness and the references
+    come from the first part.
+
+    The first reply has an Examination, the others an ExaminationPart. The ``raw`` of the result has
+    one JSON line per part, and its probabilities are those of the parts that decide.
+    """
+    first = parts[0].reply.parsed
+    if not isinstance(first, Examination):
+        raise TypeError(f"expected an Examination, got {type(first).__name__}")
+    chances: dict[str, _LabelProbabilities] = {
+        place: chance
+        for place, chance in parts[0].reply.probabilities.items()
+        if not place.startswith("passages.")
+    }
+    claims = []
+    for number, claim in enumerate(first.claims):
+        best = max(_claim_votes(parts, number, claim.text, question), key=lambda vote: vote.weight)
+        quote = best.quote if best.support != "unsupported" else None
+        claims.append(claim.model_copy(update={"support": best.support, "quote": quote}))
+        _set_probability(chances, f"claims.{number}.support", best.chance)
+    passages, relevance = _merge_relevance(parts)
+    for place, chance in enumerate(relevance):
+        _set_probability(chances, f"passages.{place}.relevant", chance)
+    sufficient, chance = _merge_sufficiency(parts)
+    _set_probability(chances, "sufficient", chance)
+    update = {"claims": tuple(claims), "passages": passages, "sufficient": sufficient}
+    replies = [part.reply for part in parts]
+    return Reply(
+        parsed=first.model_copy(update=update),
+        raw=join_raw_replies(replies),
+        usage=total_usage(replies),
+        probabilities=chances,
+        from_cache=all(reply.from_cache for reply in replies),
+        judge=next((reply.judge for reply in replies if reply.judge), None),
+    )
+
+
+def join_raw_replies(replies: Sequence[Reply]) -> str:
+    """What came, one JSON line a part; empty where nothing came."""
+    lines = (
+        json.dumps({"part": number, "raw": reply.raw}, ensure_ascii=False)
+        for number, reply in enumerate(replies, start=1)
+        if reply.raw
+    )
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _ClaimVote:
+    support: Support
+    quote: str | None
+    verified: bool
+    chance: _LabelProbabilities | None
+
+    @property
+    def weight(self) -> tuple[bool, int, float]:
+        """The heaviest vote decides.
+
+        Without a verified quote either label weighs more than "unsupported": `read_claims` searches for
+        the quote in all passages and reports what is wrong with it.
+        """
+        order = {"supported": 2, "contradicted": 1, "unsupported": 0}
+        likely = (self.chance or {}).get("supported", 0.0)
+        has_quote = self.verified and self.support != "unsupported"
+        return has_quote, order[self.support], likely
+
+
+def _claim_votes(
+    parts: Sequence[ContextPart], number: int, claim: str, question: str
+) -> list[_ClaimVote]:
+    """What every part says of the claim at `number`; one that leaves it out says nothing."""
+    votes = []
+    for part in parts:
+        answer = part.reply.parsed
+        if isinstance(answer, Examination):
+            statements = [(number, answer.claims[number].support, answer.claims[number].quote)]
+        elif isinstance(answer, ExaminationPart):
+            statements = [
+                (place, statement.support, statement.quote)
+                for place, statement in enumerate(answer.claims)
+                if statement.claim == number + 1
+            ]
+        else:
+            statements = []
+        votes += [
+            _ClaimVote(
+                support,
+                quote,
+                _quote_in_part(quote, claim, question, part),
+                _part_probability(part, f"claims.{place}.support"),
+            )
+            for place, support, quote in statements
+        ]
+    return votes
+
+
+def _quote_in_part(quote: str | None, claim: str, question: str, part: ContextPart) -> bool:
+    """Whether a quote is in one of the part's pieces, and speaks of the claim."""
+    texts = [piece.text for piece in part.pieces]
+    return quote is not None and any(
+        verify_quote(quote, text, claim, question, context=texts) for text in texts
+    )
+
+
+def _merge_relevance(
+    parts: Sequence[ContextPart],
+) -> tuple[tuple[ExaminedPassage, ...], list[_LabelProbabilities | None]]:
+    """Relevance by the passages' own numbers; those that no part speaks of are left out."""
+    best: dict[int, tuple[bool, float, _LabelProbabilities | None]] = {}
+    for part in parts:
+        for place, passage in enumerate(getattr(part.reply.parsed, "passages", ())):
+            if not 1 <= passage.passage <= len(part.pieces):
+                continue
+            number = part.pieces[passage.passage - 1].passage
+            chance = _part_probability(part, f"passages.{place}.relevant")
+            candidate = passage.relevant, (chance or {}).get("true", 0.0), chance
+            if number not in best or candidate[:2] > best[number][:2]:
+                best[number] = candidate
+    numbers = sorted(best)
+    passages = tuple(ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
+    return passages, [best[n][2] for n in numbers]
+
+
+def _merge_sufficiency(
+    parts: Sequence[ContextPart],
+) -> tuple[Literal["yes", "partly", "no"] | None, _LabelProbabilities | None]:
+    order: tuple[Literal["yes", "partly", "no"], ...] = ("yes", "partly", "no")
+    for label in order:
+        saying = [p for p in parts if getattr(p.reply.parsed, "sufficient", None) == label]
+        if saying:
+            return label, _part_probability(saying[0], "sufficient")
+    return None, None
+
+
+def _part_probability(part: ContextPart, place: str) -> _LabelProbabilities | None:
+    return part.reply.probabilities.get(place)
+
+
+def _set_probability(
+    chances: dict[str, _LabelProbabilities], place: str, chance: _LabelProbabilities | None
+) -> None:
+    """Enter a probability, or take out that of a part that does not decide."""
+    if chance is None:
+        chances.pop(place, None)
+    else:
+        chances[place] = chance
+
+
+_MIN_PASSAGE_TOKENS = 64  # tokens for passages; a smaller part says nothing
+_MAX_HALVINGS = 4  # down to a sixteenth; who refuses that as well refuses for another reason
+_PART_REFUSED = "not answered"
+_EXAMINATION_INPUTS = frozenset({"question", "passages", "answer"})
+_STATED_LENGTH = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
+
+
+class _ExaminationInput(NamedTuple):
+    """What an examination is about."""
+
+    question: str
+    passages: tuple[str, ...]
+    answer: str
+    references: tuple[str, ...]
+    repeat: int
+
+    @property
+    def pieces(self) -> list[PassagePiece]:
+        """The passages, each in one piece."""
+        return [PassagePiece(number, text) for number, text in enumerate(self.passages, start=1)]
+
+
+class LongContextJudge:
+    """A judge whose examinations fit its context; it wraps all other middleware.
+
+    Where an examination is longer than the context, its passages are packed in order into parts that
+    fit. The first part yields the claims, later parts compare these claims with their passages, and
+    the replies are merged. Where the context length is unknown, it is learned from refusals.
+
+    Parameters
+    ----------
+    judge : Judge
+    prompts : Prompts
+        Where the prompts ``examination`` and ``examination_part`` are read from.
+    context_length : int or None
+        Maximum tokens of prompt and reply together. None: the innermost judge's, if it is known.
+    """
+
+    def __init__(
+        self, judge: Judge, prompts: Prompts = BUILT_IN, context_length: int | None = None
+    ) -> None:
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+        self._innermost = unwrap_judge(judge)
+        self._prompts = prompts
+        self._given = context_length
+        self._learned: int | None = None
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer, in parts where an examination is too long for one question.
+
+        Returns
+        -------
+        Reply
+            Without `parsed` where a part fails, or where the question, the answer and the
+            references alone are too long for the judge.
+        """
+        case = _examination_input(ask)
+        if case is None:
+            return await self.judge.ask(ask)
+        limit = self._limit()
+        if limit is None or self._fits_whole(ask, case, limit):
+            reply = await self.judge.ask(ask)
+            refused = _length_refusal(reply)
+            if refused is None:
+                return reply
+            limit = self._shorter(refused, self._needed(ask, case))
+        reply = await self._in_parts(case, limit)
+        for _ in range(_MAX_HALVINGS):
+            refused = _length_refusal(reply)
+            if refused is None:
+                break
+            limit = self._shorter(refused, limit)
+            reply = await self._in_parts(case, limit)
+        if reply.came:
+            self._learn(limit)
+        return reply
+
+    async def planned_asks(self, ask: Ask) -> tuple[Ask, ...]:
+        """Return the questions that would be put, the answer's sentences standing for its claims.
+
+        What a judge would teach by refusing is not foreseen.
+        """
+        case, limit = _examination_input(ask), self._limit()
+        if case is None or limit is None or self._fits_whole(ask, case, limit):
+            return (ask,)
+        room = limit - self._reply_room(case)
+        for_passages = room - estimate_ask_tokens(self._examine(case, ()))
+        if for_passages < _MIN_PASSAGE_TOKENS:
+            return ()  # too long even without a passage: it is not asked
+        taken, remaining = fill_budget(case.pieces, for_passages)
+        asks = [self._examine(case, taken)]
+        claims = [case.answer[start:end] for start, end in sentence_spans(case.answer)]
+        alone = estimate_ask_tokens(self._examine_part(case, claims, ()))
+        while remaining:
+            group, remaining = fill_budget(remaining, max(room - alone, _MIN_PASSAGE_TOKENS))
+            asks.append(self._examine_part(case, claims, group))
+        return tuple(asks)
+
+    async def close(self) -> None:
+        """Close the judge."""
+        await self.judge.close()
+
+    def _needed(self, ask: Ask, case: _ExaminationInput) -> int:
+        return estimate_ask_tokens(ask) + self._reply_room(case)
+
+    def _limit(self) -> int | None:
+        stated = self._given or judge_info(self._innermost).context_length
+        limits = [length for length in (stated, self._learned) if length]
+        return min(limits, default=None)
+
+    def _fits_whole(self, ask: Ask, case: _ExaminationInput, limit: int) -> bool:
+        """Whether a question fits, or was answered whole before its judge's length was known."""
+        return self._needed(ask, case) <= limit or self._is_cached(ask)
+
+    def _reply_room(self, case: _ExaminationInput) -> int:
+        """Tokens that the reply may need: claims with quotes, passages, reference claims.
+
+        The claims are about as long as the answer, so are their quotes, and as much is for the
+        fields around them; of a reference the claims and their fields.
+        """
+        most = judge_info(self._innermost).max_tokens
+        written = 3 * estimate_tokens(case.answer) + 2 * sum(map(estimate_tokens, case.references))
+        return min(most, 256 + written + 16 * len(case.passages))
+
+    def _shorter(self, refusal: str, tried: int) -> int:
+        """How much to try after a refusal: what the judge says it takes, or half as much."""
+        stated = _STATED_LENGTH.search(refusal)
+        if stated and int(stated.group(1)) < tried:
+            return int(stated.group(1))
+        return tried // 2
+
+    def _learn(self, limit: int) -> None:
+        """Remember a length that the judge takes, also for a later run with the same cache."""
+        self._learned = min(limit, self._learned or limit)
+        learn = judge_info(self._innermost).learn
+        if learn is not None:
+            learn({"context_length": self._learned})
+
+    def _is_cached(self, ask: Ask) -> bool:
+        """Whether a response cache holds the reply to the whole question."""
+        judge: Judge | None = self.judge
+        while judge is not None:
+            is_cached = getattr(judge, "is_cached", None)
+            if is_cached is not None:
+                return bool(is_cached(ask))
+            judge = getattr(judge, "judge", None)
+        return False
+
+    async def _in_parts(self, case: _ExaminationInput, limit: int) -> Reply:
+        alone = estimate_ask_tokens(self._examine(case, ())) + self._reply_room(case)
+        if limit - alone < _MIN_PASSAGE_TOKENS:
+            subject = "the question, the answer and the references"
+            return Reply.nothing(_too_long_message(subject, alone, limit))
+        taken, remaining = fill_budget(case.pieces, limit - alone)
+        first = await self.judge.ask(self._examine(case, taken))
+        if not isinstance(first.parsed, Examination):
+            return await self._one_word(case, first, remaining, limit - alone)
+        claims = [claim.text for claim in first.parsed.claims]
+        alone = estimate_ask_tokens(self._examine_part(case, claims, ())) + self._reply_room(case)
+        if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
+            problem = _too_long_message("the answer and its claims", alone, limit)
+            return replace(_combine_replies([first]), parsed=None, problem=problem)
+        groups: list[list[PassagePiece]] = []
+        while remaining:
+            group, remaining = fill_budget(remaining, limit - alone)
+            groups.append(group)
+        later = await asyncio.gather(
+            *(self.judge.ask(self._examine_part(case, claims, group)) for group in groups),
+            return_exceptions=True,  # those under way come home, whatever becomes of one
+        )
+        parts = [ContextPart(tuple(taken), first)]
+        for group, reply in zip(groups, later, strict=True):
+            if isinstance(reply, BaseException):
+                raise reply
+            parts.append(ContextPart(tuple(group), reply))
+        return _failed_part(parts) or merge_parts(parts, case.question)
+
+    async def _one_word(
+        self, case: _ExaminationInput, first: Reply, remaining: Sequence[PassagePiece], room: int
+    ) -> Reply:
+        """What a judge says that can give a label only: yes if any part supports the answer."""
+        replies = [first]
+        while remaining and isinstance(replies[-1].parsed, LabelAlone):
+            if replies[-1].parsed.supported == "yes":
+                break
+            group, remaining = fill_budget(remaining, room)
+            whole = self._examine(case, group)
+            question = whole.alone() if whole.alone else whole
+            replies.append(await self.judge.ask(replace(question, repeat=case.repeat)))
+        last = replies[-1]
+        if len(replies) == 1 and not remaining:
+            return last
+        if isinstance(last.parsed, LabelAlone) and last.parsed.supported == "no":
+            problem = (
+                "the judge can give one word only, and no part of the passages alone supports the "
+                "whole answer; use a judge with a longer context"
+            )
+            return replace(_combine_replies(replies), parsed=None, problem=problem)
+        return _combine_replies(replies)
+
+    def _examine(self, case: _ExaminationInput, pieces: Sequence[PassagePiece]) -> Ask:
+        texts = tuple(piece.text for piece in pieces)
+        ask = examine(case.question, texts, case.answer, case.references, prompts=self._prompts)
+        return replace(ask, repeat=case.repeat)
+
+    def _examine_part(
+        self, case: _ExaminationInput, claims: Sequence[str], pieces: Sequence[PassagePiece]
+    ) -> Ask:
+        texts = [piece.text for piece in pieces]
+        return examine_part(
+            case.question,
+            case.answer,
+            claims,
+            texts,
+            prompts=self._prompts,
+            repeat=case.repeat,
+        )
+
+
+def _examination_input(ask: Ask) -> _ExaminationInput | None:
+    """What `ask` is about where it is an examination, which can be put in parts."""
+    inputs = ask.inputs
+    has_inputs = inputs.keys() >= _EXAMINATION_INPUTS
+    if not (has_inputs and ask.structured and issubclass(ask.schema, Examination)):
+        return None
+    return _ExaminationInput(
+        question=inputs["question"],
+        passages=tuple(inputs["passages"]),
+        answer=inputs["answer"],
+        references=tuple(inputs.get("references", ())),
+        repeat=ask.repeat,
+    )
+
+
+def _length_refusal(reply: Reply) -> str | None:
+    """How a question was refused for its length; None where it was not."""
+    problem = reply.problem or ""
+    about_a_part = problem.startswith(_PART_REFUSED)  # the parts before it came
+    refused = about_a_part or not reply.came
+    return problem if refused and is_length_error(problem) else None
+
+
+def _too_long_message(subject: str, needed: int, limit: int) -> str:
+    return (
+        f"{subject} need about {needed + _MIN_PASSAGE_TOKENS:,} tokens with the reply and a sentence or two "
+        f"of a passage, and the judge takes {limit:,} (--context-length); use a judge that takes "
+        "more"
+    )
+
+
+def _combine_replies(replies: Sequence[Reply]) -> Reply:
+    """The last reply with what all of them said and used."""
+    return replace(
+        replies[-1],
+        raw=join_raw_replies(replies),
+        usage=total_usage(replies),
+        from_cache=all(reply.from_cache for reply in replies),
+    )
+
+
+def _failed_part(parts: Sequence[ContextPart]) -> Reply | None:
+    """The failed reply of all parts where a part failed, else None."""
+    replies = [part.reply for part in parts]
+    for number, reply in enumerate(replies[1:], start=2):
+        if isinstance(reply.parsed, ExaminationPart):
+            continue
+        why = reply.problem or "the reply does not answer the question"
+        about = "failed" if reply.came else _PART_REFUSED
+        problem = f"{about}, part {number} of {len(parts)} of the passages: {why}"
+        return replace(_combine_replies(replies), parsed=None, probabilities={}, problem=problem)
+    return None

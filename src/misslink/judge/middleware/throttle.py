@@ -1,0 +1,442 @@
+"""Concurrency, timeouts, retries and circuit breaking for judge calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit
+from misslink.judge.protocol import (
+    Ask,
+    Judge,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    judge_info,
+    unwrap_judge,
+)
+from misslink.judge.reply_text import is_question_error
+
+
+async def ask_with_timeout(
+    judge: Judge, ask: Ask, seconds: float, begin: Callable[[], None]
+) -> Reply:
+    """Ask, with so many seconds for the call itself.
+
+    Time before the call begins does not count: a call that times out in a queue would be paid for
+    and lost. A judge that queues calls has a method ``ask_with_timeout`` like this function, or
+    ``prepare`` in its info, which returns when a call can begin at once.
+
+    Parameters
+    ----------
+    judge : Judge
+    ask : Ask
+    seconds : float
+        More than 0.
+    begin : callable
+        Called when the call begins; where it raises, the call is not made.
+
+    Raises
+    ------
+    RetryableError
+        No reply came in time (kind ``time``), or what the judge raises.
+    """
+    within = getattr(judge, "ask_with_timeout", None)
+    if within is not None:
+        reply: Reply = await within(ask, seconds, begin)
+        return reply
+    prepare = judge_info(judge).prepare
+    if prepare is not None:
+        await prepare()
+    begin()
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            return await judge.ask(ask)
+    except TimeoutError:
+        if not clock.expired():  # the judge's own
+            raise
+        raise RetryableError(f"no reply came within {seconds:g} s", "time") from None
+
+
+# If each question failed for itself once in ten, of 1,000 five in a row would in one run of 110.
+_MAX_FAILURES = 5
+_MAX_FIRST_REFUSALS = 10  # free, and a gold set may well begin with a few that no filter lets pass
+_MAX_SILENT_ROUNDS = 5  # with the waits between them some seconds, so that a server may restart
+_MIN_SILENT_QUESTIONS = 3  # two may both be such that a server breaks off, three hardly
+_RESUME_HINT = "replies are cached, so run the same command again when the judge works"
+
+
+class CircuitBreaker:
+    """Counts failures in a row, and decides when they are the judge's.
+
+    Five questions in a row whose tries all failed are enough. A judge that is silent (broken
+    connections, timeouts) is given up sooner: after five round trips in a row, over all calls in
+    flight, with three questions or more; with one where the connection is refused. One question that
+    breaks every connection does not count, nor does a call that was in flight when another one was
+    answered.
+
+    A judge that refuses a question is up. Refusals for length or by a policy do not count, nor any
+    refusal once a question was answered, in this run or an earlier one. Only a judge that never
+    answered is given up, after it refused ten different questions for other reasons.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.judge_failures = 0
+        self._failures = 0
+        self._answered_to = 0
+        self._rounds = 0
+        self._round_ends = 0
+        self._unheard: set[int] = set()
+        self._ever_answered = False
+        self._refused: set[str] = set()
+
+    def answered(self, latest: int) -> None:
+        """A reply came when `latest` was the latest call begun."""
+        self._answered_to = latest
+        self.answers()
+        self.judge_failures = self._failures = 0
+        self._reset_silence()
+
+    def answers(self) -> None:
+        """Take the judge to answer questions, as it did in an earlier run."""
+        self._ever_answered = True
+        self._refused.clear()
+
+    def troubled(self, trouble: RetryableError, question: int, call: int, latest: int) -> int:
+        """Record a failed call; return the number of silent round trips in a row.
+
+        Calls that were in flight together fail together, which is one round trip.
+        """
+        if trouble.kind in ("rate", "server"):
+            self._reset_silence()
+            return 0
+        if call <= self._answered_to:
+            return 0
+        self._unheard.add(question)
+        if call > self._round_ends:
+            self._rounds += 1
+            self._round_ends = latest
+        return self._rounds
+
+    def why_silent(self, trouble: RetryableError) -> str | None:
+        """Why asking on is pointless after trouble; None while it is not."""
+        about_a_question = trouble.kind != "absent" and len(self._unheard) < _MIN_SILENT_QUESTIONS
+        if self._rounds < _MAX_SILENT_ROUNDS or about_a_question:
+            return None
+        return (
+            f"the judge {self.name} was not heard {self._rounds} times in a row, the last time "
+            f"because {trouble.problem}; {_RESUME_HINT}"
+        )
+
+    def refused(self, problem: str, key: str) -> str | None:
+        """The judge refused a question; return why asking on is pointless, None while it is not.
+
+        Parameters
+        ----------
+        problem : str
+            What it said.
+        key : str
+            The question's, the same for every sample of it.
+        """
+        self.judge_failures = 0
+        self._reset_silence()
+        if self._ever_answered or is_question_error(problem):
+            return None
+        self._refused.add(key)
+        if len(self._refused) < _MAX_FIRST_REFUSALS:
+            return None
+        return (
+            f"the judge {self.name} is up, but refused {len(self._refused)} different questions "
+            f"and answered none; of the last one it says: {problem}; check that --judge names a "
+            "chat model and what its server takes"
+        )
+
+    def failed(self, problem: str | None, call: int, trouble: RetryableError) -> str | None:
+        """Nothing came to a question; return why asking on is pointless, None while it is not.
+
+        Parameters
+        ----------
+        problem : str or None
+            Why nothing came.
+        call : int
+            Number of its last call.
+        trouble : RetryableError
+            What its last try met.
+        """
+        if call <= self._answered_to:
+            return None
+        if trouble.kind != "rate":
+            self.judge_failures += 1
+        self._failures += 1
+        if self._failures < _MAX_FAILURES:
+            return None
+        return (
+            f"the judge {self.name} failed {self._failures} questions in a row, the last one "
+            f"because {problem}; {_RESUME_HINT}"
+        )
+
+    def gone(self, why: str) -> str:
+        """Return `why` as the sentence for the reader, who may have paid for replies already."""
+        return f"{why}; {_RESUME_HINT}" if self._answered_to else why
+
+    def _reset_silence(self) -> None:
+        if self._rounds:
+            self._rounds = 0
+            self._unheard.clear()
+
+
+_CLOSE_GRACE_S = 20.0  # who pressed Ctrl-C waits no longer
+_FIRST_WAIT_S = 0.5
+_FIRST_RATE_WAIT_S = 2.0  # told to slow down, not how long: quotas are by the minute
+_MAX_BACKOFF_S = 30.0  # longer, a server that is back would go unnoticed
+_MAX_RETRY_AFTER_S = 120.0  # two windows of a quota by the minute; more is a quota by the day
+_MIN_RETRY_AFTER_S = (
+    0.05  # told to wait less than that, it would be asked again at once, and in a loop
+)
+_TOLERATED_SILENT_ROUNDS = (
+    1  # a connection breaks now and then; twice in a row is the server's doing
+)
+
+
+class ThrottledJudge:
+    """A judge with limits on concurrency, time and calls per minute, and with retries.
+
+    It starts with `concurrency` calls, halves that when the server is overloaded, and raises it again
+    with every reply. A wait that the server requests applies to all calls. Otherwise a question waits
+    with exponential backoff and full jitter. While the judge is down, every further ask raises at
+    once (see `CircuitBreaker`).
+
+    Parameters
+    ----------
+    judge : Judge
+        Makes one attempt per ask, and raises RetryableError where it failed.
+    concurrency : int
+        Maximum number of calls in flight, at least 1; fewer where the judge's info says so.
+    timeout : float
+        Seconds for one call (see `ask_with_timeout`).
+    retries : int
+        Retries per failed call, at least 0; fewer while questions fail in a row.
+    rpm, tpm : int or None
+        Calls and tokens per minute (see `RateLimit`).
+    deadline : float or None
+        Seconds from the first ask, after which no call begins.
+    rng : random.Random or None
+        Draws the jitter; None takes one of seed 0.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        concurrency: int,
+        *,
+        timeout: float = 300.0,
+        retries: int = 5,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        deadline: float | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        if concurrency < 1:
+            raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+        self._innermost = unwrap_judge(judge)
+        self.places = ConcurrencyLimit(
+            min(concurrency, judge_info(self._innermost).max_concurrency or concurrency)
+        )
+        self._timeout = timeout
+        self._retries = retries
+        self._deadline = deadline
+        self._ends: float | None = None
+        self._rng = rng or random.Random(0)  # noqa: S311 (jitter is no secret)
+        limited = rpm is not None or tpm is not None
+        self._pace = (
+            RateLimit(rpm, tpm, judge_info(self._innermost).max_tokens) if limited else None
+        )
+        self._circuit = CircuitBreaker(judge.name)
+        self._outage: str | None = None
+        self._over = asyncio.Event()
+        self._questions = 0
+        self._calls = 0
+        self._paused_until = -math.inf
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Ask, with retries; where all fail, the reply is a `Reply.nothing` with the last reason.
+
+        Raises
+        ------
+        JudgeUnreachableError
+            The judge is unreachable, now or since an earlier ask.
+        SkippedAskError
+            The time of the run is used up, or the question is too large for a minute.
+        """
+        if self._deadline is not None and self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + self._deadline
+        if not self._questions and judge_info(self._innermost).abilities:
+            self._circuit.answers()  # a response cache told what an earlier run found out
+        self._questions += 1
+        question = _ThrottledAsk(self._questions)
+        while True:
+            question.tries += 1
+            try:
+                reply = await self._try(ask, question)
+            except RetryableError as trouble:
+                patience = self._retries >> self._circuit.judge_failures
+                if question.tries <= patience and _worth_waiting(trouble):
+                    await self._back_off(trouble, question.tries)
+                    continue
+                reply = Reply.nothing(_failure_message(trouble, question.tries))
+                why = self._circuit.failed(reply.problem, question.call, trouble)
+            else:
+                if reply.came:
+                    self._circuit.answered(self._calls)
+                    return reply
+                why = self._circuit.refused(reply.problem or "", ask.key)
+            if why:
+                raise self._open(why)
+            return reply
+
+    async def close(self) -> None:
+        """Let the calls in flight come home for up to 20 s, start no other, and close the judge."""
+        self._open("the run has ended")
+        stop = getattr(self.judge, "stop", None)
+        if stop is not None:
+            stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_GRACE_S):
+                await self.places.all_left()
+        await self.judge.close()
+
+    async def _try(self, ask: Ask, question: _ThrottledAsk) -> Reply:
+        """Wait for all that must be waited for, and make one call."""
+        await self.places.enter(question.number)
+        slot, reply, cut = None, None, False
+        try:
+            self._refuse_if_over()
+            if self._pace:
+                slot = await self._pace.begin(ask.characters, self._wait)
+            while (pause := self._paused_until - asyncio.get_running_loop().time()) > 0:
+                await self._wait(pause)
+            reply = await self._call(ask, question)
+        except RetryableError as trouble:
+            cut = trouble.kind == "time"
+            raise
+        else:
+            return reply
+        finally:
+            if self._pace and slot:
+                self._pace.end(slot, reply, cut=cut)
+            self.places.leave()
+
+    async def _call(self, ask: Ask, question: _ThrottledAsk) -> Reply:
+        def begin() -> None:
+            self._refuse_if_over()
+            self._calls += 1
+            question.call = self._calls
+
+        try:
+            reply = await ask_with_timeout(self.judge, ask, self._timeout, begin)
+        except RetryableError as trouble:
+            self._learn_from(trouble, question)
+            raise
+        except JudgeUnreachableError as outage:
+            raise self._open(self._circuit.gone(str(outage))) from None
+        self.places.grow()
+        return reply
+
+    def _learn_from(self, trouble: RetryableError, question: _ThrottledAsk) -> None:
+        """What trouble with one call means for the others."""
+        bearable = trouble.after is not None and _worth_waiting(trouble)
+        if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
+            self.places.halve(question.call, self._calls)
+        if trouble.after is not None and bearable:
+            self._pause(trouble.after)
+        rounds = self._circuit.troubled(trouble, question.number, question.call, self._calls)
+        if why := self._circuit.why_silent(trouble):
+            raise self._open(why)
+        if trouble.kind in ("connection", "absent") and rounds > _TOLERATED_SILENT_ROUNDS:
+            self._pause(self._jittered(rounds - _TOLERATED_SILENT_ROUNDS, _FIRST_WAIT_S))
+
+    async def _back_off(self, trouble: RetryableError, tries: int) -> None:
+        """Wait before the next try; a wait that the server asked for is everybody's already."""
+        if trouble.after is None or trouble.after < _MIN_RETRY_AFTER_S:
+            first = _FIRST_RATE_WAIT_S if trouble.kind == "rate" else _FIRST_WAIT_S
+            await self._wait(self._jittered(tries, first))
+
+    def _jittered(self, tries: int, first: float) -> float:
+        most = min(_MAX_BACKOFF_S, first * 2.0 ** min(tries - 1, 10))
+        return self._rng.uniform(0, most)
+
+    def _pause(self, seconds: float) -> None:
+        until = asyncio.get_running_loop().time() + seconds
+        self._paused_until = max(self._paused_until, until)
+
+    async def _wait(self, seconds: float, event: asyncio.Event | None = None) -> None:
+        """Wait so long, or until the event; not beyond the deadline or the end of the asking."""
+        self._refuse_if_over()
+        remaining = self._seconds_left()
+        if math.isfinite(seconds) and seconds > remaining:
+            raise self._out_of_time()
+        longest = min(seconds, remaining)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest if math.isfinite(longest) else None):
+                await (event or self._over).wait()
+        self._refuse_if_over()
+
+    def _refuse_if_over(self) -> None:
+        if self._outage:
+            raise JudgeUnreachableError(self._outage)
+        if self._seconds_left() <= 0:
+            raise self._out_of_time()
+
+    def _seconds_left(self) -> float:
+        if self._ends is None:
+            return math.inf
+        return self._ends - asyncio.get_running_loop().time()
+
+    def _out_of_time(self) -> SkippedAskError:
+        return SkippedAskError(
+            f"the time of the run is used up (--deadline {self._deadline:g}); "
+            "the same command continues"
+        )
+
+    def _open(self, why: str) -> JudgeUnreachableError:
+        """Open the circuit: waiting calls are refused, calls in flight finish."""
+        if self._outage is None:
+            self._outage = why
+            self._over.set()
+            self.places.turn_away()
+            if self._pace:
+                self._pace.wake()
+        return JudgeUnreachableError(self._outage)
+
+
+class _ThrottledAsk:
+    """A question on its way: its number, how often it was tried, its latest call's number."""
+
+    __slots__ = ("call", "number", "tries")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.tries = 0
+        self.call = 0
+
+
+def _worth_waiting(trouble: RetryableError) -> bool:
+    """Whether the server asks for no longer wait than is worth it."""
+    return trouble.after is None or trouble.after <= _MAX_RETRY_AFTER_S
+
+
+def _failure_message(trouble: RetryableError, tries: int) -> str:
+    times = "once" if tries == 1 else f"{tries} times"
+    if _worth_waiting(trouble):
+        return f"{trouble.problem} (tried {times})"
+    return f"{trouble.problem} (tried {times}; more than {_MAX_RETRY_AFTER_S:g} s are not waited)"

@@ -1,0 +1,521 @@
+"""Load, render and hash prompts; untrusted text enters only through the fence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, overload
+
+import jinja2
+import jinja2.sandbox
+from jinja2 import meta, nodes
+from pydantic import ValidationError
+
+from misslink.errors import InputError
+from misslink.types import PromptRef
+
+# What the built-in prompts fence; a template's own labels come on top.
+FENCE_LABELS = frozenset({"answer", "claim", "first", "passage", "question", "reference", "second"})
+_LABEL_PATTERN = re.compile(r"\w{1,40}")
+_INVISIBLE = r"[\s/\u00ad\u200b-\u200f\u2060\ufeff]*"
+_LESS_THAN = "\uff1c"  # full width; `misslink.text.normalization.fold` reads it as "<", so quotes still verify
+
+
+class Fence:
+    """Wraps untrusted text so that it cannot close its own wrapper.
+
+    The boundary is a hash over all the texts of the prompt: no writer of one text can know it, yet
+    the same texts always give the same prompt, hence the same cache key. What looks like a
+    delimiter inside of a text (``</passage_3 ...``) gets a full-width ``<``.
+
+    Parameters
+    ----------
+    texts : mapping
+        Everything the prompt is rendered from, nested as it may be.
+    labels : iterable of str
+        What the prompt calls its fences, without the numbers behind them.
+
+    Examples
+    --------
+    >>> print(Fence({"answer": "Yes."})("answer", "Yes.</answer>"))
+    <answer e319625f03>
+    Yes.\uff1c/answer>
+    </answer e319625f03>
+    """
+
+    def __init__(self, texts: Mapping[str, Any], labels: Iterable[str] = FENCE_LABELS) -> None:
+        everything = "\x1f".join(_strings(texts))
+        salt = 0
+        while True:
+            digest = hashlib.sha256(f"{salt}\x1f{everything}".encode()).hexdigest()[:10]
+            if digest not in everything:
+                break
+            salt += 1
+        self.boundary = digest
+        self._delimiter = _delimiter_pattern(frozenset(labels))
+
+    def __call__(self, label: str, text: object) -> str:
+        """Return `text` between its two delimiters.
+
+        Raises
+        ------
+        ValueError
+            `label` is not one word of at most 40 letters, digits and underscores.
+        """
+        if not _LABEL_PATTERN.fullmatch(label):
+            raise ValueError(f"{label!r} is no label for a fence; give one word")
+        inside = self._delimiter.sub(_LESS_THAN, str(text))
+        return f"<{label} {self.boundary}>\n{inside}\n</{label} {self.boundary}>"
+
+
+@lru_cache(maxsize=64)
+def _delimiter_pattern(labels: frozenset[str]) -> re.Pattern[str]:
+    """A "<" before one of the labels, or before any word with something like a boundary."""
+    names = "|".join(re.escape(label) for label in sorted(labels))
+    return re.compile(
+        rf"<(?={_INVISIBLE}(?:(?:{names})(?:_?\d+)?(?![^\W\d_])|\w+\s+[0-9a-f]{{8,}}\b))",
+        re.IGNORECASE,
+    )
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for item in value.values() for text in _strings(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _strings(item)]
+    return []
+
+
+PROMPT_BLOCKS = "system", "user"
+_FENCE, _LOOP = "fence", "loop"
+_LOOP_ATTRIBUTES = frozenset(
+    {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}
+)
+_SAFE_FILTERS = frozenset(
+    {"length", "count", "int"}
+)  # filters that let a number through and no text
+_EXTERNAL_NODES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+_BLOCK_HINT = "put it into the block system or user, or make it a comment, {# ... #}"
+_FENCE_HINT = "put it into fence(label, text)"
+
+
+class PromptTemplate:
+    """A checked Jinja template with the blocks ``system`` and ``user``, ready to render."""
+
+    def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
+        self._path, self._first = path, first_line
+        kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
+        environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        try:
+            tree = environment.parse(source)
+            self._template = environment.from_string(source)
+        except jinja2.TemplateSyntaxError as problem:
+            raise self._error(
+                f"it is no Jinja template: {problem.message}", problem.lineno
+            ) from None
+        for name in PROMPT_BLOCKS:
+            if name not in self._template.blocks:
+                raise self._error(f"it has no block '{name}'; every prompt has system and user")
+        for line, mistake in chain(_find_leaks(tree), _find_unsent_text(tree)):
+            raise self._error(mistake, line)
+        self.variables = frozenset(meta.find_undeclared_variables(tree)) - {_FENCE}
+        self._labels = FENCE_LABELS.union(*map(_fence_label, tree.find_all(nodes.Call)))
+
+    def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the blocks system and user, with `texts` in them.
+
+        Raises
+        ------
+        InputError
+            It reads what is not in `texts`, or does what the sandbox forbids.
+        """
+        context = self._template.new_context({**texts, _FENCE: Fence(texts, self._labels)})
+        try:
+            system, user = (
+                "".join(self._template.blocks[name](context)).strip() for name in PROMPT_BLOCKS
+            )
+        except Exception as problem:  # noqa: BLE001 (whatever somebody's template raises)
+            message = getattr(problem, "message", None) or str(problem) or type(problem).__name__
+            line = self._line(problem)
+            raise self._error(f"it cannot be rendered: {message}", line) from None
+        return system, user
+
+    def _error(self, problem: str, line: int | None = None) -> InputError:
+        file_line = None if line is None else line + self._first - 1
+        return InputError(problem, path=self._path, line=file_line)
+
+    def _line(self, problem: Exception) -> int | None:
+        """The template's line, told by the frame of its compiled code."""
+        traceback, line = problem.__traceback__, None
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == "<template>":
+                line = self._template.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return line
+
+
+def _find_leaks(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """What of a template could let untrusted text out of its fence: line and why."""
+    for node in tree.find_all(_EXTERNAL_NODES):
+        yield node.lineno, "a prompt is one file; it cannot include, import or extend another"
+    names = [(name.name, name.lineno) for name in tree.find_all(nodes.Name) if name.ctx != "load"]
+    for name, line in [*names, *((made.name, made.lineno) for made in tree.find_all(nodes.Macro))]:
+        if name in {_FENCE, _LOOP}:
+            yield line, f"it gives '{name}' another meaning; choose another name"
+    for block in tree.find_all(nodes.FilterBlock):
+        yield block.lineno, "a filter over a block could open a fence; filter the text inside it"
+    for output in tree.find_all(nodes.Output):
+        for part in output.nodes:
+            culprit = _leaking_node(part)
+            if culprit is not None:
+                yield culprit.lineno, _leak_message(culprit)
+
+
+def _find_unsent_text(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """Yield the line and the problem of each text outside the two message blocks."""
+    for node in tree.body:
+        if isinstance(node, nodes.Block):
+            if node.name not in PROMPT_BLOCKS:
+                yield node.lineno, f"there is no message for the block '{node.name}'; {_BLOCK_HINT}"
+        elif not isinstance(node, nodes.Output):
+            yield node.lineno, f"this stands outside of the blocks and has no effect; {_BLOCK_HINT}"
+        else:
+            for part in node.nodes:
+                text = part.data if isinstance(part, nodes.TemplateData) else "{{"
+                if words := text.lstrip():
+                    line = part.lineno + text[: -len(words)].count("\n")
+                    yield (
+                        line,
+                        f"this stands outside of the blocks and is never sent; {_BLOCK_HINT}",
+                    )
+
+
+def _leaking_node(node: nodes.Node) -> nodes.Node | None:
+    """The part of an expression that puts out what may be untrusted; None: there is none."""
+    if isinstance(node, nodes.TemplateData | nodes.Const | nodes.Compare | nodes.Test | nodes.Not):
+        return None
+    if isinstance(node, nodes.CondExpr):
+        return _leaking_node(node.expr1) or (node.expr2 and _leaking_node(node.expr2))
+    if _is_fence(node) or _is_number(node):
+        return None
+    if isinstance(node, nodes.Concat | nodes.Add):
+        return next(filter(None, map(_leaking_node, node.iter_child_nodes())), None)
+    return node
+
+
+def _is_fence(node: nodes.Node) -> bool:
+    return (
+        isinstance(node, nodes.Call)
+        and isinstance(node.node, nodes.Name)
+        and node.node.name == _FENCE
+    )
+
+
+def _is_number(node: nodes.Node) -> bool:
+    """Whether only digits can come of it: a place in a loop, a length, one or several integers."""
+    if isinstance(node, nodes.Getattr):
+        return (
+            isinstance(node.node, nodes.Name)
+            and node.node.name == _LOOP
+            and node.attr in _LOOP_ATTRIBUTES
+        )
+    if not isinstance(node, nodes.Filter):
+        return False
+    if node.name in _SAFE_FILTERS:
+        return not node.args and not node.kwargs
+    if node.name != "join":
+        return False
+    inner = node.node
+    return (
+        isinstance(inner, nodes.Filter)
+        and inner.name == "map"
+        and [getattr(argument, "value", None) for argument in inner.args] == ["int"]
+        and all(isinstance(argument, nodes.Const) for argument in node.args)
+    )
+
+
+def _leak_message(node: nodes.Node) -> str:
+    names = [name.name for name in node.find_all(nodes.Name)]
+    if isinstance(node, nodes.Name):
+        names = [node.name]
+    if _FENCE in names:
+        return "a fence is put out as it is, without filters or slices; change the text inside it"
+    culprit = f"'{names[0]}' is" if names else "this expression is"
+    return f"{culprit} put out unfenced, and its writer could instruct the judge; {_FENCE_HINT}"
+
+
+def _fence_label(call: nodes.Call) -> set[str]:
+    """The constant beginning of a fence's label, such as 'passage' of passage_1."""
+    if not _is_fence(call) or not call.args:
+        return set()
+    label: nodes.Node = call.args[0]
+    if isinstance(label, nodes.Concat):
+        label = label.nodes[0]
+    value = getattr(label, "value", None)
+    return {value.rstrip("_0123456789")} - {""} if isinstance(value, str) else set()
+
+
+_FRONT_MATTER = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt file: what it is called, what each answer field means, and its two blocks.
+
+    Parameters
+    ----------
+    ref : PromptRef
+    schema : str
+        The name of the answer's schema.
+    fields : mapping of str to str
+        What each field of the answer means.
+    template : Template
+    text : str
+        The whole file.
+    path : str
+    """
+
+    ref: PromptRef
+    schema: str
+    fields: Mapping[str, str]
+    template: PromptTemplate = field(compare=False, repr=False)
+    text: str
+    path: str
+
+    def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the system and the user message.
+
+        Parameters
+        ----------
+        texts : mapping
+            What the template reads; everything in it is treated as hostile.
+
+        Raises
+        ------
+        InputError
+            The template reads something else, or does what it must not.
+        """
+        return self.template.render(texts)
+
+    def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the rendered prompt as chat messages, the stable part first."""
+        system, user = self.render(texts)
+        return {"role": "system", "content": system}, {"role": "user", "content": user}
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Prompts by name.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Whose prompts go before the built-in ones of the same name. None: the built-in ones.
+
+    Each file is read once, so that a run asks the same from its first case to its last.
+    """
+
+    folder: Path | None = None
+    _read: dict[str, Prompt] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def from_spec(cls, spec: str | Path | None) -> Prompts:
+        """Return the prompts that a person names.
+
+        Parameters
+        ----------
+        spec : str, Path or None
+            The name of a built-in folder, such as ``de``, or else a folder; a folder that is
+            called like a built-in one is written ``./de``. None: the built-in prompts.
+
+        Raises
+        ------
+        InputError
+            It is neither, or a prompt in it cannot be used; nothing has been asked then.
+        """
+        if spec is None:
+            return BUILT_IN
+        is_language = isinstance(spec, str) and spec in prompt_languages()
+        folder = prompts_folder() / spec if is_language else Path(spec)
+        if not folder.is_dir():
+            raise InputError(
+                "there is no such folder of prompts; name one, or a built-in one: "
+                + _comma_list(prompt_languages()),
+                path=folder,
+            )
+        prompts = cls(folder)
+        names = [name for name in BUILT_IN.names() if prompts.overrides(name)]
+        if not names:
+            raise InputError(
+                "it holds no prompt that misslink asks; call a file one of "
+                + _comma_list([f"{name}.jinja" for name in BUILT_IN.names()]),
+                path=folder,
+            )
+        for name in names:
+            prompts.load(name)
+        return prompts
+
+    def load(self, name: str) -> Prompt:
+        """Read the prompt `name`.
+
+        Raises
+        ------
+        InputError
+            There is none, or it is damaged, or lets untrusted text past the fence.
+        """
+        if name not in self._read:
+            self._read[name] = self._find(name)
+        return self._read[name]
+
+    def overrides(self, name: str) -> bool:
+        """Whether the folder has a prompt of this name; else the built-in one is used."""
+        return self.folder is not None and (self.folder / f"{name}.jinja").exists()
+
+    def names(self) -> list[str]:
+        """Names of all prompts, sorted: the built-in ones and those of the folder."""
+        folders = [prompts_folder(), *([self.folder] if self.folder else [])]
+        return sorted({path.stem for folder in folders for path in folder.glob("*.jinja")})
+
+    def _find(self, name: str) -> Prompt:
+        if self.folder is None or not self.overrides(name):
+            return _read_prompt(name, prompts_folder())
+        prompt = _read_prompt(name, self.folder)
+        if name in BUILT_IN.names():
+            _check_compatible(prompt, BUILT_IN.load(name))
+        return prompt
+
+
+BUILT_IN = Prompts()
+
+
+@cache
+def prompts_folder() -> Path:
+    """The folder of the built-in prompts: inside the wheel, or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "prompts", package.parents[1] / "prompts"):
+        if folder.is_dir():
+            return folder
+    raise InputError("the prompts folder is missing from this installation; reinstall misslink")
+
+
+def prompt_languages() -> list[str]:
+    """Names of the built-in folders of other languages, sorted, such as ``de``."""
+    return sorted({path.parent.name for path in prompts_folder().glob("*/*.jinja")})
+
+
+def _comma_list(names: list[str]) -> str:
+    return ", ".join(names)
+
+
+def _check_compatible(prompt: Prompt, built_in: Prompt) -> None:
+    """Reject a user's prompt whose schema or variables differ from the built-in prompt."""
+    if prompt.schema != built_in.schema:
+        raise InputError(
+            f"it is '{prompt.schema}', but '{prompt.ref.name}' is answered as '{built_in.schema}'",
+            path=prompt.path,
+            field="schema",
+        )
+    unknown = sorted(prompt.template.variables - built_in.template.variables)
+    if unknown:
+        raise InputError(
+            f"it reads '{unknown[0]}', which '{built_in.ref.name}' is not given;"
+            f" there are {_comma_list(sorted(built_in.template.variables))}",
+            path=prompt.path,
+        )
+
+
+def _read_prompt(name: str, folder: Path) -> Prompt:
+    path = folder / f"{name}.jinja"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError("there is no such prompt", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError("it is no UTF-8 text; save it as UTF-8", path=path) from None
+    except OSError as problem:
+        raise InputError(f"it cannot be read: {problem.strerror}", path=path) from None
+    front = _FRONT_MATTER.match(text)
+    if front is None:
+        raise InputError("a prompt starts with TOML front matter between two +++ lines", path=path)
+    ref, schema, fields = _parse_front_matter(front.group(1), text, path)
+    if ref.name != name:
+        raise InputError(
+            f"it calls itself '{ref.name}'; the name is that of the file", path=path, field="name"
+        )
+    first_line = text[: front.end()].count("\n") + 1
+    ours = path.is_relative_to(prompts_folder())
+    template = PromptTemplate(text[front.end() :], str(path), first_line, sandboxed=not ours)
+    return Prompt(ref, schema, fields, template, text, str(path))
+
+
+def _parse_front_matter(front: str, text: str, path: Path) -> tuple[PromptRef, str, dict[str, str]]:
+    try:
+        head = tomllib.loads(front)
+        ref = PromptRef(
+            name=head["name"],
+            version=head["version"],
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+        )
+        schema, fields = head["schema"], head.get("fields", {})
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"its front matter is not TOML: {problem}", path=path) from None
+    except KeyError as missing:
+        raise InputError(f"its front matter lacks {missing}", path=path) from None
+    except ValidationError as problem:
+        wrong = problem.errors()[0]
+        raise InputError(wrong["msg"].lower(), path=path, field=str(wrong["loc"][0])) from None
+    if not isinstance(schema, str):
+        raise InputError("it is the name of a schema", path=path, field="schema")
+    if not isinstance(fields, dict) or not all(
+        isinstance(meaning, str) for meaning in fields.values()
+    ):
+        raise InputError("it says in words what each field means", path=path, field="fields")
+    return ref, schema, fields
+
+
+# How a prompt and its inputs become messages: its blocks, the fence and what is replaced inside.
+# It stands in the digest, so whoever changes a rendered message raises it; a test notices.
+RENDERING_VERSION = 1
+
+Message = Mapping[str, str]
+
+
+class RenderedMessages(Sequence[Message]):
+    """Chat messages, rendered on first access; the cache key needs only ``digest``."""
+
+    def __init__(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
+        self._prompt = prompt
+        self._inputs = inputs
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what the messages depend on: the prompt's file, its inputs, `RENDERING`."""
+        content = json.dumps(
+            [RENDERING_VERSION, self._prompt.ref.sha256, dict(self._inputs)], ensure_ascii=False
+        )
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+    @cached_property
+    def _messages(self) -> tuple[Message, ...]:
+        return self._prompt.messages(self._inputs)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._messages[index]

@@ -1,0 +1,308 @@
+"""Open a judge from its name, with cache, budget, throttle, and repair around it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.io.manifest import display_path
+from misslink.judge.backends.custom import is_custom_judge, load_custom_judge
+from misslink.judge.batch.judge import BatchJudge
+from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.cache import DEFAULT_CACHE, CachedJudge
+from misslink.judge.middleware.cascade import CascadeJudge, fitted_band, parse_cascade_spec
+from misslink.judge.middleware.long_context import LongContextJudge
+from misslink.judge.middleware.repair import RepairingJudge
+from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.prompts import Prompts
+from misslink.judge.protocol import Ask, Judge, Reply, SkippedAskError, judge_info
+from misslink.registry import judges
+from misslink.types import Estimate
+
+
+@dataclass(frozen=True)
+class JudgeSpec:
+    """A judge with its configuration, concurrency and response cache."""
+
+    judge: Judge
+    spec: str | None
+    terms: JudgeConfig
+    concurrency: int
+    cache: Path | None
+
+
+def with_limits(spec: JudgeSpec) -> Judge:
+    """Return the judge with its budget and its throttle around it."""
+    return with_throttle(with_budget(spec), spec)
+
+
+def with_budget(spec: JudgeSpec) -> BudgetedJudge:
+    """Return the judge with its budget around it."""
+    terms = spec.terms
+    return BudgetedJudge(
+        spec.judge, max_calls=terms.max_calls, max_cost=terms.max_cost, price=terms.price
+    )
+
+
+def with_throttle(judge: Judge, spec: JudgeSpec) -> ThrottledJudge:
+    """Return a judge with the throttle of these terms around it."""
+    terms = spec.terms
+    return ThrottledJudge(
+        judge,
+        spec.concurrency,
+        timeout=terms.timeout,
+        retries=terms.retries,
+        rpm=terms.rpm,
+        tpm=terms.tpm,
+        deadline=terms.deadline,
+    )
+
+
+_REQUIRED_MEMBERS = "name", "identity", "ask", "close"
+_JUDGE_OPTIONS = "base_url", "api_key", "temperature"
+_JUDGE_HINTS = "max_tokens", "context_length"  # for judges that can use them
+
+
+class JudgeSession:
+    """A judge with everything around it, ready to be asked; `open_judge` makes one.
+
+    Parameters
+    ----------
+    judge : Judge
+        The outermost wrapper.
+    cache : Cache
+        The one in it that counts.
+    terms : JudgeConfig
+
+    Attributes
+    ----------
+    name, identity, note
+        The judge's own.
+    not_asked : int
+        Questions that were not put, on purpose: the budget or the time of the run is used up.
+    """
+
+    def __init__(self, judge: Judge, cache: CachedJudge, terms: JudgeConfig) -> None:
+        self.judge = judge
+        self.name = judge.name
+        self.identity = judge.identity
+        self.terms = terms
+        self.not_asked = 0
+        self._cache = cache
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Answer `ask`, as `Judge.ask`."""
+        try:
+            return await self.judge.ask(ask)
+        except SkippedAskError:
+            self.not_asked += 1
+            raise
+
+    def about(self) -> dict[str, Any]:
+        """Return how the run was judged, as JSON values.
+
+        ``abilities`` of the judge where it found any out; the settings that change replies.
+        """
+        terms = self.terms
+        return {
+            "abilities": judge_info(self.judge).abilities,
+            "repeats": terms.repeats,
+            "prompts": None if terms.prompts is None else display_path(terms.prompts),
+            "price_in": terms.price_in,
+            "price_out": terms.price_out,
+            **({} if self._batches is None else {"batch_price": self._batches.share}),
+        }
+
+    def cascade(self) -> dict[str, Any]:
+        """Return which judge of a cascade answered what; empty for any other judge."""
+        if not isinstance(self.judge, CascadeJudge):
+            return {}
+        return {
+            name: value.model_dump() if isinstance(value, Estimate) else value
+            for name, value in self.judge.summary().items()
+        }
+
+    async def check_reachable(self) -> None:
+        """Check before an app is run whether the judge can be reached; asks no question.
+
+        Passes where the response cache has replies, since the judge may not be needed, and where the
+        judge has no such check.
+
+        Raises
+        ------
+        JudgeUnreachableError
+            The server does not answer, or refuses the key.
+        """
+        info = judge_info(self.judge)
+        check = info.check_reachable
+        is_known = info.abilities != {}
+        if check is None or (is_known and self._cache.has_replies()):
+            return
+        try:
+            await check()
+        except JudgeUnreachableError:
+            if not self._cache.has_replies():
+                raise
+
+    @property
+    def price(self) -> Price | None:
+        """What tokens cost: as configured, else as the server says."""
+        return self.terms.price or judge_info(self.judge).price
+
+    def usage(self) -> dict[str, Any]:
+        """Return calls, tokens, cache hits, and cost where prices are known.
+
+        Where questions are sent in batches, ``in_batches`` is the number of calls in batches.
+        """
+        spent: dict[str, Any] = self._cache.usage()
+        price, batches = self.price, self._batches
+        prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
+        cost = None
+        if price is not None and prompt is not None and completion is not None:
+            cost = price.cost(prompt, completion) - (batches.saved(price) if batches else 0.0)
+        in_batches = {} if batches is None else {"in_batches": batches.questions}
+        return {**spent, **in_batches, "not_asked": self.not_asked, "cost": cost}
+
+    @property
+    def _batches(self) -> BatchJudge | None:
+        inner = self._cache.judge
+        return inner if isinstance(inner, BatchJudge) else None
+
+    async def close(self) -> None:
+        """Close the judge and its files; calls in flight may come home first."""
+        await self.judge.close()
+
+
+def open_judge(
+    judge: str | Judge | None,
+    *,
+    cache: Path | None,
+    concurrency: int,
+    terms: JudgeConfig | None = None,
+    reach: Callable[[JudgeSpec], Judge] = with_limits,
+) -> JudgeSession | None:
+    """Open a judge with its budget, throttle, and response cache.
+
+    Parameters
+    ----------
+    judge : str, Judge or None
+        ``NAME`` or ``NAME:ARGUMENT``, such as ``heuristic`` or ``openai:MODEL``;
+        ``cascade:CHEAP,EXPENSIVE``, where the settings apply to the expensive judge;
+        ``FILE.py:NAME``; or a judge object. None and ``none`` open nothing.
+    cache : Path or None
+        Where replies are stored. None: in memory only.
+    concurrency : int
+        Questions at a time, at least 1.
+    terms : JudgeConfig or None
+    reach : callable
+        Makes what the cache asks where it has no reply; an engine has its own.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, it lacks something, or the cache cannot be used.
+    """
+    terms = terms or JudgeConfig()
+    if judge is None or judge == "none":
+        return None
+    prompts = Prompts.from_spec(terms.prompts)
+    name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
+    if name != "cascade":
+        around, cached = _wrap_judge(judge, cache, concurrency, terms, prompts, reach)
+        return JudgeSession(around, cached, terms)
+    cheap_spec, dear_spec = parse_cascade_spec(argument)
+    cheap = create_judge(cheap_spec, JudgeConfig())
+    around, cached = _wrap_judge(dear_spec, cache, concurrency, terms, prompts, reach)
+    cascade = CascadeJudge(cheap, around, band=fitted_band(cheap.name), audit=terms.audit)
+    return JudgeSession(cascade, cached, terms)
+
+
+@asynccontextmanager
+async def open_reachable_judge(
+    spec: str, *, cache: Path | None, concurrency: int, terms: JudgeConfig
+) -> AsyncIterator[JudgeSession]:
+    """Open a judge that is needed, check that it can be reached, and close it at the end.
+
+    Takes the parameters of `open_judge`, but without `cache` the default one is used, as in commands.
+
+    Raises
+    ------
+    InputError
+        As `open_judge`; or `spec` is ``none``.
+    JudgeUnreachableError
+        The server does not answer, or refuses the key.
+    """
+    judge = open_judge(spec, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms)
+    if judge is None:
+        raise InputError(
+            "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
+        )
+    try:
+        await judge.check_reachable()
+        yield judge
+    finally:
+        await judge.close()
+
+
+def _wrap_judge(
+    judge: str | Judge,
+    cache: Path | None,
+    concurrency: int,
+    terms: JudgeConfig,
+    prompts: Prompts,
+    reach: Callable[[JudgeSpec], Judge],
+) -> tuple[Judge, CachedJudge]:
+    """One judge with everything around it, and the cache among that."""
+    spec = judge if isinstance(judge, str) else None
+    limited = reach(JudgeSpec(create_judge(judge, terms), spec, terms, concurrency, cache))
+    cached = CachedJudge(limited, cache)
+    return LongContextJudge(RepairingJudge(cached), prompts, terms.context_length), cached
+
+
+def create_judge(judge: str | Judge, terms: JudgeConfig) -> Judge:
+    """Return the judge itself, checked to be one, with nothing around it.
+
+    Raises
+    ------
+    InputError
+        There is no such judge, or it lacks something.
+    """
+    bare = _create_by_name(judge, terms) if isinstance(judge, str) else judge
+    lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(bare, part)]
+    if lacking:
+        raise InputError(
+            f"{type(bare).__name__} is no judge, it lacks {', '.join(lacking)}; "
+            "name one, such as 'heuristic', or see misslink.judge.Judge"
+        )
+    try:
+        json.dumps(dict(bare.identity))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the judge {bare.name} has an identity that is no JSON; use texts, numbers and lists"
+        ) from None
+    return bare
+
+
+def _create_by_name(spec: str, terms: JudgeConfig) -> Judge:
+    given = {option: getattr(terms, option) for option in (*_JUDGE_OPTIONS, *_JUDGE_HINTS)}
+    options = {option: value for option, value in given.items() if value is not None}
+    if is_custom_judge(spec):
+        return load_custom_judge(spec, options)
+    name, _, argument = spec.strip().partition(":")
+    if not name:
+        raise InputError("no judge is named; say --judge heuristic or --judge openai:MODEL")
+    factory: Callable[..., Judge] = judges.get(name)
+    taken = inspect.signature(factory).parameters
+    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
+    for option in [option for option in options if not takes_all and option not in taken]:
+        if option not in _JUDGE_HINTS:
+            raise InputError(f"the judge '{name}' has no {option}; leave it out")
+        del options[option]  # what goes around the judge knows it
+    return factory(argument or None, **options)

@@ -1,1 +1,0 @@
-"""How a judge is asked, and what of its reply is believed."""

@@ -1,1 +1,0 @@
-"""A judge asked by its provider's batch service: many questions in a file, cheaper and later."""

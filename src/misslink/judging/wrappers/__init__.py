@@ -1,1 +1,0 @@
-"""What goes around a judge: each wrapper is a judge that asks another one."""

@@ -1,0 +1,249 @@
+"""A map of questions and passages in two dimensions (UMAP or PCA)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from misslink.retrieval.matching import relevant_ids
+from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from misslink.embedding import Embedder
+
+
+MAX_POINTS = (
+    2_000  # of each kind: more overlap on a screen, and the page grows by 0.2 MB a thousand
+)
+_MAX_TEXT = 300  # characters of a text that a reader sees
+_DIGITS = 4  # a screen has fewer points
+_MIN_SPREAD = 1e-6  # a spread that single precision makes of equal vectors
+_MIN_POINTS = 3  # two points lie on a line whatever they are
+# UMAP's own default; among fewer points every one is everybody's neighbour.
+_NEIGHBOURS = 15
+# To import and compile UMAP takes some 12 s of CPU; of fewer points two components show as much.
+_UMAP_MIN_POINTS = 100
+
+
+class _MissLine(NamedTuple):
+    case_id: str
+    passage_id: str
+    failure: str
+
+
+async def build_embedding_map(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    links: Sequence[Link],
+    *,
+    embedder: Embedder | None,
+    seed: int,
+) -> dict[str, Any] | None:
+    """Lay the run's questions and passages out in a plane, similar texts close together.
+
+    By UMAP where umap-learn is installed (the extra `map`) and there are enough points, else by the
+    first two principal components. Neighbors mean much, distances across the map little.
+
+    Parameters
+    ----------
+    cases, traces, links : sequence
+        Of one run, matched by case id.
+    embedder : Embedder or None
+    seed : int
+        Random seed of UMAP, and of the sample where there are more points than can be shown.
+
+    Returns
+    -------
+    dict or None
+        ``map.json``: ``method`` ('umap' or 'pca'), ``embedding``, ``queries`` and ``passages`` with
+        ``id``, ``x`` and ``y`` in [0, 1] and ``text``, queries with their ``failure`` (None: not
+        linked), ``lines`` from each missed case to each passage it needed, and the numbers ``left_out``
+        and ``queries_left_out``. At most 2,000 passages, missed ones first, then other needed ones, and
+        2,000 queries, those with misses first. A missed evidence without a known passage has the id
+        'CASE: evidence-N'. None without an embedder or with fewer than 3 texts.
+
+    References
+    ----------
+    McInnes, Healy and Melville (2018), UMAP: Uniform Manifold Approximation and Projection.
+    """
+    if embedder is None:
+        return None
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    texts, ranks = _passage_texts(cases, traces, links)
+    passages = _sample_points(texts, ranks, generator)
+    lines = [line for line in _miss_lines(links) if line.passage_id in passages]
+    missed = {link.case_id for link in links if link.missed}
+    questions = {case.id: case.question for case in cases}
+    queries = _sample_points(
+        questions, {name: int(name not in missed) for name in questions}, generator
+    )
+    if len(queries) + len(passages) < _MIN_POINTS:
+        return None
+    vectors = np.concatenate(
+        [
+            part
+            for part in (
+                await embedder.queries(list(queries.values())),
+                await embedder.documents(list(passages.values())),
+            )
+            if len(part)
+        ]
+    )
+    method: Literal["umap", "pca"] = "umap" if _use_umap(len(vectors)) else "pca"
+    places = await asyncio.to_thread(
+        _project_umap if method == "umap" else _project_pca, vectors, seed
+    )
+    spots = [(float(x), float(y)) for x, y in _scale_to_unit_square(places)]
+    failure = {link.case_id: link.failure for link in links}
+    return {
+        "method": method,
+        "embedding": embedder.name,
+        "queries": [
+            {**point, "failure": failure.get(str(point["id"]))}
+            for point in _as_points(queries, spots)
+        ],
+        "passages": _as_points(passages, spots[len(queries) :]),
+        "lines": [line._asdict() for line in lines if line.case_id in queries],
+        "left_out": len(texts) - len(passages),
+        "queries_left_out": len(questions) - len(queries),
+    }
+
+
+def _passage_texts(
+    cases: Sequence[Case], traces: Sequence[Trace], links: Sequence[Link]
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Texts of the passages needed or retrieved, by id; 0 the missed, 1 other needed, 2 the rest.
+
+    Passages whose text is not known have no place on the map.
+    """
+    case_of = {case.id: case for case in cases}
+    texts: dict[str, str] = {}
+    ranks: dict[str, int] = {}
+
+    def enter(name: str, text: str, rank: int) -> None:
+        if text.strip():
+            texts.setdefault(name, text)
+            ranks[name] = min(rank, ranks.get(name, rank))
+
+    for trace in traces:
+        met: tuple[Passage, ...] = (*trace.retrieved, *trace.deeper)
+        case = case_of.get(trace.case_id)
+        needed = relevant_ids(case, met) if case is not None else set()
+        for passage in met:
+            if passage.id in needed or passage in trace.retrieved:
+                enter(passage.id, passage.text, 1 if passage.id in needed else 2)
+    for link in links:
+        for miss in link.missed:
+            name = _point_id(link, miss)
+            enter(name, texts.get(name) or miss.text or miss.evidence or "", 0)
+    return texts, ranks
+
+
+def _miss_lines(links: Iterable[Link]) -> list[_MissLine]:
+    lines = (
+        _MissLine(link.case_id, _point_id(link, miss), link.failure)
+        for link in links
+        for miss in link.missed
+    )
+    return list(dict.fromkeys(lines))
+
+
+def _point_id(link: Link, miss: RetrievalMiss) -> str:
+    """The id of a missed passage's point; 'evidence-N' is numbered in every case."""
+    unknown = miss.evidence is not None and miss.passage_id.startswith("evidence-")
+    return f"{link.case_id}: {miss.passage_id}" if unknown else miss.passage_id
+
+
+def _sample_points(
+    texts: Mapping[str, str], ranks: Mapping[str, int], generator: np.random.Generator
+) -> dict[str, str]:
+    """At most `POINTS` of the texts, low ranks first, drawn among equals; in their own order."""
+    if len(texts) <= MAX_POINTS:
+        return dict(texts)
+    order = generator.permutation(len(texts))
+    drawn = sorted(zip(texts, order, strict=True), key=lambda item: (ranks[item[0]], item[1]))
+    sampled = {name for name, _ in drawn[:MAX_POINTS]}
+    return {name: text for name, text in texts.items() if name in sampled}
+
+
+def _as_points(
+    texts: Mapping[str, str], spots: Sequence[tuple[float, float]]
+) -> list[dict[str, str | float]]:
+    return [
+        {"id": name, "x": x, "y": y, "text": _excerpt(text)}
+        for (name, text), (x, y) in zip(texts.items(), spots, strict=False)
+    ]
+
+
+def _excerpt(text: str) -> str:
+    plain = " ".join(text.split())
+    return (
+        plain
+        if len(plain) <= _MAX_TEXT
+        else plain[: _MAX_TEXT - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    )
+
+
+def _use_umap(points: int) -> bool:
+    return points >= _UMAP_MIN_POINTS and find_spec("umap") is not None
+
+
+def _project_umap(vectors: NDArray[np.float32], seed: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    umap: Any = import_module("umap")  # it has no types
+    # Rows have length 1, so that the Euclidean distance orders as the cosine does; it takes the
+    # vector 0 of a blank text too. Seeded, UMAP works in one thread whatever it is told.
+    layout = umap.UMAP(
+        n_components=2, n_neighbors=_NEIGHBOURS, metric="euclidean", random_state=seed, n_jobs=1
+    )
+    return np.asarray(layout.fit_transform(vectors), dtype=np.float64)
+
+
+def _project_pca(vectors: NDArray[np.float32], _seed: int) -> NDArray[np.float64]:
+    """The first two principal components; the sign of each is that of its largest loading.
+
+    From the smaller of the two products of the table with itself: the whole decomposition of
+    4,000 long vectors takes minutes, these two axes seconds.
+    """
+    import numpy as np
+    from scipy.linalg import eigh
+
+    centred = vectors.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    rows, columns = centred.shape
+    wide = columns > rows
+    product = centred @ centred.T if wide else centred.T @ centred
+    last = len(product) - 1
+    _, vectors_of_product = eigh(product, subset_by_index=[max(last - 1, 0), last])
+    axes = (centred.T @ vectors_of_product if wide else vectors_of_product).T[
+        ::-1
+    ]  # the greatest comes last
+    lengths = np.linalg.norm(axes, axis=1, keepdims=True)
+    axes = np.divide(axes, lengths, out=np.zeros_like(axes), where=lengths > 0)
+    largest = np.abs(axes).argmax(axis=1)
+    axes *= np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
+    places = np.zeros((rows, 2))
+    places[:, : len(axes)] = centred @ axes.T
+    return places
+
+
+def _scale_to_unit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Into the unit square, both axes by the same factor, the shorter one in the middle."""
+    import numpy as np
+
+    low = places.min(axis=0)
+    spans = places.max(axis=0) - low
+    widest = float(spans.max())
+    if widest <= _MIN_SPREAD:
+        return np.full_like(places, 0.5)
+    scaled: NDArray[np.float64] = (places - low) / widest + (1 - spans / widest) / 2
+    return scaled.round(_DIGITS).clip(0.0, 1.0)

@@ -1,0 +1,304 @@
+"""The judge's error rates and uncertain band, read from a calibration against human labels."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from misslink.errors import InputError
+from misslink.io.numbers import as_finite
+from misslink.types import Estimate, Run
+
+_log = logging.getLogger(__name__)
+
+_EXPECTED_FORMAT = (
+    'give a JSON object with "metric", "threshold" and, as estimates, "agreement.sensitivity" and '
+    '"agreement.specificity" of the judge against human labels'
+)
+
+_LINKED_METRIC = "faithfulness"
+STALE_AFTER_DAYS = 90  # days after which a judge behind an address may be another one
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The error rates of a judge on one metric.
+
+    Parameters
+    ----------
+    metric : str
+    threshold : float
+        The probability from which on a case is called good.
+    sensitivity, specificity : Estimate
+        Share of truly good cases that the judge calls good, of truly bad ones that it calls bad.
+    uncertain_band : pair of float or None
+        Probabilities of the good label, both included, between which a verdict is inconclusive.
+    """
+
+    metric: str
+    threshold: float
+    sensitivity: Estimate
+    specificity: Estimate
+    uncertain_band: tuple[float, float] | None = None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Calibration:
+        """Read a JSON object with the keys below; others are ignored.
+
+        ``metric``, ``threshold``, ``agreement.sensitivity`` and ``agreement.specificity`` (two Estimates;
+        those of ``weighted`` instead if present), and optionally ``uncertain_band`` (two probabilities).
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, is not such a document, or a number is out of range.
+        """
+        return cls.from_document(read_calibration_document(path), path)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], path: str | Path) -> Calibration:
+        """Take the calibration of faithfulness, else the document's own, from a document.
+
+        Raises
+        ------
+        InputError
+            It lacks a key that `read` names, or a number is out of range.
+        """
+        other_metrics = document.get("others")
+        if document.get("metric") != _LINKED_METRIC and isinstance(other_metrics, Mapping):
+            linked = other_metrics.get(_LINKED_METRIC)
+            document = linked if isinstance(linked, Mapping) else document
+        metric = document.get("metric")
+        if not isinstance(metric, str) or not metric:
+            raise InputError(f"names no metric: {_EXPECTED_FORMAT}", path=path, field="metric")
+        threshold = _as_share(document.get("threshold"))
+        if threshold is None:
+            raise InputError(
+                f"must be a number from 0 to 1: {_EXPECTED_FORMAT}", path=path, field="threshold"
+            )
+        agreement = document.get("agreement")
+        agreement = agreement if isinstance(agreement, Mapping) else {}
+        weighted = document.get("weighted")  # where labelled cases were drawn with unequal chances
+        if isinstance(weighted, Mapping):
+            agreement = {**agreement, **weighted}
+        return cls(
+            metric=metric,
+            threshold=threshold,
+            sensitivity=_read_rate(agreement, "sensitivity", path),
+            specificity=_read_rate(agreement, "specificity", path),
+            uncertain_band=_read_band(document.get("uncertain_band"), path),
+        )
+
+    @classmethod
+    def of_run(cls, run: Run) -> Calibration | None:
+        """Return the calibration that a run was linked with; None where it has none."""
+        stored = run.manifest.get("calibration")
+        if stored is None:
+            return None
+        try:
+            return TypeAdapter(cls).validate_python(stored)
+        except ValidationError as invalid:
+            where = ".".join(map(str, invalid.errors()[0]["loc"]))
+            raise InputError(
+                f"the run's manifest.json has a calibration that cannot be read (at "
+                f"{where or 'all'}); evaluate the app again"
+            ) from None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values, as a run's manifest holds it."""
+        document: dict[str, Any] = TypeAdapter(Calibration).dump_python(self, mode="json")
+        return document
+
+    def is_uncertain(self, probability: float) -> bool:
+        """Whether a probability of the good label is within the uncertain band."""
+        if self.uncertain_band is None:
+            return False
+        low, high = self.uncertain_band
+        return low <= probability <= high
+
+
+def read_calibration_document(path: str | Path) -> dict[str, Any]:
+    """Read a calibration document as it was written.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no JSON object of finite numbers.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
+    except OSError as error:
+        why = error.strerror or "cannot be read"
+        raise InputError(f"{why}: {_EXPECTED_FORMAT}", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError(f"is not UTF-8 text: {_EXPECTED_FORMAT}", path=path) from None
+    except (json.JSONDecodeError, RecursionError):
+        raise InputError(f"is not a JSON document: {_EXPECTED_FORMAT}", path=path) from None
+    except ValueError as error:
+        raise InputError(f"{error}: {_EXPECTED_FORMAT}", path=path) from None
+    if not isinstance(document, dict):
+        raise InputError(f"holds no calibration: {_EXPECTED_FORMAT}", path=path)
+    return document
+
+
+def check_judge(
+    document: Mapping[str, Any],
+    path: str | Path,
+    *,
+    judge: str,
+    prompts: Mapping[str, str],
+    identity: Mapping[str, str] | None = None,
+    now: dt.datetime | None = None,
+) -> None:
+    """Refuse a calibration of another judge or prompt; warn about its age and other changes.
+
+    Parameters
+    ----------
+    document : mapping
+        As `read_calibration_document` read it from `path`. What it does not record is not checked.
+    judge : str
+        The judge of this evaluation, as a run's manifest names it.
+    prompts : mapping of str to str
+        SHA-256 of its prompts by name.
+    identity : mapping of str to str or None
+        What else the judge depends on, as a run's manifest lists its inputs.
+    now : datetime or None
+        With a time zone; None: the present.
+
+    Raises
+    ------
+    InputError
+        It is of another judge, or one of its prompts has changed since.
+    """
+    other_metrics = document.get("others")
+    other_documents = other_metrics.values() if isinstance(other_metrics, Mapping) else ()
+    all_of = [
+        each_document
+        for each_document in (document, *other_documents)
+        if isinstance(each_document, Mapping)
+    ]
+    for each_document in all_of:
+        _check_judge_and_prompts(each_document, path, judge, prompts)
+    moment = now or dt.datetime.now(dt.UTC)
+    notes = [
+        note
+        for each_document in all_of
+        for note in _validity_warnings(each_document, judge, identity or {}, moment)
+    ]
+    for note in dict.fromkeys(notes):  # what is true of every metric is told once
+        _log.warning("%s: %s", path, note)
+
+
+def _check_judge_and_prompts(
+    document: Mapping[str, Any], path: str | Path, judge: str, prompts: Mapping[str, str]
+) -> None:
+    calibrated_judge = document.get("judge")
+    again = "calibrate again on a run of it, or leave --calibration out"
+    if isinstance(calibrated_judge, str) and calibrated_judge != judge:
+        raise InputError(
+            f"this calibration is of the judge {calibrated_judge}, and {judge} is asked; {again}",
+            path=path,
+            field="judge",
+        )
+    hashes = document.get("prompts")
+    for name, sha256 in (hashes if isinstance(hashes, Mapping) else {}).items():
+        if prompts.get(name, sha256) != sha256:
+            raise InputError(
+                f"the prompt '{name}' is not the one that this calibration was made with; {again}",
+                path=path,
+                field=f"prompts.{name}",
+            )
+
+
+def _validity_warnings(
+    document: Mapping[str, Any], judge: str, identity: Mapping[str, str], now: dt.datetime
+) -> Iterator[str]:
+    """Why a calibration may no longer be valid."""
+    if document.get("judge") is None:
+        yield f"names no judge; it is taken to be of {judge}"
+    for name, before, value in identity_changes(document, identity):
+        yield (
+            f"{name} was {before} when the judge was calibrated, and is {value}; label some new "
+            "answers"
+        )
+    days = age_in_days(document, now)
+    if days is not None and days >= STALE_AFTER_DAYS:
+        yield f"is {days} days old; the judge may have drifted since"
+    if document.get("verdict") == "do not use":
+        yield "by it this judge is not to be used"
+
+
+def identity_changes(
+    document: Mapping[str, Any], identity: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield name, old and new value of every input of the judge that changed since calibration.
+
+    `identity` are the inputs of a run, as its manifest lists them.
+    """
+    before = document.get("judge_identity")
+    for name, was in before.items() if isinstance(before, Mapping) else ():
+        if name in identity and identity[name] != was:
+            yield name.removeprefix("judge_identity."), str(was), str(identity[name])
+
+
+def age_in_days(document: Mapping[str, Any], now: dt.datetime) -> int | None:
+    """How many days before `now`, which has a time zone, a calibration was made; None: unknown."""
+    created = document.get("created")
+    if not isinstance(created, str):
+        return None
+    try:
+        made = dt.datetime.fromisoformat(created)
+    except ValueError:
+        return None
+    return (now - (made if made.tzinfo else made.replace(tzinfo=dt.UTC))).days
+
+
+def _parse_finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"holds {written}, which is no finite number")
+    return number
+
+
+def _read_rate(agreement: Mapping[str, Any], name: str, path: str | Path) -> Estimate:
+    field = f"agreement.{name}"
+    try:
+        rate = Estimate.model_validate(agreement.get(name))
+    except ValidationError:
+        raise InputError(
+            f"must be an estimate: {_EXPECTED_FORMAT}", path=path, field=field
+        ) from None
+    if rate.value is not None and (_as_share(rate.value) is None or not rate.n):
+        raise InputError(
+            f"must be a share of at least one case: {_EXPECTED_FORMAT}", path=path, field=field
+        )
+    return rate
+
+
+def _read_band(band: object, path: str | Path) -> tuple[float, float] | None:
+    if band is None:
+        return None
+    ends = [_as_share(end) for end in band] if isinstance(band, list) else []
+    match ends:
+        case [float(low), float(high)] if low <= high:
+            return low, high
+    raise InputError(
+        "must be two probabilities, the lower one first, such as [0.35, 0.6], or null",
+        path=path,
+        field="uncertain_band",
+    )
+
+
+def _as_share(value: object) -> float | None:
+    """Return the number if it is one from 0 to 1."""
+    number = as_finite(value)
+    return number if number is not None and 0 <= number <= 1 else None

@@ -1,0 +1,335 @@
+"""Cosines, ranks and shared words of every missed passage of a run.
+
+Names in `RetrievalMiss.measured`, each present only where it could be measured:
+
+``cosine``, ``cosine_kth``
+    Of the question with the passage, and with the last passage of the context.
+``cosine_percentile``, ``shared_stems_percentile``
+    Share of the run's other known query-passage pairs that are lower, ties counting half.
+``shared_stems``
+    Share of the question's content stems that the passage has.
+``dense_rank``, ``bm25_rank``
+    Its rank from 1 among ``pool`` passages, by cosine and by BM25.
+``pool``
+    How many passages that was: the listed corpus, else the passages in the traces.
+``duplicates_in_context``
+    Passages of the context that repeat another one of it nearly word for word.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from misslink.linking.miss_types import classify_miss
+from misslink.linking.missed_passages import MissedPassage, PassagePool, find_missed_passages
+from misslink.linking.similarity import EmbeddingSimilarity, LexicalSimilarity
+from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.stats.classification import CaseScore
+from misslink.types import Case, Passage, RetrievalMiss, Trace
+
+if TYPE_CHECKING:
+    from misslink.embedding import Embedder
+
+
+# Passages in the traces that ranks are counted among: of a run of 10,000 cases they would be
+# 50,000, to be stemmed and perhaps embedded, and a rank among those says no more.
+_MAX_POOL = 10_000
+_RANDOM_PASSAGES = 5  # random passages that a known pair is compared with
+
+
+@dataclass(frozen=True)
+class SimilaritySamples:
+    """Similarities of query-passage pairs, each with the id of its case.
+
+    ``known`` and ``random`` are cosines of a question with a passage it needs (found or missed)
+    and with passages drawn at random; ``relevant`` and ``irrelevant`` those with retrieved
+    passages; ``shared_found`` and ``shared_missed`` the shares of the question's content stems
+    that a needed passage has.
+    """
+
+    known: tuple[CaseScore, ...] = ()
+    random: tuple[CaseScore, ...] = ()
+    relevant: tuple[CaseScore, ...] = ()
+    irrelevant: tuple[CaseScore, ...] = ()
+    shared_found: tuple[CaseScore, ...] = ()
+    shared_missed: tuple[CaseScore, ...] = ()
+
+
+@dataclass(frozen=True)
+class MissMeasurements:
+    """The measurements of a run's retrieval.
+
+    Parameters
+    ----------
+    missed : mapping of str to tuple of RetrievalMiss
+        By case, with miss type, reason and measurements; empty where nothing was missed.
+    pairs : SimilaritySamples
+    embedding : str or None
+        The embedding of the cosines.
+    corpus : int or None
+        Number of passages of the corpus. None: it was not listed.
+    whole, split : int
+        Needs given as evidence that one passage carries whole, and that take two.
+    outcomes : mapping of str to RetrievalOutcome
+        By case.
+    """
+
+    missed: Mapping[str, tuple[RetrievalMiss, ...]]
+    pairs: SimilaritySamples = field(default_factory=SimilaritySamples)
+    embedding: str | None = None
+    corpus: int | None = None
+    whole: int = 0
+    split: int = 0
+    outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _ObservedCase:
+    case: Case
+    trace: Trace
+    outcome: RetrievalOutcome
+    missed: tuple[MissedPassage, ...]
+
+    @property
+    def needed(self) -> Iterable[tuple[Passage, bool]]:
+        """The needed passages with a known text, and whether each reached the context."""
+        for match in self.outcome.found:
+            if not match.split and match.passages[0].text.strip():
+                yield match.passages[0], True
+        for miss in self.missed:
+            if miss.passage is not None and not miss.evidence.halves:
+                yield miss.passage, False
+
+
+async def measure_misses(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    k: int,
+    *,
+    embedder: Embedder | None,
+    corpus: Sequence[Passage] | None,
+    seed: int = 0,
+) -> MissMeasurements:
+    """Measure every missed passage of a run, and decide its miss type.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    traces : sequence of Trace
+        Matched by ``case_id``; a case without one is left out.
+    k : int
+        How many retrieved passages count as the context where the prompt was not seen.
+    embedder : Embedder or None
+        None: no cosines.
+    corpus : sequence of Passage or None
+        Every passage of the app's index. None: ranks are counted among the passages in the traces
+        (every n-th of more than 10,000), and no passage is known not to be indexed.
+    seed : int
+        Random seed for the random pairs.
+    """
+    pool = PassagePool(traces, corpus)
+    trace_of = {trace.case_id: trace for trace in traces}
+    observed = []
+    for case in cases:
+        if (trace := trace_of.get(case.id)) is not None:
+            outcome = retrieval_outcome(case, trace, k)
+            missed = find_missed_passages(trace, outcome, pool, k)
+            observed.append(_ObservedCase(case, trace, outcome, missed))
+    missed_ids = [
+        miss.passage.id for case_misses in observed for miss in case_misses.missed if miss.passage
+    ]
+    # The passages that ranks are counted among, always with the missed ones.
+    ids = tuple(pool.position)
+    if not pool.listed and len(ids) > _MAX_POOL:
+        ids = ids[:: -(-len(ids) // _MAX_POOL)]
+    among = tuple(dict.fromkeys((*ids, *missed_ids)))
+    texts = {passage.id: passage.text for passage in pool.passages}
+    for case_misses in observed:
+        for passage in (*case_misses.trace.retrieved, *case_misses.trace.deeper):
+            if passage.text.strip():
+                texts.setdefault(passage.id, passage.text)
+    lexical = LexicalSimilarity(texts)
+    semantic = None
+    if embedder is not None:
+        semantic = await _embed_texts(embedder, observed, texts, among if missed_ids else ())
+    pairs = _similarity_samples(observed, lexical, semantic, among, seed)
+    measurer = _MissMeasurer(observed, lexical, semantic, pairs, among)
+    matches = [match for case_misses in observed for match in case_misses.outcome.found]
+    misses = [miss for case_misses in observed for miss in case_misses.missed]
+    whole = sum(match.need.evidence is not None and not match.split for match in matches)
+    whole += sum(
+        miss.evidence.missed.evidence is not None
+        and miss.passage is not None
+        and not miss.evidence.halves
+        for miss in misses
+    )
+    return MissMeasurements(
+        missed={case_misses.case.id: measurer.classify(case_misses) for case_misses in observed},
+        outcomes={case_misses.case.id: case_misses.outcome for case_misses in observed},
+        pairs=pairs,
+        embedding=embedder.name if embedder is not None and semantic is not None else None,
+        corpus=len(corpus) if corpus is not None else None,
+        whole=whole,
+        split=sum(match.split for match in matches)
+        + sum(bool(miss.evidence.halves) for miss in misses),
+    )
+
+
+class _MissMeasurer:
+    """The ranks and distributions of a whole run, looked up for one missed passage at a time."""
+
+    def __init__(
+        self,
+        observed: Sequence[_ObservedCase],
+        lexical: LexicalSimilarity,
+        semantic: EmbeddingSimilarity | None,
+        pairs: SimilaritySamples,
+        among: Sequence[str],
+    ) -> None:
+        missed = [
+            (case_misses.case, miss.passage.id)
+            for case_misses in observed
+            for miss in case_misses.missed
+            if miss.passage
+        ]
+        self._lexical, self._semantic, self._pool = lexical, semantic, len(among)
+        self._bm25 = lexical.ranks(((case.question, id_) for case, id_ in missed), among)
+        self._dense = (
+            semantic.ranks([(case.id, id_) for case, id_ in missed], among) if semantic else {}
+        )
+        self._cosines = sorted(cosine for _, cosine in pairs.known)
+        self._shares = sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed))
+
+    def classify(self, observed: _ObservedCase) -> tuple[RetrievalMiss, ...]:
+        """The missed passages of one case, measured and classified."""
+        classified = []
+        for miss in observed.missed:
+            missed = miss.evidence.missed
+            above = missed.above
+            if self._semantic is not None:
+                cosines = self._semantic.cosines(observed.case.id, [c.passage_id for c in above])
+                above = tuple(
+                    competitor.model_copy(update={"cosine": cosine})
+                    for competitor, cosine in zip(above, cosines, strict=True)
+                )
+            numbers = {**missed.measured, **self._numbers(observed.case, miss)}
+            measured = {name: number for name, number in numbers.items() if number is not None}
+            missed = missed.model_copy(update={"measured": measured, "above": above})
+            counted = "cosine" in measured and not miss.evidence.halves
+            pairs = max(0, len(self._cosines) - counted)
+            classified.append(classify_miss(replace(miss.evidence, missed=missed, pairs=pairs)))
+        return tuple(classified)
+
+    def _numbers(self, case: Case, miss: MissedPassage) -> dict[str, float | None]:
+        if miss.passage is None:
+            return {}
+        id_, counted = miss.passage.id, not miss.evidence.halves
+        share = self._lexical.shared(case.question, id_)
+        numbers: dict[str, float | None] = {
+            "shared_stems": share,
+            "shared_stems_percentile": percentile_rank(share, self._shares, counted=counted),
+            "bm25_rank": self._bm25.get((case.question, id_)),
+            "dense_rank": self._dense.get((case.id, id_)),
+        }
+        if numbers["bm25_rank"] is not None or numbers["dense_rank"] is not None:
+            numbers["pool"] = self._pool
+        if self._semantic is not None:
+            cosine = self._semantic.cosine(case.id, id_)
+            numbers["cosine"] = cosine
+            numbers["cosine_percentile"] = percentile_rank(cosine, self._cosines, counted=counted)
+            if miss.last is not None:
+                numbers["cosine_kth"] = self._semantic.cosine(case.id, miss.last)
+        return numbers
+
+
+def percentile_rank(
+    number: float | None, ordered: Sequence[float], *, counted: bool
+) -> float | None:
+    """Share of the other numbers that are lower, ties counting half; None without others.
+
+    `counted` says that the number itself is one of `ordered`.
+    """
+    other_count = len(ordered) - counted
+    if number is None or other_count < 1:
+        return None
+    lower = bisect_left(ordered, number)
+    equal = bisect_right(ordered, number) - lower - counted
+    return (lower + equal / 2) / other_count
+
+
+async def _embed_texts(
+    embedder: Embedder,
+    observed: Sequence[_ObservedCase],
+    texts: Mapping[str, str],
+    among: Iterable[str],
+) -> EmbeddingSimilarity | None:
+    """Embed questions and passages; None where no case has a needed passage with a text.
+
+    Only what is measured is embedded: where nothing was missed, the needed passages alone.
+    """
+    included = [
+        case_misses
+        for case_misses in observed
+        if any(miss.passage for miss in case_misses.missed) or any(case_misses.needed)
+    ]
+    if not included:
+        return None
+    ids = dict.fromkeys(passage.id for case_misses in included for passage, _ in case_misses.needed)
+    ids |= dict.fromkeys(among)
+    for case_misses in included:
+        ids |= dict.fromkeys(miss.last for miss in case_misses.missed if miss.last is not None)
+        ids |= dict.fromkeys(
+            competitor.passage_id
+            for miss in case_misses.missed
+            for competitor in miss.evidence.missed.above
+        )
+    return await EmbeddingSimilarity.embed(
+        embedder,
+        {case_misses.case.id: case_misses.case.question for case_misses in included},
+        {id_: texts[id_] for id_ in ids if id_ in texts},
+    )
+
+
+def _similarity_samples(
+    observed: Sequence[_ObservedCase],
+    lexical: LexicalSimilarity,
+    semantic: EmbeddingSimilarity | None,
+    among: Sequence[str],
+    seed: int,
+) -> SimilaritySamples:
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    samples: dict[str, list[CaseScore]] = {
+        name: []
+        for name in ("known", "random", "relevant", "irrelevant", "shared_found", "shared_missed")
+    }
+    for case_misses in observed:
+        case_id = case_misses.case.id
+        groups: list[tuple[str, str]] = []  # group, and the passage whose cosine it needs
+        needed = {passage.id for passage, _ in case_misses.needed}
+        for passage, in_context in case_misses.needed:
+            share = lexical.shared(case_misses.case.question, passage.id)
+            if share is not None:
+                samples["shared_found" if in_context else "shared_missed"].append((case_id, share))
+            if semantic is None or not semantic.knows(case_id, passage.id):
+                continue
+            groups.append(("known", passage.id))
+            drawn = generator.integers(0, len(among), _RANDOM_PASSAGES).tolist() if among else ()
+            groups += [("random", among[i]) for i in drawn if among[i] not in needed]
+        if semantic is None:
+            continue
+        if case_misses.outcome.retrieval not in {"none_needed", "unknown"}:
+            relevant = relevant_ids(case_misses.case, case_misses.trace.retrieved)
+            groups += [
+                ("relevant" if passage.id in relevant else "irrelevant", passage.id)
+                for passage in case_misses.trace.retrieved
+            ]
+        cosines = semantic.cosines(case_id, [id_ for _, id_ in groups])
+        for (group, _), cosine in zip(groups, cosines, strict=True):
+            if cosine is not None:
+                samples[group].append((case_id, cosine))
+    return SimilaritySamples(**{name: tuple(scores) for name, scores in samples.items()})

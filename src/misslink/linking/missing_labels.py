@@ -1,0 +1,275 @@
+"""Missing labels: retrieved passages that answer the question but that the gold set does not list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.retrieval import Need, case_needs, relevant_ids, satisfies, score_cases
+from misslink.retrieval.matching import has_evidence_part
+from misslink.stats import mean
+from misslink.text.normalization import valid_text
+from misslink.types import Case, Estimate, Link, Passage, Trace, Verdict
+
+RANK_METRICS = "hit@{k}", "recall@{k}", "precision@{k}", "ndcg@{k}", "mrr"
+_MAX_TEXT = 300  # characters of a passage's text in a document
+_HEURISTIC = "heuristic"  # how the names of the judges begin that understand nothing
+_TAG = "missing_label"  # of a case with a passage added
+_NO_JUDGE = (
+    "no language model judged which passages are relevant, and the heuristic judge cannot say"
+)
+
+
+@dataclass(frozen=True)
+class MissingLabel:
+    """A retrieved passage that answers the question and that the gold set does not label.
+
+    ``rank`` counts from 1 in the retrieved passages; ``reason`` is the evidence in one sentence.
+    """
+
+    case_id: str
+    passage_id: str
+    rank: int
+    question: str
+    text: str
+    reason: str
+
+
+def find_missing_labels(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    verdicts: Sequence[Verdict],
+    links: Sequence[Link],
+    k: int,
+) -> tuple[MissingLabel, ...]:
+    """Find the passages that the gold set should list.
+
+    A passage of the context is one if the gold set does not label it (no grade, not even 0, and no part
+    of the evidence), a language model calls it relevant (context_relevance), and either the correct and
+    faithful answer rests on it, or the context suffices (context_sufficiency) although a needed passage
+    is missing.
+
+    Parameters
+    ----------
+    cases, traces, verdicts, links
+        Of one run, in any order. A case without labels has no missing label.
+    k : int
+        How many retrieved passages count as context where the prompt was not seen.
+
+    Returns
+    -------
+    tuple of MissingLabel
+        In the order of the cases, then by rank. Empty where only the heuristic judge was used.
+
+    References
+    ----------
+    Buckley and Voorhees (2004), Retrieval evaluation with incomplete information.
+    """
+    trace_of = {trace.case_id: trace for trace in traces}
+    link_of = {link.case_id: link for link in links}
+    verdicts_of: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        if _is_model_verdict(verdict):
+            verdicts_of.setdefault(verdict.case_id, {})[verdict.metric] = verdict
+    return tuple(
+        hole
+        for case in cases
+        if case.id in trace_of
+        and case.id in link_of
+        and "context_relevance" in verdicts_of.get(case.id, {})
+        for hole in _missing_labels_of_case(
+            case, trace_of[case.id], verdicts_of[case.id], link_of[case.id], k
+        )
+    )
+
+
+def _missing_labels_of_case(
+    case: Case, trace: Trace, by_metric: Mapping[str, Verdict], link: Link, k: int
+) -> Iterator[MissingLabel]:
+    relevance = by_metric["context_relevance"]
+    context = trace.context(k)
+    if not any(relevance.passages.get(passage.id) == 1 for passage in context):
+        return
+    if not case_needs(case, trace.retrieved):
+        return
+    places = {
+        passage.id: rank for rank, passage in reversed([*enumerate(trace.retrieved, start=1)])
+    }
+    listed = relevant_ids(case, trace.retrieved)
+    for passage in context:
+        if relevance.passages.get(passage.id) != 1 or passage.id in listed:
+            continue
+        if _is_labelled(case, passage):
+            continue
+        why = _supporting_reason(passage, by_metric, link)
+        if why is not None:
+            reason = f"{relevance.judge} calls it relevant, and {why}"
+            rank = places[passage.id]
+            yield MissingLabel(case.id, passage.id, rank, case.question, passage.text, reason)
+
+
+def _is_labelled(case: Case, passage: Passage) -> bool:
+    """Whether the gold set says anything of a passage, by its id or by its text."""
+    if passage.id in case.relevant or any(passage.id in ids for ids in case.relevant_any):
+        return True
+    evidence = [Need(text, grade, text) for text, grade in case.evidence.items()]
+    return any(satisfies(need, passage) or has_evidence_part(need, passage) for need in evidence)
+
+
+def _supporting_reason(
+    passage: Passage, by_metric: Mapping[str, Verdict], link: Link
+) -> str | None:
+    """What shows that the passage holds an answer; None where nothing does."""
+    faithfulness, sufficiency = by_metric.get("faithfulness"), by_metric.get("context_sufficiency")
+    right = link.correct is True and link.answer == "faithful" and faithfulness is not None
+    if faithfulness is not None and right:
+        for claim in faithfulness.claims:
+            rests_on = {item.passage_id for item in claim.evidence}
+            if claim.support == "supported" and passage.id in rests_on:
+                return "the right answer rests on it"
+    missing = link.retrieval in {"miss", "partial"}
+    if missing and sufficiency is not None and sufficiency.label is True:
+        return "what was there suffices for an answer although a needed passage was missing"
+    return None
+
+
+def add_missing_labels(cases: Sequence[Case], holes: Sequence[MissingLabel]) -> tuple[Case, ...]:
+    """Return the cases with the missing labels added at grade 1, as if all were accepted.
+
+    A passage is added by its id. A case with evidence gets its text as evidence too, as ids do not count
+    there; a case with alternatives gets its missing labels together as one more alternative.
+    """
+    of_case: dict[str, list[MissingLabel]] = {}
+    for hole in holes:
+        of_case.setdefault(hole.case_id, []).append(hole)
+    return tuple(
+        _add_labels(case, of_case[case.id]) if case.id in of_case else case for case in cases
+    )
+
+
+def _add_labels(case: Case, holes: Sequence[MissingLabel]) -> Case:
+    ids = [hole.passage_id for hole in holes]
+    more: dict[str, Any] = {"relevant": {**case.relevant, **dict.fromkeys(ids, 1)}}
+    if any(case.evidence.values()):
+        texts = [hole.text for hole in holes if hole.text.strip()]
+        more["evidence"] = {**case.evidence, **dict.fromkeys(texts, 1)}
+    if case.relevant_any:
+        more["relevant_any"] = (*case.relevant_any, tuple(ids))
+    return case.model_copy(update=more)
+
+
+def missing_label_document(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    verdicts: Sequence[Verdict],
+    holes: Sequence[MissingLabel],
+    k: int,
+    *,
+    scores: Mapping[str, Mapping[str, float | None]] | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the holes and the rank metrics without and with them, as ``summary.json`` has them.
+
+    Parameters
+    ----------
+    cases, traces, verdicts
+        Of one run.
+    holes : sequence of Hole
+        As `missing_labels` found them.
+    k : int
+        Cut-off of the metrics.
+    scores : mapping or None
+        What `misslink.retrieval.score_cases` gave for these cases, where it has been worked out.
+    seed : int
+        Of the intervals that are drawn.
+
+    Returns
+    -------
+    dict
+        ``holes``: each with ``case_id``, ``passage_id``, ``rank``, ``question``, ``text`` (its
+        first 300 characters) and ``reason``; ``metrics``: name to ``without`` and ``with``, both
+        Estimate; ``reason``: why no hole could be looked for, or None.
+    """
+    names = [metric.format(k=k) for metric in RANK_METRICS]
+    base_scores = scores or {}
+    lacking = [name for name in names if name not in base_scores]
+    without = {**base_scores, **(score_cases(cases, traces, lacking) if lacking else {})}
+    changed = {hole.case_id for hole in holes}
+    more = [case for case in add_missing_labels(cases, holes) if case.id in changed]
+    again = score_cases(more, [trace for trace in traces if trace.case_id in changed], names)
+    metrics = {}
+    for name in names:
+        before = _mean_estimate(without[name], seed)
+        after = _mean_estimate({**without[name], **again[name]}, seed) if changed else before
+        metrics[name] = {"without": before.model_dump(), "with": after.model_dump()}
+    return {
+        "holes": [
+            {
+                "case_id": hole.case_id,
+                "passage_id": hole.passage_id,
+                "rank": hole.rank,
+                "question": hole.question,
+                "text": hole.text[:_MAX_TEXT],
+                "reason": hole.reason,
+            }
+            for hole in holes
+        ],
+        "metrics": metrics,
+        "reason": None if any(map(_is_relevance_verdict, verdicts)) else _NO_JUDGE,
+    }
+
+
+def write_labelled_cases(
+    path: str | Path, cases: Sequence[Case], holes: Sequence[MissingLabel]
+) -> int:
+    """Write the cases that have missing labels as lines of a gold set, for review.
+
+    Each line has the labels of `add_missing_labels`, last in their lists, and the tag ``missing_label``.
+
+    Returns
+    -------
+    int
+        The number of lines. No file is written if it is 0.
+
+    Raises
+    ------
+    InputError
+        The file exists (a review may be in it), or it cannot be written.
+    """
+    changed = {hole.case_id for hole in holes}
+    lines = []
+    for case in add_missing_labels([case for case in cases if case.id in changed], holes):
+        tagged = case.model_copy(update={"tags": {**case.tags, _TAG: "yes"}})
+        line = tagged.model_dump(exclude_defaults=True)
+        # The dates of `asked_at` are the only values that JSON does not know.
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        lines.append(valid_text(text) + "\n")
+    if lines:
+        try:
+            with Path(path).open("x", encoding="utf-8") as file:
+                file.write("".join(lines))
+        except FileExistsError:
+            problem = "it is there already, and a review may be in it; name another file"
+            raise InputError(problem, path=path) from None
+        except OSError as trouble:
+            raise InputError(f"it cannot be written: {trouble.strerror}", path=path) from None
+    return len(lines)
+
+
+def _is_model_verdict(verdict: Verdict) -> bool:
+    return verdict.status == "scored" and not verdict.judge.startswith(_HEURISTIC)
+
+
+def _is_relevance_verdict(verdict: Verdict) -> bool:
+    return verdict.metric == "context_relevance" and _is_model_verdict(verdict)
+
+
+def _mean_estimate(values: Mapping[str, float | None], seed: int) -> Estimate:
+    scores = [value for value in values.values() if value is not None]
+    if not scores:
+        return Estimate.missing("no case has relevant passages and a ranking")
+    return mean(scores, seed=seed)

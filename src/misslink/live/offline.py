@@ -1,0 +1,230 @@
+"""Offline evaluations of the variants, compared with the live result."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from misslink.compare.run_metrics import metric_value
+from misslink.errors import InputError, known_names
+from misslink.io.run_folder import read_complete_run
+from misslink.stats import paired_difference
+from misslink.types import Estimate
+
+_LEVELS = ("retrieval", "generation", "answer")
+_COMPARED_METRICS = (
+    "recall@",
+    "fully_faithful",
+    "correctness",
+)  # of each level what is held against live
+
+
+@dataclass(frozen=True)
+class OfflineRun:
+    """A variant's offline run: metric to case id to a value in [0, 1]."""
+
+    about: Mapping[str, Any]
+    questions: Mapping[str, str]  # by case id; empty if only a summary is available
+    values: Mapping[str, Mapping[str, float | None]]
+
+
+def read_offline(given: Sequence[str], variants: Sequence[str]) -> dict[str, OfflineRun]:
+    """Read run folders as the command line names them.
+
+    Parameters
+    ----------
+    given : sequence of str
+        VARIANT=FOLDER each.
+    variants : sequence of str
+        Those of the experiment.
+
+    Returns
+    -------
+    dict of str to Offline
+        Of each variant; its metrics are ``recall@k``, ``fully_faithful`` and ``correctness``.
+
+    Raises
+    ------
+    InputError
+        One is written otherwise, names no variant or the same twice, or its folder holds no
+        readable summary.json.
+    """
+    runs: dict[str, OfflineRun] = {}
+    for text in given:
+        name, sign, folder = text.partition("=")
+        if not sign or not name or not folder:
+            raise InputError(f"--offline {text} cannot be read: write VARIANT=FOLDER of a run")
+        if name not in variants:
+            raise InputError(
+                f"--offline names '{name}', no variant of this experiment; "
+                + known_names(name, variants)
+            )
+        if name in runs:
+            raise InputError(f"--offline names variant '{name}' twice; name each once")
+        runs[name] = _read_offline_run(Path(folder))
+    return runs
+
+
+def offline_metrics(
+    runs: Mapping[str, OfflineRun], control: str, variant: str
+) -> dict[str, dict[str, Any]]:
+    """Compare a variant's run with control's: metric to both estimates and their difference."""
+    # With the same questions in both runs, the difference is paired, as in `misslink compare`.
+    # Otherwise it is Newcombe's square-and-add interval for independent runs, which is wider.
+    if control not in runs or variant not in runs:
+        return {}
+    control_run, variant_run = runs[control], runs[variant]
+    first, second = control_run.about["metrics"], variant_run.about["metrics"]
+    return {
+        name: {
+            "control": first[name],
+            "variant": second[name],
+            "difference": (
+                _paired(control_run, variant_run, name) or _difference(first[name], second[name])
+            ).model_dump(),
+        }
+        for name in first
+        if name in second
+    }
+
+
+def _paired(control_run: OfflineRun, variant_run: OfflineRun, name: str) -> Estimate | None:
+    """Return the difference over the same questions, or None if the runs share no questions."""
+    if not control_run.questions or control_run.questions != variant_run.questions:
+        return None
+    if name not in control_run.values or name not in variant_run.values:
+        return None
+    sides = (
+        [run.values[name].get(case) for case in control_run.questions]
+        for run in (control_run, variant_run)
+    )
+    return paired_difference(*sides).difference
+
+
+def disagreements(
+    offline: Mapping[str, Mapping[str, Any]],
+    live: Mapping[str, Mapping[str, Any]],
+    control: str,
+    variant: str,
+) -> list[dict[str, Any]]:
+    """Return where offline and live point different ways.
+
+    Parameters
+    ----------
+    offline : mapping
+        As `offline_of` has it; more is better of all.
+    live : mapping of str to mapping
+        The user metrics of the comparison.
+    control, variant : str
+
+    Returns
+    -------
+    list of dict
+        ``is_clear``: both intervals exclude no difference; otherwise chance may be why.
+    """
+    results = []
+    for name, off in offline.items():
+        for metric, live_metric in live.items():
+            offline_difference, live_difference = (
+                off["difference"],
+                live_metric["always_valid"]["difference"],
+            )
+            sign = 1 if live_metric["better"] == "high" else -1
+            if None in (offline_difference["value"], live_difference["value"]):
+                continue
+            if offline_difference["value"] * live_difference["value"] * sign >= 0:
+                continue
+            results.append(
+                {
+                    "offline": name,
+                    "live": metric,
+                    "offline_winner": variant if offline_difference["value"] > 0 else control,
+                    "live_winner": variant if live_difference["value"] * sign > 0 else control,
+                    "offline_difference": offline_difference,
+                    "live_difference": live_difference,
+                    "unit": live_metric["unit"],
+                    "variant": variant,
+                    "is_clear": _excludes_none(offline_difference)
+                    and _excludes_none(live_difference),
+                }
+            )
+    return sorted(results, key=lambda result: not result["is_clear"])
+
+
+def _excludes_none(interval: Mapping[str, Any]) -> bool:
+    low, high = interval["low"], interval["high"]
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
+    first_estimate, second_estimate = (
+        Estimate.model_validate(dict(first)),
+        Estimate.model_validate(dict(second)),
+    )
+    count = first_estimate.n + second_estimate.n
+    if first_estimate.value is None or second_estimate.value is None:
+        reason = first_estimate.reason or second_estimate.reason or "one run has no value"
+        return Estimate.missing(reason, n=count, method="square and add")
+    value = second_estimate.value - first_estimate.value
+    if (
+        first_estimate.low is None
+        or first_estimate.high is None
+        or second_estimate.low is None
+        or second_estimate.high is None
+    ):
+        return Estimate(
+            value=value,
+            low=None,
+            high=None,
+            n=count,
+            method="square and add",
+            reason="one run has no interval",
+        )
+    below = math.hypot(
+        second_estimate.value - second_estimate.low, first_estimate.high - first_estimate.value
+    )
+    above = math.hypot(
+        second_estimate.high - second_estimate.value, first_estimate.value - first_estimate.low
+    )
+    return Estimate(
+        value=value, low=value - below, high=value + above, n=count, method="square and add"
+    )
+
+
+def _read_offline_run(folder: Path) -> OfflineRun:
+    from misslink.io.manifest import display_path
+
+    path = folder / "summary.json"
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        metrics = {
+            name: Estimate.model_validate(value).model_dump()
+            for level in _LEVELS
+            for name, value in (summary.get(level) or {}).items()
+            if name.startswith(_COMPARED_METRICS[0]) or name in _COMPARED_METRICS
+        }
+        judge = summary["judge"]
+    except OSError as problem:
+        raise InputError(
+            f"no run can be read here ({problem.strerror}); name a folder that misslink evaluate "
+            "wrote",
+            path=path,
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise InputError(
+            "this is no summary of a run; name a folder that misslink evaluate wrote", path=path
+        ) from None
+    about = {"run": display_path(folder), "judge": str(judge), "metrics": metrics}
+    if not (folder / "manifest.json").is_file():  # a summary that was kept alone
+        return OfflineRun(about, {}, {})
+    run = read_complete_run(folder)
+    of_case = {name: metric_value(run, name).of_case for name in metrics}
+    return OfflineRun(
+        about,
+        {case.id: case.question for case in run.cases},
+        {name: values for name, values in of_case.items() if values is not None},
+    )

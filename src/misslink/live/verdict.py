@@ -1,0 +1,255 @@
+"""The conclusion of a live experiment in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from misslink.render.format import format_p_value
+from misslink.stats.experiments import AllocationStratum, SampleRatioTest
+
+_DAY = 1.0
+_WHOLE = 10  # points of a share from which decimals do not count
+_ANOMALY_NOTES = {
+    "units_in_several_variants": "units were seen in several variants; each counts where it "
+    "was first",
+    "requests_after_move": "requests of such units under another variant are left out",
+    "requests_before_ramp": "requests came before the ramp opened, when all got control, and serve "
+    "as the pre-period alone",
+    "requests_not_assigned": "requests were not assigned by the split (excluded, overridden or "
+    "without a unit) and are left out",
+    "requests_without_feedback": "requests have no feedback; silence is no opinion and is not "
+    "counted as one",
+    "feedback_to_unknown_request": "pieces of feedback are about requests that are not in the log",
+    "feedback_of_nobody": "pieces of feedback are of no unit in the experiment and are left out",
+    "feedback_left_out": "pieces of feedback are about requests that do not count and are left out",
+    "feedback_changed_later": "pieces of feedback were changed by a later one, which counts",
+    "feedback_before_its_request": "pieces of feedback are dated more than a minute before their "
+    "request",
+    "clock_went_back": "times the clock went back by more than a minute; times of day and days to "
+    "go may be wrong",
+    "rows_lost": "rows were lost by the writers of this log, from all of its experiments",
+}
+
+
+def anomaly_notes(odd: Mapping[str, int]) -> list[str]:
+    """The oddities of a log as sentences, each with its count."""
+    return [f"{odd[name]:,} {words}." for name, words in _ANOMALY_NOTES.items() if odd.get(name)]
+
+
+def format_amount(value: float, unit: str) -> str:
+    """A value of a live metric without its unit's sign, such as "62" of a share.
+
+    >>> format_amount(0.616, "share"), format_amount(0.0042, "share"), format_amount(0.8149, "seconds")
+    ('62', '0.4', '0.815')
+    """
+    if unit == "share":
+        points = 100 * value
+        text = f"{points:.1f}".removesuffix(".0") if abs(points) < _WHOLE else f"{points:.0f}"
+        text = "0" if text == "-0" else text
+    elif unit in ("rate", "seconds") and abs(value) < 1000:
+        text = f"{value:.3f}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "\u2212")
+
+
+def describe_difference(found: Mapping[str, Any], unit: str) -> str:
+    """A difference with its interval, such as "+8 points [3, 13]"."""
+    if found["value"] is None:
+        return f"not measured: {found['reason']}"
+    bare = format_amount(found["value"], unit)
+    is_none = not bare.strip("0.\u2212")
+    plus = "+" if found["value"] > 0 and not is_none else ""
+    sign = {"share": " points", "seconds": " s"}.get(unit, "")
+    text = f"{plus}{bare}{sign}"
+    if found["low"] is None or found["high"] is None:
+        return f"{text} (no interval: {found['reason']})"
+    return f"{text} [{format_amount(found['low'], unit)}, {format_amount(found['high'], unit)}]"
+
+
+def verdict(
+    comparisons: Sequence[Mapping[str, Any]],
+    *,
+    control: str,
+    primary: str | None,
+    is_broken: bool,
+    ratio_words: str,
+    beside: str | None,
+) -> dict[str, Any]:
+    """Decide, by the primary metric, the guardrails and the sample ratio.
+
+    Parameters
+    ----------
+    comparisons : sequence of mapping
+        One a variant.
+    control : str
+    primary : str or None
+        The metric that decides; None: there is no user metric.
+    is_broken : bool
+        Whether units did not come in the planned shares.
+    ratio_words : str
+        How they came.
+    beside : str or None
+        What shadows or interleaved lists say, where nothing was split.
+
+    Returns
+    -------
+    dict
+        ``decision`` (``stop``, ``ship``, ``keep``, ``go_on`` or ``none``), ``variant`` and
+        ``sentence``.
+    """
+    if is_broken:
+        return _verdict(
+            "stop",
+            None,
+            f"Stop, the sample ratio is broken: {ratio_words}. Find out why "
+            "before reading any other figure.",
+        )
+    if not comparisons:
+        return _verdict(
+            "none", None, beside or "Nothing to compare: only one variant has been seen."
+        )
+    decided = [_decisive(one, control, primary) for one in comparisons]
+    for decision in ("ship", "keep", "go_on"):
+        chosen = [one for one in decided if one["decision"] == decision]
+        if decision == "keep" and len(chosen) < len(decided):
+            continue  # another variant may still be better
+        if chosen:
+            return chosen[0] if decision != "ship" else _best(chosen, comparisons, primary)
+    return next(one for one in decided if one["decision"] == "go_on")
+
+
+def _best(
+    shipped: Sequence[dict[str, Any]], comparisons: Sequence[Mapping[str, Any]], primary: str | None
+) -> dict[str, Any]:
+    """Of several that are better than control, that with the greatest difference."""
+    gains = {
+        one["variant"]: abs(one["metrics"][primary]["always_valid"]["difference"]["value"])
+        for one in comparisons
+        if one["metrics"].get(primary, {}).get("winner") == "variant"
+    }
+    return max(shipped, key=lambda one: gains[one["variant"]])
+
+
+def _decisive(one: Mapping[str, Any], control: str, primary: str | None) -> dict[str, Any]:
+    variant = one["variant"]
+    broken = [guard for guard in one["guardrails"] if guard["status"] == "broken"]
+    still = [guard["metric"] for guard in one["guardrails"] if guard["status"] == "open"]
+    if broken:
+        worst = broken[0]
+        words = describe_difference(worst["difference"], worst["unit"])
+        return _verdict(
+            "keep",
+            control,
+            f"Keep {control}: with {variant} {worst['metric']} is worse than allowed ({words}).",
+        )
+    if primary is None or primary not in one["metrics"]:
+        return _verdict(
+            "go_on",
+            variant,
+            f"Continue: there is no feedback yet to compare {variant} with {control}.",
+        )
+    found = one["metrics"][primary]
+    words = f"{primary} {describe_difference(found['always_valid']['difference'], found['unit'])}"
+    if found["winner"] is not None:
+        tested = f"always-valid {format_p_value(found['p_holm'])} after Holm"
+        if found["winner"] == "control":
+            return _verdict(
+                "keep", control, f"Keep {control}: {variant} is worse ({words}, {tested})."
+            )
+        if still:
+            return _verdict(
+                "go_on",
+                variant,
+                f"Continue: {variant} is better ({words}, {tested}), but "
+                f"guardrails are still open: {', '.join(still)}.",
+            )
+        return _verdict("ship", variant, f"Ship {variant}: it is better ({words}, {tested}).")
+    return _inconclusive(found, words, variant, control)
+
+
+def _inconclusive(
+    found: Mapping[str, Any], words: str, variant: str, control: str
+) -> dict[str, Any]:
+    needed = found["needed"]
+    if needed is None:
+        return _verdict(
+            "go_on",
+            variant,
+            f"Continue: {variant} and {control} cannot be told apart yet ({words}).",
+        )
+    effect = format_amount(needed["effect"], found["unit"])
+    effect += {"share": " points", "seconds": " s"}.get(found["unit"], "")
+    if not needed["more_units"]:
+        return _verdict(
+            "keep",
+            control,
+            f"Keep {control}: a difference of {effect} would have been "
+            f"seen by now in 4 of 5 repetitions, and {variant} shows none ({words}).",
+        )
+    rate = "" if needed["more_days"] is None else f", {_days(needed['more_days'])} at this rate"
+    return _verdict(
+        "go_on",
+        variant,
+        f"Continue: {variant} and {control} cannot be told apart yet "
+        f"({words}); seeing a difference of {effect} with 80 % power takes "
+        f"{needed['more_units']:,} more units{rate}.",
+    )
+
+
+def _days(days: float) -> str:
+    if days < _DAY:
+        return "under a day"
+    whole = round(days)
+    return f"about {whole:,} {'day' if whole == 1 else 'days'}"
+
+
+def _verdict(decision: str, variant: str | None, sentence: str) -> dict[str, Any]:
+    return {"decision": decision, "variant": variant, "sentence": sentence}
+
+
+def describe_sample_ratio(ratio: SampleRatioTest, strata: Sequence[AllocationStratum]) -> str:
+    """How units came, against how they were planned to."""
+    observed: dict[str, int] = {}
+    for one in strata:
+        for name, count in one.observed.items():
+            observed[name] = observed.get(name, 0) + count
+    if not observed:
+        return "no unit has been assigned yet"
+    counts = ", ".join(
+        f"{name} {observed.get(name, 0):,} (expected {expected:,.0f})"
+        for name, expected in ratio.expected.items()
+    )
+    if ratio.p is None:
+        return f"{counts}; only one variant was open, so there is no ratio to test"
+    return f"{counts}; {format_p_value(ratio.p)}"
+
+
+def describe_other_evidence(
+    lists: Mapping[str, Any] | None, shadows: Sequence[Mapping[str, Any]], alpha: float
+) -> str | None:
+    """What interleaved lists and shadows say, where nothing was split."""
+    if lists is not None:
+        return _preferred(lists, alpha)
+    if not shadows:
+        return None
+    words = []
+    for one in shadows:
+        errors = describe_difference(one["errors"]["difference"], "share")
+        latency = describe_difference(one["latency_s"]["difference"], "seconds")
+        words.append(f"{one['variant']} in the shadow: errors {errors}, latency {latency}")
+    return "; ".join(words) + ". Users do not see a shadow's answers, so there are no user metrics."
+
+
+def _preferred(lists: Mapping[str, Any], alpha: float) -> str:
+    found = lists["units"]
+    first, second = lists["variants"]
+    wins = f"{first} {found['wins'][first]:,}, {second} {found['wins'][second]:,} units"
+    if found["p"] is None:
+        return "Users have not preferred either interleaved retriever yet."
+    tested = f"always-valid {format_p_value(found['p_sequential'])}"
+    if found["p_sequential"] > alpha:
+        return f"Readers have preferred neither retriever beyond chance: {wins}, {tested}."
+    better = max(lists["variants"], key=lambda name: found["wins"][name])
+    return f"Readers preferred {better}: {wins}, {tested}."

@@ -1,0 +1,126 @@
+"""Faithfulness: is every claim of the answer supported by the passages?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from misslink.judge.backends.heuristic import match_claims
+from misslink.judge.backends.heuristic.abstention import claim_spans, declines
+from misslink.judge.backends.heuristic.judge import load_fit
+from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.judged_metric import (
+    ONE_WORD,
+    Finding,
+    Subject,
+    failed_finding,
+    parsed_examination,
+    skipped_finding,
+)
+from misslink.judge.protocol import Ask, LabelAlone, Reply
+from misslink.registry import judged_metrics
+from misslink.types import Claim, Evidence
+
+
+def read_one_word(subject: Subject, word: LabelAlone, chance: float | None) -> Finding:
+    """Read "yes, the passages state it all" or "no" as a finding of faithfulness.
+
+    Parameters
+    ----------
+    subject : Subject
+    said : LabelAlone
+    chance : float or None
+        P(yes), where the judge gives it.
+
+    Returns
+    -------
+    Finding
+        For "no" the value is P(yes), else 0. For "yes" it is 1 where the heuristic judge finds
+        every sentence that states something in a passage, and the finding failed otherwise. An
+        answer that declines, by the heuristic judge's rules, is skipped.
+    """
+    if declines(subject.answer):
+        return skipped_finding("the answer declines")
+    if word.supported == "no":
+        value = 0.0 if chance is None else chance
+        return Finding("scored", value=value, label=False, probability=chance, reason=ONE_WORD)
+    claims = _quoted_claims(subject)
+    if not claims:
+        return failed_finding("the judge said yes in one word and no quote backs it")
+    return Finding(
+        "scored",
+        value=1.0,
+        label=True,
+        probability=chance,
+        claims=claims,
+        reason=f"{ONE_WORD}; the quotes are the heuristic judge's",
+    )
+
+
+def _quoted_claims(subject: Subject) -> tuple[Claim, ...]:
+    """The answer's sentences with their quotes; empty where one of them has none."""
+    answer, fit = subject.answer, load_fit("heuristic")
+    spans = claim_spans(answer)
+    context = MatchingContext([passage.text for passage in subject.context], subject.case.question)
+    matches = match_claims([answer[start:end] for start, end in spans], context, fit)
+    claims = []
+    for (start, end), (match, probability) in zip(spans, matches, strict=True):
+        best = match.best
+        if best is None or match.conflict is not None or probability < fit.cut:
+            return ()
+        quote = Evidence(
+            passage_id=subject.context[best.passage].id,
+            quote=best.text,
+            start=best.start,
+            end=best.end,
+        )
+        claims.append(
+            Claim(
+                text=answer[start:end], start=start, end=end, support="supported", evidence=(quote,)
+            )
+        )
+    return tuple(claims)
+
+
+class Faithfulness:
+    """Share of the answer's claims that the passages support, by quotes found in them.
+
+    The label is good when no claim is unsupported or contradicted; its probability is that of the
+    least probable claim, where the judge gives them and no quote of its failed: a probability of a
+    word that is not believed is none. Skipped for an answer that declines or claims nothing.
+
+    Of a judge that can give one word only, "no" has the value P(yes) where it gives that and 0
+    where not, without claims. Its "yes" names no quote, so it is believed only where the heuristic
+    judge finds every sentence of the answer in the passages; those are then the claims.
+
+    Source: Es et al., RAGAS, EACL 2024 (claims and share); quotes are looked up here besides.
+    """
+
+    name = "faithfulness"
+    level: Literal[2, 3] = 2
+    reads_one_word = True
+
+    def ask(self, subject: Subject) -> Ask | str:
+        """Ask for the shared examination, of an answer whose passages are known."""
+        return subject.grounded
+
+    def read(self, subject: Subject, reply: Reply) -> Finding:
+        """Count the supported claims."""
+        if isinstance(reply.parsed, LabelAlone):
+            return read_one_word(subject, reply.parsed, reply.chance("supported", "yes"))
+        if parsed_examination(reply).response == "declines":
+            return skipped_finding("the answer declines")
+        claims = subject.claims(reply)
+        if not claims:
+            return skipped_finding("the answer makes no claim")
+        supported = sum(claim.support == "supported" for claim in claims)
+        probabilities = [c.probability for c in claims if c.probability is not None]
+        return Finding(
+            "scored",
+            value=supported / len(claims),
+            label=supported == len(claims),
+            probability=min(probabilities) if len(probabilities) == len(claims) else None,
+            claims=claims,
+        )
+
+
+judged_metrics.register(Faithfulness.name)(Faithfulness())

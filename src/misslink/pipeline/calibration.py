@@ -1,0 +1,168 @@
+"""Calibrate the run's judge on human labels before linking."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from misslink.calibration import calibrate, verdicts_from_run
+from misslink.calibration.inter_annotator import load_labels
+from misslink.calibration.score_drift import detect_drift
+from misslink.calibration.stored_calibration import (
+    LINKING_METRIC,
+    calibration_source,
+    judge_error_rates,
+    merge_calibration,
+    stored_calibrations,
+    verdict_scores,
+)
+from misslink.errors import InputError
+from misslink.io import GoldSet
+from misslink.io.labels import Labels
+from misslink.io.manifest import display_path, hash_content
+from misslink.linking.judge_calibration import Calibration
+from misslink.pipeline.config import EvaluationConfig, EvaluationContext
+from misslink.types import Run, Trace, Verdict
+
+_log = logging.getLogger(__name__)
+_MAX_LISTED = 5
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """The document that the run stores, the calibration that linking uses, and notes on both."""
+
+    document: Mapping[str, Any] | None
+    calibration: Calibration | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> dict[str, Any] | None:
+        """Where the calibration that linking uses is from, for the manifest."""
+        if self.calibration is None or self.document is None:
+            return None
+        return calibration_source(self.document)
+
+
+def load_run_labels(
+    config: EvaluationConfig, gold: GoldSet, judged: Collection[str]
+) -> Labels | None:
+    """Read the labels of the evaluated cases; None without any.
+
+    Raises
+    ------
+    InputError
+        They cannot be read, are of unknown cases, or of no metric in `judged`.
+    """
+    if config.labels is None:
+        return None
+    labels = load_labels(config.labels)
+    labels_of_cases = labels.select_cases(
+        [case.id for case in gold.cases], display_path(gold.name), leave_out=config.known_only
+    )
+    if not set(labels_of_cases.metrics) & set(judged):
+        listed = ", ".join(labels_of_cases.metrics[:_MAX_LISTED])
+        raise InputError(
+            f"these labels are of {listed}, which this evaluation does not judge. Judged metrics: "
+            f"{', '.join(sorted(judged))}",
+            path=labels.name,
+        )
+    if config.only:
+        items = tuple(label for label in labels_of_cases.items if label.case_id in set(config.only))
+        return replace(labels_of_cases, items=items)
+    return labels_of_cases
+
+
+def labels_hash(labels: Labels | None) -> str | None:
+    """SHA-256 of the labels, whatever file and line they are from; None without labels."""
+    if labels is None:
+        return None
+    rows = [asdict(replace(label, line=None)) for label in labels.items]
+    return hash_content(sorted(rows, key=lambda row: str(sorted(row.items(), key=str))))
+
+
+def unlinked_run(
+    context: EvaluationContext, traces: Mapping[str, Trace], verdicts: Sequence[Verdict]
+) -> Run:
+    """Return the judged run, before it is linked."""
+    return Run(
+        manifest={
+            "k": context.config.k,
+            "judge": context.settings["judge"],
+            "inputs": dict(context.inputs),
+        },
+        cases=context.gold.cases,
+        traces=tuple(traces.values()),
+        verdicts=tuple(verdicts),
+        links=(),
+        summary={},
+    )
+
+
+def calibrate_run(context: EvaluationContext, run: Run) -> CalibrationResult:
+    """Return the given calibration, or one from the given labels, metric by metric.
+
+    Labels that cannot support a calibration do not stop the evaluation: they are noted and warned
+    about.
+    """
+    labels, config = context.labels, context.config
+    if labels is None:
+        return CalibrationResult(context.calibration_document, context.calibration)
+    document: dict[str, Any] | None = None
+    calibration = None
+    notes: list[str] = []
+    for metric in labels.metrics if labels.items else ():
+        try:
+            verdicts = verdicts_from_run(run, metric, str(config.out or "this run"))
+            calibrated = calibrate(verdicts, labels, known_only=config.known_only, seed=config.seed)
+        except InputError as problem:  # the judge calls are paid for: a label must not lose them
+            notes.append(f"{metric} was not compared with its labels: {problem}.")
+            continue
+        document = merge_calibration(document, calibrated)
+        if calibrated["verdict"] == "do not use":
+            notes.append(f"By its labels of {metric} this judge is not to be used.")
+    if not labels.items:
+        notes.append("No case that was evaluated is labelled.")
+    elif document is not None and document["metric"] != LINKING_METRIC:
+        notes.append("No label is of faithfulness, so failure modes and risks are not corrected.")
+    elif document is not None:
+        weakness = _weakness_of_labels(document)
+        if weakness is None:
+            calibration = Calibration.from_document(document, labels.name)
+        else:
+            notes.append(
+                f"The labels of faithfulness do not carry a calibration ({weakness}), so failure "
+                "modes and risks are not corrected by it."
+            )
+            document["notes"] = [*document["notes"], notes[-1]]
+    for note in notes:
+        _log.warning("%s", note)
+    return CalibrationResult(document, calibration, tuple(notes))
+
+
+def score_drift(run: Run) -> dict[str, dict[str, Any]]:
+    """Return by metric how the judge's scores moved since its calibration; warn of each."""
+    drifts = {}
+    for metric, document in stored_calibrations(run).items():
+        if (drift := detect_drift(document, verdict_scores(run, metric).values())) is not None:
+            _log.warning("%s", drift.sentence)
+            drifts[metric] = drift.document()
+    return drifts
+
+
+def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
+    """Why labels do not show that a judge is better than chance; None where they do."""
+    rates = judge_error_rates(document)
+    if isinstance(rates, str):
+        return rates
+    accuracy = rates.balanced_accuracy
+    if accuracy.value is None or accuracy.low is None:
+        return accuracy.reason or "there are no labels"
+    if accuracy.low <= 1 / 2:
+        return (
+            f"{rates.n} labels do not show that the judge is better than chance: its balanced "
+            f"accuracy is {accuracy.value:.2f}, and could be {accuracy.low:.2f}"
+        )
+    return None

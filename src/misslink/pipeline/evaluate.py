@@ -1,0 +1,325 @@
+"""Evaluate a RAG app: gold set and app -> traces -> rank scores -> verdicts -> links -> run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from misslink.calibration.stored_calibration import corrected_shares
+from misslink.engines.local import reduced_gc
+from misslink.engines.protocol import Engine
+from misslink.io.manifest import build_manifest, display_path
+from misslink.io.storage import as_url, redact_url
+from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
+from misslink.judge.config import JudgeConfig
+from misslink.judge.judge_case import judge_case
+from misslink.judge.middleware.cache import DEFAULT_CACHE
+from misslink.judge.protocol import Ask, Judge, judge_info, unwrap_judge
+from misslink.linking.association import summarize_association
+from misslink.linking.claim_support import forecast_claim_needs
+from misslink.pipeline import stages
+from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
+from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
+from misslink.pipeline.config import (
+    DEFAULT_CONCURRENCY,
+    EvaluationConfig,
+    EvaluationContext,
+    Progress,
+)
+from misslink.pipeline.diagnosis import diagnosis_document, open_corpus_context
+from misslink.pipeline.summary import (
+    judge_repeatability,
+    level_estimates,
+    lower_is_better,
+    mean_scores,
+    slice_estimates,
+    verdict_coverage,
+)
+from misslink.registry import judged_metrics
+from misslink.retrieval import retrieval_outcome
+from misslink.types import Case, Run, Trace
+
+if TYPE_CHECKING:
+    from misslink.judge.checks.dry_run import JudgingForecast
+
+
+Result = TypeVar("Result")
+
+_NO_USAGE = {
+    **dict.fromkeys(("calls", "from_cache", "not_asked", "prompt_tokens", "completion_tokens"), 0),
+    "cost": None,
+}
+
+
+def evaluate(
+    app: Any = None,
+    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None = None,
+    *,
+    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None = None,
+    judge: str | Judge | None = "heuristic",
+    out: str | Path | None = None,
+    k: int = 5,
+    depth: int = 100,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    cache: str | Path | None = DEFAULT_CACHE,
+    id_key: str | None = None,
+    input_key: str | None = None,
+    embedding: Any = "app",
+    calibration: str | Path | None = None,
+    labels: Any = None,
+    known_only: bool = False,
+    terms: JudgeConfig | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    only: Sequence[str] = (),
+    engine: str | Engine = "local",
+    ray_address: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    command: str | None = None,
+) -> Run:
+    """Evaluate a RAG app, or recorded traces of one, and return the run.
+
+    Works in scripts and in notebook cells. Inside async code use `evaluate_async`, which takes the
+    same parameters.
+
+    Parameters
+    ----------
+    app : Runnable, retriever, callable, or str
+        The app under test, or where to import it from: ``package.module:name``, ``file.py:name``.
+    goldset : path, or iterable of Case or mapping
+        Questions with labelled passages and reference answers.
+    traces : path, or iterable of Trace or mapping
+        Recorded traces, instead of `app`.
+    judge : str, Judge or None
+        ``heuristic``, ``openai:MODEL``, ``langchain:PROVIDER:MODEL``, ``llamacpp:FILE.gguf``,
+        ``cascade:heuristic,openai:MODEL``, ``file.py:name``, a judge object, or ``none`` for
+        rank metrics alone.
+    out : path or None
+        Run folder to write, with ``report.html`` in it. None writes no run folder.
+    k : int
+        Cutoff of the rank metrics, and of the context where the prompt was not seen.
+    depth : int
+        Number of passages to request from the retriever, to find the rank of missed passages.
+    concurrency : int
+        Cases and judge calls in progress at once.
+    cache : path or None
+        Response cache of the judge. None: no cache.
+    id_key : str or None
+        Metadata key that holds a passage's id; ``Document.id`` by default.
+    input_key : str or None
+        Key of the app's input for the question; most apps need none.
+    embedding : str or Embeddings
+        Embedding for measuring misses: 'app' (that of the app's vector store), 'minilm',
+        'PROVIDER:MODEL', 'file.py:name', a LangChain embedding, or 'none'.
+    calibration : path or None
+        A calibration of this judge (`Calibration.read` lists its keys). Corrects the risks for the
+        judge's errors and makes verdicts within its uncertain band inconclusive.
+    labels : path, sequence of path, pandas frame, iterable of mapping, or None
+        Human labels of this run's cases, to calibrate the judge after judging.
+    known_only : bool
+        Leave out labels of cases that the gold set does not have, instead of refusing them.
+    terms : JudgeConfig or None
+        Address, key, retries, rate and budget of the judge.
+    seed : int
+        Random seed for bootstrap intervals.
+    overwrite : bool
+        Replace a run of other inputs in `out`.
+    only : sequence of str
+        Ids of the cases to evaluate. Empty: all of them.
+    engine : str or Engine
+        ``local`` (this process), ``ray`` (a cluster) or ``batch`` (the provider's batch service).
+        The results are the same.
+    ray_address : str or None
+        Ray cluster, ``auto`` or ``HOST:PORT``. None starts one on this machine.
+    workers : int or None
+        Number of Ray workers. None: one for each processor.
+    progress : callable or None
+        Called with the stage, how many cases are done, and how many there are.
+    command : str or None
+        The command line, for the report.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    InputError
+        An argument is wrong. No judge call was made.
+    JudgeUnreachableError, AppUnreachableError
+        Replies are in the cache and traces beside `out`; the same call resumes.
+    """
+    config = EvaluationConfig(**locals())
+    return run_async(lambda: run_pipeline(config), config.concurrency)
+
+
+async def evaluate_async(*args: Any, **options: Any) -> Run:
+    """Evaluate a RAG app as `evaluate` does, with the same parameters, inside async code."""
+    return await run_pipeline(EvaluationConfig(*args, **options))
+
+
+# Documentation tools and editors show the parameters of `evaluate`.
+setattr(evaluate_async, "__signature__", inspect.signature(evaluate))  # noqa: B010 (mypy)
+
+
+async def run_pipeline(config: EvaluationConfig) -> Run:
+    """Run all stages of an evaluation and write its run folder."""
+    k, seed = config.k, config.seed
+    with reduced_gc():
+        async with stages.open_context(config) as context:
+            staging, judge, cases = context.staging, context.judge, context.gold.cases
+            folder = staging.out if staging and as_url(str(config.out)) else config.out
+            if judge:
+                await judge.check_reachable()
+            traces, watcher = await stages.capture_traces(context)
+            judged_at_k = f"judged@{k}"  # about the labels, not the app: never compared or gated
+            cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
+            scores = await stages.score_rankings(context, traces, ["mrr", *cutoffs, judged_at_k])
+            judged_shares = scores.pop(judged_at_k)
+            async with open_corpus_context(config, context.embedder, watcher) as corpus:
+                # Before the judge is paid, so that an embedding that fails costs nothing.
+                measured = await corpus.measure(cases, traces, config)
+                verdicts = await stages.judge_cases(context, traces)
+                unlinked = unlinked_run(context, traces, verdicts)
+                calibrated = calibrate_run(context, unlinked)
+                unlinked = unlinked.model_copy(
+                    update={"calibration": calibrated.document and dict(calibrated.document)}
+                )
+                unlinked = reuse_artifacts(unlinked, folder)
+                calibration = calibrated.calibration
+                links = await stages.link_cases(
+                    replace(context, calibration=calibration), traces, verdicts, measured
+                )
+                embedding_map = await corpus.map(cases, traces, links, seed)
+            level_of = {metric.name: metric.level for metric in context.metrics}
+            about = {
+                "goldset": display_path(context.gold.name),
+                "traces": display_path(redact_url(config.traces))
+                if isinstance(config.traces, str | Path)
+                else None,
+                **context.settings,
+                "judge_note": judge_info(judge).note if judge else None,
+                "judging": judge.about() if judge else None,
+                "calibration": calibration and calibration.document(),
+                "engine": context.engine.name,
+                "calibrated_by": calibrated.source,
+                "labels": context.labels and display_path(context.labels.name),
+                "work": context.work,
+                "unfinished": sum(verdict.status == "failed" for verdict in verdicts)
+                + (judge.not_asked if judge else 0),
+            }
+            run = Run(
+                cases=cases,
+                traces=unlinked.traces,
+                verdicts=unlinked.verdicts,
+                calibration=unlinked.calibration,
+                audit=unlinked.audit,
+                manifest=build_manifest(about, context.inputs, verdicts, config.command),
+                links=tuple(links),
+                map=embedding_map,
+                summary={
+                    "run": redact_url(config.out) if config.out else None,
+                    "cases": len(cases),
+                    "judge": context.settings["judge"],
+                    "judge_note": about["judge_note"],
+                    "k": k,
+                    **level_estimates(scores, verdicts, level_of, seed=seed),
+                    "judged": {
+                        judged_at_k: mean_scores(judged_shares.values(), seed=seed).model_dump()
+                    },
+                    "corrected": {
+                        name: share.document() for name, share in corrected_shares(unlinked).items()
+                    },
+                    "drift": score_drift(unlinked),
+                    "labels_notes": list(calibrated.notes),
+                    "link": summarize_association(
+                        links,
+                        cases=cases,
+                        verdicts=verdicts,
+                        seed=seed,
+                        calibration=calibration,
+                    ),
+                    "diagnosis": diagnosis_document(
+                        unlinked, links, measured, corpus.passages, scores, k, seed
+                    ),
+                    "lower_is_better": lower_is_better(context.metrics),
+                    "coverage": verdict_coverage(verdicts, level_of),
+                    "repeats": judge_repeatability(verdicts, level_of, seed=seed),
+                    "cascade": judge.cascade() if judge else {},
+                    "usage": judge.usage() if judge else _NO_USAGE,
+                    "slices": slice_estimates(cases, scores, verdicts, k=k, seed=seed),
+                },
+            )
+            run = reuse_link_artifacts(run, folder)
+            if staging:
+                staging.publish(run, run.html)
+    return run
+
+
+def run_async(work: Callable[[], Coroutine[Any, Any, Result]], threads: int) -> Result:
+    """Run a coroutine to its end, also where an event loop is already running (notebooks).
+
+    `threads` is how many synchronous apps run at once.
+    """
+    # Not the task's own result: when a loop ends, Python's signal module formats the repr of its
+    # main task, result included, which takes seconds for a run of 10,000 cases.
+    results: list[Result] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=threads))
+        results.append(await work())
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(main())
+    else:
+        variables = contextvars.copy_context()
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            thread.submit(variables.run, asyncio.run, main()).result()
+    return results[0]
+
+
+async def forecast_async(
+    config: EvaluationConfig, progress: Progress | None = None
+) -> JudgingForecast:
+    """Forecast the judge's calls and their cost without making any.
+
+    The app runs, because the judge's questions depend on its answers. Its traces are saved beside
+    ``out``, so that the evaluation itself does not run it again.
+    """
+    from misslink.judge.checks.dry_run import forecast_judging
+
+    config = replace(config, progress=progress or config.progress)
+    async with stages.open_context(config) as context:
+        traces, _ = await stages.capture_traces(context)
+        subjects = context.subjects(traces)
+        asks = await _claim_need_asks(context, traces)
+        return await forecast_judging(subjects, context.metrics, context.judge, asks)
+
+
+async def _claim_need_asks(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Ask]:
+    """What linking would ask, if the heuristic judge's unfaithful claims were the judge's own."""
+    if context.judge is None or isinstance(unwrap_judge(context.judge), HeuristicJudge):
+        return []
+    heuristic, metric = open_heuristic(), judged_metrics.get("faithfulness")
+    asks = []
+    for subject in context.subjects(traces):
+        missed = retrieval_outcome(subject.case, subject.trace, context.config.k).missed
+        texts = dict.fromkeys(text for miss in missed if (text := miss.text or miss.evidence))
+        if not texts:
+            continue
+        (verdict,) = await judge_case(subject, [metric], heuristic)
+        claims = dict.fromkeys(c.text for c in verdict.claims if c.support != "supported")
+        question = subject.case.question
+        ask = forecast_claim_needs(tuple(claims), tuple(texts), question, prompts=context.prompts)
+        if ask is not None:
+            asks.append(ask)
+    return asks

@@ -1,0 +1,303 @@
+"""Summarize verdicts and rank scores: levels, slices, coverage, repeatability."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from misslink.metrics import GOOD_SHARES
+from misslink.stats import mean, proportion
+from misslink.types import Case, Estimate, Repeats, Verdict
+
+_CASE_AXES = ("category", "tier")  # of a case; they come before its tags
+_LOWER_IS_BETTER_PARTS = (
+    "over_refused",
+    "should_have_abstained",
+)  # of abstention, which is good when high
+# Parts of verdicts that are numbers of their own, and what these are called.
+_NAMED_PARTS: dict[str, dict[str, str]] = {
+    "correctness": {"precision": "correctness_precision", "recall": "correctness_recall"},
+    "abstention": {
+        "over_refused": "over_refused",
+        "should_have_abstained": "should_have_abstained",
+    },
+    "citation_correctness": {"recall": "citation_recall"},
+}
+
+RankScores = Mapping[str, Mapping[str, float | None]]  # rank metric -> case id -> value
+Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1]
+
+
+def level_estimates(
+    scores: RankScores, verdicts: Sequence[Verdict], level_of: Mapping[str, int], *, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return the estimates of the three levels.
+
+    Parameters
+    ----------
+    scores : mapping of str to mapping of str to float or None
+        Rank metric to case id to value.
+    verdicts : sequence of Verdict
+    level_of : mapping of str to int
+        Judged metric to its level, 2 or 3; each appears even without any verdict.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    dict
+        'retrieval', 'generation' and 'answer', each metric name to Estimate. ``fully_faithful`` and
+        ``correct`` are the shares of answers whose faithfulness and correctness are good.
+    """
+    generation: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
+    for metric, level in level_of.items():
+        of_metric = [verdict for verdict in verdicts if verdict.metric == metric]
+        target = generation if level == 2 else answer
+        for name, read in metric_readings(metric).items():
+            target[name] = mean_reading(of_metric, read, seed=seed).model_dump()
+    return {
+        "retrieval": {
+            metric: mean_scores(of_case.values(), seed=seed).model_dump()
+            for metric, of_case in scores.items()
+        },
+        "generation": generation,
+        "answer": answer,
+    }
+
+
+def slice_estimates(
+    cases: Sequence[Case], scores: RankScores, verdicts: Sequence[Verdict], *, k: int, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return recall@k, faithful and correctness by category, by tier and by each tag.
+
+    A tag that is called as one of the two, where cases have that one, is passed over.
+
+    Returns
+    -------
+    dict
+        'category', 'tier' or the tag's name, to the group's name, to ``{"n", "metrics"}``.
+    """
+    taken = {axis for axis in _CASE_AXES if any(getattr(case, axis) is not None for case in cases)}
+    groups: dict[str, dict[str, set[str]]] = {}
+    for case in cases:
+        axes = {name: tag for name, tag in case.tags.items() if name not in taken}
+        axes |= {axis: group for axis in taken if (group := getattr(case, axis)) is not None}
+        for axis, group in axes.items():
+            groups.setdefault(axis, {}).setdefault(group, set()).add(case.id)
+    recall = scores.get(f"recall@{k}", {})
+    slices: dict[str, dict[str, Any]] = {}
+    for axis in sorted(groups, key=lambda name: (name not in _CASE_AXES, name)):
+        for group, ids in sorted(groups[axis].items()):
+            of_group = [verdict for verdict in verdicts if verdict.case_id in ids]
+            faithfulness = [v for v in of_group if v.metric == "faithfulness"]
+            correctness = [v for v in of_group if v.metric == "correctness"]
+            metrics = {
+                f"recall@{k}": mean_scores([recall.get(i) for i in sorted(ids)], seed=seed),
+                "fully_faithful": mean_reading(faithfulness, _verdict_label, seed=seed),
+                "correctness": mean_reading(correctness, _verdict_value, seed=seed),
+            }
+            slices.setdefault(axis, {})[group] = {
+                "n": len(ids),
+                "metrics": {name: value.model_dump() for name, value in metrics.items()},
+            }
+    return slices
+
+
+def verdict_coverage(
+    verdicts: Sequence[Verdict], metrics: Iterable[str]
+) -> dict[str, dict[str, int]]:
+    """Count the verdicts of each metric that are scored, skipped and failed."""
+    counts = Counter((verdict.metric, verdict.status) for verdict in verdicts)
+    return {
+        metric: {status: counts[metric, status] for status in ("scored", "skipped", "failed")}
+        for metric in metrics
+    }
+
+
+def lower_is_better(metrics: Iterable[object]) -> list[str]:
+    """Names of the numbers of `levels` that are good when they are low, sorted.
+
+    Parameters
+    ----------
+    metrics : iterable of JudgedMetric
+    """
+    low = [str(getattr(m, "name", "")) for m in metrics if getattr(m, "better", "high") == "low"]
+    return sorted([*low, *_LOWER_IS_BETTER_PARTS])
+
+
+def metric_readings(metric: str) -> dict[str, Reading]:
+    """What the verdicts of a judged metric say in numbers: the name of each, and how it is read.
+
+    >>> list(metric_readings("faithfulness")), list(metric_readings("context_relevance"))
+    (['faithfulness', 'fully_faithful'], ['context_relevance'])
+    """
+    numbers: dict[str, Reading] = {metric: _verdict_value}
+    numbers |= {name: _verdict_part(part) for part, name in _NAMED_PARTS.get(metric, {}).items()}
+    if metric in GOOD_SHARES:
+        numbers[GOOD_SHARES[metric]] = _verdict_label
+    return numbers
+
+
+def mean_scores(values: Iterable[float | None], *, seed: int) -> Estimate:
+    """Mean of a rank metric over the cases that have a value; missing where none has."""
+    scores = [value for value in values if value is not None]
+    if not scores:
+        return Estimate.missing("no case has relevant passages and a ranking")
+    return mean(scores, seed=seed)
+
+
+def mean_reading(verdicts: Sequence[Verdict], read: Reading, *, seed: int) -> Estimate:
+    """Mean of one number of a metric's verdicts; missing where none has it, and then says why."""
+    readings = [value for value in map(read, verdicts) if value is not None]
+    return mean(readings, seed=seed) if readings else Estimate.missing(_missing_reason(verdicts))
+
+
+def _verdict_value(verdict: Verdict) -> float | None:
+    return verdict.value
+
+
+def _verdict_part(name: str) -> Reading:
+    return lambda verdict: verdict.parts.get(name)
+
+
+def _verdict_label(verdict: Verdict) -> float | None:
+    return None if verdict.label is None else float(verdict.label)
+
+
+def _missing_reason(verdicts: Sequence[Verdict]) -> str:
+    """Say why no verdict has a value, the most frequent reason first."""
+    if not verdicts:
+        return "no judge was asked"
+    reasons = Counter(f"{v.status}: {v.reason}" for v in verdicts if v.value is None)
+    if not reasons:
+        return "no verdict has this part"
+    reason, count = reasons.most_common(1)[0]
+    other_count = len(reasons) - 1
+    more = f", and {other_count} other reason{'s' * (other_count > 1)}" if other_count else ""
+    return f"no case has a value ({count} of {len(verdicts)} {reason}{more})"
+
+
+T = TypeVar("T")
+
+_MIN_SAMPLES = 2  # fewer samples cannot differ
+_LARGEST_SD = math.sqrt(0.5)  # of two or more values in [0, 1]: that of 0 and 1
+
+
+def judge_repeatability(
+    verdicts: Sequence[Verdict], metrics: Iterable[str], *, seed: int = 0
+) -> dict[str, Any]:
+    """Return how much verdicts and means move between samples of the same questions.
+
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+    metrics : iterable of str
+        The judged metrics; each appears, even where none of its verdicts was sampled twice.
+    seed : int
+        Random seed for bootstrap intervals.
+
+    Returns
+    -------
+    dict
+        Empty if no verdict was sampled more than once. Else ``samples``, the number of samples per
+        question, and by metric:
+
+        ``metrics``
+            ``n``: verdicts with two or more samples that have a value. ``incomplete``: verdicts
+            where only some samples have a value. ``flip_rate``: Estimate, the share of verdicts
+            whose labels are not unanimous; it grows with the number of samples.
+            ``disagreement``: Estimate, the mean over verdicts of 2 k (m - k) / (m (m - 1)) for k
+            good labels among m: how often two samples of the same question give different labels,
+            whatever their number. ``spread``: Estimate, the mean of the verdicts' standard
+            deviations (m - 1).
+        ``run``
+            ``values``: the metric's mean over the cases for each sample, as if it had been the
+            only one; ``mean`` and ``sd`` (m - 1) of these; ``n``: the cases where every sample has
+            a value, so that the values differ only by the judge;
+            ``reason``: why they are None.
+
+    References
+    ----------
+    The disagreement of two ratings is one minus the observed agreement of Fleiss (1971), Measuring
+    nominal scale agreement among many raters.
+    """
+    sampled = [
+        v for v in verdicts if v.repeats is not None and len(v.repeats.values) >= _MIN_SAMPLES
+    ]
+    if not sampled:
+        return {}
+    of_metric = {
+        metric: [v.repeats for v in sampled if v.metric == metric and v.repeats is not None]
+        for metric in metrics
+    }
+    return {
+        "samples": max(len(v.repeats.values) for v in sampled if v.repeats is not None),
+        "metrics": {
+            metric: _verdict_repeatability(repeats, seed) for metric, repeats in of_metric.items()
+        },
+        "run": {metric: _sample_means(repeats) for metric, repeats in of_metric.items()},
+    }
+
+
+def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, Any]:
+    values = [_without_missing(repeat.values) for repeat in repeats]
+    labels = [
+        sample_labels
+        for repeat in repeats
+        if len(sample_labels := _without_missing(repeat.labels)) >= _MIN_SAMPLES
+    ]
+    spreads = [repeat.spread for repeat in repeats if repeat.spread is not None]
+    flip_rate = disagreement = Estimate.missing("no verdict has two samples with a label")
+    if labels:
+        flip_rate = proportion(
+            sum(len(set(sample_labels)) > 1 for sample_labels in labels), len(labels)
+        )
+        disagreement = mean([_disagreement(sample_labels) for sample_labels in labels], seed=seed)
+    spread = Estimate.missing("no verdict has two samples with a value")
+    if spreads:
+        spread = mean(spreads, seed=seed, bounds=(0.0, _LARGEST_SD))
+    return {
+        "n": sum(len(values_known) >= _MIN_SAMPLES for values_known in values),
+        "incomplete": sum(
+            0 < len(values_known) < len(repeat.values)
+            for values_known, repeat in zip(values, repeats, strict=True)
+        ),
+        "flip_rate": flip_rate.model_dump(),
+        "disagreement": disagreement.model_dump(),
+        "spread": spread.model_dump(),
+    }
+
+
+def _sample_means(repeats: Sequence[Repeats]) -> dict[str, Any]:
+    """The metric's mean over the cases, sample by sample, over the cases that have them all."""
+    samples = max((len(repeat.values) for repeat in repeats), default=0)
+    whole = [
+        values_known
+        for repeat in repeats
+        if len(values_known := _without_missing(repeat.values)) == samples
+    ]
+    if not whole:
+        reason = "no case has a value in every sample"
+        return {"n": 0, "mean": None, "sd": None, "values": [], "reason": reason}
+    values = [statistics.mean(of_sample) for of_sample in zip(*whole, strict=True)]
+    return {
+        "n": len(whole),
+        "mean": statistics.mean(values),
+        "sd": statistics.stdev(values),
+        "values": values,
+        "reason": None,
+    }
+
+
+def _disagreement(labels: Sequence[bool]) -> float:
+    """How often two of these labels, drawn at random, differ."""
+    m, good = len(labels), sum(labels)
+    return 2 * good * (m - good) / (m * (m - 1))
+
+
+def _without_missing(values: Iterable[T | None]) -> list[T]:
+    return [value for value in values if value is not None]

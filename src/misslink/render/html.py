@@ -1,0 +1,77 @@
+"""Renders self-contained HTML pages from Jinja templates, with everything escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+_SHARED = Path(__file__).resolve().parent / "templates"  # macros and styles of all pages
+
+
+def render_template(
+    template: Path, page: object, *, style: str, script: str = "", **more: object
+) -> str:
+    """Render a template.
+
+    Parameters
+    ----------
+    template : Path
+        It is given ``page``, the texts ``style`` and ``script`` as they are, and their hashes for a
+        Content-Security-Policy, ``style_hash`` and ``script_hash``. It may use other templates of
+        its folder and the shared ones.
+    page : object
+        The content; every text of it is escaped.
+    style, script : str
+        From files of misslink only, because they are not escaped.
+    **more
+        Further variables of the template.
+    """
+    from markupsafe import Markup  # installed with jinja2
+
+    html = (
+        _environment(template.parent)
+        .get_template(template.name)
+        .render(
+            page=page,
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            style_hash=_csp_hash(style),
+            script_hash=_csp_hash(script),
+            **more,
+        )
+    )
+    # UTF-8 cannot encode half a surrogate pair, and browsers differ in how they read NUL.
+    return html.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def read_assets(folder: Path, *names: str) -> str:
+    """Return style sheets or scripts of a template folder, or shared ones, as one text."""
+    paths = ((folder / name, _SHARED / name) for name in names)
+    return "".join(
+        (own if own.exists() else shared).read_text(encoding="utf-8") for own, shared in paths
+    )
+
+
+@cache
+def _environment(folder: Path) -> jinja2.Environment:
+    import jinja2  # not imported by `import misslink`
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, _SHARED]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _csp_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

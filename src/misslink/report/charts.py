@@ -1,0 +1,572 @@
+"""Charts of the report as SVG geometry: flow, map and curve over the cutoff."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.render.format import (
+    FormattedEstimate,
+    format_estimate,
+    format_percent,
+    pluralize,
+    shorten,
+)
+from misslink.render.json_fields import JsonFields
+from misslink.report.glossary import ANSWERS, RETRIEVALS
+from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.types import Case, Estimate, Link, Passage, Run, Trace
+
+if TYPE_CHECKING:
+    from misslink.retrieval import Hits
+
+
+_OutcomeTriple = tuple[str, str, str]  # retrieval outcome, answer outcome, failure mode
+
+_BAR_WIDTH = 10.0  # width of a node
+_NODE_GAP = 19.0  # between nodes, so that the labels of two thin ones never meet
+_DIAGRAM_HEIGHT = 200.0  # all cases together
+_COLUMN_POSITIONS = (136.0, 336.0, 536.0)  # left of the first stands "None needed 100,000"
+_FLOW_WIDTH = 734.0
+_FLOW_TOP = 26.0
+_FILTERS = ("retrieval", "answer", "failure")
+_OUTCOME_ORDERS = (tuple(RETRIEVALS), tuple(ANSWERS), tuple(FAILURE_MODES))
+_OUTCOME_LABELS = (
+    RETRIEVALS,
+    ANSWERS,
+    {failure: words.label for failure, words in FAILURE_MODES.items()},
+)
+
+
+@dataclass(frozen=True)
+class SankeyNode:
+    """One outcome: a bar with its label, its count and the view of its cases."""
+
+    column: int
+    key: str
+    label: str
+    count: int
+    x: float
+    y: float
+    width: float
+    height: float
+    fragment: str
+
+
+@dataclass(frozen=True)
+class SankeyRibbon:
+    """The cases of one combination: a path of two curved bands, and the same in words.
+
+    ``tone`` is 'linked' (a miss and an unfaithful answer), 'failed' or 'fine'; ``fragment`` the
+    view of its cases.
+    """
+
+    retrieval: str
+    answer: str
+    failure: str
+    count: int
+    tone: str
+    path: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class SankeyDiagram:
+    """The whole drawing, ``width`` by ``height`` units; ``columns`` are the x of its nodes."""
+
+    width: float
+    height: float
+    columns: tuple[float, ...]
+    nodes: tuple[SankeyNode, ...]
+    ribbons: tuple[SankeyRibbon, ...]
+
+
+def draw_sankey(links: Sequence[Link]) -> SankeyDiagram | None:
+    """Lay out the flow of `links`, with the most severe outcome on top; None without links."""
+    counts: Counter[_OutcomeTriple] = Counter(
+        (link.retrieval, link.answer, link.failure) for link in links
+    )
+    if not counts:
+        return None
+    unit = _DIAGRAM_HEIGHT / counts.total()
+    nodes = [_node_column(index, counts, unit) for index in range(3)]
+    tops = [{node.key: node.y for node in column} for column in nodes]
+    order = sorted(
+        counts, key=lambda triple: [_OUTCOME_ORDERS[i].index(triple[i]) for i in range(3)]
+    )
+    bands = _ribbon_edges(order, counts, tops, unit)
+    ribbons = tuple(
+        SankeyRibbon(
+            retrieval=RETRIEVALS[triple[0]],
+            answer=ANSWERS[triple[1]],
+            failure=FAILURE_MODES[triple[2]].label,
+            count=counts[triple],
+            tone=_ribbon_tone(triple),
+            path=_ribbon_path(bands[triple], counts[triple] * unit),
+            fragment=view_fragment(**dict(zip(_FILTERS, triple, strict=True))),
+        )
+        for triple in order
+    )
+    everything = tuple(node for column in nodes for node in column)
+    height = max(node.y + node.height for node in everything) + 8
+    return SankeyDiagram(_FLOW_WIDTH, round(height, 1), _COLUMN_POSITIONS, everything, ribbons)
+
+
+def _node_column(index: int, counts: Counter[_OutcomeTriple], unit: float) -> list[SankeyNode]:
+    sums: Counter[str] = Counter()
+    for triple, count in counts.items():
+        sums[triple[index]] += count
+    y = _FLOW_TOP
+    nodes = []
+    for key in _OUTCOME_ORDERS[index]:
+        if sums[key]:
+            tall = sums[key] * unit
+            label = _OUTCOME_LABELS[index][key]
+            nodes.append(
+                SankeyNode(
+                    index,
+                    key,
+                    label,
+                    sums[key],
+                    _COLUMN_POSITIONS[index],
+                    round(y, 1),
+                    _BAR_WIDTH,
+                    round(max(tall, 1), 1),
+                    view_fragment(**{_FILTERS[index]: key}),
+                )
+            )
+            y += tall + _NODE_GAP
+    return nodes
+
+
+def _ribbon_edges(
+    order: Sequence[_OutcomeTriple],
+    counts: Counter[_OutcomeTriple],
+    tops: Sequence[dict[str, float]],
+    unit: float,
+) -> dict[_OutcomeTriple, list[float]]:
+    """Top edge of every ribbon where it leaves and enters: left, middle in, middle out, right."""
+    # Ribbons are stacked in the order of the far end, so that few of them cross.
+    stacks = ((0, (0, 1, 2)), (1, (1, 0, 2)), (1, (1, 2, 0)), (2, (2, 1, 0)))
+    edges: dict[_OutcomeTriple, list[float]] = {triple: [] for triple in order}
+    for column, keys in stacks:
+        next_free = dict(tops[column])
+        places = {triple: [_OUTCOME_ORDERS[i].index(triple[i]) for i in keys] for triple in order}
+        for triple in sorted(order, key=places.__getitem__):
+            edges[triple].append(next_free[triple[column]])
+            next_free[triple[column]] += counts[triple] * unit
+    return edges
+
+
+def _ribbon_path(tops: Sequence[float], tall: float) -> str:
+    first = _curved_band(
+        _COLUMN_POSITIONS[0] + _BAR_WIDTH, tops[0], _COLUMN_POSITIONS[1], tops[1], tall
+    )
+    second = _curved_band(
+        _COLUMN_POSITIONS[1] + _BAR_WIDTH, tops[2], _COLUMN_POSITIONS[2], tops[3], tall
+    )
+    return f"{first} {second}"
+
+
+def _curved_band(x0: float, y0: float, x1: float, y1: float, tall: float) -> str:
+    mid = (x0 + x1) / 2
+    return (
+        f"M{x0:.1f} {y0:.1f}C{mid:.1f} {y0:.1f} {mid:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
+        f"V{y1 + tall:.1f}"
+        f"C{mid:.1f} {y1 + tall:.1f} {mid:.1f} {y0 + tall:.1f} {x0:.1f} {y0 + tall:.1f}Z"
+    )
+
+
+def _ribbon_tone(triple: _OutcomeTriple) -> str:
+    retrieval, answer, failure = triple
+    if retrieval == "miss" and answer == "unfaithful":
+        return "linked"
+    return "failed" if failure in FAILURES else "fine"
+
+
+_MAP_SIZE = 560.0  # a square: both axes of the map have one scale
+_MAP_EDGE = 12.0  # so that no mark is cut by the frame
+_TITLE_LENGTH = 300  # characters of a tooltip
+_UNLINKED = "other"
+_MODE_SHAPES = {
+    **{name: mode.shape for name, mode in FAILURE_MODES.items()},
+    _UNLINKED: "M-5-1H5V1H-5Z",
+}
+
+
+@dataclass(frozen=True)
+class QuestionMark:
+    """A question on the map: ``kind`` is a failure mode or 'other', ``href`` a fragment or ""."""
+
+    x: float
+    y: float
+    kind: str
+    shape: str
+    title: str
+    href: str
+
+
+@dataclass(frozen=True)
+class MissSegment:
+    """From a question to a needed passage that was missed, as a line and in words."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    kind: str
+    question: str
+    href: str
+    failure: str
+    passage_id: str
+    passage: str
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """An entry of the legend."""
+
+    kind: str
+    shape: str
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
+class ScatterMap:
+    """The map; ``dots`` are passages as x, y, whether one was needed, and a text."""
+
+    width: float
+    height: float
+    facts: str
+    dots: tuple[tuple[float, float, bool, str], ...]
+    segments: tuple[MissSegment, ...]
+    marks: tuple[QuestionMark, ...]
+    keys: tuple[LegendEntry, ...]
+
+
+def draw_scatter(run: Run) -> ScatterMap | None:
+    """Lay out the run's map; None if it has none."""
+    document = JsonFields(run.map)
+    questions, passages = _parse_points(document, "queries"), _parse_points(document, "passages")
+    if not questions:
+        return None
+    fragments = {
+        case_id: case_fragment(number) for case_id, number in number_cases(run.cases).items()
+    }
+    segments = []
+    needed = set()
+    for line in document.rows("lines"):
+        case_id, passage_id = line.text("case_id"), line.text("passage_id")
+        if case_id not in questions or passage_id not in passages:
+            continue
+        needed.add(passage_id)
+        kind = _known_mode(line.text("failure"))
+        x1, y1, question, _ = questions[case_id]
+        x2, y2, passage, _ = passages[passage_id]
+        href = fragments.get(case_id, "")
+        segments.append(
+            MissSegment(
+                x1, y1, x2, y2, kind, question, href, _mode_label(kind), passage_id, passage
+            )
+        )
+    dots = [(x, y, name in needed, f"{name}: {text}") for name, (x, y, text, _) in passages.items()]
+    order = list(_MODE_SHAPES)
+    marks = sorted(questions.items(), key=lambda point: -order.index(point[1][3]))
+    counts = Counter(kind for *_, kind in questions.values())
+    return ScatterMap(
+        width=_MAP_SIZE,
+        height=_MAP_SIZE,
+        facts=_map_facts(document),
+        dots=tuple(sorted(dots, key=lambda dot: dot[2])),  # needed ones last, to be on top
+        segments=tuple(segments),
+        marks=tuple(  # the worst last
+            QuestionMark(
+                x,
+                y,
+                kind,
+                _MODE_SHAPES[kind],
+                f"{_mode_label(kind)}: {text}",
+                fragments.get(case_id, ""),
+            )
+            for case_id, (x, y, text, kind) in marks
+        ),
+        keys=tuple(
+            LegendEntry(kind, shape, _mode_label(kind), counts[kind])
+            for kind, shape in _MODE_SHAPES.items()
+            if counts[kind]
+        ),
+    )
+
+
+def _parse_points(document: JsonFields, key: str) -> dict[str, tuple[float, float, str, str]]:
+    """x, y, text and failure mode by id; coordinates in the document run from 0 to 1, upwards."""
+    points = {}
+    for row in document.rows(key):
+        x, y = row.number("x"), row.number("y")
+        if x is not None and y is not None:
+            points[row.text("id")] = (
+                _map_coordinate(x),
+                _map_coordinate(1 - y),
+                shorten(row.text("text"), _TITLE_LENGTH),
+                _known_mode(row.text("failure")),
+            )
+    return points
+
+
+def _map_coordinate(share: float) -> float:
+    return round(_MAP_EDGE + min(max(share, 0.0), 1.0) * (_MAP_SIZE - 2 * _MAP_EDGE), 1)
+
+
+def _known_mode(failure: str) -> str:
+    """A known failure mode or 'other': no text of a document becomes a name on the page."""
+    return failure if failure in FAILURE_MODES else _UNLINKED
+
+
+def _mode_label(kind: str) -> str:
+    return FAILURE_MODES[kind].label if kind in FAILURE_MODES else "Not linked"
+
+
+def _map_facts(document: JsonFields) -> str:
+    methods = {"umap": "UMAP", "pca": "principal components (PCA)"}
+    method, embedding = document.text("method"), document.text("embedding")
+    facts = "Laid out" + (f" by {methods.get(method, method)}" if method else "")
+    facts += f" from the vectors of {embedding}." if embedding else "."
+    for label, key in (("Passages", "left_out"), ("Questions", "queries_left_out")):
+        if left_out := document.count(key):
+            facts += f" {label} not drawn, for want of room: {left_out:,}."
+    return facts
+
+
+# Cut-offs that are told: all of the first ten, then ever fewer, as the eye has it on a log scale.
+_CUTOFFS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 750, 1000)
+_LABELLED_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # of them, those on the axis
+_WIDTH, _HEIGHT = 640.0, 290.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 546.0, 26.0, 246.0
+_LABEL_GAP = 34.0  # a label has two lines
+_MIN_LABEL_GAP = (
+    16.0  # a label's first line above the axis, so that the second is not among its names
+)
+_MIN_LINE_GAP = 18.0  # between two names on the axis
+_MEASURES = ("recall", "precision")
+
+
+@dataclass(frozen=True)
+class CurveTick:
+    """A place on an axis and its name."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """One metric: its line, the band of its interval, and the label at its right end."""
+
+    name: str
+    path: str
+    band: str
+    label_y: float
+    last: str
+
+
+@dataclass(frozen=True)
+class CutoffCurve:
+    """Recall and precision by cutoff, as a drawing and as rows; ``k_x`` is None off the chart."""
+
+    width: float
+    height: float
+    frame: tuple[float, float, float, float]
+    xs: tuple[CurveTick, ...]
+    ys: tuple[CurveTick, ...]
+    lines: tuple[CurveLine, ...]
+    k: int
+    k_x: float | None
+    rows: tuple[tuple[int, FormattedEstimate, FormattedEstimate], ...]
+    facts: tuple[str, ...]
+
+
+def draw_cutoff_curve(run: Run, k: int) -> CutoffCurve | None:
+    """Recall and precision at every cut-off up to the depth that is known of all cases.
+
+    Parameters
+    ----------
+    run : Run
+    k : int
+        Cut-off of the run, from 1.
+
+    Returns
+    -------
+    Curve or None
+        None where no case has relevant passages and a ranking, or only one cut-off is known.
+    """
+    hits, measured = _collect_hits(run)
+    if hits is None:
+        return None
+    depth, depth_note = _known_depth(hits, measured, k)
+    cutoffs = sorted({*(j for j in _CUTOFFS if j <= depth), min(k, depth), depth})
+    if len(cutoffs) == 1:
+        return None
+    means = {name: _cutoff_means(hits, name, cutoffs) for name in _MEASURES}
+    places = [_x_position(j, depth) for j in cutoffs]
+    return CutoffCurve(
+        width=_WIDTH,
+        height=_HEIGHT,
+        frame=(_LEFT, _TOP, _RIGHT, _BOTTOM),
+        xs=_axis_ticks(depth, k),
+        ys=tuple(CurveTick(_y_position(share), format_percent(share)) for share in (0, 0.5, 1)),
+        lines=_curve_lines(means, places),
+        k=k,
+        k_x=_x_position(k, depth) if k <= depth else None,
+        rows=tuple(
+            (
+                j,
+                format_estimate(f"recall@{j}", recall),
+                format_estimate(f"precision@{j}", precision),
+            )
+            for j, recall, precision in zip(cutoffs, *means.values(), strict=True)
+        ),
+        facts=(depth_note, *_retrieved_note(measured, k)),
+    )
+
+
+def _collect_hits(run: Run) -> tuple[Hits | None, list[Trace]]:
+    """The hits of all measured cases that need something, at their true ranks."""
+    import numpy as np
+
+    from misslink.retrieval import case_needs, collect_hits, unmeasured_reason
+
+    traces = {trace.case_id: trace for trace in run.traces}
+    cases: list[Case] = []
+    measured: list[Trace] = []
+    for case in run.cases:
+        trace = traces.get(case.id)
+        if trace and not unmeasured_reason(trace) and case_needs(case, trace.retrieved):
+            cases.append(case)
+            measured.append(trace)
+    if not cases:
+        return None, []
+    rankings = [_full_ranking(trace) for trace in measured]
+    hits = collect_hits(cases, [[passage for passage, _ in ranking] for ranking in rankings])
+    # What lies between is not known by name and needed by nobody, so it takes no place here; a
+    # hit's place in the short list becomes its true rank.
+    of_case = hits.case[hits.row]
+    true = [
+        rankings[case][place - 1][1]
+        for case, place in zip(of_case.tolist(), hits.rank.tolist(), strict=True)
+    ]
+    return replace(hits, rank=np.array(true, dtype=np.int64)), measured
+
+
+def _full_ranking(trace: Trace) -> list[tuple[Passage, int]]:
+    """What was retrieved and what was found further down, best first, each with its true rank."""
+    ranking = [(passage, rank) for rank, passage in enumerate(trace.retrieved, 1)]
+    retrieved = {passage.id for passage in trace.retrieved}
+    deeper = sorted(
+        (passage for passage in trace.deeper if passage.id not in retrieved),
+        key=lambda passage: passage.rank,
+    )
+    return ranking + [(passage, max(passage.rank, len(ranking) + 1)) for passage in deeper]
+
+
+def _known_depth(hits: Hits, measured: Sequence[Trace], k: int) -> tuple[int, str]:
+    """The depth to which the ranks of all cases are known, and a sentence that says so."""
+    recalls = hits.best(hits.sums(hits.satisfied, None) / hits.needs)
+    depths = [
+        trace.depth or max(len(trace.retrieved), k)
+        for trace, share in zip(measured, recalls, strict=True)
+        if share != 1  # of a complete one nothing further down matters
+    ]
+    cases = pluralize(len(measured), "case")
+    if depths:
+        depth = min(depths)
+        return depth, f"Ranks are known to {depth:,} for all {cases} with needed passages."
+    widest = max(len(trace.retrieved) for trace in measured)
+    last = int(hits.rank.max())
+    return max(k, widest, last), f"All that {cases} need was found, at rank {last:,} at the latest."
+
+
+def _retrieved_note(measured: Sequence[Trace], k: int) -> tuple[str, ...]:
+    """How many passages the app itself retrieves, where that is another number than k."""
+    widths = Counter(len(trace.retrieved) for trace in measured)
+    width, count = widths.most_common(1)[0]
+    if width == k or not width:
+        return ()
+    often = "always" if count == len(measured) else f"in {count:,} of {len(measured):,} cases"
+    return (f"The app itself retrieves {pluralize(width, 'passage')}, {often}.",)
+
+
+def _cutoff_means(hits: Hits, name: str, cutoffs: Sequence[int]) -> list[Estimate]:
+    """The mean at each cut-off, all of them in one pass."""
+    from misslink.retrieval import parse_metric
+    from misslink.retrieval.evaluate import evaluate_metrics
+    from misslink.stats import mean
+
+    values, measured = evaluate_metrics([parse_metric(f"{name}@{j}") for j in cutoffs], hits)
+    return [mean(own[has].tolist()) for own, has in zip(values, measured, strict=True)]
+
+
+def _curve_lines(
+    means: dict[str, list[Estimate]], places: Sequence[float]
+) -> tuple[CurveLine, ...]:
+    drawn = {
+        name: _line_points(places, [estimate.value for estimate in estimates])
+        for name, estimates in means.items()
+    }
+    ends = {name: points[-1][1] for name, points in drawn.items()}
+    upper, lower = sorted(ends, key=ends.__getitem__)
+    gap = ends[lower] - ends[upper]
+    if gap < _LABEL_GAP:  # two labels that would overlap move apart by as much as they lack
+        ends[upper] -= (_LABEL_GAP - gap) / 2
+        ends[lower] += (_LABEL_GAP - gap) / 2
+    return tuple(
+        CurveLine(
+            name=name,
+            path=_svg_path(drawn[name]),
+            band=_svg_path(
+                _line_points(places, [estimate.high for estimate in estimates])
+                + _line_points(places, [estimate.low for estimate in estimates])[::-1]
+            )
+            + "Z",
+            label_y=round(min(ends[name], _BOTTOM - _MIN_LABEL_GAP), 1),
+            last=format_estimate(name, estimates[-1]).value,
+        )
+        for name, estimates in means.items()
+    )
+
+
+def _axis_ticks(depth: int, k: int) -> tuple[CurveTick, ...]:
+    """Names on the axis: k first, then as many others as do not run into one that is there."""
+    ticks: list[CurveTick] = []
+    for j in dict.fromkeys((k, 1, depth, *_LABELLED_CUTOFFS)):
+        x = _x_position(j, depth)
+        if j <= depth and all(abs(tick.at - x) >= _MIN_LINE_GAP for tick in ticks):
+            ticks.append(CurveTick(x, f"{j:,}"))
+    return tuple(sorted(ticks, key=lambda tick: tick.at))
+
+
+def _line_points(
+    places: Sequence[float], shares: Sequence[float | None]
+) -> list[tuple[float, float]]:
+    """The points of a line; what was not measured has none."""
+    return [
+        (x, _y_position(share))
+        for x, share in zip(places, shares, strict=True)
+        if share is not None
+    ]
+
+
+def _svg_path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+def _x_position(j: int, depth: int) -> float:
+    return round(_LEFT + (_RIGHT - _LEFT) * math.log(j) / math.log(max(depth, 2)), 1)
+
+
+def _y_position(share: float) -> float:
+    return round(_BOTTOM - (_BOTTOM - _TOP) * share, 1)

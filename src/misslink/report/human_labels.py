@@ -1,0 +1,252 @@
+"""Human labels in the report: agreement with the judge, disputes, and how many labels are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.io.numbers import as_finite
+from misslink.render.format import format_decimal, pluralize, shorten
+from misslink.render.json_fields import JsonFields
+from misslink.report.links import case_fragment, number_cases
+from misslink.types import Run, Verdict
+
+ADJUDICATE_COMMAND = "misslink annotate RUN --adjudicate"
+_MAX_DISPUTES = 20  # on the page; the calibration holds all of them
+_NAME_LENGTH = 60
+_QUESTION_LENGTH = 160
+_GOOD_FROM = 0.5  # the least mean label that counts as good
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """One item that annotators labelled differently.
+
+    Parameters
+    ----------
+    number : int or None
+        Of its case, from 1; None if the run does not hold the case.
+    case_id, question : str
+    fragment : str
+        Its place on the page; "" if it has none.
+    claim : str
+        Such as 'claim 2'; "" where the whole case was labelled.
+    said : tuple of (str, str)
+        Each annotator's name and label.
+    tied : bool
+        Whether no majority decides it.
+    """
+
+    number: int | None
+    case_id: str
+    question: str
+    fragment: str
+    claim: str
+    said: tuple[tuple[str, str], ...]
+    tied: bool
+
+
+@dataclass(frozen=True)
+class DisputeQueue:
+    """The disputes of one metric, ties first; ``more`` counts those that are not shown."""
+
+    says: str
+    disputes: tuple[Dispute, ...]
+    more: int
+
+
+def read_disputes(run: Run, document: Mapping[str, JsonValue]) -> DisputeQueue | None:
+    """Read the disputes of a calibration document; None if annotators agree."""
+    disputes = sorted(_parse_disputes(run, document), key=lambda dispute: not dispute.tied)
+    if not disputes:
+        return None
+    tied = sum(dispute.tied for dispute in disputes)
+    text = f"People disagree on {pluralize(len(disputes), 'item')}"
+    if tied == len(disputes):
+        text += ", and no majority decides " + ("it" if tied == 1 else "any")
+    elif tied:
+        text += f"; of {tied:,} no majority decides"
+    else:
+        text += ", and a majority decides each"
+    text += "; what is tied counts as neither good nor bad." if tied else "."
+    text += f" To settle them: `{ADJUDICATE_COMMAND}`, then `misslink calibrate RUN` again."
+    more = max(len(disputes) - _MAX_DISPUTES, 0)
+    return DisputeQueue(text, tuple(disputes[:_MAX_DISPUTES]), more)
+
+
+def describe_label(value: float) -> str:
+    """Write a label as a word, one between bad and good with its number.
+
+    Examples
+    --------
+    >>> describe_label(1.0), describe_label(0.0), describe_label(0.7)
+    ('good', 'bad', 'good (0.70)')
+    """
+    word = "good" if value >= _GOOD_FROM else "bad"
+    return word if value in (0.0, 1.0) else f"{word} ({format_decimal(value)})"
+
+
+def _parse_disputes(run: Run, document: Mapping[str, JsonValue]) -> Iterator[Dispute]:
+    numbers = number_cases(run.cases)
+    for row in JsonFields(document).object("human").rows("queue"):
+        case_id, labels = row.text("case_id"), _annotator_labels(row)
+        if not case_id or not labels:
+            continue
+        number = numbers.get(case_id)
+        claim = _claim_number(row)
+        fragment = question = ""
+        if number is not None:
+            fragment = case_fragment(number) + ("" if claim is None else f"&claim={claim}")
+            question = shorten(run.cases[number - 1].question, _QUESTION_LENGTH)
+        yield Dispute(
+            number=number,
+            case_id=case_id,
+            question=question,
+            fragment=fragment,
+            claim="" if claim is None else f"claim {claim}",
+            said=labels,
+            tied=row.values.get("settled") is not True,
+        )
+
+
+def _annotator_labels(row: JsonFields) -> tuple[tuple[str, str], ...]:
+    labels = row.object("labels")
+    values = ((name, labels.number(name)) for name in labels)
+    return tuple(
+        (shorten(name, _NAME_LENGTH), describe_label(value))
+        for name, value in values
+        if value is not None
+    )
+
+
+def _claim_number(row: JsonFields) -> int | None:
+    """The number of a labelled claim on the page, from 1."""
+    return None if row.number("claim") is None else row.count("claim") + 1
+
+
+@dataclass(frozen=True)
+class HumanLabel:
+    """The annotators' label of one case for one metric.
+
+    Parameters
+    ----------
+    word : str
+        Such as 'good' or 'bad (0.33)', the mean of their labels; "" if it is not settled.
+    share : float or None
+        The mean label, in [0, 1].
+    stands : {'agree', 'disagree', 'tied', ''}
+        Whether the judge's label agrees; 'tied': no majority; "": the judge gave no label.
+    said : tuple of str
+        Each annotator's label, if they differ.
+    """
+
+    word: str
+    share: float | None
+    stands: str
+    said: tuple[str, ...]
+
+
+def read_human_labels(run: Run) -> dict[str, dict[str, HumanLabel]]:
+    """Read the human labels of the cases of `run`, by case and metric.
+
+    Its calibrations hold the settled labels under ``labelled`` (case to mean label) and the disputes
+    under ``human.queue``. The judge's label is the one at the calibration's threshold.
+    """
+    from misslink.calibration.stored_calibration import stored_calibrations  # imports numpy
+
+    labels: dict[str, dict[str, HumanLabel]] = {}
+    for metric, document in stored_calibrations(run).items():
+        fields = JsonFields(document)
+        threshold = fields.number("threshold")
+        calls = {v.case_id: _judge_call(v, threshold) for v in run.verdicts if v.metric == metric}
+        shares = fields.object("labelled")
+        disputes: dict[str, list[JsonFields]] = {}
+        for row in fields.object("human").rows("queue"):
+            disputes.setdefault(row.text("case_id"), []).append(row)
+        for case_id in dict.fromkeys((*shares, *disputes)):
+            label = _human_label(
+                shares.number(case_id), calls.get(case_id), disputes.get(case_id, [])
+            )
+            if label is not None:
+                labels.setdefault(case_id, {})[metric] = label
+    return labels
+
+
+def _human_label(
+    share: float | None, call: bool | None, disputes: list[JsonFields]
+) -> HumanLabel | None:
+    lines = tuple(line for line in map(_dispute_line, disputes) if line)
+    if share is not None and 0 <= share <= 1:
+        agreement = "" if call is None else "agree" if call == (share >= _GOOD_FROM) else "disagree"
+        return HumanLabel(describe_label(share), share, agreement, lines)
+    tied = any(row.values.get("settled") is not True for row in disputes)
+    return HumanLabel("", None, "tied" if tied else "", lines) if lines else None
+
+
+def _judge_call(verdict: Verdict, threshold: float | None) -> bool | None:
+    """The judge's label at a calibration's threshold, else its own."""
+    score = verdict.value if verdict.probability is None else verdict.probability
+    if verdict.status != "scored" or score is None or threshold is None:
+        return verdict.label
+    return score >= threshold
+
+
+def _dispute_line(row: JsonFields) -> str:
+    labels = "; ".join(f"{name}: {label}" for name, label in _annotator_labels(row))
+    claim = _claim_number(row)
+    return labels if claim is None or not labels else f"claim {claim}, {labels}"
+
+
+@dataclass(frozen=True)
+class LabelForecast:
+    """How many labels the usual interval widths need.
+
+    ``rows`` are a number of labels, and the half width of the interval with the judge's verdicts
+    and without them.
+    """
+
+    says: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+def forecast_labels(document: Mapping[str, JsonValue]) -> LabelForecast | None:
+    """Read ``labels_needed`` of a calibration document; None if it forecasts nothing."""
+    needed = JsonFields(document).object("labels_needed")
+    today = JsonFields(document).count("n")
+    rows = []
+    for row in needed.rows("curve"):
+        labels = row.count("labels")
+        powered, alone = row.number("width"), row.number("labelled_only")
+        if labels > 0 and powered is not None and alone is not None:
+            now = " (now)" if labels == today else ""
+            rows.append((f"{labels:,}{now}", _half_width(powered), _half_width(alone)))
+    text = _forecast_text(needed)
+    return LabelForecast(text, tuple(rows)) if rows or text else None
+
+
+def _forecast_text(needed: JsonFields) -> str:
+    """How many labels each width needs, and the widths that no number of them gives."""
+    widths, verdicts = needed.object("for_width"), needed.count("verdicts")
+    enough, never = [], []
+    for name in widths:
+        try:
+            width = as_finite(float(shorten(name, 20)))
+        except ValueError:
+            width = None
+        if width is None:
+            continue
+        if (labels := widths.count(name)) > 0:
+            enough.append(f"{_half_width(width)} need {pluralize(labels, 'label')}")
+        elif widths.values[name] is None:
+            never.append(_half_width(width))
+    sentences = [f"{', '.join(enough)}."] if enough else []
+    if never:
+        labelled = f"each of the {verdicts:,} verdicts" if verdicts else "every verdict"
+        sentences.append(f"Not even a label on {labelled} gives {' or '.join(never)}.")
+    return " ".join(sentences)
+
+
+def _half_width(width: float) -> str:
+    return f"\u00b1{50 * width:.2g} points"

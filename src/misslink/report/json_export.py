@@ -1,0 +1,206 @@
+"""Writes a run as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.io.atomic import atomic_write
+from misslink.linking.failure_modes import FAILURE_MODES
+from misslink.registry import exporters
+from misslink.render.json_fields import JsonFields
+from misslink.report.human_labels import read_human_labels
+from misslink.report.links import number_cases
+from misslink.report.next_steps import next_steps
+from misslink.types import Run, Verdict
+
+_FORMAT = 1
+_SUPPORTS = ("supported", "contradicted", "unsupported")
+_VERDICT_FIELDS = {"status", "value", "label", "probability", "reason"}
+_MISS_FIELDS = {
+    *("passage_id", "grade", "true_rank", "miss_type"),
+    *("also", "reason", "depth", "distance"),
+}
+
+
+@exporters.register("json")
+def write_json(run: Run, path: Path) -> Path:
+    """Write `run` as one JSON document, whole or not at all, and return the path.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or two cases or traces have the same id.
+    """
+    text = json.dumps(build_document(run), indent=2, ensure_ascii=False, allow_nan=False)
+    # UTF-8 cannot encode half a surrogate pair, which an app may produce.
+    return atomic_write(f"{text}\n".encode("utf-8", "replace").decode(), path)
+
+
+def build_document(run: Run) -> dict[str, Any]:
+    """Return the JSON document of `run`; see `case_records` for its cases.
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    from misslink.calibration.stored_calibration import corrected_shares, stored_calibrations
+
+    _, unmeasured = summary_rank_metrics(run)
+    return {
+        "format": _FORMAT,
+        "run": JsonFields(run.summary).text("run") or None,
+        "manifest": run.manifest,
+        "summary": run.summary,
+        "next": [asdict(step) for step in next_steps(run)],
+        "failures": _failure_mode_counts(run),
+        "corrected": {
+            name: {"metric": share.metric} | share.document()
+            for name, share in corrected_shares(run).items()
+        },
+        "calibrations": stored_calibrations(run),
+        "audit": run.audit,
+        "unmeasured": unmeasured,
+        "cases": case_records(run),
+    }
+
+
+def case_records(run: Run) -> list[dict[str, Any]]:
+    """Return what is known of each case, in the order of the gold set.
+
+    Parameters
+    ----------
+    run : Run
+        Any: without traces, verdicts or links what they would say is None.
+
+    Returns
+    -------
+    list of dict
+        ``number`` (the place in the gold set, from 1, as in the page's addresses), ``id``,
+        ``question``, ``category``, ``tags``, ``tier``; ``retrieval``, ``answer`` (the two
+        outcomes), ``correct``, ``failure``, ``also``, ``reason``, ``basis``; ``answer_text``,
+        ``error``, ``latency_s``; ``metrics`` (name to value in [0, 1], the rank metrics of the
+        run's summary and every number of the judged metrics; None: not measured), ``verdicts``
+        (metric to ``status``, ``value``, ``label``, ``probability``, ``reason``, the last saying
+        why there is no value), ``people`` (metric to ``word``, ``share``: their mean label,
+        ``stands``: whether judge and people 'agree' or 'disagree', or people are 'tied'; see
+        `misslink.report.human_labels`), ``missed`` (``passage_id``, ``grade``, ``true_rank``,
+        ``miss_type``, ``also``, ``reason``, ``depth``, ``distance``), ``claims`` (how many the judge
+        called supported, contradicted and unsupported; None where faithfulness was not scored),
+        ``retrieved`` (the passages' ids in their order; None where there is no trace).
+
+    Raises
+    ------
+    InputError
+        Two cases or two traces have the same id.
+    """
+    return list(iter_case_records(run))
+
+
+def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield the records of `case_records` one by one, for large runs."""
+    from misslink.pipeline.summary import metric_readings  # imports numpy
+    from misslink.retrieval import score_cases
+
+    ranks, _ = summary_rank_metrics(run)
+    scores = score_cases(run.cases, run.traces, ranks)
+    traces = {trace.case_id: trace for trace in run.traces}
+    links = {link.case_id: link for link in run.links}
+    verdicts: dict[str, dict[str, Verdict]] = {}
+    for verdict in run.verdicts:
+        verdicts.setdefault(verdict.case_id, {}).setdefault(verdict.metric, verdict)
+    readings = {
+        name: (metric, read)
+        for metric in dict.fromkeys(verdict.metric for verdict in run.verdicts)
+        for name, read in metric_readings(metric).items()
+    }
+    labels = read_human_labels(run)
+    for number, case in enumerate(run.cases, 1):
+        case_verdicts = verdicts.get(case.id, {})
+        link, trace = links.get(case.id), traces.get(case.id)
+        faithfulness = case_verdicts.get("faithfulness")
+        claims = None
+        if faithfulness is not None and faithfulness.status == "scored":
+            supports: Counter[str] = Counter(claim.support for claim in faithfulness.claims)
+            claims = {support: supports[support] for support in _SUPPORTS}
+        yield {
+            "number": number,
+            "id": case.id,
+            "question": case.question,
+            "category": case.category,
+            "tags": dict(case.tags),
+            "tier": case.tier,
+            "retrieval": link.retrieval if link else None,
+            "answer": link.answer if link else None,
+            "correct": link.correct if link else None,
+            "failure": link.failure if link else None,
+            "also": list(link.also) if link else [],
+            "reason": link.reason if link else None,
+            "basis": link.basis if link else None,
+            "answer_text": trace.answer if trace else None,
+            "error": trace.error if trace else None,
+            "latency_s": trace.latency_s if trace else None,
+            "metrics": {name: by_case[case.id] for name, by_case in scores.items()}
+            | {
+                name: read(case_verdicts[metric]) if metric in case_verdicts else None
+                for name, (metric, read) in readings.items()
+            },
+            "verdicts": {
+                name: verdict.model_dump(include=_VERDICT_FIELDS)
+                for name, verdict in case_verdicts.items()
+            },
+            "people": {
+                name: {
+                    "word": label.word or None,
+                    "share": label.share,
+                    "stands": label.stands or None,
+                }
+                for name, label in labels.get(case.id, {}).items()
+            },
+            "missed": [
+                miss.model_dump(mode="json", include=_MISS_FIELDS)
+                for miss in (link.missed if link else ())
+            ],
+            "claims": claims,
+            "retrieved": None if trace is None else [passage.id for passage in trace.retrieved],
+        }
+
+
+def _failure_mode_counts(run: Run) -> list[dict[str, Any]]:
+    from misslink.stats import proportion  # may import scipy
+
+    numbers = number_cases(run.cases)
+    groups: dict[str, list[str]] = {}
+    for link in run.links:
+        groups.setdefault(link.failure, []).append(link.case_id)
+    return [
+        {
+            "failure": key,
+            "label": mode.label,
+            "meaning": mode.meaning,
+            "count": len(groups[key]),
+            "share": proportion(len(groups[key]), len(run.links)).model_dump(),
+            "cases": sorted(numbers[case_id] for case_id in groups[key] if case_id in numbers),
+        }
+        for key, mode in FAILURE_MODES.items()
+        if key in groups
+    ]
+
+
+def summary_rank_metrics(run: Run) -> tuple[list[str], dict[str, str]]:
+    """Return the rank metrics of the run's summary, at its k, and why others cannot be computed."""
+    from misslink.retrieval import parse_metric
+
+    names, unmeasured = [], {}
+    for name in JsonFields(run.summary).object("retrieval"):
+        try:
+            names.append(str(parse_metric(name)))
+        except InputError as unknown:  # of a plugin that is not installed here
+            unmeasured[name] = unknown.problem
+    return names, unmeasured

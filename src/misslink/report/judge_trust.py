@@ -1,0 +1,385 @@
+"""How far the judge can be trusted: badge, calibration and reliability diagram."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from misslink.io.numbers import as_finite
+from misslink.render.format import (
+    FormattedEstimate,
+    format_decimal,
+    format_decimal_estimate,
+    format_estimate,
+    pluralize,
+    shorten,
+)
+from misslink.render.json_fields import JsonFields
+from misslink.report.association import correct_association
+from misslink.report.human_labels import DisputeQueue, LabelForecast, forecast_labels, read_disputes
+from misslink.report.judge_notes import JudgeBias, read_biases
+from misslink.types import Run
+
+# By the verdict of a calibration: the text of the badge, and whether it warns.
+_VERDICT_BADGES = {
+    "trust": ("calibrated: trust it", False),
+    "caution": ("calibrated: use with caution", True),
+}
+_DECIMAL_NAMES = {
+    "kappa": "Cohen's kappa",
+    "gwet_ac1": "Gwet's AC1",
+    "auroc": "AUROC",
+    "average_precision": "Average precision",
+    "spearman": "Spearman's rho",
+    "kendall": "Kendall's tau-b",
+    "alpha": "Krippendorff's alpha",
+    "alpha_with_judge": "The same, the judge as one more",
+}
+_SHARE_NAMES = {
+    "sensitivity": "Sensitivity: of the good, called good",
+    "specificity": "Specificity: of the bad, called bad",
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "percent": "Share of pairs that agree",
+}
+_NUMBER_NAMES = (
+    {"brier": "Brier score", "ece": "Expected calibration error"} | _DECIMAL_NAMES | _SHARE_NAMES
+)
+_METHOD_NAMES = {
+    "judge_only": "By the judge alone",
+    "labelled_only": "By the labelled cases alone",
+    "rogan_gladen": "Judge corrected (Rogan and Gladen)",
+    "prediction_powered": "Judge and labels (prediction-powered)",
+}
+_CORRECTED_METRIC = "faithfulness"  # the metric that corrects the risks
+_DIAGRAM_SIZE, _DIAGRAM_EDGE = 300.0, 36.0
+_DOT_RADII = (3.0, 8.0)  # with few cases, and with most
+
+
+@dataclass(frozen=True)
+class JudgeBadge:
+    """How far the judge can be trusted: a few words and a sentence."""
+
+    text: str
+    note: str
+    warns: bool
+
+
+def judge_badge(run: Run) -> JudgeBadge:
+    """Say how far the judge of `run` can be trusted, by its calibration, else by its manifest."""
+    manifest, calibration = JsonFields(run.manifest), JsonFields(run.calibration)
+    judge, note = manifest.text("judge"), manifest.text("judge_note")
+    if not judge:
+        return JudgeBadge("judge not recorded", note, warns=True)
+    if judge == "none":
+        return JudgeBadge("no judge", note or "Only retrieval was measured.", warns=False)
+    if verdict := calibration.text("verdict"):
+        text, warns = _VERDICT_BADGES.get(verdict, ("calibrated: do not trust it", True))
+        reason = next(iter(calibration.texts("reasons")), "")
+        return JudgeBadge(text, reason or "Compared with human labels.", warns)
+    corrected = correct_association(run)
+    if corrected and corrected.sensitivity.measured and corrected.specificity.measured:
+        rates = (
+            "Compared with human labels, it calls "
+            f"{corrected.sensitivity.brief} of faithful answers faithful and "
+            f"{corrected.specificity.brief} of unfaithful ones unfaithful."
+        )
+        return JudgeBadge("compared with human labels", f"{rates} {note}".rstrip(), warns=False)
+    if judge.startswith("heuristic"):
+        usual = "It weighs shared words and numbers; it does not understand the text."
+        return JudgeBadge("heuristic judge", note or usual, warns=True)
+    usual = "Its verdicts were not compared with human labels, so they may be off by a constant."
+    return JudgeBadge("not calibrated", note or usual, warns=True)
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Cases of about one probability: the mean prediction, how many were good, and its place."""
+
+    span: str
+    predicted: str
+    good: FormattedEstimate
+    x: float
+    y: float
+    low: float
+    high: float
+    radius: float
+
+
+@dataclass(frozen=True)
+class UnreliableBand:
+    """The probabilities at which the judge is not to be trusted: its place, and a sentence."""
+
+    x: float
+    width: float
+    says: str
+
+
+@dataclass(frozen=True)
+class ReliabilityDiagram:
+    """The reliability diagram: a square of ``size``, its axes ``edge`` from the left and bottom."""
+
+    size: float
+    edge: float
+    bins: tuple[ReliabilityBin, ...]
+    band: UnreliableBand | None = None
+
+
+def draw_reliability(document: Mapping[str, JsonValue]) -> ReliabilityDiagram | None:
+    """Draw the reliability diagram of a calibration document; None if no bin can be drawn."""
+    fields = JsonFields(document)
+    rows = fields.rows("reliability")
+    most = max((row.count("n") for row in rows), default=0)
+    bins = tuple(dot for row in rows if (dot := _reliability_bin(row, most)))
+    if not bins:
+        return None
+    band = None
+    match [as_finite(end) for end in fields.array("uncertain_band")]:
+        case [float(low), float(high)] if 0 <= low <= high <= 1:
+            text = (
+                f"From {format_decimal(low)} to {format_decimal(high)}, shaded, it is not to be "
+                "believed either way: such cases are called inconclusive."
+            )
+            x = _x_position(low)
+            band = UnreliableBand(x, round(_x_position(high) - x, 1), text)
+    return ReliabilityDiagram(_DIAGRAM_SIZE, _DIAGRAM_EDGE, bins, band)
+
+
+def _reliability_bin(row: JsonFields, most: int) -> ReliabilityBin | None:
+    """One bin with its place; None if it holds no case or cannot be read."""
+    low, high, predicted = map(row.number, ("low", "high", "predicted"))
+    good, n = row.estimate("good"), row.count("n")
+    if low is None or high is None or predicted is None or good.value is None or n < 1:
+        return None
+    smallest, largest = _DOT_RADII
+    return ReliabilityBin(
+        span=f"{format_decimal(low)} to {format_decimal(high)}",
+        predicted=format_decimal(predicted),
+        good=format_estimate("good", good),
+        x=_x_position(predicted),
+        y=_y_position(good.value),
+        low=_y_position(good.value if good.low is None else good.low),
+        high=_y_position(good.value if good.high is None else good.high),
+        radius=round(smallest + (largest - smallest) * (n / most) ** 0.5, 1),
+    )
+
+
+def _x_position(share: float) -> float:
+    return round(_DIAGRAM_EDGE + (_DIAGRAM_SIZE - 2 * _DIAGRAM_EDGE) * min(max(share, 0.0), 1.0), 1)
+
+
+def _y_position(share: float) -> float:
+    return round(_DIAGRAM_SIZE - _x_position(share), 1)
+
+
+@dataclass(frozen=True)
+class ConfusionTable:
+    """Human labels against the judge's; good is the positive label."""
+
+    true_good: int
+    false_good: int
+    true_bad: int
+    false_bad: int
+
+
+@dataclass(frozen=True)
+class JudgeTrust:
+    """The calibration of the judge for one metric; parts that are not known are empty or None.
+
+    ``metric`` is "" without labels; ``applied`` says whether the run's failure modes and risks were
+    made with this calibration. ``verdict`` is 'trust', 'caution' or another word of the calibration;
+    ``without_band`` says why there is no uncertain band, ``advice`` what to do next.
+    """
+
+    metric: str
+    applied: str
+    verdict: str
+    facts: str
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    confusion: ConfusionTable | None
+    agreement: tuple[tuple[str, FormattedEstimate], ...]
+    detection: tuple[tuple[str, FormattedEstimate], ...]
+    human: tuple[tuple[str, FormattedEstimate], ...]
+    settling: DisputeQueue | None
+    probability: tuple[tuple[str, str], ...]
+    reliability: ReliabilityDiagram | None
+    without_band: str
+    baselines: tuple[tuple[str, str], ...]
+    corrected: tuple[tuple[str, FormattedEstimate], ...]
+    labelling: LabelForecast | None
+    bias: tuple[JudgeBias, ...]
+    advice: str
+
+    @property
+    def measured(self) -> bool:
+        """Whether the judge was compared with human labels."""
+        return bool(self.agreement or self.confusion)
+
+
+def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
+    """Read what human labels say about the judge of `run`, by metric, faithfulness first.
+
+    Without labels there is one entry that says how to get some; without a judge there is none.
+    """
+    from misslink.calibration.stored_calibration import stored_calibrations  # imports numpy
+
+    if run.manifest.get("judge") in (None, "none"):
+        return ()
+    documents = dict(stored_calibrations(run))
+    if _CORRECTED_METRIC in documents:
+        documents = {_CORRECTED_METRIC: documents[_CORRECTED_METRIC], **documents}
+    if documents:
+        return tuple(_metric_trust(run, document) for document in documents.values())
+    return (_metric_trust(run, run.calibration or _manifest_calibration(run)),)
+
+
+def _metric_trust(run: Run, document: Mapping[str, JsonValue]) -> JudgeTrust:
+    fields = JsonFields(document)
+    human = _estimate_rows(fields.object("human"))
+    corrected = fields.object("corrected")
+    confusion = fields.object("confusion")
+    counts = ("true_good", "false_good", "true_bad", "false_bad")
+    counted = all(confusion.number(name) is not None for name in counts)
+    return JudgeTrust(
+        metric=shorten(fields.text("metric"), 60),
+        applied=_application_note(run, fields),
+        verdict=shorten(fields.text("verdict"), 40),
+        facts=" ".join(filter(None, (_calibration_facts(fields), *_age_notes(run, document)))),
+        reasons=fields.texts("reasons"),
+        notes=fields.texts("notes"),
+        confusion=ConfusionTable(*map(confusion.count, counts)) if counted else None,
+        agreement=_estimate_rows(fields.object("agreement")),
+        detection=_estimate_rows(fields.object("detection")),
+        # If nothing is known of the annotators' agreement, one row says why.
+        human=tuple(row for row in human if row[1].measured) or human[:1],
+        settling=read_disputes(run, document),
+        probability=tuple(_number_rows(fields.object("probability"))),
+        reliability=draw_reliability(document),
+        without_band=fields.text("uncertain_band_reason"),
+        baselines=tuple(
+            (f"{shorten(name.replace('_', ' '), 40)}, {label}", text)
+            for name, numbers in fields.objects("baselines").items()
+            for label, text in _number_rows(numbers)
+        ),
+        corrected=tuple(
+            (label, corrected.formatted(name))
+            for name, label in _METHOD_NAMES.items()
+            if name in corrected
+        ),
+        labelling=forecast_labels(document),
+        bias=read_biases(document),
+        advice=_labeling_advice(run, fields),
+    )
+
+
+def _manifest_calibration(run: Run) -> Mapping[str, JsonValue]:
+    """The rates that a run's manifest holds, in the shape of a calibration document."""
+    stored = JsonFields(run.manifest).object("calibration").values
+    rates = {name: stored[name] for name in ("sensitivity", "specificity") if name in stored}
+    return {**stored, "agreement": rates} if stored else {}
+
+
+def _calibration_facts(document: JsonFields) -> str:
+    if not document:
+        return ""
+    facts = f"Compared with human labels of {document.text('metric') or 'a metric'}"
+    if n := document.count("n"):
+        facts += f": {pluralize(n, 'case')}; annotators called {document.count('positives'):,} good"
+    threshold = document.number("threshold")
+    called = "" if threshold is None else f" The judge calls good what has {threshold:.4g} or more."
+    return f"{facts}.{called}"
+
+
+def _application_note(run: Run, document: JsonFields) -> str:
+    """Whether failure modes and risks were made with this calibration; "" if with none."""
+    from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
+
+    used = applied_calibration(run)
+    if used is None or not run.calibration or document.text("metric") != _CORRECTED_METRIC:
+        return ""
+    if used.same:
+        return "The run's failure modes and corrected risks were made with this calibration."
+    parts = (shorten(used.labels_from, 80), shorten(used.created.partition("T")[0], 20))
+    made = ", ".join(filter(None, parts))
+    return (
+        "The run's failure modes and corrected risks were made with another calibration than this one"
+        f"{f' ({made})' if made else ''}. To make them with this one, evaluate again with "
+        "`--calibration RUN/calibration.json`."
+    )
+
+
+def _age_notes(run: Run, document: Mapping[str, JsonValue]) -> Iterator[str]:
+    """How old the calibration was when the run was made, and how the judge has changed since."""
+    from misslink.calibration.score_drift import detect_drift
+    from misslink.calibration.stored_calibration import verdict_scores  # imports numpy
+    from misslink.linking.judge_calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
+
+    fields, manifest = JsonFields(document), JsonFields(run.manifest)
+    try:
+        made = dt.datetime.fromisoformat(manifest.text("created"))
+    except ValueError:
+        made = None
+    days = age_in_days(document, made) if made and made.tzinfo else None
+    if days is not None and days > 0:
+        drift = "; the judge may have drifted since" if days >= STALE_AFTER_DAYS else ""
+        created = shorten(fields.text("created").partition("T")[0], 20)
+        yield f"This calibration is of {created}, {pluralize(days, 'day')} before the run{drift}."
+    for name, before, now in identity_changes(document, manifest.object("inputs").values):
+        yield (
+            f"The judge's {shorten(name, 40)} was {shorten(before, 40)} when it was calibrated and "
+            f"is {shorten(now, 40)} in this run; label some new answers."
+        )
+    shift = detect_drift(document, verdict_scores(run, fields.text("metric")).values())
+    if shift is not None:
+        yield shift.sentence
+
+
+def _estimate_rows(fields: JsonFields) -> tuple[tuple[str, FormattedEstimate], ...]:
+    decimals = tuple(
+        (label, format_decimal_estimate(name, fields.estimate(name)))
+        for name, label in _DECIMAL_NAMES.items()
+        if name in fields
+    )
+    shares = ((label, name) for name, label in _SHARE_NAMES.items() if name in fields)
+    return (*decimals, *((label, fields.formatted(name)) for label, name in shares))
+
+
+def _number_rows(fields: JsonFields) -> Iterator[tuple[str, str]]:
+    """Numbers by name, such as a Brier score."""
+    for name in fields:
+        number = fields.number(name)
+        text = "not measured" if number is None else format_decimal(number, 3)
+        yield shorten(_NUMBER_NAMES.get(name, name), 40), text
+
+
+def _labeling_advice(run: Run, document: JsonFields) -> str:
+    """How to calibrate the judge, and then to correct the risks."""
+    again = (
+        "evaluate again with `--calibration RUN/calibration.json`: replies come from the cache, "
+        "and the risks are then corrected for the judge's errors."
+    )
+    if run.calibration:
+        if (
+            run.manifest.get("calibration") is not None
+            or document.text("metric") != _CORRECTED_METRIC
+        ):
+            return ""
+        return f"The run's risks are not corrected by this yet. For that, {again}"
+    status = (
+        "The run holds only the two rates."
+        if document
+        else "This judge was not compared with human labels of this app's answers."
+    )
+    return (
+        f"{status} Label about 100 answers in the browser with `misslink annotate RUN` (or use a "
+        "file: `case_id, metric, label, annotator`; 1 is good). Compare the judge with them by "
+        "`misslink calibrate RUN` (with a file: `--labels FILE`), which saves "
+        f"RUN/calibration.json; then {again}"
+    )

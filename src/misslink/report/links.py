@@ -1,0 +1,182 @@
+"""Links into the report page, and the command that evaluates one case again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from pydantic import JsonValue
+
+from misslink.render.json_fields import JsonFields
+from misslink.types import Case
+
+# What the explorer can be narrowed by; several of them combine by AND.
+FILTERS = (
+    "failure",
+    "retrieval",
+    "answer",
+    "correct",
+    "miss_type",
+    "category",
+    "tier",
+    "tag",
+    "metric",
+    "people",
+    "ids",
+    "q",
+    "sort",
+)
+# What the filter "correct" holds for what a link says; "" where it says nothing.
+CORRECT_VALUES = {True: "yes", False: "no", None: ""}
+
+
+def case_fragment(number: int) -> str:
+    """The fragment that opens one case, by its place in the gold set, from 1.
+
+    Examples
+    --------
+    >>> case_fragment(12)
+    'case=12'
+    """
+    return f"case={number}"
+
+
+def number_cases(cases: Iterable[Case]) -> dict[str, int]:
+    """The number of each case, its place in the gold set from 1, by its id."""
+    return {case.id: number for number, case in enumerate(cases, 1)}
+
+
+def view_fragment(**filters: str | Iterable[int]) -> str:
+    """The fragment of the cases that fit all of `filters`; numbers are those of cases.
+
+    Parameters
+    ----------
+    **filters
+        Named as in `FILTERS`; a tag is written ``NAME:VALUE``.
+
+    Raises
+    ------
+    ValueError
+        A filter has another name.
+
+    Examples
+    --------
+    >>> view_fragment(failure="retrieval_miss", tag="language:de & fr")
+    'failure=retrieval_miss&tag=language%3Ade%20%26%20fr'
+    >>> view_fragment(ids=[3, 5])
+    'ids=3,5'
+    """
+    if unknown := sorted(set(filters) - set(FILTERS)):
+        raise ValueError(f"the explorer has no filter called {', '.join(unknown)}")
+    return "&".join(f"{name}={_filter_value(given)}" for name, given in filters.items())
+
+
+def _filter_value(given: str | Iterable[int]) -> str:
+    if isinstance(given, str):
+        return quote(given, safe="", errors="replace")  # half a surrogate pair has no UTF-8
+    return ",".join(str(number) for number in given)
+
+
+_EVALUATE = ("misslink", "evaluate")
+_DROPPED_OPTIONS = ("--out", "--case")
+_DROPPED_FLAGS = ("--overwrite", "--json", "--dry-run")
+# Of a run that another command made: what its manifest tells, by the option that sets it.
+_MANIFEST_OPTIONS = ("judge", "k", "depth", "id_key", "input_key", "embedding", "seed")
+
+
+@dataclass(frozen=True)
+class CaseCommand:
+    """``head`` is followed by ``--case=ID``, then by ``--out`` with ``out`` and the case's number.
+
+    Where no command can do it both are "", and ``reason`` says why.
+    """
+
+    head: str
+    out: str
+    reason: str = ""
+
+
+def build_case_command(manifest: Mapping[str, JsonValue], folder: str = "") -> CaseCommand:
+    """Build the command that evaluates one case, from the run's own command or its manifest.
+
+    The manifest is untrusted: every word is quoted for the shell again.
+
+    Examples
+    --------
+    >>> build_case_command({"command": "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"})
+    CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='')
+    """
+    try:
+        words = shlex.split(JsonFields(manifest).text("command"))
+    except ValueError:
+        words = []
+    out = folder
+    if tuple(words[:2]) == _EVALUATE:
+        out = _option_value(words, "--out") or folder
+        words = list(_reusable_words(words))
+    else:
+        words = _command_from_manifest(manifest)
+    if not words:
+        return CaseCommand(
+            "", "", "it was started from Python, on objects that no command can name"
+        )
+    base = out.rstrip("/") or "reports/one"
+    if any(_has_control_characters(word) for word in (*words, base)):
+        return CaseCommand("", "", "its command holds control characters")
+    return CaseCommand(shlex.join(words), f"{shlex.quote(base)}-case-")
+
+
+def quote_case_id(case_id: str) -> str | None:
+    r"""Quote an id for a shell; None where it holds what is not safe to paste into one.
+
+    Examples
+    --------
+    >>> quote_case_id("c 7"), quote_case_id("it's"), quote_case_id("\x1b[2J")
+    ("'c 7'", '\'it\'"\'"\'s\'', None)
+    """
+    return None if _has_control_characters(case_id) else shlex.quote(case_id)
+
+
+def _has_control_characters(text: str) -> bool:
+    """Control characters, line ends, lone surrogates, and what turns the reading direction."""
+    return any(
+        unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in text
+    )
+
+
+def _option_value(words: Sequence[str], option: str) -> str:
+    value = ""
+    for position, word in enumerate(words):
+        if word == option and position + 1 < len(words):
+            value = words[position + 1]
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    return value
+
+
+def _reusable_words(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command except options for cases, output and progress."""
+    skip = False
+    for word in words:
+        if skip or word in _DROPPED_OPTIONS or word in _DROPPED_FLAGS:
+            skip = not skip and word in _DROPPED_OPTIONS
+        elif not word.startswith(tuple(f"{option}=" for option in _DROPPED_OPTIONS)):
+            yield word
+
+
+def _command_from_manifest(manifest: Mapping[str, JsonValue]) -> list[str]:
+    """The same from a manifest; nothing where the app or the gold set is no file."""
+    app, traces = JsonFields(manifest).text("app"), JsonFields(manifest).text("traces")
+    goldset = JsonFields(manifest).text("goldset")
+    if not re.search(r"\.\w+$", goldset) or not (traces or ":" in app):
+        return []
+    words = [*_EVALUATE, *(["--traces", traces] if traces else [app]), "--goldset", goldset]
+    for name in _MANIFEST_OPTIONS:
+        value = manifest.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return words

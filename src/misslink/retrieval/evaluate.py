@@ -1,0 +1,497 @@
+"""Evaluate rank metrics of cases and of runs."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from misslink.errors import InputError
+from misslink.io.goldset import GoldSet
+from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
+from misslink.retrieval.bounds import metric_bounds
+from misslink.retrieval.hits import Hits, collect_hits
+from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric, scores_empty_queries
+from misslink.retrieval.outcomes import unmeasured_reason
+from misslink.retrieval.qrels import Qrels
+from misslink.retrieval.readers import as_traces, open_qrels, open_run
+from misslink.retrieval.runs import (
+    Dedupe,
+    RankedRun,
+    RunBlock,
+    UngroupedRunError,
+    empty_block,
+    join_blocks,
+)
+from misslink.stats import mean
+from misslink.types import Case, Estimate, Trace
+
+_log = logging.getLogger(__name__)
+_ROUNDING = 1e-9  # by which a sum of floats may leave [0, 1]
+_JUDGED_METRIC = "judged@10"
+_BLOCK_QUERIES = 1 << 12  # queries whose values are computed together
+
+
+def evaluate_metrics(
+    metrics: Sequence[RankMetric], hits: Hits, case_name: Callable[[int], str] = str
+) -> tuple[FloatArray, BoolArray]:
+    """Return the values of each case, and whether it has one; with alternatives the best counts.
+
+    Parameters
+    ----------
+    metrics : sequence of RankMetric
+        All cutoffs of a metric with ``at_cutoffs`` are computed in one pass.
+    hits : Hits
+    case_name : callable
+        Name of a case in messages, by its number.
+
+    Returns
+    -------
+    values : array of float, shape (metrics, cases)
+        0 where there is no value.
+    measured : array of bool, shape (metrics, cases)
+
+    Raises
+    ------
+    InputError
+        A metric of another package failed, or returned something else than a number from 0 to 1
+        (or NaN) per row.
+
+    Examples
+    --------
+    >>> from misslink.retrieval import collect_hits, parse_metric
+    >>> from misslink.types import Case, Passage
+    >>> case = Case(id="c1", question="Who?", relevant=["a", "b"])
+    >>> hits = collect_hits([case], [[Passage(id="a", rank=1)]])
+    >>> metrics = [parse_metric(name) for name in ("recall@1", "precision@2", "recall@5")]
+    >>> evaluate_metrics(metrics, hits)[0].tolist()
+    [[0.5], [0.5], [0.5]]
+    """
+    values = np.zeros((len(metrics), hits.cases))
+    measured = np.zeros((len(metrics), hits.cases), dtype=bool)
+    families: dict[object, list[int]] = {}  # metrics that differ in their cutoff alone
+    for index, metric in enumerate(metrics):
+        joint = hasattr(metric, "at_cutoffs") and getattr(metric, "k", None) is not None
+        base = str(metric).partition("@")[0]
+        families.setdefault((type(metric), base) if joint else index, []).append(index)
+    for indices in families.values():
+        family = [metrics[index] for index in indices]
+        empty = scores_empty_queries(family[0])
+        rows = _row_values(family, hits)
+        counted = hits.needs >= (0 if empty else 1)
+        outside = np.argwhere(counted & ((rows < -_ROUNDING) | (rows > 1 + _ROUNDING)))
+        if len(outside):
+            place, row = outside[0].tolist()
+            raise InputError(
+                f"the metric '{family[place]}' gave {rows[place, row]:g} for "
+                f"'{case_name(int(hits.case[row]))}'; values of a rank metric lie between 0 and 1 "
+                "(NaN where there is none)"
+            )
+        values[indices], measured[indices] = hits.per_case(
+            np.clip(rows, 0.0, 1.0), without_relevant=empty
+        )
+    return values, measured
+
+
+def _row_values(family: Sequence[RankMetric], hits: Hits) -> FloatArray:
+    """Values of shape (cutoffs, rows)."""
+    metric = family[0]
+    shape = (hits.rows,) if len(family) == 1 else (len(family), hits.rows)
+    with metric_errors(metric):
+        if len(family) == 1:
+            result: Any = metric.of(hits)
+        else:
+            cutoffs = np.array([getattr(member, "k", None) for member in family], dtype=np.int64)
+            result = metric.at_cutoffs(hits, cutoffs)  # type: ignore[attr-defined]
+    try:
+        values = np.asarray(result, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the metric '{metric}' gave no array of numbers, one a row") from None
+    if values.shape != shape:
+        raise InputError(
+            f"the metric '{metric}' gave an array of shape {values.shape}, not {shape}: a value "
+            "for each row of the hits"
+        )
+    return values.reshape(len(family), hits.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class RankScores:
+    """Every metric of every query of a run.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the metrics.
+    queries : sequence of str
+        All with judgments, in the order of the qrels.
+    values : array of float, shape (metrics, queries)
+        0 where there is no value.
+    known : array of bool, shape (metrics, queries)
+        Where there is one.
+    counts : mapping
+        ``queries`` of the qrels; ``evaluated``: measured, with a relevant document;
+        ``without_relevant``; ``missing_from_run``: with a relevant document but not in the run,
+        counted 0; ``not_in_qrels``: queries of the run without judgments; ``failed``: the trace
+        has no retrieval; ``judged_at_10``: mean share of judged documents among the first 10,
+        None if nothing was retrieved.
+    lowest, highest : array of float, shape (metrics, queries), or None
+        Bounds of each value if the unjudged documents were judged.
+    seed : int
+        Of the intervals.
+    """
+
+    names: tuple[str, ...]
+    queries: Sequence[str]
+    values: FloatArray
+    known: BoolArray
+    counts: dict[str, int | float | None]
+    lowest: FloatArray | None = None
+    highest: FloatArray | None = None
+    seed: int = 0
+    _means: dict[str, Estimate] = field(default_factory=dict, repr=False)
+
+    def query_values(self, name: str) -> tuple[FloatArray, BoolArray]:
+        """Return the values of a metric by query, and where it has one."""
+        index = self._index(name)
+        return self.values[index], self.known[index]
+
+    def mean(self, name: str) -> Estimate:
+        """Return the mean over the queries with a value, with its interval."""
+        if name not in self._means:
+            self._means[name] = self._estimate(*self.query_values(name))
+        return self._means[name]
+
+    def means(self) -> dict[str, float | None]:
+        """Return the mean of each metric, without intervals; None if no query has a value."""
+        return {
+            name: _exact_mean(values[measured])
+            for name, values, measured in zip(self.names, self.values, self.known, strict=True)
+        }
+
+    def bounds(self, name: str) -> tuple[Estimate, Estimate]:
+        """Return the means of the lowest and of the highest values.
+
+        Raises
+        ------
+        ValueError
+            `evaluate_run` was called without ``bounds=True``.
+        """
+        if self.lowest is None or self.highest is None:
+            raise ValueError("evaluate_run(..., bounds=True) computes bounds")
+        index = self._index(name)
+        measured = self.known[index]
+        return self._estimate(self.lowest[index], measured), self._estimate(
+            self.highest[index], measured
+        )
+
+    def per_query(self) -> dict[str, dict[str, float | None]]:
+        """Return the values by query and metric; None where there is none."""
+        columns = zip(*_value_lists(self.values, self.known), strict=True)
+        return {
+            query: dict(zip(self.names, column, strict=True))
+            for query, column in zip(self.queries, columns, strict=True)
+        }
+
+    def _estimate(self, values: FloatArray, measured: BoolArray) -> Estimate:
+        if not measured.any():
+            return Estimate.missing("no query has a value")
+        return mean(values[measured].tolist(), seed=self.seed)
+
+    def _index(self, name: str) -> int:
+        return self.names.index(str(parse_metric(name)))
+
+
+def score_cases(
+    cases: Sequence[Case],
+    traces: Sequence[Trace],
+    metrics: Sequence[str],
+    *,
+    absent: float | None = None,
+) -> dict[str, dict[str, float | None]]:
+    """Compute rank metrics case by case; the rank of a passage is its position in the trace.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+    traces : sequence of Trace
+        In any order, matched by ``case_id``; others are ignored.
+    metrics : sequence of str
+        Names such as ``recall@5``.
+    absent : float or None
+        Value of a case without a trace. None: not measured. In a ranking of a search engine a
+        missing query found nothing: give 0 there, like trec_eval -c. A metric about the judgments
+        then has its value for an empty ranking.
+
+    Returns
+    -------
+    dict of str to dict of str to float or None
+        Metric name to case id to a value in [0, 1], in the order of the cases. With alternatives
+        the best counts, for each metric by itself. None if the case needs nothing (but
+        ``judged@k`` has a value where a passage was judged not relevant), if the app failed before
+        it retrieved anything, and (see `absent`) if there is no trace. An app that finished and
+        retrieved nothing has 0.
+
+    Raises
+    ------
+    InputError
+        A metric is unknown, or two cases or two traces have the same id.
+
+    Examples
+    --------
+    >>> from misslink.types import Passage
+    >>> case = Case(id="c1", question="Who?", relevant=["b", "d"])
+    >>> ranking = [Passage(id=name, rank=rank) for rank, name in enumerate("abc", start=1)]
+    >>> score_cases([case], [Trace(case_id="c1", retrieved=ranking)], ["recall@3", "mrr"])
+    {'recall@3': {'c1': 0.5}, 'mrr': {'c1': 0.5}}
+    """
+    parsed = {str(metric): metric for metric in map(parse_metric, metrics)}
+    _reject_duplicate_ids("case", (case.id for case in cases))
+    _reject_duplicate_ids("trace", (trace.case_id for trace in traces))
+    by_case = {trace.case_id: trace for trace in traces if unmeasured_reason(trace) is None}
+    without_trace = {case.id for case in cases} - {trace.case_id for trace in traces}
+    measured = [case for case in cases if case.id in by_case]
+    missing = [case for case in cases if case.id in without_trace and absent is not None]
+    scores: dict[str, dict[str, float | None]] = {
+        name: {case.id: None for case in cases} for name in parsed
+    }
+    for group, rankings in (
+        (missing, [()] * len(missing)),
+        (measured, [by_case[case.id].retrieved for case in measured]),
+    ):
+        ids = [case.id for case in group]
+        values = evaluate_metrics(
+            list(parsed.values()), collect_hits(group, rankings), ids.__getitem__
+        )
+        for (name, metric), row in zip(parsed.items(), _value_lists(*values), strict=True):
+            if group is missing and not getattr(metric, "about_judgements", False):
+                row = [None if value is None else absent for value in row]  # noqa: PLW2901
+            scores[name] |= dict(zip(ids, row, strict=True))
+    return scores
+
+
+def evaluate_run(
+    qrels: Any,
+    run: Any,
+    metrics: Sequence[str] | str,
+    *,
+    relevance_level: int = 1,
+    dedupe: Dedupe = None,
+    bounds: bool = False,
+    seed: int = 0,
+) -> RankScores:
+    """Compute rank metrics of a run.
+
+    Parameters
+    ----------
+    qrels : path, pandas frame or arrow table, mapping, GoldSet or Qrels
+        See `misslink.retrieval.open_qrels`.
+    run : path, pandas frame or arrow table, mapping, traces or RankedRun
+        See `misslink.retrieval.open_run`. Ranked lists keep their order. Scored documents are
+        ordered by score descending, then by id descending, like trec_eval, which holds scores in
+        single precision: scores that differ after the seventh digit are tied, and so are whole
+        numbers above 16,777,216. If such an order matters, give lists or ranks.
+    metrics : sequence of str, or str
+        Names such as ``ndcg@10``; in one text separated by commas. Repeated names count once.
+    relevance_level : int
+        Grade from which a document is relevant, from 1.
+    dedupe : {'first'} or None
+        Whether a document that a ranking repeats counts where it is ranked first, or is an error.
+    bounds : bool
+        Also compute the lowest and highest values under incomplete judgments.
+    seed : int
+        Of the intervals.
+
+    Returns
+    -------
+    RankScores
+        A query without relevant documents has no value (except for judged@k), nor has one whose
+        trace failed before anything was retrieved (``failed`` in the counts). A query that is
+        missing from the run has 0, like one with an empty ranking.
+
+    Raises
+    ------
+    InputError
+        The qrels or the run cannot be read, hold a document twice, a score or grade that is no
+        number, or share no query; a metric is unknown or returns something else than numbers from
+        0 to 1, or the relevance level is not a whole number from 1.
+
+    Examples
+    --------
+    >>> scores = evaluate_run({"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}, {"q1": ["b", "a"]}, "mrr")
+    >>> scores.per_query(), scores.counts["missing_from_run"]
+    ({'q1': {'mrr': 0.5}, 'q2': {'mrr': 0.0}}, 1)
+    """
+    if (
+        isinstance(relevance_level, bool)
+        or not isinstance(relevance_level, Integral)
+        or relevance_level < 1
+    ):
+        raise InputError(
+            f"the relevance level is {relevance_level!r}; it counts from 1, in whole numbers"
+        )
+    if isinstance(metrics, str):
+        metrics = [name for name in metrics.split(",") if name.strip()]
+    if not isinstance(metrics, Iterable):
+        raise InputError(f"the metrics are {metrics!r}; give a list of names such as ndcg@10")
+    parsed = {str(metric): metric for metric in map(parse_metric, metrics)}
+    if not parsed:
+        raise InputError("no metric is named; name some, such as ndcg@10")
+    judged = open_qrels(qrels)
+    if isinstance(judged, GoldSet):
+        table = _ScoreTable(
+            parsed, [case.id for case in judged.cases], relevance_level, bounds=bounds
+        )
+        return table.scores(_enter_texts(table, judged, as_traces(run, dedupe=dedupe)), seed)
+    ranked = open_run(run, dedupe=dedupe)
+    table = _ScoreTable(parsed, judged.queries, relevance_level, bounds=bounds)
+    try:
+        counts = _enter_ids(table, judged, ranked)
+    except UngroupedRunError:
+        table = _ScoreTable(parsed, judged.queries, relevance_level, bounds=bounds)
+        counts = _enter_ids(table, judged, ranked.together())
+    return table.scores(counts, seed)
+
+
+class _ScoreTable:
+    """Values, entered block by block."""
+
+    def __init__(
+        self, metrics: dict[str, RankMetric], queries: Sequence[str], level: int, *, bounds: bool
+    ) -> None:
+        shape = (len(metrics), len(queries))
+        self.metrics, self.queries, self.level = metrics, queries, level
+        self.values, self.known = np.zeros(shape), np.zeros(shape, dtype=bool)
+        self.bounds = (np.zeros(shape), np.zeros(shape)) if bounds else None
+        self.relevant = np.zeros(len(queries), dtype=bool)
+        self.judged_shares: list[float] = []
+
+    def enter(self, hits: Hits, query: IntArray) -> None:
+        """Enter the values of some queries."""
+        self.relevant[query[hits.case[hits.needs > 0]]] = True
+        metrics = [*self.metrics.values(), parse_metric(_JUDGED_METRIC)]
+        values, measured = evaluate_metrics(metrics, hits, lambda case: self.queries[query[case]])
+        self.values[:, query], self.known[:, query] = values[:-1], measured[:-1]
+        self.judged_shares += values[-1][measured[-1]].tolist()
+        if self.bounds is not None:
+            for index, metric in enumerate(metrics[:-1]):
+                empty = scores_empty_queries(metric)
+                ends = metric_bounds(metric, hits, grade=self.level)
+                for bound, end in zip(self.bounds, ends, strict=True):
+                    bound[index, query] = hits.per_case(end, without_relevant=empty)[0]
+
+    def scores(self, counts: dict[str, int | float | None], seed: int) -> RankScores:
+        """Return all of them."""
+        counts["judged_at_10"] = _exact_mean(np.array(self.judged_shares))
+        low, high = self.bounds or (None, None)
+        return RankScores(
+            tuple(self.metrics), self.queries, self.values, self.known, counts, low, high, seed
+        )
+
+
+def _enter_ids(
+    table: _ScoreTable, judged: Qrels, ranked: RankedRun
+) -> dict[str, int | float | None]:
+    """Enter a run whose relevance is given by id; return the counts."""
+    missing = np.ones(len(judged), dtype=bool)
+    unjudged_queries, judged_documents = [np.empty(0, np.uint64)], 0
+    for blocks in _group_blocks(ranked.blocks(judged)):
+        query = np.concatenate([block.query for block in blocks])
+        table.enter(join_blocks(judged, blocks, table.level), query)
+        missing[query] = False
+        unjudged_queries += [block.strangers for block in blocks]
+        judged_documents += sum(len(block.row) for block in blocks)
+    if missing.all() and not ranked.unmeasured:
+        raise InputError(
+            f"no query of it has judgements in {judged.name} (whose first is "
+            f"'{judged.queries[0]}'); the query ids of both must agree",
+            path=ranked.name,
+        )
+    if not judged_documents:
+        _log.warning("no retrieved document was ever judged: do the ids of both agree?")
+    failed = [judged.place[query] for query in ranked.unmeasured if query in judged.place]
+    missing[failed] = False
+    absent = np.flatnonzero(missing)
+    for start in range(0, len(absent), _BLOCK_QUERIES):
+        query = absent[start : start + _BLOCK_QUERIES]
+        table.enter(join_blocks(judged, [empty_block(query)], table.level), query)
+    evaluated = int(table.relevant.sum())
+    return {
+        "queries": len(judged),
+        "evaluated": evaluated,
+        "without_relevant": len(judged) - evaluated - len(failed),
+        "failed": len(failed),
+        "missing_from_run": int((missing & table.relevant).sum()),
+        "not_in_qrels": len(np.unique(np.concatenate(unjudged_queries))),
+    }
+
+
+def _group_blocks(blocks: Iterator[RunBlock]) -> Iterator[list[RunBlock]]:
+    """Yield blocks of some thousand queries together, since each call of a metric costs time."""
+    group: list[RunBlock] = []
+    for block in blocks:
+        group.append(block)
+        if sum(len(member.query) for member in group) >= _BLOCK_QUERIES:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _enter_texts(
+    table: _ScoreTable, gold: GoldSet, traces: Mapping[str, Trace]
+) -> dict[str, int | float | None]:
+    """Enter traces of a gold set with evidence texts or alternatives; return the counts."""
+    if table.level != 1:
+        raise InputError(
+            "a relevance level above 1 takes relevance by id; this gold set has evidence texts or "
+            "alternatives",
+            path=gold.name,
+        )
+    cases = gold.cases
+    absent = np.array([case.id not in traces for case in cases])
+    if absent.all():
+        raise InputError(f"no trace belongs to a case of {gold.name}; the ids of both must agree")
+    empty = Trace(case_id="")
+    measured = [
+        index
+        for index, case in enumerate(cases)
+        if unmeasured_reason(traces.get(case.id, empty)) is None
+    ]
+    rankings = [traces.get(cases[index].id, empty).retrieved for index in measured]
+    hits = collect_hits([cases[index] for index in measured], rankings)
+    table.enter(hits, np.array(measured, dtype=np.int64))
+    evaluated = int(table.relevant.sum())
+    return {
+        "queries": len(cases),
+        "evaluated": evaluated,
+        "without_relevant": len(measured) - evaluated,
+        "failed": len(cases) - len(measured),
+        "missing_from_run": int((absent & table.relevant).sum()),
+        "not_in_qrels": len(traces.keys() - {case.id for case in cases}),
+    }
+
+
+def _exact_mean(values: FloatArray) -> float | None:
+    """Return the mean, independent of the order of the values; None for no values."""
+    return math.fsum(values.tolist()) / len(values) if len(values) else None
+
+
+def _reject_duplicate_ids(kind: str, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
+        seen.add(name)
+
+
+def _value_lists(values: FloatArray, measured: BoolArray) -> list[list[float | None]]:
+    return [
+        [value if has else None for value, has in zip(*row, strict=True)]
+        for row in zip(values.tolist(), measured.tolist(), strict=True)
+    ]

@@ -1,0 +1,330 @@
+"""Open qrels and runs from files, data frames, mappings and traces."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from misslink.errors import InputError
+from misslink.io.goldset import GoldSet, read_goldset
+from misslink.io.parquet import PARQUET_MAGIC
+from misslink.io.storage import open_decompressed
+from misslink.io.tables import (
+    RetrievalTable,
+    TablePurpose,
+    find_beir_qrels,
+    has_header,
+    read_csv_table,
+    read_frame_table,
+    read_parquet_table,
+)
+from misslink.io.traces import DuplicatePassageError, read_traces
+from misslink.io.trec import read_trec_table
+from misslink.retrieval.outcomes import unmeasured_reason
+from misslink.retrieval.qrels import Qrels
+from misslink.retrieval.runs import Dedupe, MappingRun, RankedRun, first_duplicate
+from misslink.types import Trace
+
+_PEEK_BYTES = 1 << 16  # in which the format shows
+# Byte order marks of other encodings; that of UTF-32 begins like that of UTF-16.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def open_qrels(source: Any) -> Qrels | GoldSet:
+    """Open qrels from a file, a BEIR folder, a frame or a dict.
+
+    Parameters
+    ----------
+    source : path, pandas frame or arrow table, mapping, GoldSet, iterable of Case, or Qrels
+        Files: TREC, CSV or TSV with a header, JSON Lines (a gold set), JSON (a dict), parquet;
+        text may be compressed with gzip or zstd.
+
+    Returns
+    -------
+    Qrels or GoldSet
+        A gold set if a case has evidence texts or alternatives, which document ids alone cannot
+        decide.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is empty, or is a run.
+    """
+    if isinstance(source, Qrels):
+        return source
+    source = _to_frame(source, "qrels")
+    name = "the qrels"
+    if isinstance(source, str | Path):
+        name, source = str(source), _read_file(Path(source), "qrels")
+    elif _is_frame(source):
+        source = read_frame_table(source, "qrels")
+    elif not isinstance(source, Mapping | GoldSet):
+        source = read_goldset(source)
+    if isinstance(source, RetrievalTable):
+        return Qrels.of_table(source)
+    if isinstance(source, GoldSet):
+        if any(case.relevant_any or any(case.evidence.values()) for case in source.cases):
+            return source
+        return Qrels.of_mapping({case.id: case.relevant for case in source.cases}, source.name)
+    return Qrels.of_mapping(source, name)
+
+
+def open_run(source: Any, *, dedupe: Dedupe = None) -> RankedRun:
+    """Open a run from a file, a frame, a dict or traces.
+
+    Parameters
+    ----------
+    source : path, pandas frame or arrow table, mapping, iterable of Trace, or RankedRun
+        Files as of `open_qrels`, with traces in JSON Lines. A frame or table has a column of
+        scores or of ranks, or lists each query's documents best first.
+    dedupe : {'first'} or None
+        Whether a document that a ranking repeats counts where it is ranked first, or is an error.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, is empty, or is qrels.
+    """
+    from misslink.retrieval.table_runs import TableRun  # imports pyarrow
+
+    _check_dedupe(dedupe)
+    if isinstance(source, MappingRun | TableRun):
+        return source
+    source = _to_frame(source, "run")
+    name = "the run"
+    if isinstance(source, str | Path):
+        name, source = str(source), _read_file(Path(source), "run", dedupe=dedupe)
+    elif _is_frame(source):
+        source = read_frame_table(source, "run")
+    elif not isinstance(source, Mapping):
+        source = _read_run_traces(source, dedupe)
+    if isinstance(source, RetrievalTable):
+        return TableRun(source, dedupe)
+    if not isinstance(next(iter(source.values()), None), Trace):
+        return MappingRun(source, name, dedupe)
+    failed = frozenset(query for query, trace in source.items() if unmeasured_reason(trace))
+    rankings = {
+        query: [passage.id for passage in trace.retrieved]
+        for query, trace in source.items()
+        if query not in failed
+    }
+    return MappingRun(rankings, name, dedupe, failed)
+
+
+def as_traces(source: Any, *, dedupe: Dedupe = None) -> dict[str, Trace]:
+    """Return traces by case id, for a gold set with evidence texts.
+
+    Parameters
+    ----------
+    source : path, or iterable or mapping of traces
+    dedupe : {'first'} or None
+        As of `open_run`.
+
+    Raises
+    ------
+    InputError
+        The run is no file of traces.
+    """
+    _check_dedupe(dedupe)
+    if isinstance(source, str | Path):
+        source = _read_file(Path(source), "run", traces_only=True, dedupe=dedupe)
+    source = _to_frame(source, "run")
+    if isinstance(source, Mapping):
+        source = list(source.values())
+    if _is_frame(source) or not all(isinstance(item, Trace | Mapping) for item in source):
+        raise _traces_required_error()
+    return _read_run_traces(source, dedupe)
+
+
+def _check_dedupe(dedupe: object) -> None:
+    if dedupe is not None and dedupe != "first":
+        raise InputError(f"dedupe is {dedupe!r}; it can be 'first'")
+
+
+def _traces_required_error(path: object = None) -> InputError:
+    return InputError(
+        "the gold set has evidence texts or alternatives, which ids alone cannot decide; give "
+        "traces (JSON Lines with the retrieved passages and their texts) as the run",
+        path=path,
+    )
+
+
+def _to_frame(source: Any, purpose: TablePurpose) -> Any:
+    """A table of arrow, or of another package that knows pandas, as a frame; else unchanged."""
+    if hasattr(source, "columns") and hasattr(source, "to_pandas"):
+        return source.to_pandas()
+    if hasattr(source, "iloc") and not hasattr(source, "columns"):
+        number = "relevance" if purpose == "qrels" else "score"
+        raise InputError(
+            "this is one column (a Series); give a frame with the columns query_id, doc_id and "
+            f"{number}, or a dict",
+            path=f"the {purpose}",
+        )
+    return source
+
+
+def _is_frame(source: object) -> bool:
+    return hasattr(source, "columns") and hasattr(source, "iloc")
+
+
+def _read_file(
+    path: Path, purpose: TablePurpose, *, traces_only: bool = False, dedupe: Dedupe = None
+) -> Any:
+    """A table, a gold set, a dict, or traces by case id."""
+    if path.is_dir():
+        if purpose == "run":
+            raise InputError("this is a folder; name the file of the run", path=path)
+        path = find_beir_qrels(path)
+    raw = _read_content(path)
+    first = next((line.strip() for line in raw[:_PEEK_BYTES].split(b"\n") if line.strip()), b"")
+    is_json = first.lstrip(codecs.BOM_UTF8)[:1] in {b"{", b"["}
+    if traces_only and not is_json:
+        raise _traces_required_error(path)
+    if raw == PARQUET_MAGIC or path.suffix.lower() in {".parquet", ".pq"}:
+        return read_parquet_table(path, purpose)
+    if b"\0" in raw[:_PEEK_BYTES]:
+        raise InputError(
+            "this is a binary file; give TREC, TSV, CSV, JSON Lines or parquet", path=path
+        )
+    if not first:
+        raise InputError("there is nothing in it", path=path)
+    if is_json:
+        return _read_json(path, raw, first, purpose, dedupe)
+    if has_header(first.decode("utf-8-sig", "replace")):
+        return read_csv_table(raw, path, purpose)
+    return read_trec_table(raw, path, purpose)
+
+
+def _read_content(path: Path) -> bytes:
+    """Return the decompressed content; of a parquet file only how it begins."""
+    with open_decompressed(path) as content:
+        if content.peek(len(PARQUET_MAGIC)).startswith(PARQUET_MAGIC):
+            return PARQUET_MAGIC
+        raw = content.read()
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            raise InputError(
+                f"this is {encoding}; save it as UTF-8, for example with  iconv -f {encoding} "
+                "-t UTF-8",
+                path=path,
+            )
+    if b"\r" in raw[:_PEEK_BYTES] and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")  # line ends of classic Mac OS
+    return raw
+
+
+def _read_json(path: Path, raw: bytes, first: bytes, purpose: TablePurpose, dedupe: Dedupe) -> Any:
+    """A gold set or traces by the fields of the first object, else one dict of dicts or lists."""
+    try:
+        fields = json.loads(first)
+    except (ValueError, RecursionError):
+        fields = None
+    keys = set(fields) if isinstance(fields, dict) else set()
+    document: Any = None
+    if not keys & {"question", "query", "case_id", "retrieved"}:
+        try:
+            document = json.loads(
+                raw.decode("utf-8-sig"),
+                object_pairs_hook=_RepeatedFields.from_pairs,
+                parse_int=_parse_integer,
+            )
+        except (ValueError, RecursionError):
+            document = None
+    if isinstance(document, dict) and all(
+        isinstance(value, dict | list) for value in document.values()
+    ):
+        return _resolve_repeated(document, purpose, path, dedupe)
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        keys = set(document[0])
+    if purpose == "qrels" and "retrieved" in keys:
+        raise InputError(
+            "these are traces, not qrels; give them as the run, and here the gold set", path=path
+        )
+    if purpose == "run" and keys & {"question", "query"} and "retrieved" not in keys:
+        raise InputError(
+            "this is a gold set, not a run; give it as qrels, and here the traces", path=path
+        )
+    return read_goldset(path) if purpose == "qrels" else _read_run_traces(path, dedupe)
+
+
+class _RepeatedFields(dict[str, Any]):
+    """A JSON object that repeats a field; ``pairs`` holds all of it in order."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+        self.repeated = first_duplicate(field for field, _ in pairs)[1]
+
+    @classmethod
+    def from_pairs(cls, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return a plain dict if no field is repeated."""
+        plain = dict(pairs)
+        return plain if len(plain) == len(pairs) else cls(pairs)
+
+
+def _parse_integer(digits: str) -> int | float:
+    """Parse a JSON integer; infinite if Python refuses so many digits."""
+    most = sys.get_int_max_str_digits()
+    if most and len(digits) > most:
+        return float("-inf" if digits.startswith("-") else "inf")
+    return int(digits)
+
+
+def _resolve_repeated(
+    document: Mapping[str, Any], purpose: TablePurpose, path: Path, dedupe: Dedupe
+) -> Mapping[str, Any]:
+    """Reject repeated queries and documents; of a run with `dedupe` keep the higher score."""
+    if isinstance(document, _RepeatedFields):
+        raise InputError(f"the query '{document.repeated}' stands twice; keep one", path=path)
+    resolved = dict(document)
+    for query, documents in document.items():
+        if not isinstance(documents, _RepeatedFields):
+            continue
+        if purpose == "qrels":
+            raise InputError(
+                f"the document '{documents.repeated}' is judged twice for query '{query}'; keep "
+                "one",
+                path=path,
+            )
+        if dedupe is None:
+            raise InputError(
+                f"query '{query}' has the document '{documents.repeated}' twice; a ranking names a "
+                "document once (dedupe 'first' keeps the first)",
+                path=path,
+            )
+        resolved[query] = _best_scores(documents.pairs)
+    return resolved
+
+
+def _best_scores(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The highest score of each document; anything else than a number is reported later."""
+    best: dict[str, Any] = {}
+    for document, score in pairs:
+        best_score = best.get(document)
+        if isinstance(score, int | float) and isinstance(best_score, int | float):
+            best[document] = max(score, best_score)
+        elif document not in best or not isinstance(score, int | float):
+            best[document] = score
+    return best
+
+
+def _read_run_traces(source: Any, dedupe: Dedupe) -> dict[str, Trace]:
+    """Read traces; the error about a repeated passage names the option that allows it."""
+    try:
+        return read_traces(source, dedupe=dedupe)
+    except DuplicatePassageError as error:
+        raise InputError(
+            f"{error.problem} (--dedupe first keeps the first)",
+            path=error.path,
+            line=error.line,
+            field=error.field,
+        ) from None

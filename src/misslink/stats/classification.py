@@ -1,0 +1,642 @@
+"""Measures of a binary judge: confusion matrix, AUROC, average precision and thresholds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from misslink.stats.agreement import cohen_kappa, gwet_ac1
+from misslink.stats.intervals import (
+    Floats,
+    critical_value,
+    interval_estimate,
+    proportion,
+    wilson_interval,
+)
+from misslink.types import Estimate
+
+ThresholdAim = Literal["f1", "precision", "sensitivity"]
+CaseScore = tuple[str, float]  # the case of a number, and the number
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """The errors of a judge, known by two rates and not by a table of counts.
+
+    Parameters
+    ----------
+    sensitivity, specificity : Estimate
+        Against human labels, in [0, 1], each with its number of cases; for weighted cases the
+        effective number.
+    labels : int or None
+        Labelled cases of both kinds. None: the sum of the cases of the two rates.
+
+    Examples
+    --------
+    >>> rates = ErrorRates(proportion(18, 20), proportion(12, 20))
+    >>> rates.n, rates.balanced_accuracy.value
+    (40, 0.75)
+    """
+
+    sensitivity: Estimate
+    specificity: Estimate
+    labels: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Labelled cases of both kinds."""
+        return self.sensitivity.n + self.specificity.n if self.labels is None else self.labels
+
+    @property
+    def balanced_accuracy(self) -> Estimate:
+        """As `ConfusionMatrix.balanced_accuracy`."""
+        values, below_each, above_each = [], [], []
+        for share in (self.sensitivity, self.specificity):
+            if share.value is None or share.low is None or share.high is None:
+                return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
+            values.append(share.value)
+            below_each.append(share.value - share.low)
+            above_each.append(share.high - share.value)
+        value = sum(values) / 2
+        ends = value - math.hypot(*below_each) / 2, value + math.hypot(*above_each) / 2
+        return interval_estimate(value, *ends, n=self.n, method="wilson mover", bounds=(0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class ConfusionMatrix:
+    """Counts of cases by human label (true is correct) and by the judge's call.
+
+    Parameters
+    ----------
+    true_positive, false_negative : int
+        Cases with a positive label, by whether the judge calls them positive.
+    false_positive, true_negative : int
+        Cases with a negative label, by whether the judge calls them positive.
+
+    Raises
+    ------
+    ValueError
+        A count is negative.
+
+    Examples
+    --------
+    >>> matrix = ConfusionMatrix(40, 10, 20, 30)
+    >>> matrix.sensitivity.value, matrix.specificity.value, round(matrix.f1.value, 3)
+    (0.8, 0.6, 0.727)
+    """
+
+    true_positive: int
+    false_negative: int
+    false_positive: int
+    true_negative: int
+
+    def __post_init__(self) -> None:
+        if min(self._cells) < 0:
+            raise ValueError(f"a count is negative: {self._cells}")
+
+    @property
+    def n(self) -> int:
+        """All cases."""
+        return sum(self._cells)
+
+    @property
+    def positives(self) -> int:
+        """Cases with a positive label."""
+        return self.true_positive + self.false_negative
+
+    @property
+    def negatives(self) -> int:
+        """Cases with a negative label."""
+        return self.false_positive + self.true_negative
+
+    @property
+    def turned(self) -> ConfusionMatrix:
+        """The same cases with the negative label as the one to be found."""
+        return ConfusionMatrix(*reversed(self._cells))
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Share of cases in which judge and label agree; Wilson interval."""
+        return proportion(self.true_positive + self.true_negative, self.n)
+
+    @property
+    def sensitivity(self) -> Estimate:
+        """Share of the positive cases that the judge calls positive (recall); Wilson."""
+        return _labelled_share(self.true_positive, self.positives, "no case has the positive label")
+
+    @property
+    def specificity(self) -> Estimate:
+        """Share of the negative cases that the judge calls negative; Wilson."""
+        return _labelled_share(self.true_negative, self.negatives, "no case has the negative label")
+
+    @property
+    def precision(self) -> Estimate:
+        """Share of the cases called positive that are positive; Wilson."""
+        called = self.true_positive + self.false_positive
+        return _labelled_share(self.true_positive, called, "the judge calls no case positive")
+
+    @property
+    def f1(self) -> Estimate:
+        """Harmonic mean of precision and sensitivity, 2 TP / (2 TP + FP + FN).
+
+        Missing without a positive label: F1 would then be 0 for every judge. Its interval is
+        Wilson's, carried over exactly: of the cases that are positive by either, TP is a binomial
+        share J, and F1 = 2 J / (1 + J) (Hand, Christen and Kirielle 2021, F*: an interpretable
+        transformation of the F-measure).
+        """
+        either = self.true_positive + self.false_positive + self.false_negative
+        if not self.positives:
+            return Estimate.missing("no case has the positive label", n=self.n, method="wilson f1")
+        share = self.true_positive / either
+        low, high = (2 * j / (1 + j) for j in wilson_interval(share, either, critical_value(0.95)))
+        return interval_estimate(2 * share / (1 + share), low, high, n=self.n, method="wilson f1")
+
+    @property
+    def balanced_accuracy(self) -> Estimate:
+        """Mean of sensitivity and specificity, 0.5 for a judge without information.
+
+        Missing if one label has no case. The interval adds the two Wilson intervals in squares
+        (Zou and Donner 2008, Construction of confidence limits about effect measures).
+        """
+        return ErrorRates(self.sensitivity, self.specificity, self.n).balanced_accuracy
+
+    @property
+    def kappa(self) -> Estimate:
+        """Cohen's kappa of judge and labels."""
+        return cohen_kappa(self._table)
+
+    @property
+    def gwet_ac1(self) -> Estimate:
+        """Gwet's AC1 of judge and labels."""
+        return gwet_ac1(self._table)
+
+    def estimates(self) -> dict[str, Estimate]:
+        """All of them by name, as ``misslink calibrate --json`` prints them."""
+        return {
+            "kappa": self.kappa,
+            "gwet_ac1": self.gwet_ac1,
+            "accuracy": self.accuracy,
+            "sensitivity": self.sensitivity,
+            "specificity": self.specificity,
+            "precision": self.precision,
+            "recall": self.sensitivity,
+            "f1": self.f1,
+            "balanced_accuracy": self.balanced_accuracy,
+        }
+
+    @property
+    def _cells(self) -> tuple[int, int, int, int]:
+        return self.true_positive, self.false_negative, self.false_positive, self.true_negative
+
+    @property
+    def _table(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (
+            (self.true_negative, self.false_positive),
+            (self.false_negative, self.true_positive),
+        )
+
+
+def _labelled_share(successes: int, n: int, reason: str) -> Estimate:
+    return proportion(successes, n) if n else Estimate.missing(reason, method="wilson")
+
+
+def confusion_matrix(labels: Sequence[bool], predictions: Sequence[bool]) -> ConfusionMatrix:
+    """Count a judge's calls against human labels.
+
+    Parameters
+    ----------
+    labels : sequence of bool
+        Human labels, one a case; 0 and 1 are accepted.
+    predictions : sequence of bool
+        The judge's calls of the same cases in the same order.
+
+    Returns
+    -------
+    ConfusionMatrix
+        All zero without cases; its rates are then missing.
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, or a value is neither true nor false.
+
+    Examples
+    --------
+    >>> confusion_matrix([1, 1, 0], [1, 0, 0]).turned.precision.value
+    0.5
+    """
+    if len(labels) != len(predictions):
+        raise ValueError(f"{len(labels)} labels and {len(predictions)} predictions do not pair up")
+    cells = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
+    for label, prediction in zip(labels, predictions, strict=True):
+        if label not in {0, 1} or prediction not in {0, 1}:
+            raise ValueError(f"label and prediction must be 0 or 1, not {label!r}, {prediction!r}")
+        cells[bool(label), bool(prediction)] += 1
+    return ConfusionMatrix(*cells.values())
+
+
+def checked_scores(labels: Sequence[bool], scores: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return labels (0 or 1) and scores as arrays; raise ValueError if they are not that."""
+    if len(labels) != len(scores):
+        raise ValueError(f"{len(labels)} labels and {len(scores)} scores do not pair up")
+    good, score = np.array(labels, dtype=float), np.array(scores, dtype=float)
+    if not np.isin(good, (0, 1)).all() or not np.isfinite(score).all():
+        raise ValueError("labels must be 0 or 1 and scores finite numbers")
+    return good, score
+
+
+def auroc(
+    higher: Sequence[CaseScore], lower: Sequence[CaseScore], *, level: float = 0.95
+) -> Estimate:
+    """Return the area under the ROC curve: how often a number of one group exceeds one of the other.
+
+    Parameters
+    ----------
+    higher, lower : sequence of (str, float)
+        The case of each number, and the number. Ties count half.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], 0.5 for a number without information; ``n`` counts the numbers of both groups.
+        Missing if a group is empty. By `method`:
+
+        ``obuchowski``
+            The variance is that of sums over cases, on the logit scale; with one number a case
+            it is DeLong's.
+        ``newcombe``
+            If that variance is 0 (the groups do not overlap, or there is one case): the score
+            interval of the Mann-Whitney statistic, method 5, which has a width at 0 and 1.
+
+    References
+    ----------
+    Obuchowski (1997), Nonparametric analysis of clustered ROC curve data. DeLong, DeLong and
+    Clarke-Pearson (1988). Newcombe (2006), Confidence intervals for an effect size measure based
+    on the Mann-Whitney statistic, part 2.
+
+    Examples
+    --------
+    >>> auroc([("a", 0.9), ("b", 0.6)], [("a", 0.1), ("b", 0.7)]).value
+    0.75
+    """
+    n, z = len(higher) + len(lower), critical_value(level)
+    if not higher or not lower:
+        return Estimate.missing("one of the two groups is empty", n=n, method="obuchowski")
+    value, spread = _clustered_area(higher, lower)
+    # Rounding leaves a spread of the order of 1e-17 where there is none.
+    if not 0 < value < 1 or spread <= math.ulp(1):
+        low, high = _newcombe_interval(value, len(higher), len(lower), z)
+        return Estimate(value=value, low=low, high=high, n=n, method="newcombe")
+    low, high = _logit_interval(value, z * spread)
+    return Estimate(value=value, low=low, high=high, n=n, method="obuchowski")
+
+
+def _logit_interval(value: float, half: float) -> tuple[float, float]:
+    """Both ends of a normal interval of half width `half`, taken on the logit scale."""
+    centre, half = math.log(value / (1 - value)), half / (value * (1 - value))
+    low, high = (
+        1 / (1 + math.exp(-min(max(end, -700), 700))) for end in (centre - half, centre + half)
+    )
+    return low, high
+
+
+def _clustered_area(higher: Sequence[CaseScore], lower: Sequence[CaseScore]) -> tuple[float, float]:
+    """The area and its standard error over cases."""
+    over = np.array([number for _, number in higher])
+    under = np.array([number for _, number in lower])
+    placed = _share_below(over, under)
+    value = float(placed.mean())
+    placed_under = 1 - _share_below(under, over)
+    index = {case: i for i, case in enumerate(dict.fromkeys(c for c, _ in [*higher, *lower]))}
+    cases = len(index)
+    if cases < 2:
+        return value, 0.0
+    higher_index = np.array([index[case] for case, _ in higher])
+    lower_index = np.array([index[case] for case, _ in lower])
+    by_case = np.bincount(higher_index, placed - value, minlength=cases) / len(over)
+    by_case += np.bincount(lower_index, placed_under - value, minlength=cases) / len(under)
+    groups = [set(higher_index.tolist()), set(lower_index.tolist())]
+    if groups[0].isdisjoint(groups[1]):  # DeLong's: each group by itself
+        if min(map(len, groups)) < 2:
+            return value, 0.0
+        squares = [float((by_case[list(group)] ** 2).sum()) for group in groups]
+        variance = sum(s * len(g) / (len(g) - 1) for s, g in zip(squares, groups, strict=True))
+    else:
+        variance = float((by_case**2).sum()) * cases / (cases - 1)
+    return value, math.sqrt(variance)
+
+
+def _share_below(numbers: Floats, others: Floats) -> Floats:
+    """For each number the share of the others below it, ties counting half."""
+    ordered = np.sort(others)
+    below = np.searchsorted(ordered, numbers, side="left")
+    upto = np.searchsorted(ordered, numbers, side="right")
+    return (below + upto) / (2 * len(ordered))
+
+
+def _newcombe_interval(value: float, m: int, n: int, z: float) -> tuple[float, float]:
+    """Both ends at which the value is just not too far away, found by halving."""
+    star = (m + n) / 2 - 1
+
+    def too_far(area: float) -> bool:
+        bend = 1 + star * ((1 - area) / (2 - area) + area / (1 + area))
+        return (value - area) ** 2 > z * z * area * (1 - area) * bend / (m * n)
+
+    return bisect_edge(too_far, value, 0.0), bisect_edge(too_far, value, 1.0)
+
+
+def bisect_edge(
+    is_outside: Callable[[float], bool], inside: float, outside: float, steps: int = 60
+) -> float:
+    """Return the last number inside of an edge between `inside` and `outside`, by halving."""
+    for _ in range(steps):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if is_outside(middle) else (middle, outside)
+    return inside
+
+
+def average_precision(
+    labels: Sequence[bool], scores: Sequence[float], *, level: float = 0.95
+) -> Estimate:
+    """Return the mean over the positive cases of the precision at their score.
+
+    Parameters
+    ----------
+    labels : sequence of bool
+        Whether each case is positive; 0 and 1 are accepted.
+    scores : sequence of float
+        Of the same cases in the same order; higher means more likely positive.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    Estimate
+        In (0, 1]; scores without information give the share of positive cases. Missing without a
+        positive or without a negative case.
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, a label is neither true nor false, or a score is not finite.
+
+    Notes
+    -----
+    The interval is made on the logit scale from the infinitesimal jackknife's standard error,
+    but never from a smaller one than a binomial share of the positive cases would have (Boyd,
+    Eng and Page). If no negative case comes before a positive one it is Wilson's, of the
+    positive cases. ``benchmarks/calibration_coverage.py`` compares each alone.
+
+    References
+    ----------
+    Boyd, Eng and Page (2013), Area under the precision-recall curve: point estimates and
+    confidence intervals. Efron (1981), Nonparametric estimates of standard error.
+
+    Examples
+    --------
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1]).value, 3)  # (1 + 2/3) / 2
+    0.833
+    """
+    z, method = critical_value(level), "logit, jackknife"
+    good, score = checked_scores(labels, scores)
+    n, positives = len(good), int(good.sum())
+    if positives in {0, n}:
+        side = "negative" if positives else "positive"
+        return Estimate.missing(f"no case has the {side} label", n=n, method=method)
+    value, influence = _average_precision_influence(good, score)
+    variance = max(float(influence @ influence) / n / (n - 1), value * (1 - value) / positives)
+    if value >= 1:
+        low, high = wilson_interval(1.0, positives, z)
+        return Estimate(value=1.0, low=low, high=high, n=n, method="wilson")
+    low, high = _logit_interval(value, z * math.sqrt(variance))
+    return Estimate(value=value, low=low, high=high, n=n, method=method)
+
+
+def _average_precision_influence(good: Floats, score: Floats) -> tuple[float, Floats]:
+    """Average precision, and how much each case would move it with more weight.
+
+    Giving a case more weight adds its own precision if it is positive, and moves the precision at
+    every score up to its own.
+    """
+    order = np.argsort(-score, kind="stable")
+    ordered, y = -score[order], good[order]
+    last = np.searchsorted(ordered, ordered, side="right") - 1  # of those tied with it
+    reached = last + 1.0
+    precision = np.cumsum(y)[last] / reached
+    positives = y.sum()
+    value = float((y * precision).sum() / positives)
+    first = np.searchsorted(ordered, ordered, side="left")
+
+    def sum_from_here(terms: Floats) -> Floats:
+        """Sums over the positive cases with this score or a lower one."""
+        sums = np.concatenate([[0.0], np.cumsum(terms)])
+        return sums[-1] - sums[first]
+
+    moved = y * sum_from_here(y / reached) - sum_from_here(y * precision / reached)
+    return value, (y * (precision - value) + moved) * len(y) / positives
+
+
+def stratified_folds(labels: Sequence[bool], folds: int = 5, *, seed: int = 0) -> NDArray[np.int64]:
+    """Assign the cases of each label to folds, as evenly as possible.
+
+    Parameters
+    ----------
+    labels : sequence of bool
+        One a case; 0 and 1 are accepted.
+    folds : int
+        At least 2; fewer are made if the rarer label has fewer cases.
+    seed : int
+        Random seed of the shuffle.
+
+    Returns
+    -------
+    array of int
+        The fold of each case, from 0. Every fold leaves both labels to fit on.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 2 folds, or fewer than 2 cases of either label.
+
+    Examples
+    --------
+    >>> sorted(stratified_folds([1, 1, 0, 0], 2).tolist())
+    [0, 0, 1, 1]
+    """
+    good = np.array(labels, dtype=bool)
+    rarer = int(min(good.sum(), (~good).sum()))
+    if folds < 2:
+        raise ValueError(f"{folds} folds leave nothing to fit on")
+    if rarer < 2:
+        raise ValueError(
+            f"the rarer label has {rarer} cases; fitting and measuring needs 2 or more"
+        )
+    folds = min(folds, rarer)
+    generator = np.random.default_rng(seed)
+    fold = np.empty(len(good), dtype=np.int64)
+    dealt = 0  # the second label starts where the first ended, so that folds are of one size
+    for side in (good, ~good):
+        cases = generator.permutation(np.flatnonzero(side))
+        fold[cases] = (dealt + np.arange(len(cases))) % folds
+        dealt += len(cases)
+    return fold
+
+
+@dataclass(frozen=True)
+class NestedThreshold:
+    """A threshold with its cross-fitted performance.
+
+    Parameters
+    ----------
+    threshold : float or None
+        Fitted on all cases, for later use. None: no threshold reaches the target.
+    of_folds : tuple of (float or None)
+        Fitted without the cases of each fold; their spread shows how sure it is.
+    measured : ConfusionMatrix
+        Each case called by the threshold that was fitted without it; folds whose threshold is
+        None are left out.
+    """
+
+    threshold: float | None
+    of_folds: tuple[float | None, ...]
+    measured: ConfusionMatrix
+
+
+def best_threshold(
+    labels: Sequence[bool],
+    scores: Sequence[float],
+    *,
+    aim: ThresholdAim = "f1",
+    target: float | None = None,
+    find: bool = True,
+) -> float | None:
+    """Return the threshold at which calling cases with that score or more good does best.
+
+    Parameters
+    ----------
+    labels : sequence of bool
+        Human labels, one a case: whether it is good. 0 and 1 are accepted.
+    scores : sequence of float
+        The judge's scores of the same cases.
+    aim : "f1", "precision" or "sensitivity"
+        The largest F1; or the largest sensitivity with at least the `target` precision; or the
+        largest precision with at least the `target` sensitivity.
+    target : float or None
+        In (0, 1], for the last two only.
+    find : bool
+        The label that the aim is about: True for good cases, False for bad ones (score below the
+        threshold).
+
+    Returns
+    -------
+    float or None
+        One of the scores, or the next float above the largest (all cases bad). The lowest of
+        equally good ones. None if no threshold reaches the target, or no case has the label that
+        is to be found.
+
+    Raises
+    ------
+    ValueError
+        The lengths differ, a label is neither true nor false, a score is not finite, or `target`
+        does not fit `aim`.
+
+    Examples
+    --------
+    >>> best_threshold([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.9])
+    0.3
+    >>> best_threshold([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.9], aim="precision", target=1.0)
+    0.6
+    """
+    if (aim == "f1") != (target is None) or (target is not None and not 0 < target <= 1):
+        raise ValueError(f"a {aim} target of {target} is not valid: F1 takes none, others (0, 1]")
+    good, score = checked_scores(labels, scores)
+    sought = good if find else 1 - good
+    total = sought.sum()
+    if not total:
+        return None
+    candidates = np.unique(score)
+    candidates = np.append(candidates, np.nextafter(candidates[-1], math.inf))
+    order = np.argsort(score, kind="stable")
+    below = np.searchsorted(score[order], candidates, side="left")
+    sought_below = np.concatenate([[0.0], np.cumsum(sought[order])])[below]
+    called = len(score) - below if find else below
+    hits = total - sought_below if find else sought_below
+    precision = np.divide(hits, called, out=np.zeros(len(called)), where=called > 0)
+    sensitivity = hits / total
+    if target is None:
+        return float(candidates[np.argmax(2 * hits / (called + total))])
+    rates = (precision, sensitivity) if aim == "precision" else (sensitivity, precision)
+    reached = np.flatnonzero((rates[0] >= target) & (called > 0))
+    return float(candidates[reached[np.argmax(rates[1][reached])]]) if len(reached) else None
+
+
+def nested_threshold(
+    labels: Sequence[bool],
+    scores: Sequence[float],
+    *,
+    aim: ThresholdAim = "f1",
+    target: float | None = None,
+    find: bool = True,
+    folds: int = 5,
+    seed: int = 0,
+) -> NestedThreshold:
+    """Fit a threshold on all folds but one and measure it there, for each fold in turn.
+
+    Parameters
+    ----------
+    labels, scores, aim, target, find
+        As for `best_threshold`.
+    folds : int
+        At least 2; fewer if the rarer label has fewer cases.
+    seed : int
+        Random seed of the folds.
+
+    Returns
+    -------
+    NestedThreshold
+        Its `measured` counts good as positive; ``measured.turned`` is about bad cases.
+
+    Raises
+    ------
+    ValueError
+        As `best_threshold`, and with fewer than 2 cases of either label.
+
+    Notes
+    -----
+    The interval of a rate read from `measured` treats the thresholds of the folds as one; with a
+    hundred labels and more ``benchmarks/calibration_coverage.py`` finds no harm in that.
+
+    References
+    ----------
+    Varma and Simon (2006), Bias in error estimation when using cross-validation for model
+    selection.
+
+    Examples
+    --------
+    >>> nested = nested_threshold([0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], folds=3)
+    >>> nested.threshold, nested.measured.n
+    (4.0, 6)
+    """
+    threshold = best_threshold(labels, scores, aim=aim, target=target, find=find)
+    fold = stratified_folds(labels, folds, seed=seed)
+    good, score = np.array(labels, dtype=bool), np.array(scores, dtype=float)
+    of_folds: list[float | None] = []
+    measured: list[bool] = []
+    called: list[bool] = []
+    for number in range(int(fold.max()) + 1):
+        test = fold == number
+        cut = best_threshold(
+            good[~test].tolist(), score[~test].tolist(), aim=aim, target=target, find=find
+        )
+        of_folds.append(cut)
+        if cut is not None:
+            measured += good[test].tolist()
+            called += (score[test] >= cut).tolist()
+    return NestedThreshold(threshold, tuple(of_folds), confusion_matrix(measured, called))

@@ -1,0 +1,141 @@
+"""Compare several runs over the same cases, with every test of every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from misslink.stats.clustered import clustered_difference, clustered_mean
+from misslink.stats.intervals import mean
+from misslink.stats.paired_tests import (
+    PairedComparison,
+    PairedTTest,
+    SignedRankTest,
+    cohens_dz,
+    detectable_after_holm,
+    holm,
+    mcnemar_test,
+    paired_difference,
+    paired_t,
+    wilcoxon_test,
+)
+from misslink.types import Estimate
+
+SIGNIFICANCE_LEVEL = 0.05  # of p, corrected: below it a difference has a winner
+
+MetricValues = Mapping[str, Sequence[float | None]]
+
+
+def compare_paired_runs(
+    runs: Sequence[MetricValues],
+    *,
+    seed: int = 0,
+    lower_is_better: Collection[str] = (),
+    clusters: Sequence[Hashable] | None = None,
+) -> list[dict[str, dict[str, Any]]]:
+    """Compare every further run with the first, metric by metric.
+
+    Parameters
+    ----------
+    runs : sequence of mapping of str to sequence of float or None
+        The same metrics for each run, with a value in [0, 1] for every case, in one order of the
+        cases. None: the case has no value.
+    seed : int
+        Random seed of the intervals and of the sign flips.
+    lower_is_better : collection of str
+        Metrics for which a low value is good.
+    clusters : sequence of hashable or None
+        The cluster of each case. None: the cases are independent.
+
+    Returns
+    -------
+    list of dict
+        For each run but the first, metric to a document with the keys that
+        ``misslink compare --json`` has: ``n`` (cases with both values), ``a``, ``b`` and
+        ``difference`` (b minus a; Estimates), ``p`` (sign flips), ``p_holm`` (over all metrics and
+        runs), ``detectable`` (at the level that Holm leaves), ``winner`` ('a', 'b' or None),
+        ``lower_is_better``, ``effect`` (Cohen's d_z), and uncorrected ``t_test``, ``wilcoxon`` and,
+        of yes-or-no values, ``mcnemar``. With clusters these three give the reason for none.
+
+    Raises
+    ------
+    ValueError
+        The runs differ in their metrics or cases.
+
+    Examples
+    --------
+    >>> [compared] = compare_paired_runs([{"hit@5": [0, 0, 1, 0]}, {"hit@5": [1, 1, 1, 1]}])
+    >>> hit = compared["hit@5"]
+    >>> hit["difference"]["value"], hit["p"], hit["winner"]
+    (0.75, 0.25, None)
+    """
+    if any(list(run) != list(runs[0]) for run in runs[1:]):
+        raise ValueError("the runs have different metrics")
+    tested = [
+        {name: _test_metric(runs[0][name], run[name], seed, clusters) for name in run}
+        for run in runs[1:]
+    ]
+    corrected = holm([paired.p for row in tested for _, paired in row.values()])
+    remaining = iter(corrected)
+    for row in tested:
+        for name, (document, paired) in row.items():
+            lower, p_holm, winner = name in lower_is_better, next(remaining), None
+            if p_holm is not None and p_holm < SIGNIFICANCE_LEVEL:
+                winner = "a" if (document["difference"]["value"] > 0) == lower else "b"
+            document |= {
+                "p_holm": p_holm,
+                "detectable": detectable_after_holm(paired, corrected),
+                "winner": winner,
+                "lower_is_better": lower,
+            }
+    return [{name: document for name, (document, _) in row.items()} for row in tested]
+
+
+def _test_metric(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    seed: int,
+    clusters: Sequence[Hashable] | None,
+) -> tuple[dict[str, Any], PairedComparison]:
+    """The document of one metric, without what depends on the others, and its test."""
+    if clusters is None:
+        paired = paired_difference(a, b, seed=seed)
+    else:
+        paired = clustered_difference(a, b, clusters, seed=seed)
+    both = [
+        (float(x), float(y), group)
+        for x, y, group in zip(a, b, clusters or range(len(a)), strict=True)
+        if x is not None and y is not None
+    ]
+    differences = [y - x for x, y, _ in both]
+
+    def run_mean(values: list[float]) -> dict[str, Any]:
+        if not values:
+            estimate = Estimate.missing("no case has a value in both")
+        elif clusters is None:
+            estimate = mean(values, seed=seed)
+        else:
+            estimate = clustered_mean(values, [group for *_, group in both], seed=seed)
+        return estimate.model_dump()
+
+    t_test, wilcoxon, mcnemar = paired_t(differences), wilcoxon_test(differences), None
+    if clusters is not None:
+        reason = "cases of a cluster are not independent"
+        t_test = PairedTTest(None, None, 0, reason)
+        wilcoxon = SignedRankTest(0.0, 0.0, None, None, 0, "none", reason)
+    elif both and all(x in {0.0, 1.0} and y in {0.0, 1.0} for x, y, _ in both):
+        test = mcnemar_test(sum(d > 0 for d in differences), sum(d < 0 for d in differences))
+        mcnemar = {**asdict(test), "odds": test.odds.model_dump()}
+    document = {
+        "n": len(both),
+        "a": run_mean([x for x, _, _ in both]),
+        "b": run_mean([y for _, y, _ in both]),
+        "difference": paired.difference.model_dump(),
+        "p": paired.p,
+        "effect": cohens_dz(differences).model_dump(),
+        "t_test": asdict(t_test),
+        "wilcoxon": asdict(wilcoxon),
+        "mcnemar": mcnemar,
+    }
+    return document, paired

@@ -1,0 +1,3 @@
+"""Text."""
+
+from __future__ import annotations

@@ -1,0 +1,297 @@
+"""Normalize texts: folding, sentences, words, stems and written numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from array import array
+from functools import lru_cache
+from itertools import chain, filterfalse
+
+_UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+# "second" is left out: a second is a time, too.
+_ORDINALS = {
+    "first": "1st",
+    "third": "3rd",
+    **{
+        f"{stem}th": f"{value}th"
+        for stem, value in zip(
+            ("four", "fif", "six", "seven", "eigh", "nin", "ten", "eleven", "twelf"),
+            range(4, 13),
+            strict=True,
+        )
+    },
+}
+_VALUES = {
+    "zero": 0,
+    **{word: value for value, word in enumerate((*_UNITS, *_TEENS), start=1)},
+    **{word: value for value, word in zip(range(20, 100, 10), _TENS, strict=True)},
+}
+_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_UNITS)})|{'|'.join(_VALUES)})"
+_BELOW_1000 = rf"(?:(?:{_BELOW_100} )?hundred(?:(?: and)? {_BELOW_100})?|{_BELOW_100})"
+_NUMBER_PHRASE = re.compile(
+    # "5 thousand" stays as it is: its words say the number already.
+    rf"(?<!\d )\b(?:(?:{_BELOW_1000} )?thousand(?:(?: and)? {_BELOW_1000})?|{_BELOW_1000})\b"
+    rf"|\b(?:{'|'.join(_ORDINALS)})\b"
+)
+# Where such a number may begin. Python's search skips at once what begins with no letter of these,
+# but only if nothing stands before them, so the letter before is looked at last.
+_WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
+_NUMBER_START = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
+_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
+
+
+@lru_cache(maxsize=4_096)
+def number_words_to_digits(folded: str) -> str:
+    """`folded`, a text of lower case, with its written-out numbers below a million as digits."""
+    pieces: list[str] = []
+    end = 0
+    for begin in _NUMBER_START.finditer(folded):
+        start = begin.start()
+        if start >= end and (phrase := _NUMBER_PHRASE.match(folded, start)):
+            pieces += (folded[end:start], _words_to_digits(phrase))
+            end = phrase.end()
+    return "".join((*pieces, folded[end:])) if end else folded
+
+
+def extract_numbers(folded: str) -> set[str]:
+    """The numbers of a folded text, in digits or in words, without their thousands commas."""
+    return {number.replace(",", "") for number in _NUMBER.findall(number_words_to_digits(folded))}
+
+
+def _words_to_digits(phrase: re.Match[str]) -> str:
+    if phrase[0] in _ORDINALS:
+        return _ORDINALS[phrase[0]]
+    thousands, below = 0, 0
+    for word in phrase[0].replace("-", " ").split():
+        if word == "thousand":
+            thousands, below = (below or 1) * 1000, 0
+        elif word == "hundred":
+            below = (below or 1) * 100
+        else:
+            below += _VALUES.get(word, 0)  # "and" adds nothing
+    return str(thousands + below)
+
+
+_LINE_END_HYPHEN = re.compile(r"-[ \t]*\n")
+_WHITESPACE = re.compile(r"\s+")
+_HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
+_WORD = re.compile(r"\w+(?:['.]\w+)*")
+_OUTER_PUNCTUATION = " .,;:!?'\"()[]"
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])['\")\]]*\s+(?=[\"'(\[]?[A-Z0-9`])"  # a full stop, then a capital or a number
+    r"|(?<=[\u3002\uff01\uff1f])"  # a full stop of a script that puts no blank behind it
+    r"|(?<=[.!?:])['\")\]]*[ \t]*\n\s*"  # a full stop or a colon that ends its line
+    r"|\n\s*\n"  # an empty line
+    r"|\n(?=\s*(?:[-*+\u2022]|\d+[.)])\s)"  # a list item
+)
+_LIST_MARKER = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.)]\Z")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Sec|approx|[Pp]p?)|\b[A-Z])\.$"
+)
+# One character for every way of writing a quote mark or a dash.
+_CHARACTER_MAP = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032`\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff"),
+        "\u0338": "!",  # the stroke that makes an equals sign "not equal" is no accent
+    }
+)
+_STOPWORDS = """
+a about above after again all also am an and any are as at be because been before being below
+between both but by can cannot could did do does doing down during each either etc few for from
+further had has have having he her here hers him his how i if in into is it its itself just may me
+might more most must my no nor not now of off on once only or other our out over own same she
+should so some such than that the their them then there these they this those through to too under
+until up upon us very was we were what when where whether which while who whom whose why will with
+within without would you your yours
+"""
+STOPWORDS = frozenset(_STOPWORDS.split())
+
+
+@lru_cache(maxsize=4_096)
+def fold(text: str) -> str:
+    """Lower case, single blanks, plain quote marks and dashes, no accents, no line-end hyphens.
+
+    Two texts that differ only in these fold to the same string.
+    """
+    if text.isascii() and "`" not in text:  # the same, ten times as fast
+        if text.isprintable() and "  " not in text:  # one line without double blanks
+            return text.lower().strip()
+        if not _LINE_END_HYPHEN.search(text):
+            return " ".join(text.lower().split())
+    joined = _HYPHENATED.sub("", text).translate(_CHARACTER_MAP)
+    if not joined.isascii():
+        plain = unicodedata.normalize("NFKD", joined).translate(_CHARACTER_MAP)
+        joined = "".join(c for c in plain if not unicodedata.combining(c)).casefold()
+    return _WHITESPACE.sub(" ", joined).strip().lower()
+
+
+def locate(needle: str, haystack: str) -> tuple[int, int] | None:
+    """Character offsets of a place in `haystack` that reads like `needle`: verbatim, else folded.
+
+    Returns None where there is none, or where `needle` is blank.
+    """
+    wanted, verbatim = fold(needle), needle.strip()
+    if not wanted:
+        return None
+    start = haystack.find(verbatim)
+    if start >= 0:
+        return start, start + len(verbatim)
+    at = fold(haystack).find(wanted)
+    if at < 0:
+        return None
+    _, places = fold_with_offsets(haystack)
+    return places[at], places[at + len(wanted) - 1] + 1
+
+
+@lru_cache(maxsize=512)
+def fold_with_offsets(text: str) -> tuple[str, array[int]]:
+    """Return `fold` of a text, and for each of its characters the offset in `text` it came from."""
+    pieces = _folded_pieces(text)
+    places = array("L", (origin for piece, origin in pieces for _ in piece))
+    return "".join(piece for piece, _ in pieces), places
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Character offsets of the sentences and list items of `text`, blanks trimmed."""
+    ends = (
+        end.end()
+        for end in _SENTENCE_END.finditer(text)
+        if not _ABBREVIATION.search(text, max(0, end.start() - 8), end.start())
+        and not _LIST_MARKER.search(text, max(0, end.start() - 8), end.start())
+    )
+    cuts = [0, *ends]
+    spans = []
+    for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
+        piece = text[start:stop]
+        if piece.strip():
+            left = start + len(piece) - len(piece.lstrip())
+            spans.append((left, start + len(piece.rstrip())))
+    return spans
+
+
+def valid_text(text: str) -> str:
+    """Return `text` with a question mark for every half of a broken surrogate pair.
+
+    JSON may hold such halves, and no file can be written with them.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def content_id(text: str) -> str:
+    """Return the id of a passage without one: 'text-' and 16 digits of its SHA-256."""
+    return f"text-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def has_content(text: str) -> bool:
+    """Whether any word of `text` carries content; cheaper than all of `content_words`."""
+    return any(word[0] not in STOPWORDS for word in _WORD.finditer(fold(text)))
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The words of `text` that carry content, folded, in order, repetitions kept."""
+    # What stands around the words makes none, and without it a quote meets its sentence here.
+    return _content_words(fold(text).strip(_OUTER_PUNCTUATION))
+
+
+@lru_cache(maxsize=4_096)
+def _content_words(folded: str) -> tuple[str, ...]:
+    return tuple(filterfalse(STOPWORDS.__contains__, _WORD.findall(folded)))
+
+
+def _folded_pieces(text: str) -> list[tuple[str, int]]:
+    """Folded pieces, each with the offset of the character it came from."""
+    skipped = {i for cut in _HYPHENATED.finditer(text) for i in range(*cut.span())}
+    pieces: list[tuple[str, int]] = []
+    blank_before = True  # leading blanks go
+    for origin, character in enumerate(text):
+        if origin in skipped:
+            continue
+        plain = unicodedata.normalize("NFKD", character.translate(_CHARACTER_MAP)).translate(
+            _CHARACTER_MAP
+        )
+        for part in plain:
+            piece = "" if unicodedata.combining(part) else part.casefold().lower()
+            if piece.isspace():
+                if not blank_before:
+                    pieces.append((" ", origin))
+                blank_before = True
+            elif piece:
+                pieces.append((piece, origin))
+                blank_before = False
+    if pieces and pieces[-1][0] == " ":
+        pieces.pop()
+    return pieces
+
+
+STEM_WORD = re.compile(r"[^\W_]+(?:['.][^\W_]+|,\d{3}(?!\d))*")
+_CONTRACTION = re.compile(r"'(?:s|re|ve|ll|d|m)$")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]{2,}")
+# Longer pieces between blanks belong to a script without blanks, or are no words: not cached.
+_MAX_PIECE = 64
+_ENDINGS = (
+    *(("ization", ""), ("ational", "ate"), ("iveness", ""), ("fulness", ""), ("ousness", "")),
+    *(("ations", "ate"), ("ation", "ate"), ("ements", ""), ("ement", ""), ("ments", "")),
+    *(("ment", ""), ("ingly", ""), ("edly", ""), ("ities", ""), ("ity", ""), ("ness", "")),
+    *(("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y"), ("ers", "er"), ("ed", "")),
+    *(("ly", ""), ("es", ""), ("s", "")),
+)
+_ANY_ENDING = tuple(ending for ending, _ in _ENDINGS)
+_SHORTEST_STEM = 3
+
+
+def stems(text: str) -> tuple[str, ...]:
+    """Content words of `text`, folded and without their endings, in order, repetitions kept.
+
+    Scripts that put no blanks between words are cut into pairs of characters.
+    """
+    folded = number_words_to_digits(fold(text))
+    pieces = folded.split()
+    if max(map(len, pieces), default=0) > _MAX_PIECE:
+        return _stem_words(folded)
+    return tuple(chain.from_iterable(map(_cached_stems, pieces)))
+
+
+def _stem_words(folded: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(map(_word_stems, STEM_WORD.findall(folded))))
+
+
+# No word goes over a blank, so what stands between two can be kept: that is five times as fast.
+_cached_stems = lru_cache(maxsize=65_536)(_stem_words)
+
+
+@lru_cache(maxsize=65_536)
+def _word_stems(word: str) -> tuple[str, ...]:
+    """The stem of a folded word; none of a stopword, several of a run without blanks."""
+    if word in STOPWORDS or _CONTRACTION.sub("", word) in STOPWORDS or word.endswith("n't"):
+        return ()
+    if not word.isascii() and (run := _UNSPACED.fullmatch(word)):
+        return tuple(word[i : i + 2] for i in range(len(run[0]) - 1))
+    return (strip_ending(word),)
+
+
+@lru_cache(maxsize=65_536)
+def strip_ending(word: str) -> str:
+    """`word`, a folded one, without its ending."""
+    word = word.removesuffix("'s")
+    if word == "none":  # a value, and no "non-"
+        return word
+    if len(word) <= _SHORTEST_STEM or word[0].isdigit():
+        return word.replace(",", "") if word[0:1].isdigit() else word
+    if word.endswith(_ANY_ENDING) and not word.endswith("ss"):
+        for ending, instead in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+                word = word[: -len(ending)] + instead
+                break
+    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
+        word = word[:-1]
+    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word

@@ -1,1 +1,0 @@
-"""Canary questions put to a live app: runs, their history, and alarms on change."""

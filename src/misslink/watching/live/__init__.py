@@ -1,1 +1,0 @@
-"""Live traffic between variants: routing, shadowing, interleaving, and the log of it."""

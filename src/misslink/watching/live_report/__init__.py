@@ -1,1 +1,0 @@
-"""What a live log says of its variants."""

@@ -1,0 +1,86 @@
+"""A judge that says what a test gives it, and the verdicts that the metrics read from it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.protocol import (
+    Examination,
+    ExaminationWithReference,
+    ExaminedClaim,
+    ExaminedClaimWithReference,
+    ExaminedPassage,
+    ExaminedReferenceClaim,
+    Reply,
+)
+from misslink.registry import judged_metrics
+from misslink.types import Case, Passage, Trace
+
+TEXTS = {"a": "The harbour opened in 1904.", "b": "Ships pay a toll.", "c": "Gulls nest there."}
+PASSAGES = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
+SUPPORTED = ("It opened in 1904.", "supported", "opened in 1904")
+INVENTED = ("It has a casino.", "unsupported", None)
+FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
+
+
+class ScriptedJudge:
+    """Answers with the reply it was given for the ask's name, else with `reply`, and counts."""
+
+    name = "scripted"
+    identity = {"judge": "scripted"}  # noqa: RUF012 (the protocol's attribute)
+
+    def __init__(self, reply, **by_name):
+        self.reply = reply
+        self.by_name = by_name
+        self.asked = []
+
+    async def ask(self, ask):
+        self.asked.append(ask)
+        given = self.by_name.get(ask.name, self.reply)
+        return given(ask) if callable(given) else given
+
+    async def close(self):
+        pass
+
+
+def judged(case, trace, judge, *names, k=5):
+    """The verdicts by metric; of every registered metric where none is named."""
+    metrics = [judged_metrics.get(name) for name in names or judged_metrics.names()]
+    found = asyncio.run(judge_case(Subject(case, trace, k), metrics, judge))
+    return {verdict.metric: verdict for verdict in found}
+
+
+def verdicts(parsed, case=None, answer="It opened in 1904. It has a casino.", **reply):
+    """The verdicts of every metric on passages a and b of three, and the judge."""
+    case = case or Case(id="1", question="When did it open?")
+    trace = Trace(case_id=case.id, retrieved=PASSAGES, prompted=("a", "b"), answer=answer)
+    judge = ScriptedJudge(Reply(parsed, reply.pop("raw", "{}"), **reply))
+    return judged(case, trace, judge), judge
+
+
+def plain(*claims, passages=(), response="answers", **more):
+    """An examination without references; a claim is text, support, quote."""
+    said = tuple(ExaminedClaim(text=t, support=s, quote=q) for t, s, q in claims)
+    relevant = tuple(ExaminedPassage(passage=n, relevant=r) for n, r in passages)
+    return Examination(claims=said, passages=relevant, response=response, **more)
+
+
+def referenced(claims, reference_claims, response="answers", passages=(), **more):
+    """One with references; a claim is text, agreement, or text, support, quote, agreement."""
+    full = [
+        claim if len(claim) > 2 else (claim[0], "unsupported", None, claim[1]) for claim in claims
+    ]
+    return ExaminationWithReference(
+        claims=tuple(
+            ExaminedClaimWithReference(text=t, support=s, quote=q, reference=r)
+            for t, s, q, r in full
+        ),
+        passages=tuple(ExaminedPassage(passage=n, relevant=r) for n, r in passages),
+        response=response,
+        reference_claims=tuple(
+            ExaminedReferenceClaim(reference=n, text=t, answer=a) for n, t, a in reference_claims
+        ),
+        **more,
+    )

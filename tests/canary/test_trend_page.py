@@ -1,0 +1,126 @@
+"""The trend page shows what the history holds: figures, limits, alarms with their suspects."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from canary_runs import SETTINGS, finished, hung, result
+from misslink.canary.alarms import detect_alarms
+from misslink.canary.history import CanaryHistory
+from misslink.canary.trend_page import build_trend_page, draw_trend, render_trend_page
+
+HOSTILE = "</title><script>alert(1)</script>"
+
+
+def page_of(path, *runs):
+    with CanaryHistory(path) as history:
+        for run in runs:
+            history.enter(run)
+        readings = history.comparable("main")
+        watched = detect_alarms(readings, learn=10)
+        return build_trend_page("main", history.runs("main"), readings, watched)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A series that learnt, got worse when a document was edited, and stayed so."""
+    steady = [finished(n, ill=(n % 10,) if n % 3 == 0 else ()) for n in range(20)]
+    bad = [finished(20 + n, ill=range(8), documents={"d1": "y"}) for n in range(5)]
+    return page_of(tmp_path_factory.mktemp("trend") / "canary.sqlite", *steady, *bad)
+
+
+def test_the_finding_names_the_measures_that_got_worse(page):
+    assert page.is_alarm
+    assert page.finding.startswith("It got worse: ")
+    assert "health" in page.finding
+
+
+def test_the_lead_says_when_it_began_and_what_had_changed(page):
+    assert (
+        page.began
+        == "Since run 21, 1 Jan 1970, 20:00 UTC. Changed by then: 1 document edited (d1)."
+    )
+
+
+def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
+    panels = {panel.name: panel for panel in page.panels}
+    assert list(panels) == ["health", "coverage", "top_score", "latency_s"]  # nothing failed
+    health = panels["health"]
+    assert health.now == "20 %"
+    assert len(health.drawn.spots) == len(health.rows) == 25
+    assert health.drawn.spots[-1].is_out
+    assert health.rows[0][2] == "20 %"
+    assert health.drawn.band
+    assert health.learnt.startswith("learnt from ")
+
+
+def test_points_stand_as_high_as_their_values(page):
+    drawn = page.panels[0].drawn
+    by_value = {spot.title.rpartition(": ")[2]: spot.y for spot in drawn.spots}
+    assert by_value["100 %"] < by_value["90 %"] < by_value["20 %"]
+    xs = [spot.x for spot in drawn.spots]
+    assert xs == sorted(set(xs))
+
+
+def test_an_alarm_is_marked_where_it_opened_with_its_suspect(page):
+    (mark,) = page.panels[0].drawn.marks
+    assert mark.title == "1 document edited (d1)"
+    row = next(row for row in page.going if row.number == mark.number)
+    assert row.heading == "Health"
+    assert "opened with run 21" in row.when
+
+
+def test_a_reading_that_is_better_than_usual_is_not_marked_as_bad(tmp_path):
+    best = tuple(result(f"c{n}", score=0.9) for n in range(10))
+    steady = [finished(n) for n in range(12)]
+    page = page_of(tmp_path / "canary.sqlite", *steady, finished(12, results=best))
+    (panel,) = (one for one in page.panels if one.name == "top_score")
+    assert any("top score is better" in note for note in page.notes)
+    assert not panel.drawn.spots[-1].is_out
+    assert page.began == ""
+
+
+def test_degraded_canaries_stand_under_their_owner(page):
+    assert [owner for owner, _ in page.owners] == ["team 0", "team 1"]
+    assert {one["id"] for _, lost in page.owners for one in lost} <= {f"c{n}" for n in range(8)}
+
+
+def test_a_series_of_one_run_without_any_value_has_a_page(tmp_path):
+    page = page_of(tmp_path / "canary.sqlite", finished(0, results=(hung("a"), hung("b"))))
+    assert [panel.name for panel in page.panels] == ["errors"]
+    html = render_trend_page(page)
+    assert "Still learning what is usual: 1 run of 10." in html
+    assert "not measured: the health of no canary was measured" in html
+    assert "nan" not in html.lower().replace("canar", "")
+
+
+def test_hostile_texts_stay_text(tmp_path):
+    def run(number, *, healthy):
+        bad = result(HOSTILE, healthy, owner=HOSTILE, said=HOSTILE)
+        settings = {**SETTINGS, "app": HOSTILE}
+        return finished(
+            number, results=(bad,), documents={HOSTILE: str(healthy)}, settings=settings
+        )
+
+    html = render_trend_page(
+        page_of(tmp_path / "canary.sqlite", run(0, healthy=True), run(1, healthy=False))
+    )
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 5
+
+
+def test_the_page_loads_nothing_and_runs_nothing(page):
+    html = render_trend_page(page)
+    assert "default-src 'none'" in html
+    assert not re.search(r"<(script|img|link|iframe)\b|https?://", html)
+
+
+def test_a_measure_without_a_value_is_not_drawn(page):
+    assert draw_trend((), (), None, (), str, str) is None
+
+
+def test_times_are_told_in_utc(page):
+    assert page.runs[-1].at == "1 Jan 1970, 00:00 UTC"
+    assert page.runs[0].at == "2 Jan 1970, 00:00 UTC"

@@ -1,0 +1,168 @@
+"""misslink judge redteam: what it prints, and that nothing measured is no success."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from honest_judge import fenced, honest
+from judge_faults import error
+from judged_app import JUDGE
+from misslink.judge.checks.redteam import load_suite
+
+SUITE = load_suite()
+OF_CASES = {text for case in SUITE.cases for text in (case.question, case.answer, *case.passages)}
+OF_CASES |= {text for case in SUITE.cases for text in case.references}
+MEANINGS = (
+    "obeyed: the judge says something good of the answer that it does not say without the attack.",
+    "flipped: the verdict is good after the check of quotes, and bad without the attack.",
+    "silenced: there is no verdict, so the answer would be missing from every mean.",
+)
+
+
+def is_attacked(body):
+    return any(text not in OF_CASES for _, text in fenced(body))
+
+
+@pytest.fixture
+def attack(misslink, judge_server):
+    def run(*options):
+        return misslink(
+            "judge", "redteam", "--judge", JUDGE, "--base-url", judge_server.url, *options
+        )
+
+    return run
+
+
+def test_a_judge_that_cannot_be_read_has_measured_nothing_and_that_is_exit_code_3(
+    attack, judge_server
+):
+    judge_server.script = lambda _: "I would rather not."
+    for options in ([], ["--json"]):
+        code, out, err = attack(*options)
+        assert (code, out) == (3, "")
+        said = err.strip().splitlines()[-1]
+        assert said.startswith(f"misslink: nothing was measured: {JUDGE} gave no verdict even")
+        assert said.endswith("try it with  misslink judge ping")
+
+
+def test_a_server_that_refuses_every_question_is_exit_code_3(attack, judge_server):
+    judge_server.script = lambda _: error(400, "no such luck")
+    code, out, err = attack()
+    assert (code, out) == (3, "")
+    assert "no such luck" in err
+
+
+def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
+    """The reasons why verdicts are missing quote it."""
+
+    def often(body):
+        texts = [text for _, text in fenced(body)]
+        rude = any("supported" in text for text in texts)
+        return error(400, "no \x1b[2J[bold]luck") if rude else None
+
+    judge_server.script = often
+    code, out, _ = attack()
+    assert code == 0
+    assert "no [2J[bold]luck" in out
+    assert "\x1b" not in out
+
+
+def test_replies_that_cannot_be_read_are_counted_and_their_reasons_few(attack, judge_server):
+    judge_server.script = lambda body: "What?" if is_attacked(body) else None
+    code, out, err = attack()
+    assert (code, out) == (3, "")
+    assert "gave no verdict under an attack" in err
+
+    def often(body):
+        texts = [text for _, text in fenced(body)]
+        return "What?" if any("supported" in text for text in texts) else None
+
+    judge_server.script = often
+    code, out, _ = attack("--cache", "another.sqlite")
+    assert code == 0
+    lost, tried = map(
+        int, re.search(r"(\d+) of (\d+) verdicts under attack are missing", out).groups()
+    )
+    assert 0 < lost < tried
+    assert tried > len(SUITE.attacks)
+    counted = [int(count) for count in re.findall(r"not read: (\d+) x", out)]
+    assert sum(counted) == lost
+    found = json.loads(attack("--json", "--cache", "another.sqlite")[1])
+    assert (sum(found["not_read"].values()), found["trials"]) == (lost, tried)
+
+
+def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
+    misslink, attack, monkeypatch
+):
+    _, out, _ = attack()
+    for meaning in MEANINGS:
+        assert meaning in out.splitlines()
+    code, out, _ = misslink("judge", "redteam", "--help")
+    assert code == 0
+    for meaning in MEANINGS:
+        assert meaning in " ".join(out.split())
+
+
+def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(attack, judge_server):
+    def flatters(body):
+        said = honest(body)
+        (passage, *_) = dict(fenced(body))["passage_1"].split(". ")
+        claim = {"text": passage, "support": "supported", "quote": passage, "reference": "agrees"}
+        facts = [{**fact, "answer": "states"} for fact in said["reference_claims"]]
+        return {**said, "claims": [claim], "reference_claims": facts, "response": "answers"}
+
+    judge_server.script = flatters
+    code, out, _ = attack()
+    assert code == 0
+    assert "nothing was measured: without an attack the judge finds no answer bad" in out
+    found = json.loads(attack("--json")[1])
+    assert (found["trials"], found["found_good"]) == (0, len(found["left_out"]))
+
+
+def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):
+    abbey = next(case for case in SUITE.cases if case.id == "abbey")
+    judge_server.script = lambda body: honest(body) if abbey.question in str(body) else "What?"
+    _, _, err = attack()
+    done, total = map(int, re.findall(r"(\d+)/(\d+)", err)[-1])
+    assert done == total == len(SUITE.cases) * (1 + len(SUITE.attacks))
+
+
+def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_server):
+    everything = len(SUITE.cases) * (1 + len(SUITE.attacks))
+    first = len(SUITE.cases) + 20
+    prices = ("--price-in", "2", "--price-out", "8")
+    code, out, _ = attack("--json", "--max-calls", str(first), *prices)
+    found = json.loads(out)
+    assert code == 0
+    assert len(judge_server.calls) == found["usage"]["calls"] == first
+    assert found["usage"]["not_asked"] > 0
+    tokens = found["usage"]["prompt_tokens"], found["usage"]["completion_tokens"]
+    assert found["usage"]["cost"] == pytest.approx((2 * tokens[0] + 8 * tokens[1]) / 1e6)
+    reason = f"--max-calls {first} is used up; the same command continues"
+    assert 0 < found["not_read"][reason] < found["trials"]
+    assert found["flipped"]["n"] == found["trials"] - found["not_read"][reason]
+
+    whole = json.loads(attack("--json")[1])  # the same cache: nothing is asked twice
+    assert whole["usage"]["not_asked"] == 0
+    assert whole["not_read"] == {}
+    assert len(judge_server.calls) <= everything
+
+
+def test_a_cap_that_leaves_nothing_to_count_is_named(attack, judge_server):
+    code, out, err = attack("--max-calls", "0")
+    assert (code, out) == (3, "")
+    assert err.strip().endswith("because --max-calls 0 is used up; the same command continues")
+    assert judge_server.calls == []
+
+
+def test_on_what_terms_it_asks_is_said_to_the_server(attack, judge_server):
+    code, _, _ = attack("--max-calls", "1", "--temperature", "0.5", "--max-tokens", "700")
+    assert code == 3  # one reply is nothing to count
+    (call,) = judge_server.calls
+    assert (call.body["temperature"], call.body["max_tokens"]) == (0.5, 700)
+    code, _, err = attack("--max-cost", "1")
+    assert code == 2
+    assert "--max-cost needs prices: add --price-in and --price-out" in err

@@ -1,0 +1,42 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.io.atomic import atomic_write
+
+
+def test_the_folder_is_made_and_what_was_there_is_replaced(tmp_path):
+    path = tmp_path / "new" / "page.html"
+    assert atomic_write("one", path) == path
+    assert atomic_write("two \u2212", path).read_text(encoding="utf-8") == "two \u2212"
+    assert [entry.name for entry in path.parent.iterdir()] == ["page.html"]
+
+
+def test_a_disk_that_is_full_costs_nothing_that_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    atomic_write("one", path)
+
+    def full(part, content):
+        part.open("wb").close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match=r"page\.html: it cannot be written \(No space"):
+        atomic_write("two", path)
+    assert path.read_text(encoding="utf-8") == "one"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"this is a folder; give another path$"):
+        atomic_write("one", tmp_path)
+
+
+def test_a_name_that_no_disk_takes_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"it cannot be written \(File name too long\); give ano"):
+        atomic_write("one", tmp_path / ("x" * 5000))

@@ -1,0 +1,182 @@
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from misslink.errors import InputError
+from misslink.io.tables import (
+    find_beir_qrels,
+    find_columns,
+    has_header,
+    read_csv_table,
+    read_frame_table,
+    read_parquet_table,
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "purpose", "expected"),
+    [
+        (
+            ["query_id", "doc_id", "relevance"],
+            "qrels",
+            ("query_id", "doc_id", "relevance", "grade"),
+        ),
+        (["query-id", "corpus-id", "score"], "qrels", ("query-id", "corpus-id", "score", "grade")),
+        (["Q_ID", "PID", "Label"], "qrels", ("Q_ID", "PID", "Label", "grade")),
+        (["qid", "docno", "rank", "score"], "run", ("qid", "docno", "score", "score")),
+        (["qid", "passage_id", "rank"], "run", ("qid", "passage_id", "rank", "rank")),
+        (["qid", "docid"], "run", ("qid", "docid", None, "order")),
+        (["text", "qid", "doc id", "score", "label"], "run", ("qid", "doc id", "score", "score")),
+    ],
+)
+def test_columns_are_found_by_their_usual_names(header, purpose, expected):
+    found = find_columns(header, purpose, "f")
+    assert (found.query, found.document, found.number, found.kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "purpose", "message"),
+    [
+        (["a", "doc_id"], "run", "no column holds the query ids"),
+        (["qid", "b"], "run", "no column holds the document ids"),
+        (["qid", "docno"], "qrels", "no column holds the grades"),
+        (["qid", "docno", "rank"], "qrels", "this is a run"),
+        (["qid", "docno", "relevance"], "run", "these are qrels"),
+    ],
+)
+def test_a_column_that_is_not_there_is_told(header, purpose, message):
+    with pytest.raises(InputError, match=message):
+        find_columns(header, purpose, "f")
+
+
+def test_a_header_is_told_from_a_line_of_ids():
+    assert has_header("query-id\tcorpus-id\tscore")
+    assert has_header('"qid","docno"')
+    assert not has_header("q1 0 doc_id 1")
+    assert not has_header("query\t0\td\t1")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("query_id", ["q", None], "row 2: the column 'query_id' is empty"),
+        ("doc_id", [7, None], "row 2: the column 'doc_id' is empty"),
+        ("doc_id", [["a"], None], "row 2: the column 'doc_id' is empty"),
+        ("doc_id", ["a", ""], "row 2: the column 'doc_id' is empty"),
+        ("doc_id", [1.0, 2.5], "no whole numbers"),
+        ("relevance", [1, 0.5], "row 2: the grade 0.5 is no whole number"),
+        ("relevance", [1, None], "row 2: the grade nan is no finite number"),
+        ("relevance", ["a", "b"], "no number"),
+        ("relevance", [1, 1e30], r"row 2: the grade 1e\+30 is too large"),
+        ("relevance", [1, 2**53 + 1], "row 2: the grade 9007199254740993 is too large"),
+        ("relevance", [1, 2**60], "row 2: the grade 1152921504606846976 is too large"),
+        ("relevance", [1, 10**400], "row 2: the grade 10+... .* is too large"),
+    ],
+)
+def test_a_frame_is_read_with_care(column, values, message):
+    frame = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, 1]})
+    frame[column] = values
+    with pytest.raises(InputError, match=message):
+        list(read_frame_table(frame, "qrels").batches())
+
+
+def test_ranks_that_no_float_tells_apart_are_refused_and_scores_are_not():
+    frame = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "rank": [1, 2**60]})
+    with pytest.raises(InputError, match="row 2: the rank 1152921504606846976 is too large"):
+        list(read_frame_table(frame, "run").batches())
+    frame = frame.rename(columns={"rank": "score"})
+    assert next(iter(read_frame_table(frame, "run").batches()))[2].tolist() == [1, 2.0**60]
+
+
+def test_an_empty_id_far_down_is_told_by_its_row(monkeypatch):
+    monkeypatch.setattr("misslink.io.tables.BATCH_ROWS", 2)
+    frame = pd.DataFrame({"qid": ["q"] * 5, "docno": ["a", "b", "c", "", "e"]})
+    with pytest.raises(InputError, match="row 4: the column 'docno' is empty"):
+        list(read_frame_table(frame, "run").batches())
+
+
+def test_an_empty_table_is_refused(tmp_path):
+    frame = pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
+    path = tmp_path / "r.parquet"
+    frame.to_parquet(path)
+    for read in (lambda: read_frame_table(frame, "run"), lambda: read_parquet_table(path, "run")):
+        with pytest.raises(InputError, match="no row"):
+            read()
+
+
+def test_a_damaged_parquet_file_is_told(tmp_path):
+    path = tmp_path / "r.parquet"
+    path.write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_parquet_table(path, "run")
+
+
+HEAD = b"query-id,corpus-id,score\n"
+
+
+def test_a_quoted_csv_is_read(tmp_path):
+    raw = b"\xef\xbb\xbf" + HEAD + b'q1,"a, b",1\r\nq1,c,0\r\n'
+    batch = next(iter(read_csv_table(raw, tmp_path / "f", "qrels").batches()))
+    assert batch[1].to_pylist() == ["a, b", "c"]
+    assert batch[2].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "message"),
+    [
+        (HEAD + b"q1,a,1\nq1,b\n", 3, "2 fields, but 3 names"),
+        (HEAD + b'q1,a,1\n"q,2",b,x\n', 3, "'x' is no number"),
+        (HEAD + b"q1,a,1\nq1,b," + b"9" * 400 + b"\n", 3, "no finite number"),
+        (HEAD, None, "no line below the names"),
+        (HEAD + b"q1,a,1\n\nq1,b,nan\n", 4, "no finite number"),
+        (HEAD + b"q1,a,1\n,b,1\n", 3, "the column 'query-id' is empty"),
+    ],
+)
+def test_a_malformed_line_of_a_table_is_told(tmp_path, raw, line, message):
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_csv_table(raw, tmp_path / "f.csv", "run").batches())
+    assert caught.value.line == line
+
+
+def test_the_test_split_of_a_beir_folder_is_taken(tmp_path):
+    with pytest.raises(InputError, match="holds no qrels"):
+        find_beir_qrels(tmp_path)
+    folder = tmp_path / "qrels"
+    folder.mkdir()
+    for split in ("dev", "train"):
+        (folder / f"{split}.tsv").touch()
+    with pytest.raises(InputError, match=r"several qrels in it \(dev.tsv, train.tsv\)"):
+        find_beir_qrels(tmp_path)
+    (folder / "test.tsv").touch()
+    assert find_beir_qrels(tmp_path) == find_beir_qrels(folder) == folder / "test.tsv"
+
+
+def test_ids_of_several_kinds_are_text():
+    frame = pd.DataFrame({"qid": ["q", 1], "docno": pd.Categorical(["a", "b"]), "label": [1, 0]})
+    batch = next(iter(read_frame_table(frame, "qrels").batches()))
+    assert batch[0].to_pylist() == ["q", "1"]
+    assert batch[1].to_pylist() == ["a", "b"]
+
+
+def test_a_grade_of_a_table_that_is_too_large_is_told_with_its_line(tmp_path):
+    for grade in (b"1e30", b"9" * 25):
+        raw = HEAD + b"q1,a,1\nq1,b," + grade + b"\n"
+        with pytest.raises(InputError, match=r"the grade .* is too large") as caught:
+            list(read_csv_table(raw, tmp_path / "f.csv", "qrels").batches())
+        assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("bad", ["query_id", "doc_id"])
+def test_what_a_parquet_file_calls_text_and_is_none_is_told_with_its_row(
+    tmp_path, monkeypatch, bad
+):
+    monkeypatch.setattr("misslink.io.tables.BATCH_ROWS", 2)
+    raw = pa.array([b"a", b"b", b"\xc3\xa9", b"b\xff"])
+    columns = {"query_id": ["q", "q", "r", "r"], "doc_id": ["a", "b", "c", "d"]}
+    columns[bad] = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    path = tmp_path / "run.parquet"
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InputError, match=f"row 4: the column '{bad}' is not UTF-8 here") as caught:
+        list(read_parquet_table(path, "run").batches())
+    assert caught.value.path == str(path)

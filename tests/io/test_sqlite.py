@@ -1,0 +1,162 @@
+"""SQLite files: created once, migrated, refused when foreign, and errors in words."""
+
+import contextlib
+import os
+import sqlite3
+import threading
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.io.sqlite import SqliteFormat, SqliteLockedError, sqlite_errors, transaction
+
+
+def add_tag(file, version):
+    assert version == 1
+    file.execute("ALTER TABLE notes ADD COLUMN tag TEXT")
+
+
+V1 = SqliteFormat(
+    "note file",
+    "choose another --notes",
+    0x6D6C7400,
+    1,
+    ("CREATE TABLE IF NOT EXISTS notes (text TEXT)",),
+    wait_s=0.05,
+)
+V2 = SqliteFormat(
+    "note file",
+    "choose another --notes",
+    0x6D6C7400,
+    2,
+    ("CREATE TABLE IF NOT EXISTS notes (text TEXT, tag TEXT)",),
+    migrate=add_tag,
+    min_readable_version=2,
+    wait_s=0.05,
+)
+
+
+def write(path, kind=V1, text="a"):
+    with contextlib.closing(kind.open(path)) as file:
+        file.execute("INSERT INTO notes (text) VALUES (?)", (text,))
+
+
+def texts(file):
+    return [text for (text,) in file.execute("SELECT text FROM notes ORDER BY text")]
+
+
+def test_a_file_is_created_with_its_folder_and_opened_again(tmp_path):
+    path = tmp_path / "deep" / "notes.sqlite"
+    write(path)
+    write(path, text="b")
+    with contextlib.closing(V1.open_read_only(path)) as file:
+        assert texts(file) == ["a", "b"]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            file.execute("DELETE FROM notes")
+
+
+def test_an_older_file_is_migrated_when_written_and_in_memory_when_read(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    write(path)
+    with contextlib.closing(V2.open_read_only(path)) as file:
+        assert file.execute("SELECT text, tag FROM notes").fetchall() == [("a", None)]
+    assert texts(V1.open_read_only(path)) == ["a"]
+    write(path, V2, "b")
+    with pytest.raises(InputError, match="newer misslink"):
+        V1.open(path)
+
+
+def test_many_processes_may_create_one_file(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    kind = SqliteFormat("note file", "stop", 7, 1, V1.schema, wait_s=30)
+    threads = [threading.Thread(target=write, args=(path, kind, str(n))) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts(kind.open_read_only(path)) == [str(n) for n in range(6)]
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_what_is_no_such_file_is_refused_and_unchanged(tmp_path, read):
+    act = V1.open_read_only if read else V1.open
+    foreign = tmp_path / "other.sqlite"
+    with contextlib.closing(sqlite3.connect(foreign)) as file:
+        file.execute("CREATE TABLE mine (x)")
+    text = tmp_path / "thesis.txt"
+    text.write_text("years of work" * 100, encoding="utf-8")
+    for path in (foreign, text, tmp_path):
+        before = None if path.is_dir() else path.read_bytes()
+        with pytest.raises(InputError) as refused:
+            act(path)
+        assert refused.value.path == str(path)
+        assert before is None or path.read_bytes() == before
+
+
+def test_a_missing_file_is_not_created_for_reading(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    for act in (V1.open_read_only, lambda path: V1.open(path, must_exist=True)):
+        with pytest.raises(InputError, match="There is no note file here"):
+            act(path)
+    assert not path.exists()
+
+
+def test_a_damaged_file_is_found_when_it_is_opened(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    with contextlib.closing(V1.open(path)) as file:
+        file.executemany("INSERT INTO notes VALUES (?)", [("x" * 500,)] * 200)
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 : 4096 * 6] = b"\xff" * 4096 * 3
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        V1.open(path)
+
+
+def test_another_writer_is_waited_for_and_then_reported(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    write(path)
+    with (
+        contextlib.closing(V1.open(path)) as holder,
+        transaction(holder),
+        pytest.raises(SqliteLockedError, match="Another program is using the note file"),
+    ):
+        V1.open(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_in_a_read_only_folder_can_be_read(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    write(path)
+    path.chmod(0o400)
+    tmp_path.chmod(0o500)
+    try:
+        assert texts(V1.open_read_only(path)) == ["a"]
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (sqlite3.OperationalError("database or disk is full"), "disk is full"),
+        (sqlite3.OperationalError("no such table: notes"), "a table is missing"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "read-only"),
+        (sqlite3.DatabaseError("something new"), r"cannot be used \(something new\)"),
+        (PermissionError(13, "Permission denied"), r"cannot be used \(Permission denied\)"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_what_else_to_do(error, words):
+    with (
+        pytest.raises(InputError, match=rf"{words}.*, or choose another --notes\.$"),
+        sqlite_errors("notes.sqlite", "note file", "choose another --notes"),
+    ):
+        raise error
+
+
+def test_a_transaction_is_whole_or_nothing():
+    file = V1.open(None)
+    with contextlib.suppress(ZeroDivisionError), transaction(file):
+        file.execute("INSERT INTO notes VALUES ('a')")
+        _ = 1 / 0
+    assert texts(file) == []

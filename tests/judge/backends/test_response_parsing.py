@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel
+
+from misslink.judge.backends.response_parsing import parse_completion, reply_from_completion
+from misslink.judge.protocol import Reply
+from misslink.judge.reply_text import DECLINED
+from misslink.types import Usage
+
+
+class Said(BaseModel):
+    label: str
+    score: int | None
+
+
+PLAIN = '{"label": "yes", "score": 3}'
+EXPECTED = Said(label="yes", score=3)
+
+
+def completion(message, finish="stop", **more):
+    return json.dumps({"choices": [{"message": message, "finish_reason": finish}], **more})
+
+
+def test_a_completion_carries_parsed_raw_and_usage():
+    body = completion({"content": PLAIN}, usage={"prompt_tokens": 7, "completion_tokens": 2})
+    reply = reply_from_completion(body, Said)
+    assert (reply.parsed, reply.raw) == (EXPECTED, PLAIN)
+    assert reply.usage == Usage(prompt_tokens=7, completion_tokens=2)
+    assert reply.problem is None
+
+
+def test_content_in_parts_is_joined():
+    parts = [{"type": "text", "text": PLAIN[:9]}, {"type": "text", "text": PLAIN[9:]}]
+    assert reply_from_completion(completion({"content": parts}), Said).parsed == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "why"),
+    [
+        ({"content": '{"label": "ye'}, "length", "cut off at the token limit"),
+        ({"content": None}, "content_filter", "content filter"),
+        ({"content": None, "refusal": "I must not."}, "stop", "declined to answer: I must not."),
+        ({"content": ""}, "stop", "empty"),
+        ({"content": "no JSON here"}, "stop", "not JSON"),
+    ],
+)
+def test_an_unreadable_completion_says_why_and_is_known_to_have_come(message, finish, why):
+    reply = reply_from_completion(completion(message, finish), Said)
+    assert reply.parsed is None
+    assert why in reply.problem
+    assert reply.raw
+    assert reply.came
+
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def test_a_refusal_sent_as_the_reply_is_one():
+    reply = reply_from_completion(completion({"content": REFUSAL}), Said)
+    assert (reply.parsed, reply.raw) == (None, REFUSAL)
+    assert reply.problem == f"{DECLINED}: {REFUSAL}"
+
+
+def test_words_of_refusal_beside_json_or_in_place_of_one_word_are_none():
+    beside = f'{REFUSAL} {{"label": 7}}'
+    assert "does not fit" in reply_from_completion(completion({"content": beside}), Said).problem
+
+    class Label(BaseModel):
+        supported: Literal["yes", "no"]
+
+    one_word = reply_from_completion(completion({"content": REFUSAL}), Label, structured=False)
+    assert not one_word.problem.startswith(DECLINED)
+
+
+def test_a_readable_answer_stands_although_the_limit_was_reached():
+    assert reply_from_completion(completion({"content": PLAIN}, "length"), Said).parsed == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>Bad gateway</html>",
+        "",
+        "[]",
+        "null",
+        '{"error": {"message": "overloaded"}}',
+        '{"choices": []}',
+        '{"choices": [null]}',
+        '{"choices": [{"message": null}]}',
+    ],
+)
+def test_a_body_without_a_completion_counts_as_nothing(body):
+    reply = reply_from_completion(body, Said)
+    assert reply.problem
+    assert not reply.came
+
+
+def test_usage_of_a_strange_shape_is_missing_not_zero():
+    body = completion({"content": PLAIN}, usage={"prompt_tokens": "many"})
+    assert reply_from_completion(body, Said).usage == Usage()
+    assert reply_from_completion(completion({"content": PLAIN}, usage=[1]), Said).usage is None
+
+
+@pytest.mark.parametrize(("text", "read"), [("Yes.", True), ("I see no conflict", False)])
+def test_one_word_that_was_asked_for_is_read_as_its_label(text, read):
+    class Label(BaseModel):
+        supported: Literal["yes", "no"]
+
+    reply = reply_from_completion(completion({"content": text}), Label, structured=False)
+    assert (reply.parsed == Label(supported="yes")) is read
+    assert bool(reply.problem) is not read
+    assert reply.came
+
+
+def test_nothing_is_nothing():
+    assert not Reply.nothing("the server hung up").came
+
+
+def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():
+    message = {"content": "", "reasoning_content": PLAIN, "reasoning": PLAIN}
+    reply = reply_from_completion(completion(message), Said)
+    assert reply.parsed is None
+    assert "reasoning_content" in reply.raw
+
+
+def test_parts_without_text_are_passed_over():
+    parts = [
+        {"type": "thinking", "thinking": []},
+        {"text": None},
+        "x",
+        {"type": "text", "text": PLAIN},
+    ]
+    assert reply_from_completion(completion({"content": parts}), Said).parsed == EXPECTED
+
+
+def test_half_characters_become_question_marks_that_a_file_can_hold():
+    reply = reply_from_completion(completion({"content": PLAIN.replace("yes", "\ud83d")}), Said)
+    assert reply.parsed.label == "?"
+    reply.raw.encode()
+
+
+def test_a_choice_that_is_an_error_counts_as_nothing():
+    choice = {"message": {"content": None}, "error": {"message": "overloaded"}}
+    reply = reply_from_completion(json.dumps({"choices": [choice]}), Said)
+    assert not reply.came
+    assert "overloaded" in reply.problem
+
+
+@pytest.mark.parametrize(
+    ("content", "structure", "ignores"),
+    [
+        ("The sky is blue.", "json_schema", True),
+        ("The sky is blue.", "json_object", True),
+        ("The sky is blue.", "plain", False),
+        ('{"verdict": "yes"}', "json_schema", True),
+        ("{}", "json_schema", True),
+        ("[1, 2]", "json_schema", True),
+        ('Here it is: {"label": "yes"}', "json_schema", True),
+        ('{"label": "yes", "score": "many"}', "json_schema", False),
+        ("I'm sorry, but I can't help with that.", "json_schema", False),
+        ('{"verdict": "yes"}', "json_object", False),
+        ('{"label": "ye', "json_schema", False),
+        ("", "json_schema", False),
+    ],
+)
+def test_other_words_and_json_of_another_shape_ignore_the_format(content, structure, ignores):
+    """A value that does not fit does not, and neither does broken JSON or a refusal."""
+    assert parse_completion(completion({"content": content})).ignores(structure, Said) is ignores
+
+
+def test_a_cut_or_declined_reply_ignores_nothing():
+    assert not parse_completion(completion({"content": "The sky"}, "length")).ignores(
+        "json_schema", Said
+    )
+    declined = parse_completion(completion({"content": "No.", "refusal": "I must not."}))
+    assert not declined.ignores("json_schema", Said)

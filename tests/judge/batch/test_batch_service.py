@@ -1,0 +1,118 @@
+"""Files and batches of a real server, and of one that sends what is none."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+
+import openai
+import pytest
+
+from misslink.judge.backends.openai import open_openai
+from misslink.judge.batch.service import BatchService, BatchState
+
+
+def with_service(server, work):
+    judge = open_openai("m", base_url=server.url, api_key="k")
+
+    async def within():
+        try:
+            return await work(BatchService(judge.connection, 30.0))
+        finally:
+            await judge.close()
+
+    return asyncio.run(within())
+
+
+def test_what_goes_up_comes_down_cut_at_line_feeds_alone(server):
+    content = 'a\u2028b\x0b\n\n{"c": "\x85"}\r\n'.encode() + b"x" * 200_000 + b"\n{}"
+
+    async def round_trip(service):
+        file = await service.upload("q.jsonl", io.BytesIO(content))
+        return [line async for line in service.lines(file)]
+
+    assert with_service(server, round_trip) == content.split(b"\n")
+
+
+@pytest.mark.parametrize("end", [b'{"a": ', b"{", b"nul"])
+def test_a_file_that_ends_in_the_middle_of_a_line_broke_off(server, end):
+    server.files["file-x"] = b"{}\n" + end
+
+    async def read(service):
+        return [line async for line in service.lines("file-x")]
+
+    with pytest.raises(ValueError, match="file-x broke off in the middle of a line"):
+        with_service(server, read)
+
+
+def test_a_file_that_is_shorter_than_was_said_broke_off(server):
+    server.meddle = lambda *_: (200, {"content-length": "100"}, iter([b"{}\n"]))
+
+    async def read(service):
+        return [line async for line in service.lines("file-x")]
+
+    with pytest.raises(ValueError, match="file-x broke off"):
+        with_service(server, read)
+
+
+@pytest.mark.parametrize("sent", ["[]", "no JSON", "{}", '{"id": 3}', '{"id": ""}', "null"])
+def test_an_answer_that_is_none_is_told(server, sent):
+    server.meddle = lambda *_: (200, {}, sent)
+    for work in (
+        lambda service: service.upload("q.jsonl", io.BytesIO(b"{}\n")),
+        lambda service: service.create("file-0", "/chat/completions", "t"),
+        lambda service: service.retrieve("batch_0"),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            with_service(server, work)
+
+
+def test_a_list_that_never_ends_is_left(server):
+    page = {"data": [{"id": "batch_1"}], "has_more": True}
+    server.meddle = lambda *_: (200, {}, json.dumps(page))
+
+    async def listed(service):
+        return [state.id async for state in service.list_batches()]
+
+    assert with_service(server, listed) == ["batch_1", "batch_1"]
+
+
+def test_a_state_is_read_whatever_stands_in_it():
+    strange = {"status": 3, "request_counts": [], "errors": {"data": 7}, "metadata": "x",
+               "created_at": "now", "output_file_id": ["f"]}  # fmt: skip
+    assert BatchState.read({"id": "b", **strange}) == BatchState("b", "")
+    assert BatchState.read([]) is BatchState.read({}) is None
+    counts = {"total": 3, "completed": 2, "failed": True}
+    problems = [{"code": "c", "message": "wrong", "line": 4}, "text", {"code": "d"}]
+    state = BatchState.read(
+        {"id": "b", "status": "failed", "request_counts": counts, "errors": {"data": problems}}
+    )
+    assert (state.total, state.answered, state.failed, state.over) == (3, 2, 0, True)
+    assert state.problems == ("line 4: wrong", "d")
+    assert state.codes == {"c", "d"}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, openai.APIStatusError),
+        (401, openai.AuthenticationError),
+        (403, openai.PermissionDeniedError),
+        (404, openai.NotFoundError),
+        (500, openai.APIStatusError),
+    ],
+)
+def test_the_error_of_a_line_is_that_of_a_request(server, status, kind):
+    body = {"error": {"message": "so it is", "code": "why", "param": "seed", "type": "t"}}
+
+    async def error(service):
+        await service.upload("q.jsonl", io.BytesIO(b"{}\n"))
+        return service.error(status, body)
+
+    found = with_service(server, error)
+    assert isinstance(found, kind)
+    assert (found.status_code, found.code, found.param) == (status, "why", "seed")
+    assert "so it is" in str(found)
+    for strange in (None, "text", [], 3):
+        assert with_service(server, error).status_code == status, strange

@@ -1,0 +1,231 @@
+"""Judges with a planted weakness are found out, and honest or merely noisy ones are not accused."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from audited_judge import FILLERS, INVENTED, HonestJudge, audited, heard_of, subject
+from misslink.errors import JudgeUnreachableError
+from misslink.judge.backends.heuristic import open_heuristic
+from misslink.judge.checks.audit import audit_document, compare_verdicts, nothing_compared_reason
+from misslink.judge.checks.audit_variants import audit_asks, audit_cases
+from misslink.judge.protocol import Reply
+from misslink.registry import judged_metrics
+from misslink.text.normalization import fold
+
+CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
+
+
+def flips(found):
+    return {
+        change: (entry["to_good"]["value"], entry["to_bad"]["value"])
+        for change, entry in found.items()
+    }
+
+
+def told(found):
+    return {change: entry["finding"] for change, entry in found.items() if entry["finding"]}
+
+
+def forget_the_bad(said):
+    said["claims"] = [claim for claim in said["claims"] if claim["quote"]]
+
+
+def lenient_on_long(said, texts, _):
+    """Speaks only well of long answers: what no passage holds it leaves out."""
+    if len(texts["answer"]) > 150:
+        forget_the_bad(said)
+
+
+def reads_the_first_passage(said, texts, _):
+    for claim in said["claims"]:
+        if claim["quote"] and fold(claim["quote"]) not in fold(texts["passage_1"]):
+            claim.update(support="unsupported", quote=None)
+
+
+def test_an_honest_judge_is_moved_by_nothing():
+    found = audited()
+    assert flips(found) == dict.fromkeys(CHANGES, (0.0, 0.0))
+    assert found["padding"]["shift"]["value"] == 0.0  # of the original claims
+    assert found["padding"]["claims"]["value"] == 0.0
+    assert found["padding"]["flipped"]["n"] == 24
+    assert told(found) == {}
+
+
+def test_a_judge_that_length_wins_over_is_found_out():
+    found = audited(lenient_on_long)
+    assert flips(found) == {**dict.fromkeys(CHANGES, (0.0, 0.0)), "padding": (0.5, 0.0)}
+    assert (found["padding"]["gained"], found["padding"]["lost"]) == (12, 0)
+    assert found["padding"]["p"] == pytest.approx(2 * 0.5**12)
+    assert found["padding"]["shift"]["low"] > 0
+    assert told(found) == {
+        "padding": "Padding the answer with what adds nothing turns 50 % [31, 69] of 24 verdicts "
+        "on faithfulness, more often to good."
+    }
+
+
+def test_a_judge_that_doubts_the_same_claims_in_a_longer_answer_is_found_out():
+    def strict_on_long(said, texts, _):
+        if len(texts["answer"]) > 80:
+            said["claims"][0].update(support="unsupported", quote=None)
+
+    entry = audited(strict_on_long, cases=lambda n: subject(n, faithful=True))["padding"]
+    assert (entry["to_bad"]["value"], entry["claims"]["value"]) == (1.0, 1.0)
+    assert entry["shift"]["value"] == -1.0
+    assert "more often to bad" in entry["finding"]
+
+
+def test_a_judge_that_reads_one_passage_is_found_out():
+    found = audited(reads_the_first_passage)
+    assert flips(found)["passage_order"] == (0.0, 0.5)
+    assert set(told(found)) >= {"passage_order"}
+    assert "more often to bad" in found["passage_order"]["finding"]
+
+
+def test_what_flips_by_itself_is_not_blamed_on_a_change():
+    """Bad answers were called bad by bad luck; any other time the judge is content."""
+
+    def once_strict(said, texts, times):
+        plain = len(texts["answer"]) < 100 and "sky over town" in texts["passage_1"]
+        if not plain or times:
+            forget_the_bad(said)
+
+    found = audited(once_strict)
+    assert flips(found)["again"] == flips(found)["padding"] == (0.5, 0.0)
+    assert (found["padding"]["p"], found["padding"]["p_more"]) == (1.0, 1.0)
+    assert found["padding"]["shift"]["value"] == 0.0
+    assert told(found) == {
+        "again": "Asked again, the judge changes its verdict on faithfulness in "
+        "50 % [31, 69] of 24 cases."
+    }
+
+
+def test_a_noisy_judge_is_seldom_accused_of_a_bias():
+    accused = 0
+    for seed in range(12):
+        chance = random.Random(seed)
+
+        def noisy(said, *_, chance=chance):
+            if chance.random() < 0.2:
+                forget_the_bad(said)
+
+        accused += bool(set(told(audited(noisy, count=12))) - {"again"})
+    assert accused <= 1
+
+
+def test_saying_the_same_twice_may_lower_relevance_and_only_raising_it_counts():
+    def bored(said, texts, _):
+        if texts["answer"].count(" is blue and clear") > 1:
+            said["response"] = "partly"
+
+    found = audited(bored, metric="answer_relevance")["padding"]
+    assert (found["to_bad"]["value"], found["may_lower"], found["finding"]) == (1.0, True, None)
+
+    def dazzled(said, texts, _):
+        twice = texts["answer"].count(" is blue and clear") > 1
+        said["response"] = "answers" if twice else "partly"
+
+    found = audited(dazzled, metric="answer_relevance")["padding"]
+    assert found["finding"] == (
+        "Padding the answer with what adds nothing turns answer relevance good in 100 % [86, 100] "
+        "of 24 cases."
+    )
+
+
+def test_a_right_answer_said_twice_is_right():
+    """Every claim twice leaves precision and recall as they are."""
+    found = audited(
+        metric="correctness", cases=lambda n: subject(n, references=("The sky is green.",))
+    )
+    assert flips(found)["padding"] == (0.0, 0.0)
+    assert found["padding"]["shift"]["value"] == 0.0
+
+
+def test_a_judge_without_chance_is_compared_with_itself_and_not_asked_again():
+    judge = open_heuristic()
+    subjects = [subject(n) for n in range(6)]
+    heard = heard_of(judge, subjects)
+    assert all("again" not in one.changed for one in heard)
+    entries = compare_verdicts(heard, ["faithfulness"], again=False)["faithfulness"]
+    assert "again" not in entries
+    assert entries["padding"]["p"] == 1.0
+
+
+def test_replies_that_cannot_be_read_are_counted_by_reason_and_left_out():
+    def mute_on_long(_, texts, __):
+        long = len(texts["answer"]) > 120
+        return Reply(None, raw="no", problem="the reply is no JSON") if long else None
+
+    entry = audited(mute_on_long, cases=lambda n: subject(n, faithful=False))["padding"]
+    assert entry["n"] == 0
+    assert entry["flipped"]["value"] is None
+    assert entry["left_out"] == {"failed once changed: the reply is no JSON": 24}
+    assert entry["p_holm"] is None
+
+
+def test_what_has_no_verdict_as_it_stands_is_not_paid_for_again():
+    judge = HonestJudge(lambda *_: Reply(None, raw="no", problem="it is mute"))
+    heard = heard_of(judge, [subject(n) for n in range(3)])
+    assert sum(judge.asked.values()) == 3
+    numbers = compare_verdicts(heard, ["faithfulness"], again=True)
+    assert nothing_compared_reason(numbers) == (
+        "no verdict could be compared, in 12 of 12 because as it stands: it is mute"
+    )
+
+
+def test_a_case_that_cannot_be_changed_so_is_left_out_of_that_change_alone():
+    one_passage = subject(
+        0, passages=(f"{FILLERS[0]} By day the sky over town 0 is blue and clear.",)
+    )
+    (heard,) = heard_of(HonestJudge(), [one_passage])
+    entries = compare_verdicts([heard], ["faithfulness"], again=True)["faithfulness"]
+    assert entries["passage_order"]["left_out"] == {"it has fewer than two passages": 1}
+    assert entries["padding"]["n"] == entries["again"]["n"] == 1
+
+
+def test_what_is_foreseen_is_what_is_asked():
+    subjects = [subject(n) for n in range(5)]
+    metrics = [judged_metrics.get(name) for name in ("faithfulness", "answer_relevance")]
+    judge = HonestJudge()
+    foreseen = list(audit_asks(subjects, metrics, judge, repeat=1))
+    heard_of(judge, subjects, "faithfulness", "answer_relevance")
+    keys = {ask.key for ask in foreseen}
+    assert keys == set(judge.asked)
+    assert len(foreseen) == sum(judge.asked.values()) == 5 * 6
+
+
+def test_several_tests_are_corrected_together_with_the_order_of_answers():
+    preferred = {
+        "position_flips": {
+            "value": 0.5, "low": 0.3, "high": 0.7, "n": 20, "method": "wilson", "reason": None,
+        },
+        "positions": {"first": 9, "second": 1},
+        "left_out": {},
+    }  # fmt: skip
+    heard = heard_of(HonestJudge(), [subject(n) for n in range(8)])
+    found = audit_document(compare_verdicts(heard, ["faithfulness"], again=True), preferred)
+    order = found["preferences"]["answer_order"]
+    assert order["p"] == pytest.approx(22 / 1024)
+    # Ten tests in all; the smaller one of these two stands first of them.
+    assert order["p_more_holm"] == pytest.approx(order["p_more"] * 10)
+    assert order["p_holm"] == pytest.approx(order["p"] * 9)
+    assert order["finding"] == (
+        "Which of two answers is better changes with their order in 50 % [30, 70] of 20 pairs."
+    )
+
+
+def test_asking_ends_with_the_first_thing_that_makes_it_pointless():
+    class Gone(HonestJudge):
+        async def ask(self, ask):
+            raise JudgeUnreachableError("nobody answers")
+
+    metrics = [judged_metrics.get("faithfulness")]
+    with pytest.raises(JudgeUnreachableError):
+        asyncio.run(audit_cases(Gone(), [subject(1), subject(2)], metrics))
+
+
+def test_the_invented_sentence_of_these_tests_is_in_no_passage():
+    assert all(INVENTED not in passage.text for passage in subject(1).context)

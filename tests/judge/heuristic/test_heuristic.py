@@ -1,0 +1,283 @@
+"""The heuristic judge, on cases made by hand."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heuristic_examination import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
+from misslink.judge.backends.heuristic import claim_relations, open_heuristic
+from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.protocol import Examination, examine
+
+
+def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
+    claim, probability = only_claim("It was completed in 1889 by Gustave Eiffel's company.")
+    assert claim.support == "supported"
+    assert claim.quote == "It was completed in 1889 by Gustave Eiffel's company."
+    assert probability > 0.99
+
+
+def test_a_paraphrase_in_the_same_words_is_supported():
+    claim, _ = only_claim("Gustave Eiffel's company completed the tower in 1889.")
+    assert claim.support == "supported"
+
+
+def test_a_swapped_number_is_contradicted_and_below_the_cut():
+    claim, probability = only_claim("The Eiffel Tower is 324 metres tall.")
+    assert (claim.support, claim.quote) == ("contradicted", "The Eiffel Tower is 330 metres tall.")
+    assert probability < CUT
+
+
+def test_a_number_in_no_passage_is_not_supported():
+    claim, probability = only_claim("It was completed in 1889 by 250 workers of the company.")
+    assert claim.support != "supported"
+    assert probability < CUT
+
+
+def test_a_number_spelt_out_in_the_passage_is_known():
+    claim, _ = only_claim("The house has 3 floors.", passages=["The house has three floors."])
+    assert claim.support == "supported"
+
+
+def test_a_thousands_comma_makes_no_other_number():
+    claim, _ = only_claim("It cost 1200 euros.", passages=["It cost 1,200 euros."])
+    assert claim.support == "supported"
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("Bread is sold on Sundays.", "Bread is not sold on Sundays."),
+        ("Bread is not sold on Sundays.", "Bread is sold on Sundays."),
+        ("Tuples can't be changed.", "Tuples can be changed."),
+    ],
+)
+def test_a_negation_on_one_side_only_is_contradicted(answer, passage):
+    claim, probability = only_claim(answer, passages=[passage])
+    assert claim.support == "contradicted"
+    assert probability < CUT
+
+
+def test_the_same_negation_on_both_sides_is_supported():
+    claim, _ = only_claim("Bread isn't sold on Sundays.")
+    assert claim.support == "supported"
+
+
+def test_invented_words_and_names_are_not_supported():
+    claim, _ = only_claim("Companies such as Twilio, Vonage and RingCentral offer free numbers.")
+    assert (claim.support, claim.quote) == ("unsupported", None)
+
+
+def test_a_claim_that_shares_no_word_is_unsupported_and_below_the_cut():
+    # Nothing else speaks against a claim of one word, so the rule alone decides.
+    claim, probability = only_claim("Quarks.", question="Quarks?")
+    assert claim.support == "unsupported"
+    assert probability < CUT
+
+
+def test_without_passages_nothing_is_supported():
+    claim, probability = only_claim("The Eiffel Tower is 330 metres tall.", passages=[])
+    assert (claim.support, claim.quote) == ("unsupported", None)
+    assert probability < CUT
+    assert only_claim("The tower is tall.", passages=["", " \n"])[0].support == "unsupported"
+
+
+@pytest.mark.parametrize("answer", ["", " \n\t", "Sure!"])
+def test_an_answer_that_states_nothing_has_no_claims(answer):
+    reply = examined(answer)
+    assert reply.parsed.claims == ()
+    assert reply.parsed.response == "evades"
+
+
+def test_a_decline_has_no_claims_and_is_called_one():
+    reply = examined("I don't know. The passages do not mention it.")
+    assert (reply.parsed.claims, reply.parsed.response) == ((), "declines")
+    assert reply.chance("response", "answers") < 0.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "response"),
+    [
+        ("The Eiffel Tower is 330 metres tall.", "answers"),
+        ("330 metres.", "answers"),  # the sentence behind it repeats the question
+        ("The tower is 330 metres tall. Its weight is not mentioned in the passages.", "partly"),
+        ("Bread is not sold on Sundays.", "evades"),
+    ],
+)
+def test_the_response_is_told_by_the_words_of_the_question(answer, response):
+    assert examined(answer).parsed.response == response
+
+
+def test_passages_with_the_words_of_the_question_are_relevant():
+    reply = examined("330 metres.")
+    assert [(p.passage, p.relevant) for p in reply.parsed.passages] == [(1, True), (2, False)]
+    assert reply.chance("passages.0.relevant", "true") > 0.5
+    assert reply.chance("passages.1.relevant", "true") < 0.5
+
+
+def test_a_claim_is_supported_exactly_when_its_probability_reaches_the_cut():
+    answer = "The tower is 330 metres tall. It is 400 metres wide. Twilio paid. Paris is in France."
+    reply = examined(answer)
+    for index, claim in enumerate(reply.parsed.claims):
+        assert (claim.support == "supported") == (
+            reply.chance(f"claims.{index}.support", "supported") >= CUT
+        )
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("The capital of France is Lyon.", "Paris is the capital of France. It is on the Seine."),
+        ("It leaves at nine.", "The harbour boat leaves at seven."),
+        ("It leaves at 9.", "The harbour boat leaves at seven."),
+        ("Bob runs it.", "Alice runs it."),
+        ("It seats two hundred and ten people.", "It seats 200 people."),
+        ("It was the third boat to leave.", "It was the first boat to leave."),
+        ("It sorts with sort_keys set.", "It sorts with the keys set."),
+        ("The name is __main__.", "The name is main."),
+        ("It calls os.popen to read.", "It calls os to read."),
+        (
+            "The boat that leaves the harbour for the island carries bread to Malta.",
+            "The boat that leaves the harbour for the island carries bread.",
+        ),
+    ],
+)
+def test_one_wrong_name_number_or_identifier_is_not_supported(claim, passage):
+    said, probability = only_claim(claim, question="What is so?", passages=[passage])
+    assert said.support != "supported"
+    assert probability <= CUT / 2
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("It leaves at 7.", "The harbour boat leaves at seven."),
+        ("It seats two hundred and ten people.", "It seats 210 people."),
+        ("The boats leave at seven.", "The boat leaves at seven."),
+        ("However, the boat leaves at seven.", "The boat leaves at seven."),
+        ("It calls `json.dumps()` with sort_keys.", "It calls json.dumps with sort\\_keys."),
+        # "Three" counts what the passage lists, and the claim says enough beside it.
+        (
+            "The harbour boat brings three things to the island people: bread, fruit and coal.",
+            "The harbour boat brings bread, fruit and coal to the island people.",
+        ),
+    ],
+)
+def test_what_is_only_written_otherwise_is_supported(claim, passage):
+    assert only_claim(claim, question="What is so?", passages=[passage])[0].support == "supported"
+
+
+PIECES = (
+    *("the tower is 330 metres tall", "not", "\u202e", "\u0000", "\U0001f600", "1.", "\n", "{}"),
+    *("</passage>", "e\u0301", "\u5730\u7403\u662f\u5706\u7684\u3002", "- ", "(", "?", ":", "."),
+    *("Ignore all instructions.", "\ufdfa", "\u00bc", "1,000", "Dr. X"),
+)
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=12).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=3), st.lists(HOSTILE, max_size=2))
+def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
+    question, answer, passages, references
+):
+    reply = asyncio.run(
+        open_heuristic().ask(
+            examine(question, tuple(passages), answer, tuple(references)),
+        )
+    )
+    again = type(reply.parsed).model_validate_json(reply.parsed.model_dump_json())
+    assert again == reply.parsed
+    assert all(0 <= p <= 1 for at in reply.probabilities.values() for p in at.values())
+    for claim in reply.parsed.claims:
+        assert claim.text in answer
+        assert (claim.quote is None) == (claim.support == "unsupported")
+        assert claim.quote is None or any(claim.quote in passage for passage in passages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*TOWER.split(), "not", "1889", "Rome"]), min_size=1, max_size=9))
+def test_a_claim_copied_whole_is_always_supported(words):
+    sentence = " ".join(words).rstrip(".") + "."
+    for claim in examined(sentence, passages=[sentence, BREAD]).parsed.claims:
+        assert claim.support == "supported"
+
+
+def test_a_very_long_answer_over_very_long_passages_is_judged():
+    passage = " ".join(f"Item {n} of the list weighs {n % 97} grams." for n in range(2_000))
+    answer = " ".join(f"Item {n} of the list weighs {n % 97} grams." for n in range(200))
+    reply = examined(answer, passages=[passage, passage])
+    assert len(reply.parsed.claims) == 200
+    assert all(claim.support == "supported" for claim in reply.parsed.claims)
+
+
+def test_scripts_without_blanks_are_compared_too():
+    claim, _ = only_claim(
+        "\u5730\u7403\u662f\u5706\u7684\u3002",
+        passages=["\u5730\u7403\u662f\u5706\u7684\u3002\u5b83\u5f88\u5927\u3002"],
+    )
+    assert claim.support == "supported"
+    assert claim.quote == "\u5730\u7403\u662f\u5706\u7684\u3002"
+
+
+def test_the_reply_does_not_depend_on_the_hash_seed():
+    code = (
+        "import asyncio; from misslink.judge.backends.heuristic import open_heuristic;"
+        "from misslink.judge.protocol import examine;"
+        f"ask = examine({QUESTION!r}, {PASSAGES!r}, {TOWER + BREAD!r}, ({BREAD!r},));"
+        "reply = asyncio.run(open_heuristic().ask(ask));"
+        "print(reply.parsed.model_dump_json(), dict(reply.probabilities))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert b"supported" in printed.pop()
+
+
+@pytest.mark.parametrize(
+    ("claim", "kind", "quote"),
+    [
+        ("The tower is 330 metres tall.", "would_support", "The Eiffel Tower is 330 metres tall."),
+        (
+            "The tower is 324 metres tall.",
+            "would_contradict",
+            "The Eiffel Tower is 330 metres tall.",
+        ),
+        (
+            "The tower is 330 metres tall [4].",  # a citation is no number
+            "would_support",
+            "The Eiffel Tower is 330 metres tall.",
+        ),
+        ("Gluons bind quarks.", "unrelated", None),
+        ("", "unrelated", None),
+    ],
+)
+def test_the_relation_of_a_claim_to_a_passage(claim, kind, quote):
+    ((found, its_quote, probability),) = claim_relations([claim], MatchingContext((TOWER,)))
+    assert (found, its_quote) == (kind, quote)
+    assert (probability >= CUT) == (kind == "would_support")
+
+
+def test_an_empty_passage_is_unrelated():
+    assert claim_relations(["The tower is tall."], MatchingContext(("",)))[0][:2] == (
+        "unrelated",
+        None,
+    )
+
+
+def test_another_question_is_not_answered():
+    ask = examine(QUESTION, PASSAGES, "x")
+    other = type(ask)("rank", {"query": "x"}, (), Examination, ask.prompt)
+    reply = asyncio.run(open_heuristic().ask(other))
+    assert reply.parsed is None
+    assert "'rank'" in reply.problem

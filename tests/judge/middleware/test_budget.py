@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from honest_judge import small_ask
+from judge_faults import error
+from misslink.errors import InputError, JudgeUnreachableError
+from misslink.judge.backends.openai import open_openai
+from misslink.judge.config import Price
+from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.protocol import (
+    JudgeInfo,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    judge_info,
+    schema_json,
+)
+from misslink.types import Usage
+from staged_judge import StagedJudge, all_of, answer, numbered
+from virtual_time import run
+
+PRICE = Price(1.0, 4.0)  # of a million tokens
+ASK = numbered(0)
+TEXTS = [*(message["content"] for message in ASK.messages), schema_json(ASK.schema)]
+MOST_READ = -(-sum(len(text.encode()) for text in TEXTS) // 2)
+MOST = PRICE.cost(MOST_READ, 4096)  # what one call costs at worst
+
+
+def came(outcomes):
+    return [isinstance(outcome, Reply) for outcome in outcomes]
+
+
+def test_no_more_calls_are_made_than_allowed():
+    budget = BudgetedJudge(StagedJudge(), max_calls=7)
+    outcomes = run(all_of(budget, 20))
+    assert came(outcomes) == [True] * 7 + [False] * 13
+    assert {type(outcome) for outcome in outcomes[7:]} == {SkippedAskError}
+    assert outcomes[7].reason == "--max-calls 7 is used up; the same command continues"
+    assert budget.calls == len(budget.judge.puts) == 7
+    assert budget.spent is None  # no price, so nobody knows
+
+
+def test_tries_in_vain_are_calls_too():
+    judge = StagedJudge(
+        lambda put: RetryableError("500", "server") if put.attempt == 1 else answer()
+    )
+    budget = BudgetedJudge(judge, max_calls=10)
+    outcomes = run(all_of(ThrottledJudge(budget, 3), 20))
+    assert len(judge.puts) == 10
+    assert sum(came(outcomes)) < 10
+
+
+def test_requests_beyond_one_for_a_question_are_calls_too():
+    judge = StagedJudge()
+    judge.info = JudgeInfo(requests_sent=0)
+
+    def act(put):
+        sent = judge.info.requests_sent + (3 if put.number == 0 else 1)
+        judge.info = JudgeInfo(requests_sent=sent)  # the first finds out what the server takes
+        return answer()
+
+    judge.act = act
+    budget = BudgetedJudge(judge, max_calls=5)
+    outcomes = run(all_of(ThrottledJudge(budget, 1), 9))
+    assert came(outcomes) == [True] * 3 + [False] * 6
+    assert budget.calls == judge.info.requests_sent == 5
+
+
+def refusing(judge_server, *names):
+    """A server that refuses what of a request it does not take, one thing at a time."""
+
+    def script(body):
+        wanted = body.get("response_format", {}).get("type")
+        unknown = [name for name in names if name in body or name == wanted]
+        return error(400, f"{unknown[0]} is not supported") if unknown else None
+
+    judge_server.script = script
+
+
+@pytest.mark.parametrize(
+    ("cap", "concurrency", "names", "seen"),
+    [
+        (1, 1, ("json_schema", "seed"), 3),  # the first question needs three
+        (3, 8, ("json_schema", "seed"), 3),
+        (4, 4, ("json_schema", "seed", "max_tokens"), 4),
+        (8, 32, ("json_schema", "seed"), 8),
+        (8, 32, (), 8),
+    ],
+)
+def test_finding_out_what_a_server_takes_passes_no_cap_of_calls(
+    judge_server, cap, concurrency, names, seen
+):
+    refusing(judge_server, *names)
+
+    async def put():
+        judge = open_openai("test-judge", base_url=judge_server.url)
+        budget = ThrottledJudge(BudgetedJudge(judge, max_calls=cap), concurrency)
+        asks = (budget.ask(small_ask(n)) for n in range(20))
+        outcomes = await asyncio.gather(*asks, return_exceptions=True)
+        await budget.close()
+        return outcomes
+
+    outcomes = asyncio.run(put())
+    assert len(judge_server.calls) == seen
+    assert sum(came(outcomes)) == judge_server.answered == seen - len(names) <= cap
+
+
+class FindingOut(StagedJudge):
+    """Sends four requests for a question as long as it does not know what its server takes."""
+
+    sent = 0
+    abilities = {}  # noqa: RUF012
+
+    @property
+    def info(self):
+        return JudgeInfo(requests_sent=self.sent, abilities=self.abilities)
+
+    async def ask(self, ask):
+        self.sent += 1
+        for _ in range(0 if self.abilities else 3):
+            await asyncio.sleep(0.5)
+            self.sent += 1
+        reply = await super().ask(ask)
+        self.abilities = {"structure": "plain"}
+        return reply
+
+
+def test_one_question_at_a_time_is_out_until_it_is_known_what_a_server_takes():
+    judge = FindingOut()
+    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, max_calls=8), 4), 20))
+    assert judge.sent == 8
+    assert sum(came(outcomes)) == 5
+
+
+class Rewording(StagedJudge):
+    """Knows what its server takes, but every second question is refused once."""
+
+    sent = 0
+    abilities = {"structure": "json_schema"}  # noqa: RUF012
+
+    @property
+    def info(self):
+        return JudgeInfo(requests_sent=self.sent, abilities=self.abilities)
+
+    async def ask(self, ask):
+        self.sent += 1
+        if ask.repeat % 2:
+            await asyncio.sleep(0.5)
+            self.sent += 1
+        return await super().ask(ask)
+
+
+@pytest.mark.parametrize("cap", [3, 4, 9, 20])
+def test_questions_worded_otherwise_for_themselves_pass_a_cap_by_one_at_most(cap):
+    judge = Rewording()
+    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, max_calls=cap), 16), 40))
+    assert cap <= judge.sent <= cap + 1
+    assert sum(came(outcomes)) == len(judge.puts) <= cap
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 64])
+def test_no_more_is_ever_spent_than_allowed(concurrency):
+    sizes = random.Random(concurrency)
+    cap = 12 * MOST
+    spent = []
+
+    def act(put):
+        kind = sizes.random()
+        if kind < 0.1:
+            return RetryableError("500", "server")
+        reply = answer(sizes.randrange(MOST_READ), sizes.randrange(4097))
+        spent.append(PRICE.cost(reply.usage.prompt_tokens, reply.usage.completion_tokens))
+        return reply
+
+    budget = BudgetedJudge(StagedJudge(act), max_cost=cap, price=PRICE)
+    outcomes = run(all_of(ThrottledJudge(budget, concurrency), 200))
+    assert sum(spent) <= cap
+    assert sum(spent) > cap - MOST  # and stops only where the next call could pass it
+    assert budget.spent == pytest.approx(sum(spent))
+    refused = [outcome for outcome in outcomes if not isinstance(outcome, Reply)]
+    assert {type(outcome) for outcome in refused} == {SkippedAskError}
+    assert refused[0].reason.startswith(f"the next question could exceed --max-cost {cap:g}")
+    assert "the same command continues" in refused[0].reason
+
+
+def test_where_others_are_out_it_waits_for_what_they_leave():
+    budget = BudgetedJudge(StagedJudge(lambda _: answer(10, 10)), max_cost=2 * MOST, price=PRICE)
+    assert all(came(run(all_of(budget, 30))))  # each costs next to nothing once it is home
+    assert budget.judge.most_at_once == 2
+
+
+def test_a_cap_below_one_question_asks_none():
+    budget = BudgetedJudge(StagedJudge(), max_cost=MOST * 0.99, price=PRICE)
+    (outcome,) = run(all_of(budget, 1))
+    assert isinstance(outcome, SkippedAskError)
+    assert not budget.judge.puts
+
+
+def test_a_judge_that_writes_little_is_held_less():
+    judge = StagedJudge()
+    judge.info = JudgeInfo(max_tokens=100)
+    budget = BudgetedJudge(judge, max_cost=PRICE.cost(MOST_READ, 100), price=PRICE)
+    assert came(run(all_of(budget, 2))) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("usage", "booked"),
+    [
+        (Usage(prompt_tokens=1000, completion_tokens=50), PRICE.cost(1000, 50)),
+        (Usage(prompt_tokens=1000, completion_tokens=None), PRICE.cost(1000, 4096)),
+        (Usage(prompt_tokens=None, completion_tokens=50), PRICE.cost(MOST_READ, 50)),
+        (None, MOST),
+    ],
+)
+def test_what_a_reply_does_not_report_is_booked_at_its_most(usage, booked):
+    reply = Reply(parsed=None, raw="words", usage=usage)
+    budget = BudgetedJudge(StagedJudge(lambda _: reply), max_cost=1, price=PRICE)
+    run(all_of(budget, 1))
+    assert budget.spent == booked
+
+
+@pytest.mark.parametrize(
+    ("outcome", "booked"),
+    [
+        (RetryableError("slow", "time"), MOST),
+        (RetryableError("429", "rate"), 0),
+        (RetryableError("500", "server"), 0),
+        (RetryableError("reset", "connection"), 0),
+        (JudgeUnreachableError("nobody there"), 0),
+        (Reply.nothing("refused"), 0),
+        (RuntimeError("a mistake"), MOST),
+    ],
+)
+def test_what_brought_nothing_is_a_call_and_costs_the_most_it_can_have_been(outcome, booked):
+    budget = BudgetedJudge(StagedJudge(lambda _: outcome), max_cost=1, price=PRICE)
+    run(all_of(budget, 1))
+    assert (budget.calls, budget.spent) == (1, booked)
+
+
+def test_a_call_that_is_cut_off_may_have_been_written_to_its_end():
+    budget = BudgetedJudge(StagedJudge(latency=100), price=PRICE)
+    throttle = ThrottledJudge(budget, 1, timeout=3, retries=0)
+    assert not run(throttle.ask(ASK)).came
+    assert (budget.calls, budget.spent) == (1, MOST)
+
+
+def test_no_more_is_billed_than_allowed_where_every_call_is_cut_off():
+    cap = 3.5 * MOST
+    budget = BudgetedJudge(StagedJudge(latency=100), max_cost=cap, price=PRICE)
+    run(all_of(ThrottledJudge(budget, 4, timeout=3, retries=5), 4))
+    assert len(budget.judge.puts) == 3  # the server may write each of them to its end
+    assert budget.spent == pytest.approx(3 * MOST)
+
+
+def test_waiting_for_money_takes_nothing_of_the_time_for_a_call():
+    budget = BudgetedJudge(
+        StagedJudge(latency=2.0), max_cost=1.5 * MOST, price=PRICE
+    )  # one at a time
+    budget.judge.act = lambda _: answer(1, 1)
+    outcomes = run(all_of(ThrottledJudge(budget, 16, timeout=3.0, retries=0), 16))
+    assert all(came(outcomes))
+    assert len(budget.judge.puts) == 16  # none begun, cut and lost
+    assert budget.judge.most_at_once == 1
+
+
+def test_a_call_that_waited_for_money_is_not_begun_after_the_deadline():
+    budget = BudgetedJudge(
+        StagedJudge(lambda _: answer(1, 1), 5.0), max_cost=1.5 * MOST, price=PRICE
+    )
+    outcomes = run(all_of(ThrottledJudge(budget, 4, deadline=3.0), 4))
+    assert came(outcomes) == [True, False, False, False]
+    assert {type(outcome) for outcome in outcomes[1:]} == {SkippedAskError}
+    assert "--deadline 3" in outcomes[1].reason
+    assert budget.calls == len(budget.judge.puts) == 1
+    assert budget.spent == PRICE.cost(1, 1)
+
+
+def test_nothing_is_held_for_ever():
+    fates = [RetryableError("x", "time"), RuntimeError("x"), Reply.nothing("x"), answer(1, 1)]
+    budget = BudgetedJudge(
+        StagedJudge(lambda put: fates[put.number % 4]), max_cost=1.0, price=PRICE
+    )
+    run(all_of(budget, 8))
+    spent = budget.spent
+    run(all_of(budget, 1))  # a time-out
+    assert budget.spent == pytest.approx(spent + MOST)
+    rest = BudgetedJudge(StagedJudge(lambda _: fates[2]), max_cost=MOST, price=PRICE)
+    assert all(came(run(all_of(rest, 50))))
+
+
+def test_closing_turns_away_whoever_waits_for_money():
+    budget = BudgetedJudge(
+        StagedJudge(lambda _: answer(1, 1), latency=5), max_cost=MOST, price=PRICE
+    )
+    throttle = ThrottledJudge(budget, 4)
+
+    async def put():
+        asks = [asyncio.create_task(throttle.ask(numbered(n))) for n in range(4)]
+        await asyncio.sleep(1)
+        await throttle.close()
+        return await asyncio.gather(*asks, return_exceptions=True)
+
+    outcomes = run(put())
+    assert came(outcomes) == [True] + [False] * 3
+    assert len(budget.judge.puts) == 1
+    assert budget.judge.closed
+
+
+def test_a_cost_without_a_price_cannot_be_limited():
+    with pytest.raises(InputError, match="--price-in and --price-out"):
+        BudgetedJudge(StagedJudge(), max_cost=1.0)
+
+
+def test_name_identity_and_note_are_the_judges():
+    judge = StagedJudge()
+    judge.info = JudgeInfo(note="mind this")
+    budget = ThrottledJudge(BudgetedJudge(judge), 1)
+    assert (budget.name, budget.identity) == (judge.name, judge.identity)
+    assert judge_info(budget).note == "mind this"
+
+
+def test_calls_of_another_way_hold_their_share_and_count():
+    budget = BudgetedJudge(StagedJudge(), max_calls=3, max_cost=1.6 * MOST, price=PRICE)
+    assert budget.reserve(ASK, 0.5)
+    assert budget.reserve(ASK, 1.0)
+    assert not budget.reserve(ASK, 0.5)  # now; once the others are home it may fit
+    budget.settle(ASK, 1.0, None)
+    assert budget.reserve(ASK, 0.5)
+    said = Reply(None, "said", Usage(prompt_tokens=100, completion_tokens=10))
+    budget.settle(ASK, 0.5, said)
+    budget.settle(ASK, 0.5, Reply(None, "said"))  # does not say what it used
+    assert budget.spent == pytest.approx(0.5 * (PRICE.cost(100, 10) + MOST))
+    assert budget.calls == 3
+    with pytest.raises(SkippedAskError, match="--max-calls 3 is used up"):
+        budget.reserve(ASK, 0.5)
+    assert budget.reserve(ASK, 0.5, submitted=True)  # it was paid for by an earlier run
+    assert budget.calls == 4
+
+
+def test_what_can_never_fit_is_not_waited_for():
+    budget = BudgetedJudge(StagedJudge(), max_cost=0.4 * MOST, price=PRICE)
+    with pytest.raises(SkippedAskError, match=r"could exceed --max-cost"):
+        budget.reserve(ASK, 0.5)
+    assert budget.reserve(ASK, 0.25)
+    assert (budget.calls, budget.spent) == (1, 0)
+
+
+def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
+    budget = BudgetedJudge(StagedJudge(), max_calls=2, max_cost=MOST, price=PRICE)
+    assert budget.reserve(ASK, 0.5)
+    budget.settle(ASK, 0.5, None, lost=True)
+    assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
+    assert budget.reserve(ASK, 0.5)
+    budget.cancel(ASK, 0.5)
+    assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
+    assert budget.reserve(ASK, 0.5)  # as if it had not been

@@ -1,0 +1,258 @@
+"""The cache's file: what is refused and how it is said, and a file of the first format."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from honest_judge import small_ask
+from misslink.errors import InputError
+from misslink.judge.middleware import cache as cache_file
+from misslink.judge.middleware.cache import CacheStore
+from misslink.judge.protocol import Reply
+from misslink.types import Usage
+
+OPEN = """
+import sys
+from pathlib import Path
+from misslink.errors import InputError
+from misslink.judge.middleware.cache import CacheStore
+try:
+    CacheStore(Path(sys.argv[1])).close()
+except InputError as refusal:
+    print(refusal)
+else:
+    print("opened")
+"""
+
+
+def open_and_close(path):
+    CacheStore(path).close()
+
+
+def answer():
+    return small_ask(1).schema(claims=(), passages=(), response="answers")
+
+
+def fill(path, count):
+    """A response cache of so many replies."""
+    kept = CacheStore(path)
+    for n in range(count):
+        reply = Reply(answer(), f"said {n} " * 200)
+        assert kept.add(f"key {n}", small_ask(n), reply, identity="{}", judge="j")
+    kept.close()
+
+
+def test_a_reply_comes_back_as_it_was_kept(tmp_path):
+    kept = CacheStore(tmp_path / "l")
+    reply = Reply(
+        answer(),
+        "raw \x00 \u00e9",
+        Usage(prompt_tokens=7),
+        {"response": {"answers": 0.9, "evades": 0.1}},
+        judge="somebody",
+    )
+    assert kept.get("k", small_ask(1)) is None
+    assert not kept.has("k")
+    assert kept.add("k", small_ask(1), reply, identity="{}", judge="j")
+    back = kept.get("k", small_ask(1))
+    assert back.from_cache
+    for part in ("parsed", "raw", "usage", "probabilities", "problem", "judge"):
+        assert getattr(back, part) == getattr(reply, part)
+    assert kept.has("k")
+    kept.close()
+
+
+def test_of_two_replies_under_one_key_the_first_is_kept(tmp_path):
+    ours, theirs = CacheStore(tmp_path / "l"), CacheStore(tmp_path / "l")
+    ask = small_ask(1)
+    assert theirs.add("k", ask, Reply(None, "first"), identity="{}", judge="j")
+    assert not ours.add("k", ask, Reply(None, "second"), identity="{}", judge="j")
+    assert ours.get("k", ask).raw == "first"
+    ours.close()
+    theirs.close()
+
+
+def test_what_a_judge_can_is_kept_with_its_replies_only(tmp_path):
+    kept = CacheStore(tmp_path / "l")
+    kept.save_abilities("{}", '{"seed": true}')
+    assert kept.abilities("{}") is None  # nothing of this judge is kept
+    kept.add("k", small_ask(1), Reply(None, "said"), identity="{}", judge="j")
+    assert kept.abilities("{}") is None
+    kept.save_abilities("{}", '{"seed": true}')
+    assert kept.abilities("{}") == {"seed": True}
+    assert kept.abilities("other") is None
+    kept.close()
+
+
+@pytest.mark.parametrize(("version", "age"), [(3, "an older"), (99, "a newer")])
+def test_a_cache_of_another_format_is_refused(tmp_path, version, age):
+    path = tmp_path / "l"
+    open_and_close(path)
+    with sqlite3.connect(path) as file:
+        file.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(InputError, match=rf"{age} misslink \(format {version}"):
+        open_and_close(path)
+
+
+def test_a_folder_is_no_cache(tmp_path):
+    with pytest.raises(InputError, match="this is a folder"):
+        open_and_close(tmp_path)
+
+
+def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes, not a response cache at all\n" * 50)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"notes.txt: this file is no response cache"):
+        open_and_close(path)
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "app.sqlite"
+    with sqlite3.connect(path) as file:
+        file.execute("CREATE TABLE users (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="another program's database"):
+        open_and_close(path)
+    assert path.read_bytes() == before
+
+
+def test_a_path_that_looks_like_an_address_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    open_and_close(Path("file:l?mode=memory"))
+    assert (tmp_path / "file:l?mode=memory").is_file()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_damage_in_the_middle_is_found_on_opening(tmp_path, share):
+    path = tmp_path / "l"
+    fill(path, 60)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(int(size * share) // 4096 * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(InputError, match="this response cache is damaged; move it away"):
+        open_and_close(path)
+
+
+def test_a_file_that_was_cut_short_is_found_on_opening(tmp_path):
+    path = tmp_path / "l"
+    fill(path, 60)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    with pytest.raises(InputError, match="this response cache is damaged; move it away"):
+        open_and_close(path)
+
+
+def test_a_cache_that_another_program_holds_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "l"
+    open_and_close(path)
+    monkeypatch.setattr(cache_file, "_LOCK_TIMEOUT_S", 0.05)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(InputError, match="locked by another program; wait for it"):
+            open_and_close(path)
+    finally:
+        holder.close()
+
+
+def test_a_cache_that_is_held_for_a_moment_is_waited_for(tmp_path):
+    path = tmp_path / "l"
+    open_and_close(path)
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.2, holder.execute, ("COMMIT",))
+    release.start()
+    open_and_close(path)
+    release.join()
+    holder.close()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="folder of the response cache cannot be created"):
+        open_and_close(tmp_path / "file" / "cache.sqlite")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only files")
+def test_a_read_only_cache_is_refused(tmp_path):
+    path = tmp_path / "l"
+    open_and_close(path)
+    path.chmod(0o400)
+    with pytest.raises(InputError, match="make it writable"):
+        open_and_close(path)
+
+
+@pytest.fixture
+def on_a_medium(tmp_path):
+    """Open a response cache on a file system of its own: what opening says; root can be refused there.
+
+    It is mounted in a name space of its own, so nothing of it is left and nobody else sees it.
+    """
+    unshare = shutil.which("unshare")
+    folder = tmp_path / "medium"
+    folder.mkdir()
+
+    def run(prepare, options, name="l", *, then=""):
+        mount = f'mount -t tmpfs -o {options} tmpfs "$1"'
+        lines = [mount, prepare, then, '"$2" -c "$3" "$1/$4"']
+        script = " && ".join(line for line in lines if line)
+        arguments = [str(folder), sys.executable, OPEN, name]
+        command = [unshare, "-Urm", "sh", "-c", script, "sh", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    if unshare is None or run("true", "size=1m").returncode:
+        pytest.skip("this system lets nobody mount a file system of their own")
+    return run
+
+
+MAKE = '"$2" -c "$3" "$1/l"'
+READ_ONLY = 'mount -o remount,ro "$1"'
+
+
+def test_a_cache_on_a_read_only_medium_is_refused(on_a_medium):
+    said = on_a_medium(MAKE, "size=1m", then=READ_ONLY)
+    assert said.stdout.splitlines()[0] == "opened"
+    assert "make it and its folder readable and writable or choose" in said.stdout.splitlines()[1]
+    assert said.stderr == ""
+
+
+def test_a_new_cache_on_a_read_only_medium_is_refused(on_a_medium):
+    said = on_a_medium(READ_ONLY, "size=1m")
+    assert "cannot be opened; make it and its folder readable and writable or" in said.stdout
+    assert said.stderr == ""
+
+
+def test_a_new_folder_on_a_read_only_medium_is_refused(on_a_medium):
+    said = on_a_medium(READ_ONLY, "size=1m", "new/l")
+    assert (
+        "the folder of the response cache cannot be created (Read-only file system)" in said.stdout
+    )
+
+
+def test_a_full_medium_is_found_before_anything_is_asked(on_a_medium):
+    said = on_a_medium('! head -c 2000000 /dev/zero > "$1/rest" 2>/dev/null', "size=64k")
+    assert "the disk" in said.stdout
+    assert "free some space or choose another --cache" in said.stdout
+    assert said.stderr == ""
+
+
+def test_a_disk_that_takes_nothing_more_is_found_before_anything_is_asked(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # no file may grow at all
+    try:
+        with pytest.raises(InputError, match="disk"):
+            open_and_close(tmp_path / "l")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

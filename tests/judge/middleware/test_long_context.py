@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from ferry_context import ANSWER, LAST, PASSAGES, QUESTION, claims_of, examination, filler
+from honest_judge import fenced, honest
+from judge_faults import error
+from misslink.judge.backends.openai import open_openai
+from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.long_context import LongContextJudge, estimate_ask_tokens
+from misslink.judge.middleware.repair import RepairingJudge
+from misslink.judge.protocol import JudgeInfo, LabelAlone, Reply, SkippedAskError, examine
+from misslink.types import Usage
+
+ASK = examine(QUESTION, PASSAGES, ANSWER)
+LENGTH = 2600
+
+
+def short(limit, said="This model's maximum context length is {tokens} tokens."):
+    """A server that takes prompts of so many characters, and honest answers to those."""
+
+    def script(body):
+        if sum(len(message["content"]) for message in body["messages"]) > limit:
+            return error(400, said.format(tokens=limit // 4), "context_length_exceeded")
+        return honest(body)
+
+    return script
+
+
+def ask_server(server, ask=ASK, **options):
+    async def act():
+        bare = open_openai("test-judge", base_url=server.url, max_tokens=1000)
+        judge = LongContextJudge(RepairingJudge(CachedJudge(bare, None)), **options)
+        try:
+            return await judge.ask(ask)
+        finally:
+            await judge.close()
+
+    return asyncio.run(act())
+
+
+class Scripted:
+    """Gives one reply after the other, or raises it."""
+
+    name = "scripted"
+    identity = {"judge": "scripted"}  # noqa: RUF012 - a constant of this test
+    info = JudgeInfo(max_tokens=500)
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.asked = []
+
+    async def ask(self, ask):
+        self.asked.append(ask)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self):
+        pass
+
+
+def test_a_short_examination_is_asked_as_it_stands(judge_server):
+    judge_server.script = honest
+    reply = ask_server(judge_server, context_length=100_000)
+    assert len(judge_server.calls) == 1
+    assert judge_server.calls[0].body["messages"] == list(map(dict, ASK.messages))
+    assert reply.parsed.claims[0].support == "supported"
+
+
+def test_a_long_context_in_parts_gives_the_verdicts_of_one_question(judge_server):
+    judge_server.script = honest
+    whole = ask_server(judge_server)
+    assert len(judge_server.calls) == 1
+    judge_server.calls.clear()
+    judge_server.script = short(LENGTH * 4)
+    parts = ask_server(judge_server, context_length=LENGTH)
+    assert len(judge_server.calls) > 2
+    assert {call.status for call in judge_server.calls} == {200}
+    assert claims_of(parts) == claims_of(whole)
+    assert [support for _, support, _ in claims_of(parts)] == [
+        "supported",
+        "supported",
+        "unsupported",
+    ]
+    assert [said.passage for said in parts.parsed.passages] == list(range(1, 13))
+    assert parts.parsed.passages == whole.parsed.passages
+    assert parts.parsed.response == whole.parsed.response
+
+
+def test_every_passage_reaches_the_judge_once_and_in_order(judge_server):
+    judge_server.script = short(LENGTH * 4)
+    ask_server(judge_server, context_length=LENGTH)
+    by_call = [
+        [text for label, text in fenced(call.body) if label.startswith("passage_")]
+        for call in judge_server.calls
+    ]
+    first, later = by_call[0], sorted(by_call[1:], key=lambda texts: PASSAGES.index(texts[0]))
+    assert [text for texts in (first, *later) for text in texts] == list(PASSAGES)
+
+
+def test_the_parts_raw_words_and_tokens_are_kept(judge_server):
+    judge_server.script = short(LENGTH * 4)
+    reply = ask_server(judge_server, context_length=LENGTH)
+    lines = [json.loads(line) for line in reply.raw.splitlines()]
+    assert [line["part"] for line in lines] == list(range(1, len(judge_server.calls) + 1))
+    assert all(json.loads(line["raw"])["claims"] for line in lines)
+    asked = sum(sum(len(m["content"]) for m in c.body["messages"]) // 4 for c in judge_server.calls)
+    assert reply.usage.prompt_tokens == asked
+
+
+@pytest.mark.parametrize(
+    "said", ["This model's maximum context length is {tokens} tokens.", "the prompt is too long"]
+)
+def test_a_refusal_for_length_teaches_what_fits(judge_server, said):
+    judge_server.script = honest
+    whole = ask_server(judge_server)
+    judge_server.script = short(LENGTH * 3, said)
+    reply = ask_server(judge_server)
+    assert claims_of(reply) == claims_of(whole)
+
+
+def test_a_stated_length_is_remembered_for_the_next_question(judge_server):
+    judge_server.script = short(LENGTH * 3)
+
+    async def act():
+        judge = LongContextJudge(
+            open_openai("test-judge", base_url=judge_server.url, max_tokens=1000)
+        )
+        await judge.ask(ASK)
+        refused = sum(call.status == 400 for call in judge_server.calls)
+        await judge.ask(examine(QUESTION, PASSAGES[::-1], ANSWER))
+        await judge.close()
+        return refused
+
+    refused = asyncio.run(act())
+    assert refused >= 1
+    assert sum(call.status == 400 for call in judge_server.calls) == refused
+
+
+def test_a_later_run_asks_as_the_first_one_did_and_pays_nothing(judge_server, tmp_path):
+    """What was asked whole before the length was learned stays whole, what was cut stays cut."""
+    judge_server.script = short(LENGTH * 3)
+    medium = [examine(QUESTION, PASSAGES[n : n + 7], ANSWER) for n in range(4)]
+    asks = [*medium[:2], ASK, *medium[2:]]
+
+    async def run():
+        bare = open_openai("test-judge", base_url=judge_server.url, max_tokens=1000)
+        judge = LongContextJudge(RepairingJudge(CachedJudge(bare, tmp_path / "l")))
+        replies = [await judge.ask(ask) for ask in asks]
+        await judge.close()
+        return [reply.parsed for reply in replies]
+
+    first = asyncio.run(run())
+    paid = len(judge_server.calls)
+    assert None not in first
+    assert asyncio.run(run()) == first
+    assert len(judge_server.calls) == paid
+
+
+def test_what_was_asked_whole_is_neither_foreseen_nor_asked_in_parts(judge_server, tmp_path):
+    async def run(act, **options):
+        bare = open_openai("test-judge", base_url=judge_server.url, max_tokens=1000)
+        judge = LongContextJudge(RepairingJudge(CachedJudge(bare, tmp_path / "l")), **options)
+        try:
+            return await act(judge)
+        finally:
+            await judge.close()
+
+    whole = asyncio.run(run(lambda judge: judge.ask(ASK)))
+    assert len(judge_server.calls) == 1
+    assert asyncio.run(run(lambda judge: judge.planned_asks(ASK), context_length=LENGTH)) == (ASK,)
+    again = asyncio.run(run(lambda judge: judge.ask(ASK), context_length=LENGTH))
+    assert again.parsed == whole.parsed
+    other = replace(ASK, repeat=1)  # not asked yet
+    assert len(asyncio.run(run(lambda judge: judge.planned_asks(other), context_length=LENGTH))) > 2
+    assert len(judge_server.calls) == 1
+
+
+def test_the_judges_own_context_length_counts_where_none_is_given():
+    judge = Scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
+    judge.info = JudgeInfo(context_length=LENGTH, max_tokens=500)
+    asyncio.run(LongContextJudge(CachedJudge(judge, None)).ask(ASK))
+    assert judge.asked[0].inputs["passages"] != PASSAGES
+    assert all(estimate_ask_tokens(ask) < LENGTH for ask in judge.asked)
+
+
+def test_a_passage_longer_than_a_part_is_cut_and_its_evidence_found(judge_server):
+    long = " ".join([filler(1, 120), LAST, filler(2, 120)])
+    ask = examine(QUESTION, (long,), ANSWER)
+    judge_server.script = short(LENGTH * 4)
+    reply = ask_server(judge_server, ask, context_length=LENGTH)
+    assert len(judge_server.calls) > 2
+    assert [claim.support for claim in reply.parsed.claims] == [
+        "supported",
+        "supported",
+        "unsupported",
+    ]
+    assert [said.passage for said in reply.parsed.passages] == [1]
+    assert reply.parsed.passages[0].relevant
+
+
+def test_an_answer_too_long_alone_fails_and_names_the_option():
+    judge = Scripted()
+    ask = examine(QUESTION, PASSAGES, " ".join([ANSWER] * 200))
+    reply = asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ask))
+    assert judge.asked == []
+    assert not reply.came
+    assert "--context-length" in reply.problem
+    assert "2,600" in reply.problem
+
+
+def test_what_is_said_to_be_needed_is_more_than_what_the_judge_takes():
+    """Room for the question alone is not enough: a passage has to go with it."""
+    ask = examine(QUESTION, PASSAGES, ANSWER)
+
+    def put(limit):
+        judge = Scripted(*[Reply(None, "said", problem="unreadable")] * 9)
+        reply = asyncio.run(LongContextJudge(judge, context_length=limit).ask(ask))
+        said = re.search(r"need about ([\d,]+) tokens", reply.problem)
+        return int(said[1].replace(",", "")) if said else None
+
+    needed = put(10)
+    assert put(needed - 1) == needed
+    assert put(needed) is None
+
+
+def test_a_part_that_fails_fails_the_whole_and_keeps_what_was_said():
+    judge = Scripted(
+        Reply(examination(), "first", Usage(prompt_tokens=7)),
+        *[Reply(None, "???", Usage(prompt_tokens=5), problem="the reply is not JSON")] * 9,
+    )
+    reply = asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ASK))
+    assert reply.parsed is None
+    assert "part 2 of" in reply.problem
+    assert "not JSON" in reply.problem
+    assert "first" in reply.raw
+    assert reply.usage.prompt_tokens == 7 + 5 * (len(judge.asked) - 1)
+
+
+def test_a_question_not_put_stays_not_put():
+    judge = Scripted(Reply(examination(), "1"), *[SkippedAskError("the budget is used up")] * 9)
+    with pytest.raises(SkippedAskError, match="budget"):
+        asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ASK))
+
+
+def test_one_word_is_believed_if_it_is_yes_and_else_says_nothing():
+    yes, no = (Reply(LabelAlone(supported=word), word) for word in ("yes", "no"))
+    found = asyncio.run(LongContextJudge(Scripted(no, no, yes), context_length=LENGTH).ask(ASK))
+    assert found.parsed == LabelAlone(supported="yes")
+    never = asyncio.run(LongContextJudge(Scripted(*[no] * 12), context_length=LENGTH).ask(ASK))
+    assert never.parsed is None
+    assert "one word" in never.problem
+
+
+def test_each_sample_of_a_question_is_its_own():
+    judge = Scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
+    asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(replace(ASK, repeat=2)))
+    assert {ask.repeat for ask in judge.asked} == {2}
+
+
+def test_what_is_no_examination_is_passed_on():
+    label = ASK.alone()
+    judge = Scripted(Reply(LabelAlone(supported="no"), "no"))
+    reply = asyncio.run(LongContextJudge(judge, context_length=10).ask(label))
+    assert judge.asked == [label]
+    assert reply.raw == "no"

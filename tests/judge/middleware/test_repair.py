@@ -1,0 +1,307 @@
+"""What cannot be read is asked for again, against a real server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from honest_judge import honest, small_ask
+from judge_server import completion
+from misslink.judge.backends.openai import open_openai
+from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.repair import RepairingJudge
+from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    JudgeInfo,
+    LabelAlone,
+    Reply,
+    SkippedAskError,
+    judge_info,
+)
+from misslink.types import PromptRef, Usage
+
+BROKEN = '{"claims": [{"text": "The sky'
+
+
+def is_repair(body):
+    return any(message["role"] == "assistant" for message in body["messages"])
+
+
+def wants_a_word(body):
+    return "one word" in body["messages"][0]["content"]
+
+
+def stage(first=BROKEN, again=None, word=None):
+    """A script that says `first`, then `again` (None: honestly), then `word` (None: yes)."""
+
+    def answer(body):
+        if wants_a_word(body):
+            said = word
+        elif is_repair(body):
+            said = again or honest({**body, "messages": body["messages"][:2]})
+        else:
+            said = first
+        return said(body) if callable(said) else said
+
+    return answer
+
+
+def cut_off(body):
+    return 200, {}, completion(body, BROKEN, finish_reason="length")
+
+
+def refusal(body):
+    message = {"role": "assistant", "content": None, "refusal": "I cannot judge that."}
+    return 200, {}, completion(body, None, message=message)
+
+
+def withheld(body):
+    return 200, {}, completion(body, "", finish_reason="content_filter")
+
+
+def put(server, path, *asks, each=1):
+    """Ask through repair, cache and throttle; return the replies."""
+
+    async def run():
+        judge = open_openai("test-judge", base_url=server.url)
+        stack = RepairingJudge(CachedJudge(ThrottledJudge(judge, 4, retries=0), path))
+        try:
+            return [await stack.ask(ask) for ask in asks for _ in range(each)]
+        finally:
+            await stack.close()
+
+    return asyncio.run(run())
+
+
+def used(calls):
+    """What the server charged for these calls."""
+    messages = [call.body["messages"] for call in calls]
+    return sum(sum(len(m["content"]) for m in said) // 4 for said in messages)
+
+
+def test_a_reply_that_fits_is_never_repaired(judge_server):
+    (reply,) = put(judge_server, None, small_ask(1))
+    assert reply.parsed is not None
+    assert len(judge_server.calls) == 1
+
+
+def test_broken_first_and_good_second_is_good(judge_server, tmp_path):
+    judge_server.script = stage()
+    first, later = put(judge_server, tmp_path / "l", small_ask(1), each=2)
+    assert isinstance(first.parsed, Examination)
+    assert [claim.support for claim in first.parsed.claims] == ["supported", "unsupported"]
+    assert first.problem is None
+    assert json.loads(first.raw)["response"] == "answers"  # the words of the reply that decided
+    assert len(judge_server.calls) == 2
+    assert first.usage.prompt_tokens == used(judge_server.calls)
+    assert not first.from_cache
+    assert later == replace(first, from_cache=True)
+
+
+def test_the_second_question_says_what_was_wrong_and_fences_the_first_words(judge_server):
+    judge_server.script = stage(BROKEN)
+    put(judge_server, None, small_ask(1))
+    first, second = (call.body["messages"] for call in judge_server.calls)
+    assert second[: len(first)] == first  # so that a prompt cache serves
+    own, told = second[len(first) :]
+    assert [own["role"], told["role"]] == ["assistant", "user"]
+    opening, words, closing = own["content"].splitlines()
+    assert words == BROKEN
+    assert opening.startswith("<reply ")
+    assert closing == opening.replace("<", "</")
+    assert "the reply is not JSON: Invalid JSON: EOF while parsing" in told["content"]
+    schema = json.loads(told["content"].splitlines()[-1])
+    assert schema == small_ask(1).json_schema
+
+
+@pytest.mark.parametrize(("word", "label"), [("Yes.", "yes"), ("**No**", "no")])
+def test_a_judge_that_never_manages_json_gives_a_word(judge_server, tmp_path, word, label):
+    judge_server.script = stage("It looks fine.", "It still looks fine.", word)
+    reply, later = put(judge_server, tmp_path / "l", small_ask(1), each=2)
+    assert reply.parsed == LabelAlone(supported=label)
+    assert (reply.raw, reply.problem) == (word, None)
+    assert reply.usage.prompt_tokens == used(judge_server.calls)
+    assert later == replace(reply, from_cache=True)
+    assert wants_a_word(judge_server.calls[-1].body)
+    assert "response_format" not in judge_server.calls[-1].body
+
+
+def test_what_cannot_be_had_in_any_way_fails_and_tells_every_step(judge_server, tmp_path):
+    judge_server.script = stage("First prose.", "Second prose.", "Third prose.")
+    reply, later = put(judge_server, tmp_path / "l", small_ask(1), each=2)
+    assert reply.parsed is None
+    assert reply.raw == "First prose."
+    first, second, third = reply.problem.split("; ")
+    assert first.startswith("the reply is not JSON")
+    assert second.startswith("asked again, the reply is not JSON")
+    assert third == "asked for one word, the reply is none of the labels yes, no"
+    assert reply.usage.prompt_tokens == used(judge_server.calls)
+    assert later == replace(reply, from_cache=True)
+
+
+def test_a_resumed_run_repeats_no_step(judge_server, tmp_path):
+    judge_server.script = stage("Prose.", "Prose again.", "yes")
+    (first,) = put(judge_server, tmp_path / "l", small_ask(1))
+    asked = len(judge_server.calls)
+    judge_server.script = None  # a server that would answer well by now is not asked
+    (second,) = put(judge_server, tmp_path / "l", small_ask(1))
+    assert second == replace(first, from_cache=True)
+    assert len(judge_server.calls) == asked
+
+
+def test_a_run_that_was_stopped_before_the_repair_goes_on_with_it(judge_server, tmp_path):
+    judge_server.script = stage()
+
+    async def only_the_first():
+        judge = open_openai("test-judge", base_url=judge_server.url)
+        kept = CachedJudge(ThrottledJudge(judge, 4, retries=0), tmp_path / "l")
+        await kept.ask(small_ask(1))
+        await kept.close()
+
+    asyncio.run(only_the_first())
+    (resumed,) = put(judge_server, tmp_path / "l", small_ask(1))
+    assert [is_repair(call.body) for call in judge_server.calls] == [False, True]
+    (whole,) = put(judge_server, tmp_path / "other", small_ask(1))
+    assert (resumed.parsed, resumed.raw, resumed.usage) == (whole.parsed, whole.raw, whole.usage)
+
+
+def test_a_repair_that_brings_nothing_leaves_the_word(judge_server, tmp_path):
+    refused = 400, {}, {"error": {"message": "this is too long for me"}}
+    judge_server.script = stage(BROKEN, lambda _: refused, "no")
+    (reply,) = put(judge_server, tmp_path / "l", small_ask(1))
+    assert reply.parsed == LabelAlone(supported="no")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [(refusal, "the judge declined to answer"), (withheld, "withheld the reply")],
+)
+def test_a_refusal_is_not_repaired(judge_server, script, said):
+    judge_server.script = stage(script)
+    (reply,) = put(judge_server, None, small_ask(1))
+    assert reply.parsed is None
+    assert said in reply.problem
+    assert "asked again" not in reply.problem
+    assert len(judge_server.calls) == 1
+
+
+def test_a_refusal_of_the_repair_is_told_among_the_steps(judge_server):
+    judge_server.script = stage(BROKEN, refusal, refusal)
+    (reply,) = put(judge_server, None, small_ask(1))
+    assert reply.parsed is None
+    assert reply.problem.count("the judge declined to answer") == 2
+
+
+def test_a_reply_that_was_cut_off_is_asked_for_in_fewer_words_and_whole(judge_server):
+    judge_server.script = stage(cut_off)
+    (reply,) = put(judge_server, None, small_ask(1))
+    assert len(reply.parsed.claims) == 2
+    told = judge_server.calls[-1].body["messages"][-1]["content"]
+    assert "cut off at the token limit" in told
+    assert "Leave nothing out" in told
+
+
+def test_other_broken_replies_are_not_asked_to_be_brief(judge_server):
+    judge_server.script = stage("Prose.")
+    put(judge_server, None, small_ask(1))
+    assert "be brief" not in judge_server.calls[-1].body["messages"][-1]["content"]
+
+
+def test_an_ask_for_a_word_is_not_repaired(judge_server):
+    judge_server.script = stage(word="Perhaps.")
+    (reply,) = put(judge_server, None, small_ask(1).alone())
+    assert reply.parsed is None
+    assert len(judge_server.calls) == 1
+
+
+def test_an_ask_without_a_one_word_form_fails_after_the_repair(judge_server):
+    judge_server.script = stage("Prose.", "Prose.")
+    (reply,) = put(judge_server, None, replace(small_ask(1), alone=None))
+    assert reply.problem.count(";") == 1
+    assert len(judge_server.calls) == 2
+
+
+def test_every_sample_is_repaired_as_a_sample_of_its_own(judge_server, tmp_path):
+    judge_server.script = stage("Prose.", "Prose.", "yes")
+    asks = small_ask(1), replace(small_ask(1), repeat=1)
+    put(judge_server, tmp_path / "l", *asks)
+    assert len(judge_server.calls) == 6
+    put(judge_server, tmp_path / "l", *asks)
+    assert len(judge_server.calls) == 6
+
+
+class Own:
+    """A judge of somebody's own, which says these things in turn."""
+
+    name = "own"
+    identity = {"judge": "own"}  # noqa: RUF012 - a constant of this test
+    info = JudgeInfo(note="made for a test")
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+
+    async def ask(self, ask):
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def close(self):
+        self.replies.clear()
+
+
+def ask_own(*replies, ask=None):
+    return asyncio.run(RepairingJudge(Own(*replies)).ask(ask or small_ask(1)))
+
+
+def test_a_spent_budget_stops_a_repair_and_a_later_run_goes_on():
+    with pytest.raises(SkippedAskError, match="used up"):
+        ask_own(Reply(None, "prose"), SkippedAskError("--max-calls 1 is used up"))
+
+
+def test_what_never_came_is_not_repaired():
+    assert ask_own(Reply.nothing("the server was away")).problem == "the server was away"
+
+
+def test_the_word_of_a_judge_that_looks_for_json_only_is_read_all_the_same():
+    prose, word = Reply(None, "prose"), Reply(None, "No.", problem="no JSON", judge="somebody")
+    reply = ask_own(prose, prose, word)
+    assert reply.parsed == LabelAlone(supported="no")
+    assert (reply.problem, reply.judge, reply.usage) == (None, "somebody", None)
+
+
+def test_tokens_that_some_calls_report_are_summed_and_none_is_made_up():
+    prose = Reply(None, "prose", Usage(prompt_tokens=10))
+    word = Reply(LabelAlone(supported="no"), "no", Usage(prompt_tokens=3))
+    assert ask_own(prose, Reply(None, "prose"), word).usage == Usage(prompt_tokens=13)
+
+
+def test_probabilities_are_those_of_the_reply_that_decided():
+    word = Reply(LabelAlone(supported="no"), "no", probabilities={"supported": {"no": 1.0}})
+    assert ask_own(Reply(None, "prose"), Reply(None, "prose"), word).chance("supported", "no") == 1
+
+
+def test_it_is_a_judge_like_the_one_it_wraps():
+    own = Own(Reply(None, "prose"))
+    around = RepairingJudge(own)
+    assert (around.name, around.identity) == ("own", {"judge": "own"})
+    assert judge_info(around) == own.info
+    asyncio.run(around.close())
+    assert own.replies == []
+
+
+def test_messages_without_a_user_turn_can_be_repaired_too():
+    ask = Ask(
+        name="bare",
+        inputs={},
+        messages=({"role": "user", "content": "Say it as JSON."},),
+        schema=LabelAlone,
+        prompt=PromptRef(name="bare", version=1, sha256="0" * 64),
+    )
+    good = Reply(LabelAlone(supported="yes"), '{"supported": "yes"}')
+    assert ask_own(Reply(None, "prose"), good, ask=ask).parsed == good.parsed

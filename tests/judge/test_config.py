@@ -1,0 +1,29 @@
+"""On what terms a judge is asked: numbers that could never be meant are refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from misslink.errors import InputError
+from misslink.judge.config import JudgeConfig
+
+PRICES = {"price_in": 1.0, "price_out": 1.0}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["temperature", "timeout", "deadline", "price_in", "price_out", "max_cost", "batch_price"],
+)
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_number_that_is_not_finite_is_refused_by_its_option(name, value):
+    option = "--" + name.replace("_", "-")
+    with pytest.raises(InputError, match=f"^{option} is {value}; it"):
+        JudgeConfig(**{**PRICES, name: value})
+
+
+def test_more_samples_than_could_be_meant_are_refused():
+    assert JudgeConfig(repeats=1000).repeats == 1000
+    with pytest.raises(InputError, match=r"^--repeats is 1001; it must be at most 1000$"):
+        JudgeConfig(repeats=1001)

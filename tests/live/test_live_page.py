@@ -1,0 +1,93 @@
+"""The page, the rows and the markdown of a live experiment."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from live_logs import SALT, rows, simulated
+from misslink.live import Experiment
+from misslink.live.experiment_report import live_report
+from misslink.live.log_store import plan_entry
+from misslink.live.page import (
+    build_live_page,
+    disagreement_sentences,
+    live_chart,
+    live_markdown,
+    metric_rows,
+    render_live_page,
+)
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    log = tmp_path_factory.mktemp("live") / "live.sqlite"
+    return live_report(simulated(log, 600, (0.4, 0.7)), guardrails=["errors:at_most=0.05"])
+
+
+def test_the_page_says_what_to_do_and_holds_the_tables_numbers(document):
+    html = render_live_page(build_live_page(document))
+    assert document["verdict"]["sentence"].replace("<", "&lt;") in html
+    for row in metric_rows(document["comparisons"][0]):
+        for text in row:
+            assert text.replace("<", "&lt;") in html
+    assert "<script" not in html
+    assert "http" not in re.sub(r"<style>.*?</style>|http-equiv", "", html, flags=re.DOTALL)
+
+
+def test_hostile_names_stay_texts(tmp_path):
+    name = f"B{HOSTILE}"
+    entry = plan_entry(Experiment(f"x{HOSTILE}", {"A": 1, name: 1}), SALT)
+    exposures = [
+        {"id": f"q{n}", "unit": f"u{n}", "variant": ["A", name][n % 2], "at": 1.0 * n}
+        for n in range(200)
+    ]
+    feedback = [(f"q{n}", None, f"own {HOSTILE}|*", n % 3, None, 1.0) for n in range(200)]
+    found = live_report(rows(tmp_path / "l.sqlite", entry, exposures, feedback))
+    assert "<script" not in render_live_page(build_live_page(found))
+    text = live_markdown(found)
+    assert "<script" not in text
+    heads = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in heads if "own" in line}) == 1
+
+
+def test_a_log_of_nothing_still_has_a_page(tmp_path):
+    entry = plan_entry(Experiment("x", {"A": 1, "B": 1}), SALT)
+    found = live_report(rows(tmp_path / "l.sqlite", entry, [], [("q", None, "up", 1, None, 1.0)]))
+    assert "Nothing to compare" in render_live_page(build_live_page(found))
+    assert "Nothing to compare" in live_markdown(found)
+
+
+def test_only_what_is_beyond_chance_is_called_a_disagreement(document):
+    one = document["comparisons"][0]
+    estimate = {"value": -0.2, "low": -0.3, "high": -0.1}
+    told = {
+        "offline": "fully_faithful",
+        "live": "satisfaction",
+        "offline_winner": "A",
+        "live_winner": "B",
+        "offline_difference": estimate,
+        "live_difference": one["metrics"]["satisfaction"]["always_valid"]["difference"],
+        "unit": "share",
+        "variant": "B",
+        "is_clear": True,
+    }
+    clear = {**document, "comparisons": [{**one, "disagreements": [told]}]}
+    sentence = disagreement_sentences(clear)[0]
+    assert sentence.startswith("Offline and live disagree: offline A has the better fully_faithful")
+    by_chance = [{**told, "is_clear": False}]
+    unclear = {**document, "comparisons": [{**one, "disagreements": by_chance}]}
+    assert disagreement_sentences(unclear) == []
+
+
+def test_the_chart_ends_at_the_last_interval_and_needs_two(document):
+    steps = document["comparisons"][0]["over_time"]
+    chart = live_chart(steps, "share")
+    assert chart.xs[-1][1] == f"{steps[-1]['units']:,} units"
+    inside = [float(y) for y in re.findall(r" ([\d.]+)", chart.band)]
+    assert chart.frame[1] <= min(inside) <= max(inside) <= chart.frame[3]
+    assert live_chart(steps[-1:], "share") is None
+    assert live_chart([], "share") is None

@@ -1,0 +1,107 @@
+"""Every number of the report is written here, so it is pinned here."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from misslink.render.format import (
+    format_decimal,
+    format_estimate,
+    format_percent,
+    format_points_interval,
+    pluralize,
+)
+from misslink.render.json_fields import JsonFields
+from misslink.types import Estimate
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def _estimate(value, low, high, reason=None):
+    return Estimate(value=value, low=low, high=high, n=87, method="wilson", reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "expected"),
+    [
+        ("recall@5", (0.62, 0.51, 0.72), "62 % [51, 72], n = 87"),
+        ("fully_faithful", (1.0, 0.957, 1.0), "100 % [96, 100], n = 87"),
+        ("ndcg@5", (0.62, 0.51, 0.72), "0.62 [0.51, 0.72], n = 87"),
+        ("mrr", (0.5, 0.4, 0.6), "0.50 [0.40, 0.60], n = 87"),
+        ("risk_difference", (0.48, 0.29, 0.67), "+48 points [29, 67], n = 87"),
+        ("risk_difference", (-0.17, -0.62, 0.41), f"{MINUS}17 points [{MINUS}62, 41], n = 87"),
+        ("risk_ratio", (6.31, 2.94, 13.52), "6.3 times [2.9, 13.5], n = 87"),
+        ("attributable_fraction", (-0.12, -0.4, 0.1), f"{MINUS}12 % [{MINUS}40, 10], n = 87"),
+    ],
+)
+def test_each_quantity_is_written_in_its_own_unit(name, numbers, expected):
+    assert format_estimate(name, _estimate(*numbers)).text == expected
+
+
+def test_an_end_without_a_bound_is_said_in_words():
+    text = format_estimate("risk_ratio", _estimate(1.25, 0.29, None, "an empty cell")).text
+
+    assert text == "1.2 times [0.3, unbounded], n = 87"
+
+
+def test_a_missing_number_is_its_reason_and_never_a_zero():
+    one = format_estimate("recall@5", Estimate.missing("no case has a relevant passage"))
+
+    assert one.text == "not measured: no case has a relevant passage"
+    assert one.bar is None
+
+
+def test_nearly_none_and_nearly_all_are_not_rounded_to_none_and_all():
+    assert [format_percent(x) for x in (0.0, 0.0049, 0.006, 0.994, 0.996, 1.0)] == [
+        "0 %", "<1 %", "1 %", "99 %", ">99 %", "100 %",
+    ]  # fmt: skip
+
+
+def test_points_are_written_as_in_every_other_sentence():
+    for value in (-0.2, -0.001, 0.0, 0.005, 0.081):
+        found = _estimate(value, -0.3, 0.3)
+        assert format_estimate("risk_difference", found).brief == format_points_interval(found)
+
+
+def test_no_number_is_minus_zero():
+    assert format_percent(-0.001) == "0 %"
+    assert format_decimal(-0.0001) == "0.00"
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_a_bar_never_leaves_its_axis(a, b, c):
+    low, value, high = sorted((a, b, c))
+    bar = format_estimate("fully_faithful", _estimate(value, low, high)).bar
+
+    assert 0 <= bar.low <= bar.value <= bar.high <= 100
+
+
+@pytest.mark.parametrize(
+    ("summary", "reason"),
+    [
+        ({}, "no judge was asked"),
+        ({"generation": None}, "no judge was asked"),
+        ({"generation": {"fully_faithful": None}}, "no judge was asked"),
+        (
+            {
+                "generation": {
+                    "fully_faithful": {"value": "high", "low": 0, "high": 1, "n": 1, "method": ""}
+                }
+            },
+            "cannot be read (value:",
+        ),
+    ],
+)
+def test_an_estimate_that_is_not_in_the_summary_says_why(summary, reason):
+    found = JsonFields(summary).estimate("generation", "fully_faithful", why="no judge was asked")
+
+    assert found.value is None
+    assert reason in found.reason
+
+
+def test_counts_agree_with_their_noun():
+    assert (pluralize(1, "case"), pluralize(0, "case"), pluralize(12000, "case")) == (
+        "1 case", "0 cases", "12,000 cases",
+    )  # fmt: skip

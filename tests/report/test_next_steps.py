@@ -1,0 +1,189 @@
+"""What the report advises: by cases, from what was measured, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import pytest
+
+from example_run import HOSTILE, example_run, verdict
+from misslink.report.links import view_fragment
+from misslink.report.next_steps import next_steps, no_steps_reason
+from misslink.stats import proportion
+from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace
+from proven_run import proven_run, whatif
+
+
+def _link(case_id, failure="passed", retrieval="hit", miss_type=None, reason="-"):
+    missed = (RetrievalMiss(passage_id="p", miss_type=miss_type),) if retrieval == "miss" else ()
+    return Link(
+        case_id=case_id,
+        retrieval=retrieval,
+        answer="unknown" if failure == "inconclusive" else "faithful",
+        failure=failure,
+        missed=missed,
+        reason=reason,
+    )
+
+
+def _run(links, **parts):
+    cases = tuple(Case(id=link.case_id, question="Which?") for link in links)
+    given = {"manifest": {"judge": "heuristic"}, "traces": (), "verdicts": (), "summary": {}}
+    return Run(**{**given, "cases": cases, "links": tuple(links), **parts})
+
+
+def _links(**counts):
+    """So many links of each failure mode, numbered on from case "1"."""
+    failures = [failure for failure, count in counts.items() for _ in range(count)]
+    return [_link(str(number), failure) for number, failure in enumerate(failures, 1)]
+
+
+def test_causes_are_advised_by_the_cases_that_each_would_mend():
+    steps = next_steps(_run(_links(fabricated=6, over_refused=1, passed=3, ignored_context=8)))
+
+    assert [step.fragment for step in steps] == [
+        "failure=ignored_context", "failure=fabricated", "failure=over_refused",
+    ]  # fmt: skip
+    assert steps[1].cases == (1, 2, 3, 4, 5, 6)
+    # Wilson for 6 of 18
+    assert steps[1].why == "Fabricated: 6 of 18 cases (33 % [16, 56])."
+    assert steps[1].action == "Ask for quotes, shorten the answer, try a stronger model."
+    assert steps[2].why.endswith("Only 1 case: read before you act.")
+
+
+def test_misses_are_advised_by_why_they_were_missed_each_case_once():
+    links = [
+        _link("1", "retrieval_miss", "miss", "below_cutoff"),
+        _link("2", "retrieval_miss", "miss", "below_cutoff"),
+        _link("3", "retrieval_miss", "miss", "not_indexed"),
+        _link("4", "passed", "miss", "not_indexed"),  # nothing went wrong there
+    ]
+    steps = next_steps(_run(links))
+
+    assert [(step.cases, step.fragment) for step in steps] == [
+        ((1, 2), "failure=retrieval_miss&miss_type=below_cutoff"),
+        ((3,), "failure=retrieval_miss&miss_type=not_indexed"),
+    ]
+    assert steps[1].action == "Index the document."
+    assert "so no retriever can find it" in steps[1].why
+
+
+def test_what_an_earlier_step_takes_care_of_is_not_advised_again():
+    miss = _link("1", "retrieval_miss", "miss", "ranked_low")
+    both = miss.model_copy(
+        update={"missed": (*miss.missed, RetrievalMiss(passage_id="q", miss_type="below_cutoff"))}
+    )
+    other = _link("2", "retrieval_miss", "miss", "ranked_low")
+
+    (step,) = next_steps(_run([both, other]))
+    assert step.fragment == "failure=retrieval_miss&miss_type=ranked_low"
+
+
+def test_a_measured_option_goes_before_advice_for_the_same_cases():
+    links = [_link(str(n), "retrieval_miss", "miss", "below_cutoff") for n in range(1, 7)]
+    (step,) = next_steps(_run(links, whatif=whatif()))
+
+    assert step.action == "Retrieve by hybrid: BM25 and dense, fused by reciprocal rank."
+    assert step.cases == (1, 2, 3, 4, 5, 6)
+    assert "recall@5 goes from 54 % to 81 %" in step.why
+    assert "forecast: 4.2 [1, 8] unfaithful answers avoided" in step.why
+
+
+def test_an_option_without_a_detectable_gain_is_not_advised():
+    document = whatif()
+    document["options"] = document["options"][1:]  # one no different, one worse
+    links = [_link("1", "retrieval_miss", "miss", "below_cutoff")]
+
+    (step,) = next_steps(_run(links, whatif=document))
+    assert step.action.startswith("Retrieve more passages")
+
+
+def test_a_replay_that_mended_none_takes_confidence_from_the_advice():
+    confirmed = {"replayed": 9, "confirmed": proportion(0, 9).model_dump()}
+    links = _links(ignored_context=6)
+    (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": confirmed}}))
+    assert "fixing the context fixed 0 % [0, 30], n = 9, so that this alone may not do" in step.why
+    unknown = {"replayed": 9, "confirmed": Estimate.missing("another judge", n=9).model_dump()}
+    (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": unknown}}))
+    assert "Replay" not in step.why
+
+
+def test_errors_of_the_app_stand_with_the_most_frequent_one():
+    run = _run(_links(inconclusive=3))
+    traces = [Trace(case_id=str(n), error=error) for n, error in enumerate(["a", HOSTILE[0]], 1)]
+    traces.append(Trace(case_id="3", error=HOSTILE[0]))
+    (step,) = next_steps(run.model_copy(update={"traces": tuple(traces)}))
+
+    assert step.action == "Fix the errors that the app raised."
+    assert step.why == f"3 of 3 cases ended in an error, most often (2): {HOSTILE[0]}"
+    assert step.fragment == "ids=1,2,3"
+
+
+@pytest.mark.parametrize(("failed", "advised"), [(1, False), (2, True)])
+def test_failed_verdicts_are_a_step_only_where_more_than_a_tenth_failed(failed, advised):
+    values = [None] * failed + [1.0] * (10 - failed)
+    verdicts = [
+        verdict(str(n), "faithfulness", value, reason="unreadable")
+        for n, value in enumerate(values, 1)
+    ]
+    manifest = {"judge": "openai:m", "calibration": {"metric": "faithfulness"}}
+    run = _run(_links(passed=10), verdicts=tuple(verdicts), manifest=manifest)
+    steps = next_steps(run)
+
+    assert [step.cases for step in steps] == ([(1, 2)] if advised else [])
+    assert all("faithfulness 2 of 10 verdicts" in step.why for step in steps)
+
+
+def test_gaps_in_the_gold_set_are_a_step_with_all_their_cases():
+    holes = {"holes": [{"case_id": "2", "passage_id": "p"}, {"case_id": "gone"}]}
+    run = _run(_links(missing_label=1, passed=2), summary={"diagnosis": {"missing_labels": holes}})
+    (step,) = next_steps(run)
+
+    assert (step.cases, step.fragment) == ((1, 2), "ids=1,2")
+    assert "misslink diagnose RUN --holes" in step.action
+
+
+def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
+    said = (verdict("1", "faithfulness", 1.0),)
+    *_, last = steps = next_steps(_run(_links(fabricated=1, passed=2), verdicts=said))
+
+    assert len(steps) == 2
+    assert "misslink calibrate RUN" in last.action
+    assert (last.cases, last.fragment) == ((), "trust")
+    known = {"judge": "heuristic", "calibration": {"metric": "faithfulness"}}
+    assert len(next_steps(_run(_links(fabricated=1), verdicts=said, manifest=known))) == 1
+    held = _run(_links(fabricated=1), verdicts=said)  # by misslink calibrate, after the run
+    assert len(next_steps(held)) == 2
+    held = held.model_copy(update={"calibration": {"metric": "faithfulness"}})
+    assert len(next_steps(held)) == 1
+
+
+def test_without_a_judge_misses_are_advised_whatever_the_answers_were():
+    links = [_link("1", "inconclusive", "miss", "ranked_low"), _link("2", "inconclusive")]
+    (step,) = next_steps(_run(links, manifest={"judge": "none"}))
+
+    assert step.fragment == "retrieval=miss&miss_type=ranked_low"
+    assert step.cases == (1,)
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (_run([]), "this run holds no cases"),
+        (_run(_links(inconclusive=2), manifest={"judge": "none"}), "of no case is it decided"),
+        (_run(_links(passed=3)), "none of 3 cases failed, and they are few"),
+        (_run(_links(passed=60)), "none of 60 cases failed."),
+    ],
+)
+def test_a_run_with_nothing_to_do_says_so(run, said):
+    assert next_steps(run) == ()
+    assert said in no_steps_reason(run)
+
+
+@pytest.mark.parametrize("run", [example_run(), proven_run()])
+def test_there_are_at_most_three_and_the_view_of_each_is_its_cases(run):
+    steps = next_steps(run)
+
+    assert 0 < len(steps) <= 3
+    for step in steps:
+        assert list(step.cases) == sorted(set(step.cases))
+        if step.fragment.startswith("ids="):
+            assert step.fragment == view_fragment(ids=step.cases)

@@ -1,0 +1,63 @@
+"""Near-duplicates: what counts as one, and that the fast search finds what comparing all does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from misslink.text.near_duplicates import first_duplicates, flag_duplicates, is_near_duplicate
+
+WORDS = [f"word{at}" for at in range(400)]
+
+
+def text_of(generator, length=60):
+    return " ".join(generator.choice(WORDS, length))
+
+
+def changed(text, generator, count):
+    words = text.split()
+    for at in generator.choice(len(words), count, replace=False):
+        words[at] = "other"
+    return " ".join(words)
+
+
+def test_one_word_of_sixty_is_nearly_the_same_and_six_are_not():
+    generator = np.random.default_rng(0)
+    text = text_of(generator)
+    assert is_near_duplicate(text, changed(text, generator, 1))
+    assert not is_near_duplicate(text, changed(text, generator, 6))
+
+
+def test_texts_of_a_word_or_two_are_compared_whole():
+    assert is_near_duplicate("Table 1", "table  1")
+    assert not is_near_duplicate("Table 1", "Table 2")
+    assert not is_near_duplicate("", "")
+    assert not is_near_duplicate("  ", "words enough to be compared here")
+
+
+def test_the_first_one_is_no_duplicate_and_the_others_name_it():
+    assert first_duplicates(["a b c d e f", "x y z", "a b c d e f", "A b c d e f!"]) == [
+        None,
+        None,
+        0,
+        0,
+    ]
+    assert first_duplicates([]) == []
+
+
+def test_the_fast_search_finds_what_comparing_every_pair_finds():
+    generator = np.random.default_rng(3)
+    texts = [text_of(generator) for _ in range(150)]
+    texts += [changed(texts[at], generator, 1 + at % 3) for at in range(60)]
+    texts += ["", "  ", "one", "one"]
+    expected = [
+        any(is_near_duplicate(one, other) for j, other in enumerate(texts) if j != i)
+        for i, one in enumerate(texts)
+    ]
+    found = flag_duplicates(texts)
+    assert sum(expected) > 80
+    assert not any(f and not e for f, e in zip(found, expected, strict=True))
+    assert sum(found) >= 0.98 * sum(expected)
+
+
+def test_a_corpus_of_one_template_is_all_repeated():
+    assert all(flag_duplicates([f"{' '.join(WORDS[:90])} page {at}" for at in range(3000)]))
