@@ -9,6 +9,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "misslink"
@@ -69,6 +70,7 @@ def code_lines(path: Path) -> int:
     )
 
 
+@cache
 def sizes() -> Counter[str]:
     """Code lines by package; a nested package with a budget of its own is counted apart."""
     totals: Counter[str] = Counter()
