@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -479,6 +480,11 @@ class Run(FrozenModel):
     map: dict[str, JsonValue] | None = None
     calibration: dict[str, JsonValue] | None = None
     audit: dict[str, JsonValue] | None = None
+
+    @cached_property
+    def parsed(self) -> dict[str, Any]:
+        """What `misslink.documents` has read of this run, so that it reads it once."""
+        return {}
 
     def __repr__(self) -> str:
         modes = ", ".join(f"{name} {count}" for name, count in self._failure_counts())

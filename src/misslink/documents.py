@@ -1,0 +1,671 @@
+"""The JSON documents inside a run as typed models, and how they are read.
+
+A run keeps each document as it was written, so that it round-trips without loss; `summary_of`,
+`replay_of` and the others parse it once. What an earlier or a partial run lacks has a default, and
+keys that the models do not name stay readable as attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
+
+from misslink.errors import InputError
+from misslink.types import Estimate, Run
+
+NOT_COMPUTED = Estimate.missing("this run did not compute it")
+
+
+class Document(BaseModel):
+    """A part of a run's documents; a key that is null or absent has its default."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        return {name: value for name, value in data.items() if value is not None}
+
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+Estimates = dict[str, Estimate]
+
+
+class RiskTable(Document):
+    """Cases by retrieval and answer; a bad answer is unfaithful, or wrong under ``link.wrong``."""
+
+    miss_bad: int = Field(0, validation_alias=AliasChoices("miss_unfaithful", "miss_wrong"))
+    miss_good: int = Field(0, validation_alias=AliasChoices("miss_faithful", "miss_right"))
+    hit_bad: int = Field(0, validation_alias=AliasChoices("hit_unfaithful", "hit_wrong"))
+    hit_good: int = Field(0, validation_alias=AliasChoices("hit_faithful", "hit_right"))
+    left_out: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of cases in the table."""
+        return self.miss_bad + self.miss_good + self.hit_bad + self.hit_good
+
+
+class TestResult(Document):
+    """A significance test; ``p`` is None with a ``reason`` if it could not be made."""
+
+    __test__ = False  # pytest
+
+    p: float | None = None
+    method: str = ""
+    reason: str = ""
+    slope: float | None = None
+
+
+class Risks(Document):
+    """Risks of a bad answer after a miss and after a hit, and how they differ."""
+
+    risk_given_miss: Estimate = NOT_COMPUTED
+    risk_given_hit: Estimate = NOT_COMPUTED
+    risk_difference: Estimate = NOT_COMPUTED
+    risk_ratio: Estimate = NOT_COMPUTED
+    attributable_fraction: Estimate = NOT_COMPUTED
+
+
+class Stratum(Risks):
+    """One category."""
+
+    name: str = ""
+    table: RiskTable = RiskTable()
+
+
+class LeftOutStrata(Document):
+    """Categories without a miss or without a hit, and their cases."""
+
+    strata: int = 0
+    cases: int = 0
+
+
+class AdjustedRisks(Risks):
+    """The comparison of misses with hits within categories only."""
+
+    by: str = ""
+    strata: tuple[Stratum, ...] = ()
+    left_out: LeftOutStrata = LeftOutStrata()
+    heterogeneity: TestResult = TestResult()
+    warning: str = ""
+
+
+class RecallGroup(Document):
+    """The risk of a bad answer where none, some or all of what was needed reached the prompt."""
+
+    recall: str
+    risk: Estimate = NOT_COMPUTED
+
+
+class DoseResponse(Document):
+    """The risk by recall, and the test for trend."""
+
+    groups: tuple[RecallGroup, ...] = ()
+    trend: TestResult = TestResult()
+
+
+class CorrectedRisks(Risks):
+    """The risks corrected for the judge's errors; ``judged`` are those before the correction."""
+
+    sensitivity: Estimate = NOT_COMPUTED
+    specificity: Estimate = NOT_COMPUTED
+    table: RiskTable = RiskTable()
+    judged: Risks = Risks()
+    uncertain: int = 0
+    warning: str = ""
+
+
+class RiskAssociation(Risks):
+    """The association of retrieval misses with one kind of bad answers."""
+
+    table: RiskTable = RiskTable()
+    adjusted: AdjustedRisks = AdjustedRisks()
+    dose_response: DoseResponse = DoseResponse()
+
+
+class Association(RiskAssociation):
+    """``link`` in the summary: misses and unfaithful answers; ``wrong``: misses and wrong ones."""
+
+    corrected: CorrectedRisks | None = None
+    failures: dict[str, int] = {}
+    retrieval: dict[str, int] = {}
+    answers: dict[str, int] = {}
+    wrong: RiskAssociation = RiskAssociation()
+
+
+class ChecklistItem(Document):
+    """One question of the retrieval checklist; ``ok`` is None where it could not be decided."""
+
+    name: str = ""
+    question: str = ""
+    numbers: dict[str, Estimate | JsonValue] = {}
+    finding: str = ""
+    ok: bool | None = None
+
+
+class MissingLabel(Document):
+    """A retrieved passage that holds an answer and that the gold set does not label."""
+
+    case_id: str = ""
+    passage_id: str = ""
+    rank: int = 0
+    question: str = ""
+    text: str = ""
+    reason: str = ""
+
+
+class MetricWithLabels(Document):
+    """A rank metric without and with the missing labels."""
+
+    without_labels: Estimate = Field(NOT_COMPUTED, validation_alias="without")
+    with_labels: Estimate = Field(NOT_COMPUTED, validation_alias="with")
+
+
+class MissingLabels(Document):
+    """The missing labels of a run; ``reason`` says why none could be looked for."""
+
+    holes: tuple[MissingLabel, ...] = ()
+    metrics: dict[str, MetricWithLabels] = {}
+    reason: str = ""
+
+
+class Diagnosis(Document):
+    """``diagnosis`` in the summary."""
+
+    checklist: tuple[ChecklistItem, ...] = ()
+    missing_labels: MissingLabels = MissingLabels()
+
+
+class Coverage(Document):
+    """Verdicts of one metric, by status."""
+
+    scored: int = 0
+    skipped: int = 0
+    failed: int = 0
+
+
+class VerdictRepeatability(Document):
+    """How much the verdicts of one metric move between samples."""
+
+    n: int = 0
+    incomplete: int = 0
+    flip_rate: Estimate = NOT_COMPUTED
+    disagreement: Estimate = NOT_COMPUTED
+    spread: Estimate = NOT_COMPUTED
+
+
+class Repeatability(Document):
+    """``repeats`` in the summary."""
+
+    samples: int = 0
+    metrics: dict[str, VerdictRepeatability] = {}
+
+
+class Cascade(Document):
+    """Which judge of a cascade answered what."""
+
+    asked: int = 0
+    seen_by: dict[str, int] = {}
+    share_dear: Estimate = NOT_COMPUTED
+    sure: int = 0
+    drawn: int = 0
+    audited: int = 0
+    agreed: int = 0
+    agreement: Estimate = NOT_COMPUTED
+
+
+class JudgeUsage(Document):
+    """What the judge was asked and what it cost; None where it reported nothing."""
+
+    calls: int = 0
+    from_cache: int = 0
+    not_asked: int = 0
+    in_batches: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    generations: int = 0
+    generations_kept: int = 0
+
+
+class Slice(Document):
+    """The metrics of one group of cases."""
+
+    n: int = 0
+    metrics: Estimates = {}
+
+
+class Summary(Document):
+    """``summary.json``."""
+
+    run: str = ""
+    cases: int = 0
+    judge: str = ""
+    judge_note: str = ""
+    k: int = 0
+    retrieval: Estimates = {}
+    generation: Estimates = {}
+    answer: Estimates = {}
+    judged: Estimates = {}
+    labels_notes: tuple[str, ...] = ()
+    link: Association = Association()
+    diagnosis: Diagnosis = Diagnosis()
+    lower_is_better: tuple[str, ...] = ()
+    coverage: dict[str, Coverage] = {}
+    repeats: Repeatability = Repeatability()
+    cascade: Cascade | None = None
+    usage: JudgeUsage | None = None
+    slices: dict[str, dict[str, Slice]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, data: Any) -> Any:
+        """No cascade is written as an empty object, as is usage that a run does not know."""
+        if not isinstance(data, Mapping):
+            return data
+        optional = ("cascade", "usage")
+        return {name: part for name, part in data.items() if part != {} or name not in optional}
+
+
+class ReliabilityBin(Document):
+    """Labelled cases with a probability in one range; None where there are none."""
+
+    low: float
+    high: float
+    n: int = 0
+    predicted: float | None = None
+    good: Estimate = NOT_COMPUTED
+
+
+class DisputedLabel(Document):
+    """A case, or one claim of it counted from 0, that annotators labelled differently."""
+
+    case_id: str = ""
+    claim: int | None = None
+    labels: dict[str, float] = {}
+    settled: bool = False
+
+
+class AnnotatorAgreement(Document):
+    """Agreement of the annotators with each other and with the judge."""
+
+    annotators: int = 0
+    alpha: Estimate = NOT_COMPUTED
+    alpha_ordinal: Estimate = NOT_COMPUTED
+    percent: Estimate = NOT_COMPUTED
+    kappa: Estimate = NOT_COMPUTED
+    alpha_with_judge: Estimate = NOT_COMPUTED
+    unsettled: int = 0
+    queue: tuple[DisputedLabel, ...] = ()
+
+
+class Confusion(Document):
+    """Labelled cases by label and by the judge's call."""
+
+    true_good: int | None = None
+    false_good: int | None = None
+    true_bad: int | None = None
+    false_bad: int | None = None
+
+
+class CorrectedPrevalence(Document):
+    """The share of good cases among all verdicts, in several ways."""
+
+    judge_only: Estimate = NOT_COMPUTED
+    labelled_only: Estimate = NOT_COMPUTED
+    rogan_gladen: Estimate | None = None
+    rogan_gladen_posterior: Estimate = NOT_COMPUTED
+    prediction_powered: Estimate | None = None
+    power: float | None = None
+    worth: float | None = None
+    verdicts: int = 0
+    ties: int = 0
+
+
+class LabelForecast(Document):
+    """The width of the corrected share's interval with so many labels."""
+
+    labels: int
+    width: float
+    labelled_only: float
+
+
+class LabelsNeeded(Document):
+    """How many labels an interval of a given width takes; None: not even all of them suffice."""
+
+    reason: str = ""
+    curve: tuple[LabelForecast, ...] = ()
+    for_width: dict[str, int | None] = {}
+
+
+class MatchedPairs(Document):
+    """Answers to one question with the same label: which of two is scored higher."""
+
+    pairs: int = 0
+    questions: int = 0
+    preferred: Estimate | None = None
+    longer_preferred: Estimate | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    finding: str = ""
+
+
+class Bias(Document):
+    """The judge's errors regressed on one property that should not matter."""
+
+    coefficient: Estimate = NOT_COMPUTED
+    pull: Estimate = NOT_COMPUTED
+    p: float | None = None
+    p_holm: float | None = None
+    pull_p: float | None = None
+    pull_p_holm: float | None = None
+    n: int = 0
+    unit: str = ""
+    finding: str = ""
+    matched: MatchedPairs | None = None
+
+
+class Calibration(Document):
+    """``calibration.json``: a judge against human labels, one metric; ``others`` by metric."""
+
+    metric: str = ""
+    judge: str = ""
+    prompts: dict[str, str] = {}
+    judge_identity: dict[str, JsonValue] = {}
+    created: str = ""
+    verdicts_from: str = ""
+    labels_from: str = ""
+    labels: int = 0
+    verdicts_sha256: str | None = None
+    n: int = 0
+    positives: int = 0
+    threshold: float | None = None
+    threshold_from: str = ""
+    agreement: Estimates = {}
+    weighted: Estimates = {}
+    detection: Estimates = {}
+    confusion: Confusion = Confusion()
+    baselines: dict[str, dict[str, float | None]] = {}
+    human: AnnotatorAgreement = AnnotatorAgreement()
+    labelled: dict[str, float] = {}
+    probability: dict[str, float | None] = {}
+    reliability: tuple[ReliabilityBin, ...] = ()
+    uncertain_band: tuple[float, float] | None = None
+    uncertain_band_reason: str = ""
+    corrected: CorrectedPrevalence = CorrectedPrevalence()
+    labels_needed: LabelsNeeded = LabelsNeeded()
+    bias: dict[str, Bias] = {}
+    left_out: dict[str, int] = {}
+    verdict: str = ""
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    others: dict[str, Calibration] = {}
+
+    def by_metric(self) -> dict[str, Calibration]:
+        """Return every metric's own calibration, this one first."""
+        return ({self.metric: self} if self.metric else {}) | {
+            metric: other for metric, other in self.others.items() if metric != self.metric
+        }
+
+
+class ReplayedFailure(Document):
+    """What replays found of one failure mode."""
+
+    cases: int = 0
+    also: int = 0
+    replayed: int = 0
+    flaky: int = 0
+    same_answer: int = 0
+    confirmed: Estimate = NOT_COMPUTED
+    interventions: Estimates = {}
+
+
+class ReplayedCase(Document):
+    """One replayed case; ``outcomes`` and ``repeats`` by intervention."""
+
+    case_id: str = ""
+    failure: str = ""
+    replayed_as: str = ""
+    flaky: bool | None = None
+    confirmed: bool | None = None
+    same_answer: bool = False
+    outcomes: dict[str, str] = {}
+    repeats: dict[str, str] = {}
+    reason: str = ""
+
+
+class SkippedCase(Document):
+    """A case that was not replayed, and why."""
+
+    case_id: str = ""
+    failure: str = ""
+    reason: str = ""
+
+
+class Replay(Document):
+    """``replay.json``."""
+
+    run: str = ""
+    app: str = ""
+    judge: str = ""
+    sample: int = 0
+    cases_kept: int = 0
+    seed: int | None = None
+    failures: dict[str, ReplayedFailure] = {}
+    flaky: Estimate = NOT_COMPUTED
+    causal_attributable_fraction: Estimate = Estimate.missing("the replay gives none")
+    observed_attributable_fraction: Estimate = NOT_COMPUTED
+    cases: tuple[ReplayedCase, ...] = ()
+    usage: JudgeUsage = JudgeUsage()
+    skipped: tuple[SkippedCase, ...] = ()
+
+
+class OptionMetric(Document):
+    """A metric today (``a``) and with an option (``b``), paired by case."""
+
+    at: int | None = None
+    a: Estimate | None = None
+    b: Estimate = NOT_COMPUTED
+    difference: Estimate = NOT_COMPUTED
+    p: float | None = None
+    p_holm: float | None = None
+    tests: int = 0
+    detectable: float | None = None
+    winner: str = ""
+
+
+class ContextTokens(Document):
+    """Tokens of the context today and with an option."""
+
+    today: Estimate = NOT_COMPUTED
+    b: Estimate = NOT_COMPUTED
+
+
+class WhatIfOption(Document):
+    """An option for the retriever and what it would change; counts are None where not known."""
+
+    name: str = ""
+    what: str = ""
+    passages: int = 0
+    metrics: dict[str, OptionMetric] = {}
+    context_tokens: ContextTokens = ContextTokens()
+    unfaithful_avoided: Estimate = NOT_COMPUTED
+    misses_mended: int | None = None
+    new_misses: int | None = None
+    unmeasured: dict[str, int] = {}
+    finding: str = ""
+
+
+class SkippedOption(Document):
+    """An option that was not tried, and why."""
+
+    name: str = ""
+    reason: str = ""
+
+
+class Corpus(Document):
+    """The passages that the options could find."""
+
+    passages: int = 0
+
+
+class ForecastError(Document):
+    """How far the forecast of the best option was off, on generated and judged answers."""
+
+    option: str = ""
+    affected: int = 0
+    asked: int = 0
+    checked: int = 0
+    forecast: float | None = None
+    measured: float | None = None
+    error: Estimate = Estimate.missing("no case was checked")
+
+
+class WhatIf(Document):
+    """``whatif.json``."""
+
+    run: str = ""
+    corpus: Corpus | None = None
+    embedding: str = ""
+    k: int = 0
+    context_passages: int = 0
+    today: Estimates = {}
+    options: tuple[WhatIfOption, ...] = ()
+    skipped: tuple[SkippedOption, ...] = ()
+    forecast_error: ForecastError | None = None
+    basis: str = ""
+    notes: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+class AuditedChange(Document):
+    """Verdicts before and after a change that must not matter; ``places`` of the favored answer."""
+
+    n: int = 0
+    good: int = 0
+    bad: int = 0
+    flipped: Estimate = NOT_COMPUTED
+    to_good: Estimate = NOT_COMPUTED
+    to_bad: Estimate = NOT_COMPUTED
+    shift: Estimate | None = None
+    claims: Estimate | None = None
+    may_lower: bool = False
+    left_out: dict[str, int] = {}
+    places: dict[str, int] = {}
+    p_holm: float | None = None
+    p_more_holm: float | None = None
+    finding: str = ""
+
+
+class Audit(Document):
+    """``audit.json``: by metric and change."""
+
+    judge: str = ""
+    created: str = ""
+    run: str = ""
+    seed: int | None = None
+    cases: int = 0
+    metrics: dict[str, dict[str, AuditedChange]] = {}
+    preferences: dict[str, AuditedChange] = {}
+    notes: tuple[str, ...] = ()
+    usage: JudgeUsage = JudgeUsage()
+
+
+class MapPoint(Document):
+    """A question or a passage on the embedding map."""
+
+    id: str = ""
+    x: float | None = None
+    y: float | None = None
+    text: str = ""
+    failure: str = ""
+
+
+class MapLine(Document):
+    """From a question to a passage it missed."""
+
+    case_id: str = ""
+    passage_id: str = ""
+
+
+class EmbeddingMap(Document):
+    """``map.json``."""
+
+    method: str = ""
+    embedding: str = ""
+    queries: tuple[MapPoint, ...] = ()
+    passages: tuple[MapPoint, ...] = ()
+    lines: tuple[MapLine, ...] = ()
+    left_out: int = 0
+    queries_left_out: int = 0
+
+
+def parse_document(model: type[DocumentT], content: object, path: object) -> DocumentT:
+    """Read a JSON object as a document.
+
+    Raises
+    ------
+    InputError
+        A field has another type; the message names `path` and the field.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        field = ".".join(map(str, error["loc"])) or None
+        raise InputError(error["msg"], path=path, field=field) from None
+
+
+def summary_of(run: Run) -> Summary:
+    """Return the run's summary; raises InputError as `parse_document`."""
+    return _document_of(run, "summary", Summary) or Summary()
+
+
+def calibration_of(run: Run) -> Calibration | None:
+    """Return the run's calibration; raises InputError as `parse_document`."""
+    return _document_of(run, "calibration", Calibration)
+
+
+def replay_of(run: Run) -> Replay | None:
+    """Return the run's replay; raises InputError as `parse_document`."""
+    return _document_of(run, "replay", Replay)
+
+
+def whatif_of(run: Run) -> WhatIf | None:
+    """Return the run's what-if; raises InputError as `parse_document`."""
+    return _document_of(run, "whatif", WhatIf)
+
+
+def audit_of(run: Run) -> Audit | None:
+    """Return the audit of the run's judge; raises InputError as `parse_document`."""
+    return _document_of(run, "audit", Audit)
+
+
+def map_of(run: Run) -> EmbeddingMap | None:
+    """Return the run's embedding map; raises InputError as `parse_document`."""
+    return _document_of(run, "map", EmbeddingMap)
+
+
+def _document_of(run: Run, name: str, model: type[DocumentT]) -> DocumentT | None:
+    content = getattr(run, name)
+    if content is None:
+        return None
+    # A copy of a run may share what was parsed, but not the content.
+    parsed_from, document = run.parsed.get(name, (None, None))
+    if parsed_from is not content:
+        document = parse_document(model, content, f"{name}.json")
+        run.parsed[name] = content, document
+    return document  # type: ignore[no-any-return]

@@ -1,0 +1,55 @@
+"""The typed documents inside a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from misslink import documents
+from misslink.errors import InputError
+from proven_run import proven_run
+
+
+def test_documents_are_read_once_and_leave_the_run_as_it_was():
+    run, same = proven_run(), proven_run()
+    summary = documents.summary_of(run)
+    assert documents.summary_of(run) is summary
+    assert run == same
+    assert run.model_dump() == same.model_dump()
+
+
+def test_a_copy_with_another_summary_does_not_read_the_old_one():
+    run = proven_run()
+    assert documents.summary_of(run).link.table.total > 0
+    assert documents.summary_of(run.model_copy(update={"summary": {}})) == documents.Summary()
+
+
+def test_both_kinds_of_bad_answers_are_read_into_one_table():
+    link = {
+        "table": {"miss_unfaithful": 3, "hit_faithful": 4},
+        "wrong": {"table": {"miss_wrong": 1, "hit_right": 2, "left_out": 5}},
+    }
+    read = documents.parse_document(documents.Association, link, "x.json")
+    assert (read.table.miss_bad, read.table.hit_good) == (3, 4)
+    assert (read.wrong.table.miss_bad, read.wrong.table.hit_good) == (1, 2)
+    assert (read.wrong.table.left_out, read.wrong.table.total) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "field"),
+    [
+        (
+            "summary",
+            {"link": {"table": {"miss_unfaithful": "three"}}},
+            "link.table.miss_unfaithful",
+        ),
+        ("summary", {"retrieval": {"mrr": {"value": 0.5}}}, "retrieval.mrr.low"),
+        ("replay", {"failures": []}, "failures"),
+        ("whatif", {"options": [{"misses_mended": 0.5}]}, "options.0.misses_mended"),
+        ("calibration", {"threshold": float("nan")}, "threshold"),
+    ],
+)
+def test_what_does_not_fit_is_named_by_file_and_field(name, content, field):
+    run = proven_run().model_copy(update={name: content})
+    with pytest.raises(InputError) as refused:
+        getattr(documents, f"{name}_of")(run)
+    assert (refused.value.path, refused.value.field) == (f"{name}.json", field)
