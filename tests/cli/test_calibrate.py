@@ -64,7 +64,7 @@ def test_the_tables_fit_80_columns_and_the_verdict_comes_first(misslink, files, 
     code, out, _ = misslink("calibrate", "--verdicts", files[0], "--labels", files[1])
     assert code == 0
     assert out.splitlines()[0] == "openai:m on faithfulness: caution"
-    drawn = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+    drawn = [line for line in out.splitlines() if "  0." in line]
     assert any("Cohen's kappa" in line and "0.40 [" in line for line in drawn)
     assert max(map(len, drawn)) <= 80
 
@@ -78,8 +78,8 @@ def test_decimals_are_written_as_on_the_page(misslink):
     ]
     given = ("--verdicts", lines("v.jsonl", verdicts), "--labels", lines("l.jsonl", labels))
     _, out, _ = misslink("calibrate", *given)
-    assert re.search(r"Cohen's kappa +│ \u22121\.00", out)
-    assert re.search(r"AUROC +│ 0\.00 \[0\.00, 0\.\d\d\]", out)
+    assert re.search(r"Cohen's kappa +\u22121\.00", out)
+    assert re.search(r"AUROC +0\.00 \[0\.00, 0\.\d\d\]", out)
     assert "alpha not measured: " in out
 
 

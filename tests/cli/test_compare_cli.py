@@ -35,7 +35,7 @@ def test_the_table_fits_80_columns(misslink, runs, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = misslink("compare", *runs)
     assert code == 0
-    table = [line for line in out.splitlines() if line[:1] in "┏┃┡│└"]
+    table = [line for line in out.splitlines() if re.match(r"(metric|\S+@1|\S+ness) ", line)]
     assert any("recall@1" in line and "better" in line for line in table)
     assert max(map(len, table)) <= 80
     assert "recall@1: 10 cases better, 0 worse." in out
@@ -49,8 +49,8 @@ def test_the_terminal_has_every_test_and_what_would_have_been_seen(misslink, mon
     write_run(Path("runs/b"), small_run([1] * 29 + [0]))
     _, out, _ = misslink("compare", "runs/a", "runs/b")
     tests = out[out.index("McNemar") :]
-    row = next(line for line in tests.splitlines() if line.startswith("│ recall@1"))
-    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    row = next(line for line in tests.splitlines() if line.startswith("recall@1"))
+    cells = re.split(r"\s{2,}", row.strip())
     assert (cells[1], cells[3]) == ("0.012", "0.012")
     assert re.fullmatch(r"0\.5\d", cells[4])
     assert re.fullmatch(r"\d+ points", cells[5])
@@ -58,7 +58,7 @@ def test_the_terminal_has_every_test_and_what_would_have_been_seen(misslink, mon
     assert (
         "11 of 30 cases have another failure mode: Retrieval miss to Passed 10, Passed to " in tests
     )
-    assert max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└") <= 80
+    assert len(row) <= 80
 
 
 def test_a_terminal_that_knows_no_minus_sign_has_another(misslink, monkeypatch):
@@ -69,7 +69,7 @@ def test_a_terminal_that_knows_no_minus_sign_has_another(misslink, monkeypatch):
     code, _, _ = misslink("compare", "runs/a", "runs/b")
     sys.stdout.flush()
     assert code == 0
-    assert re.search(r"recall@1 +\| 100 % +\| 0 % +\| -100 points", kept.getvalue().decode("ascii"))
+    assert re.search(r"recall@1 +100 % +0 % +-100 points", kept.getvalue().decode("ascii"))
 
 
 def test_the_page_links_to_the_reports_beside(misslink, runs):
@@ -177,7 +177,7 @@ def test_what_one_run_lacks_leads_and_is_counted(misslink, runs):
     assert "\n3 cases of A have no value in B (the app failed). No case that has a value" in out
     assert "same in every" not in out
     row = next(line for line in out.splitlines() if "recall@1" in line)
-    assert re.search(r"same\s+│\s+7 │", row)
+    assert re.search(r"same\s+7$", row)
     assert "recall@1: 3 cases left out, 3 with a value in A alone: the app failed" in out
 
 

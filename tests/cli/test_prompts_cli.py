@@ -78,8 +78,8 @@ def test_what_a_folder_lacks_is_shown_to_come_from_the_built_in_prompts(tmp_path
     assert own.pop("label_alone") == "mine"
     assert set(own.values()) == {"built-in"}
     shown = run("show", "--prompts", "mine")[1]
-    assert re.search(r"label_alone +│ mine ", shown)
-    assert re.search(r"citations +│ built-in ", shown)
+    assert re.search(r"label_alone +mine ", shown)
+    assert re.search(r"citations +built-in ", shown)
     lacking = ", ".join(f"{name}.jinja" for name in BUILT_IN.names() if name != "label_alone")
     assert f"mine has no {lacking}; the built-in English prompt is used" in shown
     for arguments, said in [

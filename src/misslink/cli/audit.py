@@ -20,6 +20,7 @@ from misslink.cli.output import (
 )
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError, JudgeUnreachableError, MisslinkError, known_names
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,22 +52,17 @@ def print_audit(document: Mapping[str, Any]) -> None:
     print_line(console, f"{document['judge']} asked again about {document['cases']} cases", "bold")
     shares = ("flipped", "to_good", "to_bad")
     for metric, changes in metrics.items():
-        print_table(
-            console,
-            ("change", "cases", "flipped [95 %]", "to good", "to bad", "score moved by"),
+        columns = ("change", "cases", "flipped [95 %]", "to good", "to bad", "score moved by")
+        rows = [
             (
-                (
-                    _CHANGE_NAMES.get(change, change),
-                    str(entry["n"]),
-                    *(_format_brief(entry[name]) for name in shares),
-                    _format_shift(entry["shift"]),
-                )
-                for change, entry in changes.items()
-            ),
-            title=metric,
-            right=("cases",),
-            narrow=True,
-        )
+                _CHANGE_NAMES.get(change, change),
+                str(entry["n"]),
+                *(_format_brief(entry[name]) for name in shares),
+                _format_shift(entry["shift"]),
+            )
+            for change, entry in changes.items()
+        ]
+        print_table(console, TextTable(columns, rows, ("cases",), metric))
     entries = [entry for changes in metrics.values() for entry in changes.values()]
     preferences = list(document.get("preferences", {}).values())
     for entry in preferences:

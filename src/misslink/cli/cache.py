@@ -11,7 +11,14 @@ from typing import Any
 
 import typer
 
-from misslink.cli.options import CACHE_OPTION, JSON_OPTION, option
+from misslink.cli.options import (
+    CACHE_OPTION,
+    JSON_OPTION,
+    PRICE_OPTIONS,
+    JudgeOptions,
+    option,
+    with_judge_options,
+)
 from misslink.cli.output import print_json, strip_control
 from misslink.errors import InputError
 
@@ -27,10 +34,11 @@ def group() -> None:
 
 
 @app.command("stats")
+@with_judge_options(*PRICE_OPTIONS)
 def stats(
     cache: Path | None = CACHE_OPTION,
-    price_in: float | None = option(None, "--price-in", "Price of a million prompt tokens."),
-    price_out: float | None = option(None, "--price-out", "Price of a million completion tokens."),
+    *,
+    given: JudgeOptions,
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Count replies, tokens and cost by judge and prompt, and list pending batches."""
@@ -38,7 +46,7 @@ def stats(
     from misslink.judge.config import JudgeConfig
     from misslink.judge.middleware import cache_admin
 
-    price = JudgeConfig(price_in=price_in, price_out=price_out).price
+    price = JudgeConfig(**given).price
     document = cache_admin.cache_stats(_cache_path(cache))
     document["batches"] = pending_batches(_cache_path(cache))
     for group in document["by_judge_and_prompt"]:

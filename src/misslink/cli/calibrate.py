@@ -14,6 +14,7 @@ from misslink.cli.options import option
 from misslink.cli.output import format_estimate, print_json, print_line, print_table
 from misslink.cli.rerun_context import save_to_run
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -188,11 +189,9 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
         print_line(console, line)
     _print_agreement(console, document)
     corrected = document["corrected"]
-    print_table(
-        console,
-        (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95 %]"),
-        [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()],
-    )
+    columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95 %]")
+    rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
+    print_table(console, TextTable(columns, rows))
     widths = [
         f"{count:,} for {100 * float(width) / 2:.3g} points to either side"
         for width, count in document["labels_needed"]["for_width"].items()
@@ -227,7 +226,7 @@ def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:
         ("by answer length alone: AUROC", base["length"]["auroc"]),
     ):
         rows.append((label, "not measured" if number is None else f"{number:.2f}"))
-    print_table(console, ("judge and annotators", "value [95 %]"), rows)
+    print_table(console, TextTable(("judge and annotators", "value [95 %]"), rows))
 
 
 def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import typer
 
-from misslink.cli.options import JSON_OPTION, option
+from misslink.cli.options import HTML_OPTION, JSON_OPTION, option
 from misslink.cli.output import is_part_of_run, print_json, print_line, print_table
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +46,7 @@ def compare(
         "Cases if the gold sets differ: common, or a file with one id per line.",
         show_default="all",
     ),
-    html: Path | None = option(None, "--html", "HTML page to write."),
+    html: Path | None = HTML_OPTION,
     markdown: Path | None = option(None, "--markdown", "Pull request comment to write."),
     preferences: list[Path] = option(
         [], "--preferences", "Output of  misslink judge pairwise A B --json; repeatable."
@@ -158,7 +159,7 @@ def _print_metrics(console: Console, comparison: RunComparison) -> None:
         for row in comparison.rows
     ]
     columns = ("metric", "A", comparison.letter, "difference [95 %]", "p Holm", "", "n")
-    print_table(console, columns, rows, right=("n",))
+    print_table(console, TextTable(columns, rows, ("n",)))
     tests = [
         (
             *(row.name, *map(_p_value, (row.p, row.t_test, row.mcnemar))),
@@ -167,7 +168,8 @@ def _print_metrics(console: Console, comparison: RunComparison) -> None:
         for row in comparison.rows
         if row.d_z  # some case differs
     ]
-    if print_table(console, ("metric", "p", "t-test", "McNemar", "d_z", "detectable"), tests):
+    test_columns = ("metric", "p", "t-test", "McNemar", "d_z", "detectable")
+    if print_table(console, TextTable(test_columns, tests)):
         print_line(
             console,
             "These tests are uncorrected; d_z is Cohen's, of paired differences. Detectable: seen "

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from misslink.cli.options import JSON_OPTION
+from misslink.cli.options import JSON_OPTION, RUN_ARGUMENT, option
 from misslink.cli.output import (
     check_output_path,
     format_estimate,
     print_json,
     print_line,
-    table_cell,
+    print_table,
 )
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,13 +28,13 @@ _MARKS = {"ok": "well", "not ok": "not well"}  # of the other states as they are
 
 
 def diagnose(
-    run: Path = typer.Argument(..., help="A run folder."),
-    holes: Path | None = typer.Option(
+    run: Path = RUN_ARGUMENT,
+    holes: Path | None = option(
         None,
         "--holes",
-        help="Write the missing labels here as JSONL, cases to review and put into the gold set.",
+        "Write the missing labels here as JSONL, cases to review and put into the gold set.",
     ),
-    every: bool = typer.Option(False, "--all", help="Show every case, not the first 5 of a group."),
+    every: bool = option(False, "--all", "Show every case, not the first 5 of a group."),
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Say why needed passages were missed and what to do, from what the run measured."""
@@ -176,21 +175,16 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
 
 
 def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> None:
-    from rich.table import Table
-
     from misslink.report.diagnosis import check_verdict
 
-    table = Table(title="Checklist", title_justify="left", show_lines=True)
-    for column in ("question", "finding", ""):
-        table.add_column(column)
+    rows = []
     for item in items:
         state, why = check_verdict(item)
         mark = _MARKS.get(state, state) + (f": {why}" if why else "")
-        row = (item["question"], item["finding"], mark)
-        table.add_row(*(table_cell(console, text) for text in row))
-    if table.row_count:
-        print_line(console, "")
-        console.print(table)
+        rows.append((item["question"], item["finding"], mark))
+    print_line(console, "")
+    columns = ("question", "finding", "")
+    print_table(console, TextTable(columns, rows, title="Checklist"), spaced=True)
 
 
 def _print_holes(console: Console, missing_labels: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from misslink.cli.output import (
     table_cell,
 )
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.gate.outcome import GateDecision
@@ -105,7 +106,7 @@ def _print(decision: GateDecision) -> None:
         notes = [f"({note})" for note in outcome.notes if note not in decision.notes]
         why = " ".join([outcome.reason, *notes])
         rows.append(("pass" if outcome.passed else failed, outcome.gate.name, why))
-    print_table(console, ("    ", "gate", "why"), rows, show_lines=True)
+    print_table(console, TextTable(("", "gate", "why"), rows), spaced=True)
     for note in decision.notes:
         console.print(table_cell(console, note))  # wrapped between words
     print_line(console, decision.counted(), "bold")

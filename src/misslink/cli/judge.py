@@ -21,6 +21,7 @@ from misslink.cli.output import (
     progress_bars,
 )
 from misslink.errors import JudgeUnreachableError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.judge.config import JudgeConfig
@@ -98,17 +99,14 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
     for group in ("by_metric", "by_place", "by_kind"):
         groups |= {f"{group[3:]} {name}": rates for name, rates in document[group].items()}
     rates = ("obeyed", "flipped", "silenced")
-    print_table(
-        console,
-        ("", *(f"{rate} [95 %]" for rate in rates), "n"),
-        (
-            (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
-            for name, row in groups.items()
-        ),
-        title=f"{document['attacks']} attacks on {document['cases']} cases, "
-        f"judge {document['judge']}",
-        right=("n",),
-    )
+    rows = [
+        (name, *(format_estimate(row[rate]) for rate in rates), str(row["flipped"]["n"]))
+        for name, row in groups.items()
+    ]
+    counts = f"{document['attacks']} attacks on {document['cases']} cases"
+    columns = ("", *(f"{rate} [95 %]" for rate in rates), "n")
+    title = f"{counts}, judge {document['judge']}"
+    print_table(console, TextTable(columns, rows, ("n",), title))
     for line in (*_MEANINGS, *_redteam_lines(document)):
         print_line(console, line)
 
@@ -158,13 +156,9 @@ def pairwise(
 
     console, wins = Console(), document["wins"]
     names = {"a": f"A  {document['a']}", "b": f"B  {document['b']}", "tie": "tie"}
-    print_table(
-        console,
-        ("better", "cases"),
-        ((name, str(wins[side])) for side, name in names.items()),
-        title=f"judge {document['judge']}",
-        right=("cases",),
-    )
+    rows = [(name, str(wins[side])) for side, name in names.items()]
+    title = f"judge {document['judge']}"
+    print_table(console, TextTable(("better", "cases"), rows, ("cases",), title))
     for line in _pairwise_lines(document):
         print_line(console, line)
 

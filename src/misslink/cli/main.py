@@ -27,6 +27,7 @@ from misslink.cli import (
     whatif,
 )
 from misslink.cli import import_labels as importing
+from misslink.cli.options import option
 from misslink.cli.output import strip_control
 from misslink.errors import MisslinkError
 from misslink.goldset import cli as goldset
@@ -71,8 +72,8 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    version: bool = option(
+        False, "--version", "Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
     """Find which retrieval misses of a RAG app go with which unfaithful answers."""

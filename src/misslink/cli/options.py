@@ -29,6 +29,9 @@ DRY_RUN_OPTION: Any = option(
     False, "--dry-run", "Print the number of judge calls and their cost; make none."
 )
 RUN_ARGUMENT: Any = typer.Argument(..., help="Run folder.")
+OVERWRITE_OPTION: Any = option(False, "--overwrite", "Replace existing files.")
+MARKDOWN_OPTION: Any = option(None, "--markdown", "Markdown report to write; - prints it.")
+HTML_OPTION: Any = option(None, "--html", "HTML page to write.")
 
 # Commands that call an app.
 _ID_KEY = ("--id-key", "Metadata key of the passage id.")

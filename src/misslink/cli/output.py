@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline import Progress
+    from misslink.render.table import TextTable
 
 
 _INTERRUPTED = 130  # what shells report for Ctrl-C
@@ -62,32 +63,37 @@ def table_cell(console: Console, text: str) -> Text:
     return Text(encodable(strip_control(text), console.encoding))
 
 
-def print_table(
-    console: Console,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    title: str = "",
-    right: Collection[str] = (),
-    narrow: bool = False,
-    **style: Any,
-) -> bool:
-    """Print a table unless it has no rows; return whether it has. `right`: columns of numbers."""
-    from rich import box
+def print_table(console: Console, table: TextTable, *, spaced: bool = False) -> bool:
+    """Print a table unless it has no rows; return whether it has. `spaced`: rows of several lines.
+
+    Text is wrapped between words, numbers never.
+    """
     from rich.table import Table
 
-    if narrow:
-        style |= {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
-    table = Table(
-        title=table_cell(console, title) if title else None, title_justify="left", **style
+    if not table.rows:
+        return False
+    shown = Table(
+        title=table_cell(console, table.title) if table.title else None,
+        title_justify="left",
+        header_style="bold",
+        box=None,  # narrow, and the same in every encoding
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
-    for column in columns:
-        table.add_column(column, overflow="fold", justify="right" if column in right else "left")
-    for row in rows:
-        table.add_row(*(table_cell(console, text) for text in row))
-    if table.row_count:
-        console.print(table)
-    return bool(table.row_count)
+    for name in table.columns:
+        right = name in table.numbers
+        shown.add_column(
+            table_cell(console, name),
+            overflow="fold",
+            justify="right" if right else "left",
+            no_wrap=right,
+        )
+    for row in table.rows:
+        shown.add_row(*(table_cell(console, text) for text in row))
+        if spaced:
+            shown.add_row()
+    console.print(shown)
+    return True
 
 
 def encodable(text: str, encoding: str) -> str:

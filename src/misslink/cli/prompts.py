@@ -10,6 +10,7 @@ import typer
 from misslink.cli.options import JSON_OPTION, PROMPTS_OPTION, option
 from misslink.cli.output import print_json, print_table
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.judge.prompts import Prompt, Prompts
@@ -148,7 +149,8 @@ def _print_table(listed: list[dict[str, Any]]) -> None:
         )
         for prompt in listed
     ]
-    print_table(Console(), ("prompt", "from", "version", "hash", "answered as", "fields"), rows)
+    columns = ("prompt", "from", "version", "hash", "answered as", "fields")
+    print_table(Console(), TextTable(columns, rows))
 
 
 def _print_fallback(listed: list[dict[str, Any]], spec: str | None) -> None:

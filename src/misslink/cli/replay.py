@@ -20,6 +20,7 @@ from misslink.cli.output import (
 )
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.pipeline import Progress
@@ -140,7 +141,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     labels = [name.replace("_", " ") for name in counts]
     columns = ("failure", *labels, "confirmed [95 %]", "fixed with")
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    if not print_table(console, columns, rows, title=title, right=labels):
+    if not print_table(console, TextTable(columns, rows, labels, title)):
         print_line(console, "No case of this run has a failure mode that can be replayed.")
     usage = document["usage"]
     reused = f"{usage['generations_kept']} reused"

@@ -18,6 +18,7 @@ from misslink.cli.output import (
     strip_control,
 )
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,8 +105,8 @@ def print_comparison(console: Console, name: str, comparison: Mapping[str, Any])
 
 
 def _print_numbers(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    right = [name for name in columns if name not in _LEFT]
-    return print_table(console, columns, rows, right=right, narrow=True)
+    numbers = [name for name in columns if name not in _LEFT]
+    return print_table(console, TextTable(columns, rows, numbers))
 
 
 def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> None:
@@ -115,7 +116,7 @@ def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> N
         for place, (group, entry) in enumerate(groups.items()):
             rows.append(("" if place else metric, group, *_mean_cells(entry["metrics"][metric])))
     columns = ("metric", column, "mean", "95 % interval", "n")
-    print_table(console, columns, rows, right=("mean", "n"), narrow=True)
+    print_table(console, TextTable(columns, rows, ("mean", "n")))
     means = [mean for entry in groups.values() for mean in entry["metrics"].values()]
     reasons = [mean["reason"] for mean in means if mean["n"] and mean["low"] is None]
     for reason in dict.fromkeys(filter(None, reasons)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from misslink.cli.output import print_line, strip_control, table_cell
+from misslink.cli.output import print_line, print_table, strip_control
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from misslink.render.format import FormattedEstimate
     from misslink.types import Run
@@ -82,7 +82,7 @@ def _print_numbers(console: Console, run: Run) -> None:
     """One row per measured metric; one line per reason for the others."""
     from misslink.report.overview import metric_levels
 
-    table = _table(("level", "metric", "value [95 %]", "n"))
+    rows = []
     unmeasured: dict[str, list[str]] = {}
     low = []
     for level in metric_levels(run):
@@ -91,12 +91,11 @@ def _print_numbers(console: Console, run: Run) -> None:
             if not metric.shown.measured:
                 unmeasured.setdefault(metric.shown.reason, []).append(metric.shown.name)
                 continue
-            cells = (name, *_cells(metric.shown))
-            table.add_row(*(table_cell(console, text) for text in cells))
+            rows.append((name, *_cells(metric.shown)))
             name = ""  # once for all of its metrics
             low += [metric.shown.name] if metric.low_is_good else []
-    if table.row_count:
-        console.print(table)
+    value = "value [95 %]"
+    print_table(console, TextTable(("level", "metric", value, "n"), rows, (value, "n")))
     if low:
         _print_wrapped(console, f"Lower is better: {', '.join(low)}.")
     for line in _corrected(run):
@@ -150,12 +149,10 @@ def _print_link(console: Console, run: Run) -> None:
         _print_wrapped(console, people.brief)
     if number:
         _print_wrapped(console, "This is association, not proof of cause.")
-    table = _table(("failure", "cases", "share [95 %]"))
-    for row in failure_mode_rows(run):
-        table.add_row(row.key, f"{row.count:,}", table_cell(console, row.share.brief))
-    if table.row_count:
-        print_line(console, "")
-        console.print(table)
+    rows = [(row.key, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)]
+    print_line(console, "")
+    columns = ("failure", "cases", "share [95 %]")
+    print_table(console, TextTable(columns, rows, columns[1:]))
 
 
 def _print_steps(console: Console, run: Run) -> None:
@@ -180,18 +177,3 @@ def _print_wrapped(
 ) -> None:
     for line in wrap_text(text, min(console.width, _WIDEST), indent):
         print_line(console, line, style)
-
-
-def _table(columns: Sequence[str]) -> Table:
-    """Without lines, so that it is narrow and the same in every encoding; no number is broken."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        if column == "metric":  # the only one whose names are anybody's
-            table.add_column(column, overflow="fold")
-        elif column in ("n", "cases"):
-            table.add_column(column, justify="right", no_wrap=True)
-        else:
-            table.add_column(column, no_wrap=True)
-    return table

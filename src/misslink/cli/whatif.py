@@ -22,6 +22,7 @@ from misslink.cli.output import (
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import AppUnreachableError, InputError
 from misslink.render.format import format_p_value, format_points_interval
+from misslink.render.table import TextTable
 from misslink.types import Estimate
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             )
         )
     title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
-    print_table(console, columns, rows, title=title)
+    print_table(console, TextTable(columns, rows, title=title), spaced=True)
     for line in _whatif_lines(document, triplets):
         print_line(console, line)
 
