@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from misslink.cli.options import JSON_OPTION
-from misslink.cli.output import STDOUT, check_report_paths, print_json, print_line, table_cell
+from misslink.cli.output import STDOUT, check_report_paths, print_json, print_line, print_table
 from misslink.errors import InputError
+from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,9 +118,6 @@ def report(
         markdown=markdown,
         as_json=as_json,
     )
-
-
-_NAME = 15  # characters of a name that is not folded
 
 
 def show_report(
@@ -246,17 +244,4 @@ def _terminal_table(
     rows: list[tuple[str, ...]],
     right: tuple[int, ...] = (),
 ) -> None:
-    from rich.table import Table
-
-    table = Table()
-    for place, head in enumerate(heads):
-        widest = max((len(row[place]) for row in rows), default=0)
-        table.add_column(
-            table_cell(console, head),
-            overflow="fold",
-            justify="right" if place in right else "left",
-            no_wrap=not place and widest <= _NAME,
-        )
-    for row in rows:
-        table.add_row(*(table_cell(console, text) for text in row))
-    console.print(table)
+    print_table(console, TextTable(heads, rows, [heads[place] for place in right]))
