@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import stems
 
@@ -142,10 +143,6 @@ class LexicalSimilarity:
             A question, and the id of a passage of the pool; others have no rank.
         pool : sequence of str
             Ids of passages with a text. Passages that share no stem with the question rank last.
-
-        References
-        ----------
-        Robertson and Zaragoza (2009), The probabilistic relevance framework. Computed by bm25s.
         """
         rows = _row_by_id(pool)
         by_question: dict[str, list[str]] = {}
@@ -154,33 +151,20 @@ class LexicalSimilarity:
                 by_question.setdefault(question, []).append(passage)
         if not by_question:
             return {}
-        index, vocabulary = self._index(pool)
+        index = Bm25Index(map(self._stems_of, pool))
         ranks: dict[tuple[str, str], int] = {}
         for question, passages in by_question.items():
-            query = [stem for stem in stems(question) if stem in vocabulary]
-            scores = index.get_scores(query) if query else None
+            scores = index.scores(stems(question))
             for passage in passages:
-                own = 0.0 if scores is None else float(scores[rows[passage]])
-                rank = len(rows)
-                if scores is not None and own > 0:
-                    rank = int((scores > own * (1 + _TOLERANCE)).sum()) + 1
-                ranks[question, passage] = rank
+                own = float(scores[rows[passage]])
+                above = int((scores > own * (1 + _TOLERANCE)).sum())
+                ranks[question, passage] = above + 1 if own > 0 else len(rows)
         return ranks
 
     def _stems_of(self, passage: str) -> tuple[str, ...]:
         if passage not in self._stems:
             self._stems[passage] = passage_stems(self._texts[passage])
         return self._stems[passage]
-
-    def _index(self, pool: Sequence[str]) -> tuple[Any, set[str]]:
-        import bm25s
-
-        rows = [list(self._stems_of(name)) for name in pool]
-        index = bm25s.BM25()
-        if not any(rows):  # of passages without a single word it cannot make one
-            return index, set()
-        index.index(rows, show_progress=False)
-        return index, set(index.vocab_dict)
 
 
 @lru_cache(maxsize=16)  # one question is asked of several passages, one after the other

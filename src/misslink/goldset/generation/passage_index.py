@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from itertools import islice
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from misslink.embedding import Embedder, open_embedder
 from misslink.embedding.providers import MINILM_PACKAGES
 from misslink.goldset.generation.corpus import word_trigrams
+from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import stems
 
 if TYPE_CHECKING:
@@ -62,19 +61,12 @@ class PassageIndex:
     def __init__(
         self, texts: Sequence[str], embedder: Embedder | None, vectors: Scores | None
     ) -> None:
-        import bm25s
-
         self._texts = texts
         self.embedder = embedder
         self._vectors = vectors
         self._queries: dict[str, Scores] = {}
         self._trigrams: dict[int, frozenset[str]] = {}
-        # Each stem is stored once: 100,000 passages have millions.
-        rows = [list(map(sys.intern, stems(text))) for text in texts]
-        self._frequencies = Counter(stem for row in rows for stem in set(row))
-        self._bm25 = bm25s.BM25()
-        if self._frequencies:
-            self._bm25.index(rows, show_progress=False)
+        self._bm25 = Bm25Index(map(stems, texts))
 
     @classmethod
     async def build(cls, texts: Sequence[str], embedder: Embedder | None) -> PassageIndex:
@@ -113,7 +105,7 @@ class PassageIndex:
         ----------
         Cormack, Clarke and Buettcher (2009), Reciprocal rank fusion outperforms Condorcet.
         """
-        words = self._bm25_scores(stems(f"{question} {answer}"))
+        words = self._bm25.scores(stems(f"{question} {answer}"))
         orders = [[place for place in _rank_descending(words) if words[place] > 0]]
         if self._vectors is not None and question in self._queries:
             orders.append(_rank_descending(self._vectors @ self._queries[question]))
@@ -129,10 +121,10 @@ class PassageIndex:
         if self._vectors is not None:
             scores = self._vectors @ self._vectors[place]
         else:
-            own = set(stems(self._texts[place]))
-            shared = sorted(own, key=lambda stem: (self._frequencies[stem], stem))
-            rarest = [stem for stem in shared if self._frequencies[stem] > 1][:_RAREST_STEMS]
-            scores = self._bm25_scores(rarest)
+            counts = {stem: self._bm25.frequency(stem) for stem in stems(self._texts[place])}
+            shared = [stem for stem, count in counts.items() if count > 1]
+            shared.sort(key=lambda stem: (counts[stem], stem))
+            scores = self._bm25.scores(shared[:_RAREST_STEMS])
         near: list[int] = []
         for other in _rank_descending(scores):
             if len(near) == k or scores[other] <= 0:
@@ -149,15 +141,6 @@ class PassageIndex:
                 self._trigrams[index] = word_trigrams(self._texts[index])
         first, second = self._trigrams[place], self._trigrams[other]
         return len(first & second) >= _REPEAT_SHARE * min(len(first), len(second))
-
-    def _bm25_scores(self, words: Sequence[str]) -> Scores:
-        import numpy as np
-
-        known = [stem for stem in words if stem in self._frequencies]
-        if not known:
-            return np.zeros(len(self._texts), dtype=np.float32)
-        scores: Scores = self._bm25.get_scores(known)
-        return scores
 
 
 def _rank_descending(scores: Scores) -> list[int]:

@@ -18,6 +18,7 @@ from misslink.retrieval.arrays import as_single_precision
 from misslink.retrieval.readers import open_run
 from misslink.retrieval.runs import MappingRun
 from misslink.retrieval.table_runs import TableRun
+from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import content_id, stems
 from misslink.types import Case
 
@@ -277,31 +278,16 @@ class PassageRanking(Protocol):
 
 
 class Bm25Ranking:
-    """BM25 over stems, as `bm25s` computes it.
-
-    References
-    ----------
-    Robertson and Zaragoza (2009), The probabilistic relevance framework: BM25 and beyond.
-    """
+    """BM25 over stems."""
 
     name = "bm25"
 
     def __init__(self, texts: Sequence[str]) -> None:
-        import bm25s
-
-        rows = [list(stems(text)) for text in texts]
-        self._count = len(rows)
-        self._index: Any = None
-        if any(rows):  # bm25s cannot index texts without words
-            self._index = bm25s.BM25()
-            self._index.index(rows, show_progress=False)
+        self._index = Bm25Index(map(stems, texts))
 
     def order(self, question: str) -> NDArray[np.int64]:
         """Return the indices of all passages, nearest first; ties keep the corpus's order."""
-        words = [stem for stem in stems(question) if self._index and stem in self._index.vocab_dict]
-        if not words:
-            return np.arange(self._count)
-        return np.argsort(-self._index.get_scores(words), kind="stable")
+        return np.argsort(-self._index.scores(stems(question)), kind="stable")
 
 
 class EmbeddingRanking:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from misslink.errors import InputError, MissingExtraError
 from misslink.io.manifest import display_path
 from misslink.retrieval.matching import can_be_adjacent
+from misslink.text.bm25 import Bm25Index
 from misslink.text.normalization import stems
 from misslink.types import Case, Passage
 from misslink.user_code import import_target, resolve_attribute, with_article
@@ -177,42 +178,27 @@ _BLOCK_SIZE = 4_000_000  # cosines held in memory at a time
 
 
 class LexicalSearch:
-    """BM25 over stems, as `bm25s` computes it.
+    """BM25 over stems.
 
     Parameters
     ----------
     texts : sequence of str
         May be empty; then nothing is ever found.
-
-    References
-    ----------
-    Robertson and Zaragoza (2009), The probabilistic relevance framework: BM25 and beyond.
-    Lù (2024), BM25S: orders of magnitude faster lexical search via eager sparse scoring.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self._index: Any = None
+        self._index: Bm25Index | None = None
 
     async def rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
         """Places of the passages that share a stem with a question, best first, at most `depth`."""
         return await asyncio.to_thread(self._rank, questions, depth)
 
     def _rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
-        import bm25s
-
-        rows = [list(stems(text)) for text in self._texts] if self._index is None else []
-        if any(rows):
-            self._index = bm25s.BM25()  # Lucene's variant, as the BM25 ranks of a diagnosis have it
-            self._index.index(rows, show_progress=False)
         if self._index is None:
-            return [[] for _ in questions]
-        rankings = []
-        for question in questions:
-            query = [word for word in stems(question) if word in self._index.vocab_dict]
-            scores = self._index.get_scores(query) if query else None
-            rankings.append([] if scores is None else _top_places(scores, depth, above=0))
-        return rankings
+            self._index = Bm25Index(map(stems, self._texts))
+        scores = (self._index.scores(stems(question)) for question in questions)
+        return [_top_places(row, depth, above=0) for row in scores]
 
 
 class DenseSearch:
