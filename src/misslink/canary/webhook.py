@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from misslink.canary.history import CanaryHistory
 from misslink.errors import InputError
-from misslink.io.retry_after import retry_after_seconds
+from misslink.io.retry import retry_after_seconds
 
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 10.0

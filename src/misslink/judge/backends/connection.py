@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.io.retry_after import retry_after_seconds
+from misslink.io.retry import retry_after_seconds
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body
 from misslink.judge.config import Price
 from misslink.judge.protocol import RetryableError

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from misslink.errors import InputError
+from misslink.io.retry import Backoff
 from misslink.judge.backends.connection import ServerConnection, transient_openai_error
 from misslink.judge.batch.batch_file import MAX_QUESTIONS
 from misslink.judge.protocol import RetryableError
@@ -36,7 +37,7 @@ class BatchTiming:
 
     def pause(self, times: int) -> float:
         """Seconds to wait after polling so many times, from 1."""
-        return min(self.longest, self.first * _BACKOFF_FACTOR ** min(times - 1, 20))
+        return Backoff(self.first, self.longest, _BACKOFF_FACTOR).wait_s(times)
 
 
 class RequestRetry:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
+from misslink.io.retry import Backoff
 from misslink.judge.middleware.rate_limits import ConcurrencyLimit, RateLimit
 from misslink.judge.protocol import (
     Ask,
@@ -193,16 +194,15 @@ class CircuitBreaker:
 
 
 _CLOSE_GRACE_S = 20.0  # who pressed Ctrl-C waits no longer
-_FIRST_WAIT_S = 0.5
-_FIRST_RATE_WAIT_S = 2.0  # told to slow down, not how long: quotas are by the minute
-_MAX_BACKOFF_S = 30.0  # longer, a server that is back would go unnoticed
+# With longer waits, a server that is back would go unnoticed.
+_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+# Told to slow down, not how long: quotas are by the minute.
+_RATE_BACKOFF = Backoff(first_s=2.0, longest_s=30.0)
 _MAX_RETRY_AFTER_S = 120.0  # two windows of a quota by the minute; more is a quota by the day
-_MIN_RETRY_AFTER_S = (
-    0.05  # told to wait less than that, it would be asked again at once, and in a loop
-)
-_TOLERATED_SILENT_ROUNDS = (
-    1  # a connection breaks now and then; twice in a row is the server's doing
-)
+# Told to wait less than that, it would be asked again at once, and in a loop.
+_MIN_RETRY_AFTER_S = 0.05
+# A connection breaks now and then; twice in a row is the server's doing.
+_TOLERATED_SILENT_ROUNDS = 1
 
 
 class ThrottledJudge:
@@ -363,17 +363,13 @@ class ThrottledJudge:
         if why := self._circuit.why_silent(trouble):
             raise self._open(why)
         if trouble.kind in ("connection", "absent") and rounds > _TOLERATED_SILENT_ROUNDS:
-            self._pause(self._jittered(rounds - _TOLERATED_SILENT_ROUNDS, _FIRST_WAIT_S))
+            self._pause(_BACKOFF.wait_s(rounds - _TOLERATED_SILENT_ROUNDS, self._rng))
 
     async def _back_off(self, trouble: RetryableError, tries: int) -> None:
         """Wait before the next try; a wait that the server asked for is everybody's already."""
         if trouble.after is None or trouble.after < _MIN_RETRY_AFTER_S:
-            first = _FIRST_RATE_WAIT_S if trouble.kind == "rate" else _FIRST_WAIT_S
-            await self._wait(self._jittered(tries, first))
-
-    def _jittered(self, tries: int, first: float) -> float:
-        most = min(_MAX_BACKOFF_S, first * 2.0 ** min(tries - 1, 10))
-        return self._rng.uniform(0, most)
+            backoff = _RATE_BACKOFF if trouble.kind == "rate" else _BACKOFF
+            await self._wait(backoff.wait_s(tries, self._rng))
 
     def _pause(self, seconds: float) -> None:
         until = asyncio.get_running_loop().time() + seconds

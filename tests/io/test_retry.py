@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from misslink.io.retry_after import retry_after_seconds
+from misslink.io.retry import Backoff, retry_after_seconds
 
 NOON = "Sun, 01 Mar 2026 12:00:00 GMT"
 
@@ -28,3 +30,18 @@ NOON = "Sun, 01 Mar 2026 12:00:00 GMT"
 )
 def test_how_long_a_server_asks_to_wait(headers, seconds):
     assert retry_after_seconds(headers) == seconds
+
+
+def test_waits_grow_up_to_a_limit():
+    backoff = Backoff(first_s=1, longest_s=10, factor=1.5)
+
+    assert [backoff.wait_s(tries) for tries in (1, 2, 3, 6, 10_000)] == [1, 1.5, 2.25, 7.59375, 10]
+
+
+def test_jitter_draws_from_the_whole_wait():
+    backoff, jitter = Backoff(first_s=1, longest_s=4), random.Random(0)
+
+    waits = [backoff.wait_s(3, jitter) for _ in range(1000)]
+
+    assert 0 <= min(waits) < 0.1
+    assert 3.9 < max(waits) <= 4
