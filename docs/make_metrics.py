@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from misslink.registry import rank_metrics
@@ -67,8 +68,8 @@ LABEL = re.compile(r"\A(Formula|Range|No value|trec_eval|Use it|Source):")
 OWN_HEAD = """\
 ## Add your own
 
-A metric is a value object with a name and a function from hits to one number a row. This file is
-a whole one, tested as it stands here:
+A metric is a function from hits to one number a row, registered under a name. This file is a
+whole one, tested as it stands here:
 
 ```python
 """
@@ -76,26 +77,29 @@ a whole one, tested as it stands here:
 OWN_TAIL = """\
 ```
 
-In misslink itself the file goes into `src/misslink/retrieval/` and is found there. In a package of
-your own, say in its `pyproject.toml` where the file is, and install the package:
+In misslink itself the function goes into `src/misslink/retrieval/metrics.py`; nothing else is to be
+changed but this page, which is generated. In a package of your own, say in its `pyproject.toml`
+where the file is, and install the package:
 
 ```toml
 [project.entry-points."misslink.metrics"]
 complete = "own_metric"
 ```
 
-From then on `complete@5` works wherever a metric's name does. What `of` can read of `Hits`: `row`,
-`rank`, `gain` and `found` of every hit, `needs` and `retrieved` of every row, `relevant`, `place`
+From then on `complete@5` works wherever a metric's name does. What it can read of `Hits`: `row`,
+`rank`, `gain` and `satisfied` of every hit, `needs` and `retrieved` of every row, `relevant`, `place`
 (how many relevant passages there are down to the hit), the ideal ranking, and the judged passages.
-`sums(amount, k)` adds an amount up over the hits of each row within the first k. A row that needs
-nothing is dropped afterwards, whatever `of` gives it. Class attributes tell what else is so:
+`sums(amount, k)` adds an amount up over the hits of each row within the first k. Several cutoffs
+are computed in one pass: then `k` is an array, and the values have the shape (cutoffs, rows). A row
+that needs nothing is dropped afterwards, whatever its value. Options of `register_metric` tell what
+else is so:
 
-| Attribute | Where it holds |
+| Option | Where it holds |
 | --- | --- |
-| `without_relevant = True` | a query without relevant passages has a value too |
-| `about_judgements = True` | it tells how much was judged, not how good the ranking is |
-| `better = "low"` | less is better |
-| `rises = True` | one more relevant passage within the first k never lowers it: cheap bounds |
+| `without_relevant=True` | a query without relevant passages has a value too |
+| `about_judgements=True` | it tells how much was judged, not how good the ranking is |
+| `better="low"` | less is better |
+| `rises=True` | one more relevant passage within the first k never lowers it: cheap bounds |
 """
 
 
@@ -118,22 +122,22 @@ def page() -> str:
     )
 
 
-def _built_in() -> list[tuple[type, list[str]]]:
-    """The classes of the package's own metrics, with the names of each."""
-    found: dict[type, list[str]] = {}
+def _built_in() -> list[tuple[Callable[..., object], list[str]]]:
+    """The package's own metrics, with the names of each."""
+    found: dict[Callable[..., object], list[str]] = {}
     for name in rank_metrics.names():
-        kind = rank_metrics.get(name)
+        kind = rank_metrics.get(name).__wrapped__
         if kind.__module__.startswith("misslink."):
             found.setdefault(kind, []).append(format_metric_name(name))
     return list(found.items())
 
 
-def _in_short(kind: type, names: list[str]) -> str:
+def _in_short(kind: object, names: list[str]) -> str:
     """A row of the table at the start."""
     return f"| {', '.join(names)} | {_paragraphs(kind)[0]} |\n"
 
 
-def _section(kind: type, names: list[str]) -> str:
+def _section(kind: object, names: list[str]) -> str:
     paragraphs = _paragraphs(kind)
     if not any(one.startswith("No value:") for one in paragraphs):
         at = next(at for at, one in enumerate(paragraphs) if one.startswith("Range:"))

@@ -5,6 +5,11 @@ import numpy as np
 from misslink.retrieval import Hits
 
 
+def metric_values(metric, hits):
+    """The value of each case, None where it has none."""
+    return hits.best(metric.of(hits), without_relevant=metric.without_relevant)
+
+
 def hits_of_qrels(qrels, run, level=1):
     """Hits of each query of `qrels`; a negative grade is no judgement, as in trec_eval."""
     hits, ideals, judged, rows = [], [], [], []

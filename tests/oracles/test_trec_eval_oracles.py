@@ -9,8 +9,8 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.retrieval import metric_values, parse_metric
-from naive_hits import hits_of_qrels
+from misslink.retrieval import parse_metric
+from naive_hits import hits_of_qrels, metric_values
 
 CUTS = (1, 3, 5, 10, 100)
 THEIRS = {

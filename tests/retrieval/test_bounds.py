@@ -32,9 +32,9 @@ def ends(name, relevant, ids, level=1):
 def test_bounds_are_reached_and_nothing_lies_outside(relevant, ids):
     for name in EVERY:
         metric = parse_metric(name)
-        if getattr(metric, "about_judgements", False):
+        if metric.about_judgements:
             continue
-        seen = ids[: getattr(metric, "k", None)]
+        seen = ids[: metric.k]
         opened = [document for document in seen if document not in relevant]
         as_it_is = metric.of(hits_of_qrels({"q": relevant}, {"q": ids}))[0]
         reached = [as_it_is]

@@ -16,7 +16,7 @@ from misslink.retrieval.arrays import (
     sort_within_segments,
 )
 from misslink.retrieval.readers import open_qrels, open_run
-from misslink.retrieval.runs import UngroupedRunError, collect_run_hits
+from misslink.retrieval.runs import UngroupedRunError, join_blocks
 from misslink.types import Case, Passage
 
 TEXTS = st.lists(st.text(max_size=30), max_size=40)
@@ -72,6 +72,10 @@ def test_ranks_are_those_of_sorting_by_score_and_then_by_id_descending(lists):
         assert ordered.index((score, name)) == rank - 1
 
 
+def collect_run_hits(judgements, run, *, relevance_level=1):
+    return join_blocks(judgements, list(run.blocks(judgements)), relevance_level)
+
+
 def same(ours, theirs):
     for name in ours.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
@@ -113,5 +117,5 @@ def test_scattered_rows_are_brought_together():
     judgements, run = open_qrels({"p": {"a": 1}, "q": {"a": 1}}), open_run(frame)
     with pytest.raises(UngroupedRunError, match="sort the run by query"):
         list(run.blocks(judgements))
-    hits = collect_run_hits(judgements, run)
+    hits = collect_run_hits(judgements, run.together())
     assert hits.rank.tolist() == [2, 1]

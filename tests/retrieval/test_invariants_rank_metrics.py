@@ -9,13 +9,11 @@ from misslink.retrieval import (
     collect_hits,
     format_metric_name,
     metric_bounds,
-    metric_values,
     parse_metric,
     score_cases,
-    scores_empty_queries,
 )
 from misslink.types import Case, Passage, Trace
-from naive_hits import hits_of_qrels
+from naive_hits import hits_of_qrels, metric_values
 
 EVERY = [
     format_metric_name(name, k, p)
@@ -23,7 +21,7 @@ EVERY = [
     for k, p in (("1", "0.5"), ("3", "0.8"), ("10", "0.95"))
 ]
 EVERY = list(dict.fromkeys(EVERY))
-SAID = {name: getattr(parse_metric(name), "about_judgements", False) for name in EVERY}
+SAID = {name: parse_metric(name).about_judgements for name in EVERY}
 OF_THE_RANKING = [name for name in EVERY if not SAID[name]]
 
 identifiers = st.sampled_from("abcdefgh")
@@ -81,7 +79,7 @@ def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
     for name, column in score_cases(cases, traces, EVERY).items():
         for case, trace in zip(cases, traces, strict=True):
             value = column[case.id]
-            if scores_empty_queries(parse_metric(name)):
+            if parse_metric(name).without_relevant:
                 assert (value is None) == (not case.relevant or not trace.retrieved)
             else:
                 assert (value is None) == (not any(case.relevant.values()))
@@ -98,7 +96,7 @@ def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
         before, after = every(relevant, ids), every(relevant, better)
         for name in EVERY:
             # The residual is open weight, which a judged passage further up makes less.
-            falls = getattr(parse_metric(name), "better", "high") == "low"
+            falls = parse_metric(name).better == "low"
             rise = after[name] - before[name]
             assert (-rise if falls else rise) >= -NEAR, name
 
@@ -132,19 +130,34 @@ def test_what_follows_the_last_judged_passage_changes_nothing_but_how_much_is_op
 def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant):
     best = sorted((name for name in relevant if relevant[name]), key=lambda name: -relevant[name])
     nothing, everything = every(relevant, []), every(relevant, best)
-    for name in EVERY:
-        metric = parse_metric(name)
-        k = min(getattr(metric, "k", None) or len(best), len(best))
-        expected = {
-            "precision": k / (getattr(metric, "k", None) or 1),
-            "recall": k / len(best),
-            "f1": 2 * k / ((getattr(metric, "k", None) or 1) + len(best)),
-            "map": k / len(best),
-            "rbp": 1 - getattr(metric, "p", 0) ** len(best),
-            "rbp_residual": getattr(metric, "p", 0) ** len(best),
-        }.get(name.partition("@")[0], 1)
-        assert everything[name] == pytest.approx(expected), name
-        assert nothing[name] == {"judged": None, "rbp_residual": 1}.get(name.partition("@")[0], 0)
+    for name in OF_THE_RANKING:
+        assert nothing[name] == 0
+        assert everything[name] > 0
+    length = len(best)
+    for k in (1, 3, 10):
+        filled = min(k, length)
+        assert everything[f"hit@{k}"] == everything[f"ndcg@{k}"] == 1
+        assert everything[f"precision@{k}"] == pytest.approx(filled / k)
+        assert everything[f"recall@{k}"] == pytest.approx(filled / length)
+        assert everything[f"map@{k}"] == pytest.approx(filled / length)
+        assert everything[f"f1@{k}"] == pytest.approx(2 * filled / (k + length))
+    for name in ("mrr", "map", "r-precision", "bpref", "judged@3"):
+        assert everything[name] == 1
+    for p in (0.5, 0.8, 0.95):
+        assert everything[f"rbp@{p}"] == pytest.approx(1 - p**length)
+        assert everything[f"rbp_residual@{p}"] == pytest.approx(p**length)
+        assert nothing[f"rbp_residual@{p}"] == 1
+    assert nothing["judged@3"] is None
+
+
+@settings(deadline=None, max_examples=40)
+@given(judgements.filter(lambda relevant: any(relevant.values())), rankings)
+def test_no_ranking_is_better_than_the_ideal_one(relevant, ids):
+    ideal = sorted(relevant, key=lambda name: -relevant[name])
+    unlisted = [name for name in ids if name not in relevant]
+    best, other = every(relevant, [*ideal, *unlisted]), every(relevant, ids)
+    for name in OF_THE_RANKING:
+        assert other[name] <= best[name] + NEAR, name
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -163,7 +176,7 @@ def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name
     assert hash(metric) == hash(parse_metric(name))
     assert {"Formula:", "Range:", "trec_eval:", "Use it:"} <= {
         line.strip().partition(" ")[0] if "Use it" not in line else "Use it:"
-        for line in type(metric).__doc__.splitlines()
+        for line in metric.function.__doc__.splitlines()
     }
 
 
@@ -174,9 +187,8 @@ def test_the_value_lies_between_its_bounds_at_every_relevance_level(pairs, level
     hits = hits_of_qrels(qrels, {str(n): ids for n, (_, ids) in enumerate(pairs)}, level)
     for name in EVERY:
         metric = parse_metric(name)
-        kept = scores_empty_queries(metric)
         ends = metric_bounds(metric, hits, grade=level)
-        low, high = (hits.best(end, without_relevant=kept) for end in ends)
+        low, high = (hits.best(end, without_relevant=metric.without_relevant) for end in ends)
         for least, value, most in zip(low, metric_values(metric, hits), high, strict=True):
             if value is None:
                 assert (least, most) == (None, None)

@@ -17,9 +17,8 @@ from misslink.retrieval.matching import (
 from misslink.retrieval.metrics import (
     RankMetric,
     format_metric_name,
-    metric_values,
     parse_metric,
-    scores_empty_queries,
+    register_metric,
 )
 from misslink.retrieval.outcomes import (
     RetrievalOutcome,
@@ -30,7 +29,6 @@ from misslink.retrieval.outcomes import (
 )
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.readers import open_qrels, open_run
-from misslink.retrieval.runs import collect_run_hits
 
 __all__ = [
     "Hits",
@@ -42,22 +40,20 @@ __all__ = [
     "RetrievalOutcome",
     "case_needs",
     "collect_hits",
-    "collect_run_hits",
     "evaluate_run",
     "find_split",
     "format_metric_name",
     "match_needs",
     "match_unmet_needs",
     "metric_bounds",
-    "metric_values",
     "open_qrels",
     "open_run",
     "parse_metric",
+    "register_metric",
     "relevant_ids",
     "retrieval_cutoff",
     "retrieval_outcome",
     "satisfies",
     "score_cases",
-    "scores_empty_queries",
     "unmeasured_reason",
 ]

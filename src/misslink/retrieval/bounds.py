@@ -8,7 +8,7 @@ import numpy as np
 
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits
-from misslink.retrieval.metrics import RankMetric, metric_errors, scores_empty_queries
+from misslink.retrieval.metrics import RankMetric, metric_errors
 
 
 def metric_bounds(
@@ -21,7 +21,7 @@ def metric_bounds(
     retrieved count as not relevant, as in the metric itself. Each unjudged passage is either
     relevant, with the lowest relevant grade, or not.
 
-    For a metric with ``rises = True`` the bounds are reached if none or all of them are relevant.
+    For a metric with ``rises=True`` the bounds are reached if none or all of them are relevant.
     For the others (nDCG, MAP, R-precision, bpref) a relevant passage far down also raises the value
     of an ideal ranking. So for each number of relevant ones the metric is computed with the
     topmost and with the lowest of them; a metric never falls when a relevant passage moves up, so
@@ -60,19 +60,18 @@ def metric_bounds(
     """
     with metric_errors(metric):
         value = metric.of(hits)
-        if getattr(metric, "about_judgements", False):
+        if metric.about_judgements:
             return value, value
-        unjudged = _Unjudged(hits, getattr(metric, "k", None), grade)
+        unjudged = _Unjudged(hits, metric.k, grade)
         most = int(unjudged.count.max(initial=0))
-        rises = getattr(metric, "rises", False)
         lowest, highest = value.copy(), value.copy()
-        for number in (0, most) if rises else range(most + 1):
+        for number in (0, most) if metric.rises else range(most + 1):
             topmost = unjudged.place < number
             bottom = unjudged.place >= unjudged.count[unjudged.row] - number
-            for relevant in (topmost,) if rises else (topmost, bottom):
+            for relevant in (topmost,) if metric.rises else (topmost, bottom):
                 judged = metric.of(unjudged.judge(relevant))
                 lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
-    if not scores_empty_queries(metric):
+    if not metric.without_relevant:
         lowest[hits.needs == 0] = highest[hits.needs == 0] = np.nan
     return lowest, highest
 

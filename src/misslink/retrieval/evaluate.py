@@ -16,7 +16,7 @@ from misslink.io.goldset import GoldSet
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.bounds import metric_bounds
 from misslink.retrieval.hits import Hits, collect_hits
-from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric, scores_empty_queries
+from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric
 from misslink.retrieval.outcomes import unmeasured_reason
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.readers import as_traces, open_qrels, open_run
@@ -45,7 +45,7 @@ def evaluate_metrics(
     Parameters
     ----------
     metrics : sequence of RankMetric
-        All cutoffs of a metric with ``at_cutoffs`` are computed in one pass.
+        All cutoffs of one metric are computed in one pass.
     hits : Hits
     case_name : callable
         Name of a case in messages, by its number.
@@ -76,12 +76,10 @@ def evaluate_metrics(
     measured = np.zeros((len(metrics), hits.cases), dtype=bool)
     families: dict[object, list[int]] = {}  # metrics that differ in their cutoff alone
     for index, metric in enumerate(metrics):
-        joint = hasattr(metric, "at_cutoffs") and getattr(metric, "k", None) is not None
-        base = str(metric).partition("@")[0]
-        families.setdefault((type(metric), base) if joint else index, []).append(index)
+        families.setdefault(metric.function if metric.k else index, []).append(index)
     for indices in families.values():
         family = [metrics[index] for index in indices]
-        empty = scores_empty_queries(family[0])
+        empty = family[0].without_relevant
         rows = _row_values(family, hits)
         counted = hits.needs >= (0 if empty else 1)
         outside = np.argwhere(counted & ((rows < -_ROUNDING) | (rows > 1 + _ROUNDING)))
@@ -106,8 +104,7 @@ def _row_values(family: Sequence[RankMetric], hits: Hits) -> FloatArray:
         if len(family) == 1:
             result: Any = metric.of(hits)
         else:
-            cutoffs = np.array([getattr(member, "k", None) for member in family], dtype=np.int64)
-            result = metric.at_cutoffs(hits, cutoffs)  # type: ignore[attr-defined]
+            result = metric.function(hits, np.array([member.k for member in family]))
     try:
         values = np.asarray(result, dtype=np.float64)
     except (TypeError, ValueError):
@@ -269,7 +266,7 @@ def score_cases(
             list(parsed.values()), collect_hits(group, rankings), ids.__getitem__
         )
         for (name, metric), row in zip(parsed.items(), _value_lists(*values), strict=True):
-            if group is missing and not getattr(metric, "about_judgements", False):
+            if group is missing and not metric.about_judgements:
                 row = [None if value is None else absent for value in row]  # noqa: PLW2901
             scores[name] |= dict(zip(ids, row, strict=True))
     return scores
@@ -380,10 +377,11 @@ class _ScoreTable:
         self.judged_shares += values[-1][measured[-1]].tolist()
         if self.bounds is not None:
             for index, metric in enumerate(metrics[:-1]):
-                empty = scores_empty_queries(metric)
                 ends = metric_bounds(metric, hits, grade=self.level)
                 for bound, end in zip(self.bounds, ends, strict=True):
-                    bound[index, query] = hits.per_case(end, without_relevant=empty)[0]
+                    bound[index, query] = hits.per_case(
+                        end, without_relevant=metric.without_relevant
+                    )[0]
 
     def scores(self, counts: dict[str, int | float | None], seed: int) -> RankScores:
         """Return all of them."""

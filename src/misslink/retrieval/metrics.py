@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from misslink.errors import InputError, MisslinkError, did_you_mean
 from misslink.registry import rank_metrics
-from misslink.retrieval.arrays import FloatArray, segment_offsets
+from misslink.retrieval.arrays import FloatArray, IntArray, segment_offsets
 from misslink.retrieval.hits import Cutoffs, Hits, as_column
+
+F = TypeVar("F", bound=Callable[..., FloatArray])
 
 # By the parameter after the @: accepted values, an example, and the rule.
 _PARAMETER_RULES = {
@@ -43,39 +46,78 @@ _ALIASES = {
 _CUTOFF_SUFFIX = re.compile(r"(.+?)[_@.]([1-9][0-9]{0,8})")
 
 
-class RankMetric(Protocol):
-    """What is registered in ``misslink.registry.rank_metrics``, under 'NAME' or 'NAME@{k}'.
+@dataclass(frozen=True)
+class RankMetric:
+    """A rank metric with its cutoff or parameter; ``str`` is its name.
 
-    The registered thing is called with k, with p as a float under 'NAME@{p}', or with nothing
-    under a name without braces; ``str`` of what it makes is the name that was parsed. A metric
-    with a cutoff has it as attribute ``k``; `misslink.retrieval.bounds` reads no deeper.
-
-    Optional class attributes, False by default: ``without_relevant``, a query without relevant
-    passages has a value too; ``about_judgements``, the metric measures how much was judged, not how
-    good the ranking is; ``rises``, it never falls if one more of the passages that it reads is
-    relevant. ``better = "low"`` says that less is better.
-
-    A metric with a cutoff may also have ``at_cutoffs(hits, ks)``: values of shape (cutoffs, rows),
-    to the last bit those of each cutoff by itself. Then a curve over all cutoffs takes one pass.
-    ``hits.sums`` takes one cutoff or many.
+    Parameters
+    ----------
+    name : str
+        Such as ``recall@5``.
+    function : callable
+        Takes `Hits` and the parameter, if the name has one; returns an array with a value in
+        [0, 1] for each row, NaN where it has none. See `register_metric`.
+    k : int or None
+        The cutoff.
+    p : float or None
+        The persistence of ``rbp@p``.
+    without_relevant : bool
+        Whether a query without relevant passages has a value too.
+    about_judgements : bool
+        Whether it measures how much was judged, not how good the ranking is.
+    rises : bool
+        Whether it never falls if one more of the passages that it reads is relevant.
+    better : {'high', 'low'}
+        Whether more or less is better.
     """
 
+    name: str
+    function: Callable[..., FloatArray]
+    k: int | None = None
+    p: float | None = None
+    without_relevant: bool = False
+    about_judgements: bool = False
+    rises: bool = False
+    better: Literal["high", "low"] = "high"
+
+    def __str__(self) -> str:
+        """Return the name."""
+        return self.name
+
     def of(self, hits: Hits) -> FloatArray:
-        """Return the value of each row, in [0, 1]; NaN where it has none.
-
-        The value of a row without needs is ignored, unless ``without_relevant``.
-        """
-        ...
+        """Return the value of each row; that of a row without needs is to be ignored."""
+        parameters = [value for value in (self.k, self.p) if value is not None]
+        return self.function(hits, *parameters)
 
 
-def scores_empty_queries(metric: RankMetric) -> bool:
-    """Return whether a query without relevant passages has a value."""
-    return bool(getattr(metric, "without_relevant", False))
+def register_metric(name: str, **traits: Any) -> Callable[[F], F]:
+    """Register the decorated function as a rank metric.
 
+    Parameters
+    ----------
+    name : str
+        'NAME', 'NAME@{k}' for a cutoff, or 'NAME@{p}' for a fraction. The function takes `Hits`
+        and the parameter. A cutoff may also be an array, as `Hits.sums` takes it: the result has
+        the shape (cutoffs, rows), to the last bit the values of each cutoff by itself.
+    **traits
+        ``without_relevant``, ``about_judgements``, ``rises`` and ``better`` of `RankMetric`.
 
-def metric_values(metric: RankMetric, hits: Hits) -> list[float | None]:
-    """Return the value of each case, with alternatives the best; None where it has none."""
-    return hits.best(metric.of(hits), without_relevant=scores_empty_queries(metric))
+    Raises
+    ------
+    InputError
+        Another metric has this name.
+    """
+
+    def register(function: F) -> F:
+        @wraps(function)
+        def create(text: str, parameter: float | None = None) -> RankMetric:
+            named: dict[str, Any] = {} if parameter is None else {name[-2]: parameter}
+            return RankMetric(text, function, **named, **traits)
+
+        rank_metrics.register(name)(create)
+        return function
+
+    return register
 
 
 def parse_metric(name: str) -> RankMetric:
@@ -95,8 +137,7 @@ def parse_metric(name: str) -> RankMetric:
     ------
     InputError
         No metric has this name; the parameter after the @ is missing, not accepted or not valid (a
-        whole number from 1, for ``rbp`` a fraction); or a metric of another package cannot be
-        created or has another name.
+        whole number from 1, for ``rbp`` a fraction).
 
     Examples
     --------
@@ -130,9 +171,13 @@ def parse_metric(name: str) -> RankMetric:
         if canonical := _canonical_parameter(kind, parameter):
             raise InputError(f"rank metric '{text}' is written {base}@{canonical}; write it so")
         raise InputError(f"rank metric '{text}': {rule}; write for example {base}@{example}")
-    return _create_metric(
-        f"{base}@{{{kind}}}", text, int(parameter) if kind == "k" else float(parameter)
-    )
+    number = int(parameter) if kind == "k" else float(parameter)
+    return _create_metric(f"{base}@{{{kind}}}", text, number)
+
+
+def _create_metric(entry: str, name: str, *parameter: float) -> RankMetric:
+    metric: RankMetric = rank_metrics.get(entry)(name, *parameter)
+    return metric
 
 
 @contextmanager
@@ -158,18 +203,6 @@ def format_metric_name(entry: str, k: int | str = "k", p: float | str = "p") -> 
     ('recall@k', 'rbp@0.8')
     """
     return entry.replace("{k}", str(k)).replace("{p}", str(p))
-
-
-def _create_metric(entry: str, name: str, *parameters: float) -> RankMetric:
-    with metric_errors(name):
-        metric: RankMetric = rank_metrics.get(entry)(*parameters)
-        actual = str(metric)
-    if actual != name:
-        raise InputError(
-            f"the rank metric '{name}' calls itself '{actual}'; its __str__ has to return the name by "
-            "which it was requested"
-        )
-    return metric
 
 
 def _canonical_parameter(kind: str, text: str) -> str | None:
@@ -210,9 +243,8 @@ def _alias_name(text: str, names: list[str]) -> str | None:
     return name if not k and name in names and name != text else None
 
 
-@rank_metrics.register("hit@{k}")
-@dataclass(frozen=True)
-class HitRate:
+@register_metric("hit@{k}", rises=True)
+def hit_rate(hits: Hits, k: Cutoffs) -> FloatArray:
     """Whether anything needed is among the first k: 1 or 0.
 
     Formula: 1 if one of the first k passages is relevant, else 0.
@@ -224,24 +256,11 @@ class HitRate:
     Use it: where one good passage is enough for an answer. It is blind to everything after the
     first hit and full as soon as k is large, so it flatters a retriever that returns a lot.
     """
-
-    k: int
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"hit@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        return np.minimum(hits.sums(hits.satisfied, k), 1.0)
+    return np.minimum(hits.sums(hits.satisfied, k), 1.0)
 
 
-@rank_metrics.register("recall@{k}")
-@dataclass(frozen=True)
-class Recall:
+@register_metric("recall@{k}", rises=True)
+def recall(hits: Hits, k: Cutoffs) -> FloatArray:
     """Share of what the case needs that the first k passages satisfy.
 
     Formula: number of needs that the first k passages satisfy, divided by the number of needs.
@@ -253,24 +272,11 @@ class Recall:
     Use it: where missing something is costly, as it is whenever an answer must be complete: what
     was not retrieved cannot be quoted. It costs nothing to retrieve more, so read precision too.
     """
-
-    k: int
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"recall@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        return hits.per_need(hits.sums(hits.satisfied, k))
+    return hits.per_need(hits.sums(hits.satisfied, k))
 
 
-@rank_metrics.register("precision@{k}")
-@dataclass(frozen=True)
-class Precision:
+@register_metric("precision@{k}", rises=True)
+def precision(hits: Hits, k: Cutoffs) -> FloatArray:
     """Share of the first k places that hold something needed and not seen further up.
 
     Divided by k however few were retrieved. A passage that repeats evidence already found fills a
@@ -286,24 +292,11 @@ class Precision:
     distract the model. A retriever that returns one sure passage looks perfect at k = 1 and may
     have missed all others, so read recall too.
     """
-
-    k: int
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"precision@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        return hits.sums(hits.relevant, k) / as_column(k)
+    return hits.sums(hits.relevant, k) / as_column(k)
 
 
-@rank_metrics.register("f1@{k}")
-@dataclass(frozen=True)
-class F1:
+@register_metric("f1@{k}", rises=True)
+def f1(hits: Hits, k: Cutoffs) -> FloatArray:
     """Harmonic mean of precision@k and recall@k, 0 if both are 0.
 
     Formula: 2 * precision@k * recall@k / (precision@k + recall@k).
@@ -315,29 +308,16 @@ class F1:
     Use it: for one number if missing a passage and filling the prompt with noise cost the same.
     At a fixed k, precision and recall say which of the two fails.
     """
-
-    k: int
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"f1@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        precision, recall = Precision.at_cutoffs(hits, k), Recall.at_cutoffs(hits, k)
-        total = precision + recall
-        return np.divide(
-            2 * precision * recall, total, out=np.where(total == 0, 0.0, total), where=total > 0
-        )
+    both = precision(hits, k), recall(hits, k)
+    total = both[0] + both[1]
+    return np.divide(
+        2 * both[0] * both[1], total, out=np.where(total == 0, 0.0, total), where=total > 0
+    )
 
 
-@rank_metrics.register("mrr")
-@rank_metrics.register("mrr@{k}")
-@dataclass(frozen=True)
-class ReciprocalRank:
+@register_metric("mrr", rises=True)
+@register_metric("mrr@{k}", rises=True)
+def reciprocal_rank(hits: Hits, k: Cutoffs = None) -> FloatArray:
     """1 / rank of the first passage that satisfies anything, 0 where none does.
 
     Its mean over the cases is the mean reciprocal rank. ``mrr`` reads the whole ranking, ``mrr@k``
@@ -356,26 +336,13 @@ class ReciprocalRank:
     ----------
     Voorhees (1999), The TREC-8 question answering track report.
     """
-
-    k: int | None = None
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return "mrr" if self.k is None else f"mrr@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        first = hits.relevant & (hits.place == 1)
-        return hits.sums(first / hits.rank, k)
+    first = hits.relevant & (hits.place == 1)
+    return hits.sums(first / hits.rank, k)
 
 
-@rank_metrics.register("map")
-@rank_metrics.register("map@{k}")
-@dataclass(frozen=True)
-class AveragePrecision:
+@register_metric("map")
+@register_metric("map@{k}")
+def average_precision(hits: Hits, k: Cutoffs = None) -> FloatArray:
     """Mean over the needs of the precision at the rank where each is first satisfied.
 
     A need that is never satisfied (within the first k) counts 0. Its mean over the cases is the
@@ -398,23 +365,11 @@ class AveragePrecision:
     Buckley and Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and evaluation in
     information retrieval.
     """
-
-    k: int | None = None
-
-    def __str__(self) -> str:
-        return "map" if self.k is None else f"map@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        return hits.per_need(hits.sums(hits.satisfied * (hits.place / hits.rank), k))
+    return hits.per_need(hits.sums(hits.satisfied * (hits.place / hits.rank), k))
 
 
-@rank_metrics.register("r-precision")
-@dataclass(frozen=True)
-class RPrecision:
+@register_metric("r-precision")
+def r_precision(hits: Hits) -> FloatArray:
     """Share of what the case needs that the first R passages satisfy, R being the number of needs.
 
     At that cutoff precision and recall are the same number, where relevance is given by id.
@@ -433,18 +388,12 @@ class RPrecision:
     Buckley and Voorhees (2005), Retrieval system evaluation, in TREC: Experiment and evaluation in
     information retrieval.
     """
-
-    def __str__(self) -> str:
-        return "r-precision"
-
-    def of(self, hits: Hits) -> FloatArray:
-        satisfied = np.where(hits.rank <= hits.needs[hits.row], hits.satisfied, 0)
-        return hits.per_need(hits.sums(satisfied, None))
+    satisfied = np.where(hits.rank <= hits.needs[hits.row], hits.satisfied, 0)
+    return hits.per_need(hits.sums(satisfied, None))
 
 
-@rank_metrics.register("ndcg@{k}")
-@dataclass(frozen=True)
-class NDCG:
+@register_metric("ndcg@{k}")
+def ndcg(hits: Hits, k: Cutoffs) -> FloatArray:
     """Gain of the first k, discounted by rank, over that of the best ranking there could be.
 
     The gains are the grades as they are (linear gain), also those below the relevance level.
@@ -464,24 +413,12 @@ class NDCG:
     ----------
     Järvelin and Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques.
     """
-
-    k: int
-
-    def __str__(self) -> str:
-        return f"ndcg@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        return _normalized_gain(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), k)
+    return _normalized_gain(hits, hits.gain.astype(float), hits.ideal_gain.astype(float), k)
 
 
-@rank_metrics.register("ndcg_exp@{k}")
-@dataclass(frozen=True)
-class ExponentialNDCG:
-    """nDCG in which each grade is worth twice the one below it and a bit more.
+@register_metric("ndcg_exp@{k}")
+def ndcg_exp(hits: Hits, k: Cutoffs) -> FloatArray:
+    """NDCG in which each grade is worth twice the one below it and a bit more.
 
     Formula: as ndcg@k, with 2 to the power of the grade, minus 1, in place of the grade.
 
@@ -498,26 +435,15 @@ class ExponentialNDCG:
     ----------
     Burges et al. (2005), Learning to rank using gradient descent.
     """
+    top = np.zeros(hits.rows)
+    np.maximum.at(top, hits.ideal_row, hits.ideal_gain)
 
-    k: int
+    def gains(row: IntArray, grade: IntArray) -> FloatArray:
+        # Over the row's highest power of two, which cancels: a large grade does not overflow.
+        return np.asarray(np.exp2(grade - top[row]) - np.exp2(-top[row]), dtype=np.float64)
 
-    def __str__(self) -> str:
-        return f"ndcg_exp@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        top = np.zeros(hits.rows)
-        np.maximum.at(top, hits.ideal_row, hits.ideal_gain)
-
-        def gains(row: np.ndarray, grade: np.ndarray) -> FloatArray:
-            # Over the row's highest power of two, which cancels: a large grade does not overflow.
-            return np.asarray(np.exp2(grade - top[row]) - np.exp2(-top[row]), dtype=np.float64)
-
-        own, ideal = gains(hits.row, hits.gain), gains(hits.ideal_row, hits.ideal_gain)
-        return _normalized_gain(hits, own, ideal, k)
+    own, ideal = gains(hits.row, hits.gain), gains(hits.ideal_row, hits.ideal_gain)
+    return _normalized_gain(hits, own, ideal, k)
 
 
 def _normalized_gain(
@@ -531,9 +457,8 @@ def _normalized_gain(
     return np.minimum(share, 1.0)
 
 
-@rank_metrics.register("rbp@{p}")
-@dataclass(frozen=True)
-class RankBiasedPrecision:
+@register_metric("rbp@{p}", rises=True)
+def rbp(hits: Hits, p: float) -> FloatArray:
     """Expected gain of a reader who goes to the next passage with probability p.
 
     Relevance is yes or no, by the relevance level. Nothing is known to lie beyond the end of a
@@ -555,21 +480,12 @@ class RankBiasedPrecision:
     ----------
     Moffat and Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness.
     """
-
-    p: float
-    rises: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"rbp@{self.p}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        weight = (1 - self.p) * np.power(self.p, hits.rank - 1)
-        return hits.sums(hits.relevant * weight, None)
+    weight = (1 - p) * np.power(p, hits.rank - 1)
+    return hits.sums(hits.relevant * weight, None)
 
 
-@rank_metrics.register("rbp_residual@{p}")
-@dataclass(frozen=True)
-class RankBiasedResidual:
+@register_metric("rbp_residual@{p}", about_judgements=True, better="low")
+def rbp_residual(hits: Hits, p: float) -> FloatArray:
     """How much higher rbp@p would be if everything unknown were relevant.
 
     Unknown are the retrieved passages that were never judged, and all that would follow
@@ -591,24 +507,14 @@ class RankBiasedResidual:
     ----------
     Moffat and Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness.
     """
-
-    p: float
-    about_judgements: ClassVar[bool] = True
-    better: ClassVar[str] = "low"
-
-    def __str__(self) -> str:
-        return f"rbp_residual@{self.p}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        row, rank = hits.judged_positions
-        weight = (1 - self.p) * np.power(self.p, rank - 1)
-        judged_weight = np.bincount(row, weights=weight, minlength=hits.rows)
-        return np.maximum(1 - judged_weight, 0.0)
+    row, rank = hits.judged_positions
+    weight = (1 - p) * np.power(p, rank - 1)
+    judged_weight = np.bincount(row, weights=weight, minlength=hits.rows)
+    return np.maximum(1 - judged_weight, 0.0)
 
 
-@rank_metrics.register("bpref")
-@dataclass(frozen=True)
-class BinaryPreference:
+@register_metric("bpref")
+def bpref(hits: Hits) -> FloatArray:
     """How seldom a passage judged not relevant precedes a relevant one.
 
     Unjudged passages are passed over, as if they had not been retrieved.
@@ -630,27 +536,21 @@ class BinaryPreference:
     ----------
     Buckley and Voorhees (2004), Retrieval evaluation with incomplete information.
     """
-
-    def __str__(self) -> str:
-        return "bpref"
-
-    def of(self, hits: Hits) -> FloatArray:
-        against = np.flatnonzero(hits.judged_against)
-        rows = hits.judged_row[against]
-        # Rows and ranks as one ascending number, so that one search counts for all rows at once.
-        width = int(max(hits.rank.max(initial=0), hits.judged_rank.max(initial=0))) + 1
-        ladder = rows * width + hits.judged_rank[against]
-        above = np.searchsorted(ladder, hits.row * width + hits.rank)
-        above -= segment_offsets(np.bincount(rows, minlength=hits.rows))[hits.row]
-        needs = hits.needs[hits.row]
-        most = np.minimum(hits.nonrelevant[hits.row], needs)
-        worse = np.minimum(above, needs) / np.maximum(most, 1)
-        return hits.per_need(hits.sums(hits.satisfied * (1 - worse), None))
+    against = np.flatnonzero(hits.judged_against)
+    rows = hits.judged_row[against]
+    # Rows and ranks as one ascending number, so that one search counts for all rows at once.
+    width = int(max(hits.rank.max(initial=0), hits.judged_rank.max(initial=0))) + 1
+    ladder = rows * width + hits.judged_rank[against]
+    above = np.searchsorted(ladder, hits.row * width + hits.rank)
+    above -= segment_offsets(np.bincount(rows, minlength=hits.rows))[hits.row]
+    needs = hits.needs[hits.row]
+    most = np.minimum(hits.nonrelevant[hits.row], needs)
+    worse = np.minimum(above, needs) / np.maximum(most, 1)
+    return hits.per_need(hits.sums(hits.satisfied * (1 - worse), None))
 
 
-@rank_metrics.register("judged@{k}")
-@dataclass(frozen=True)
-class JudgedShare:
+@register_metric("judged@{k}", without_relevant=True, about_judgements=True)
+def judged(hits: Hits, k: Cutoffs) -> FloatArray:
     """Share of the first k passages that anybody ever judged, relevant or not.
 
     It tells about the judgements, not about the ranking. Where fewer than k were retrieved it is
@@ -671,23 +571,9 @@ class JudgedShare:
     bpref, which passes over it), so under 90 % they say as much about the judgements as about the
     retriever.
     """
-
-    k: int
-    without_relevant: ClassVar[bool] = True
-    about_judgements: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return f"judged@{self.k}"
-
-    def of(self, hits: Hits) -> FloatArray:
-        """Value of each row; NaN where nothing was retrieved."""
-        return self.at_cutoffs(hits, self.k)
-
-    @staticmethod
-    def at_cutoffs(hits: Hits, k: Cutoffs) -> FloatArray:
-        known = hits.judged_sums
-        judged = known.sums(np.ones(len(known.row)), k)
-        places = np.minimum(hits.retrieved, as_column(k))
-        share = np.full(places.shape, np.nan)
-        np.divide(judged, places, out=share, where=places > 0)
-        return share
+    known = hits.judged_sums
+    judged = known.sums(np.ones(len(known.row)), k)
+    places = np.minimum(hits.retrieved, as_column(k))
+    share = np.full(places.shape, np.nan)
+    np.divide(judged, places, out=share, where=places > 0)
+    return share

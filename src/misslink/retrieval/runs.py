@@ -86,31 +86,6 @@ class RankedRun(Protocol):
         ...
 
 
-def collect_run_hits(judgements: Qrels, run: RankedRun, *, relevance_level: int = 1) -> Hits:
-    """Return the hits of a run: a row for each of its judged queries.
-
-    Parameters
-    ----------
-    judgements : Qrels
-    run : RankedRun
-        Scored documents are ordered by score descending, then by id descending like trec_eval;
-        lists keep their order.
-    relevance_level : int
-        Grade from which a document is relevant, from 1. Lower ones keep their gain.
-
-    Returns
-    -------
-    Hits
-        Its cases are the queries in the order of the run. Without rows if the run holds no judged
-        query.
-    """
-    try:
-        blocks = list(run.blocks(judgements))
-    except UngroupedRunError:
-        blocks = list(run.together().blocks(judgements))
-    return join_blocks(judgements, blocks, relevance_level)
-
-
 def empty_block(query: IntArray) -> RunBlock:
     """Return a block of queries with empty rankings."""
     none = np.empty(0, dtype=np.int64)

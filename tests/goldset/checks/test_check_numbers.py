@@ -24,8 +24,7 @@ from misslink.goldset.checks.coverage import (
 )
 from misslink.goldset.checks.power import cases_for_drop, cases_for_threshold
 from misslink.goldset.logs import LogRequest, RequestLog
-from misslink.retrieval import collect_hits
-from misslink.retrieval.metrics import JudgedShare
+from misslink.retrieval import collect_hits, parse_metric
 from misslink.types import Passage
 
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40), min_size=2)
@@ -126,7 +125,7 @@ def test_the_judged_share_is_judged_at_k():
     }
     (found,) = check_goldset(gold_of(cases), CheckInputs(run=run, k=3))
     hits = collect_hits(cases, [run[case.id] for case in cases])
-    theirs = JudgedShare(3).of(hits)
+    theirs = parse_metric("judged@3").of(hits)
     assert found.numbers["judged@3"]["value"] == pytest.approx(theirs.mean())
     assert found.cases == ("case-0", "case-2")
     assert found.numbers["judged@3"]["n"] == 4
