@@ -172,7 +172,7 @@ def test_no_cases_at_all_have_no_values(name):
 def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name):
     metric = parse_metric(name)
     assert str(metric) == name
-    assert metric == parse_metric(name)
+    assert metric == parse_metric(f" {name} ")
     assert hash(metric) == hash(parse_metric(name))
     assert {"Formula:", "Range:", "trec_eval:", "Use it:"} <= {
         line.strip().partition(" ")[0] if "Use it" not in line else "Use it:"

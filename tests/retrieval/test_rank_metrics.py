@@ -3,7 +3,8 @@ import math
 import pytest
 
 from misslink.errors import InputError
-from misslink.retrieval import collect_hits, parse_metric, score_cases
+from misslink.registry import rank_metrics
+from misslink.retrieval import collect_hits, format_metric_name, parse_metric, score_cases
 from misslink.types import Case, Passage, Trace
 
 
@@ -60,16 +61,6 @@ def test_ideal_ranking_is_cut_at_k_too():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["recall@5", "mrr", "mrr@10", "map", "map@3", "bpref", "r-precision", "rbp@0.95", "judged@10"],
-)
-def test_a_metric_is_a_value_that_prints_as_its_name(name):
-    assert str(parse_metric(name)) == name
-    assert parse_metric(name) == parse_metric(f" {name} ")
-    assert hash(parse_metric(name)) == hash(parse_metric(name))
-
-
-@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("recal@5", "did you mean 'recall@5'"),
@@ -101,11 +92,7 @@ def test_a_metric_is_a_value_that_prints_as_its_name(name):
         ("recall@0.5", "k counts from 1"),
         ("bpref@5", "takes no cutoff: write bpref"),
         ("r_precision", "did you mean 'r-precision'"),
-        (
-            "zzz",
-            "known: bpref, f1@k, hit@k, judged@k, map, map@k, mrr, mrr@k, ndcg@k, ndcg_exp@k, ",
-        ),
-        ("zzz", "precision@k, r-precision, rbp@p, rbp_residual@p, recall@k"),
+        ("zzz", f"known: {', '.join(map(format_metric_name, rank_metrics.names()))}"),
         ("", "unknown rank metric ''"),
     ],
 )
