@@ -34,8 +34,8 @@ import numpy as np
 from misslink.embedding import Embedder
 from misslink.engines.local import reduced_gc
 from misslink.linking.association import summarize_association
+from misslink.linking.attribution_rules import link_case
 from misslink.linking.checklist import build_checklist
-from misslink.linking.failure_modes import link_case
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
 from misslink.types import Case, Claim, Link, Passage, Trace, Verdict
 
@@ -172,8 +172,7 @@ async def stages(made: MadeUp, *, with_embedding: bool) -> tuple[dict[str, Any],
                 trace,
                 said,
                 K,
-                missed=measured.missed.get(case.id),
-                outcome=measured.outcomes.get(case.id),
+                measured=measured,
             )
             for case, trace, said in zip(made.cases, made.traces, made.verdicts, strict=True)
         ]

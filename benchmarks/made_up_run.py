@@ -15,7 +15,7 @@ from typing import Any
 
 from link_speed import made_up  # beside this file: the corpus's language
 from misslink.linking.association import summarize_association
-from misslink.linking.failure_modes import link_case
+from misslink.linking.attribution_rules import link_case
 from misslink.linking.miss_measurement import measure_misses
 from misslink.pipeline.summary import (
     level_estimates,
@@ -211,8 +211,7 @@ async def _linked(
             trace,
             {one.metric: one for one in said},
             K,
-            missed=measured.missed.get(case.id),
-            outcome=measured.outcomes.get(case.id),
+            measured=measured,
         )
         for case, trace, said in zip(cases, traces, verdicts, strict=True)
     ]

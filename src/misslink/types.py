@@ -7,7 +7,7 @@ from collections import Counter
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from misslink import lenient
+from misslink.failure_modes import FAILURE_MODES
 from misslink.registry import exporters
 
 RUN_FORMAT = 2  # of run folders; raised when their content changes, and no other format is read
@@ -38,18 +39,10 @@ MissType = Literal[
     "split_evidence",
     "duplicate_crowding",
 ]
-FailureMode = Literal[
-    "retrieval_miss",
-    "should_have_abstained",
-    "over_refused",
-    "distracted",
-    "fabricated",
-    "ignored_context",
-    "missing_label",
-    "answered_from_memory",
-    "inconclusive",
-    "passed",
-]
+if TYPE_CHECKING:
+    FailureMode = str
+else:
+    FailureMode = Literal[tuple(FAILURE_MODES)]  # so that a value is checked, and listed once
 
 
 class FrozenModel(BaseModel):

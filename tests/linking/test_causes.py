@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from misslink.linking.failure_modes import link_case
+from misslink.linking.attribution_rules import link_case
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 TEXTS = {

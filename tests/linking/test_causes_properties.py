@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from misslink.failure_modes import FAILURE_MODES
+from misslink.linking.attribution_rules import RULES, classify_failure
 from misslink.linking.case_evidence import CaseEvidence
-from misslink.linking.failure_modes import FAILURE_MODES, classify_failure
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 
 IDS = ("a", "b", "c", "d")
@@ -14,7 +15,7 @@ TEXTS = {
     name: f"Pier {name} opened in 190{n}, and its lamps burn until the last ferry has left."
     for n, name in enumerate(IDS)
 }
-ORDER = [name for name, mode in FAILURE_MODES.items() if mode.rule]
+ORDER = [name for name in FAILURE_MODES if name in RULES]
 TELLING = ("faithfulness", "correctness", "abstention")
 subsets = st.lists(st.sampled_from(IDS), unique=True, max_size=3)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import misslink
+from misslink.linking.attribution_rules import classify_failure
 from misslink.linking.case_evidence import CaseEvidence
-from misslink.linking.failure_modes import classify_failure
 from misslink.linking.judge_calibration import Calibration
 from misslink.types import Case, Claim, Estimate, Evidence, Passage, Trace, Verdict
 

@@ -12,7 +12,7 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.session import open_judge
-from misslink.linking.failure_modes import link_case
+from misslink.linking.attribution_rules import link_case
 from misslink.linking.missing_labels import (
     add_missing_labels,
     find_missing_labels,

@@ -52,7 +52,7 @@ def test_pooled_numbers_stand_beside_the_crude_ones(run):
     assert [(row.label, row.before.value, row.after.value) for row in table.pooled] == [
         ("Risk difference", "+10 points", "+22 points"),
         ("Risk ratio", "1.2 times", "1.9 times"),
-        ("Attributable share", "38 %", "21 %"),
+        ("Attributable fraction", "38 %", "21 %"),
     ]
 
 

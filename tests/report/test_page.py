@@ -64,7 +64,8 @@ def test_the_headline_does_not_claim_a_link_that_is_not_there():
     assert said.share == ""
     assert said.words == "Unfaithful answers are no more frequent after a miss than after a hit"
     assert (
-        "The attributable share, \N{MINUS SIGN}20 % [\N{MINUS SIGN}40, 10], is not above 0" in text
+        "The attributable fraction, \N{MINUS SIGN}20 % [\N{MINUS SIGN}40, 10], is not above 0"
+        in text
     )
     assert "wrong by the reference are no more frequent after a miss" in text
     assert "go with a retrieval miss" not in text

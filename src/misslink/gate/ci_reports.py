@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from misslink.compare.run_metrics import is_rank_metric, manifest_int
+from misslink.failure_modes import FAILURE_MODES
 from misslink.gate.criteria import describe_filter
 from misslink.gate.new_failures import (
     RegressedCase,
@@ -15,7 +16,6 @@ from misslink.gate.new_failures import (
     regressed_groups,
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
-from misslink.linking.failure_modes import FAILURE_MODES
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
 from misslink.render.metric_format import format_change, format_values, question_count

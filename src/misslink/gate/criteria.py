@@ -155,7 +155,7 @@ class _CriteriaDocument(BaseModel):
 
 
 def criteria_schema() -> dict[str, Any]:
-    """The JSON schema of a criteria file, for editors; the package has it as a file, too."""
+    """The JSON schema of a criteria file, for editors."""
     model = _CriteriaDocument.model_json_schema()
     del model["$defs"]["Gate"]["required"]  # it may be the key, or that of the metric
     draft = "https://json-schema.org/draft/2020-12/schema"

@@ -20,6 +20,7 @@ from misslink.compare.run_metrics import (
     metric_value,
 )
 from misslink.errors import InputError
+from misslink.failure_modes import FAILURES
 from misslink.gate.baseline_diff import BaselineDiff
 from misslink.gate.criteria import (
     Gate,
@@ -29,7 +30,6 @@ from misslink.gate.criteria import (
     select_gate_cases,
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
-from misslink.linking.failure_modes import FAILURES
 from misslink.render.metric_format import metric_cutoff, question_count
 from misslink.retrieval import case_needs, match_needs, retrieval_cutoff
 from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace

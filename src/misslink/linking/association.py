@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.judge_calibration import Calibration
 from misslink.render.format import format_p_value, format_points_interval
 from misslink.stats import (
@@ -19,7 +20,7 @@ from misslink.stats import (
     trend_test,
 )
 from misslink.stats.stratified_association import TwoByTwo
-from misslink.types import Case, Estimate, FailureMode, Link, Verdict
+from misslink.types import Case, Estimate, Link, Verdict
 
 TableCell = Literal["miss_bad", "miss_good", "hit_bad", "hit_good", "left_out"]
 IsBad = Callable[[Link], bool | None]
@@ -312,9 +313,7 @@ def summarize_association(
         "corrected": correct_for_judge(links, verdicts, calibration, names, seed)
         if calibration is not None and calibration.metric == "faithfulness"
         else None,
-        "failures": {
-            failure: failures[failure] for failure in get_args(FailureMode) if failures[failure]
-        },
+        "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
         "wrong": _risk_document(links, category_of, _is_wrong, ("wrong", "right"), seed),

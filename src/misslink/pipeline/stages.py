@@ -20,7 +20,7 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.session import open_judge
-from misslink.linking.failure_modes import link_case
+from misslink.linking.attribution_rules import link_case
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
@@ -224,8 +224,7 @@ async def link_cases(
             traces[case.id],
             by_case[case.id],
             context.config.k,
-            missed=measured.missed.get(case.id),
-            outcome=measured.outcomes.get(case.id),
+            measured=measured,
             judge=context.judge,
             prompts=context.prompts,
             calibration=context.calibration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
 from misslink.render.json_fields import JsonFields
 from misslink.report.cases import rank_cases
@@ -18,7 +18,7 @@ _EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all 
 _ADJUSTED_EFFECTS = {
     "risk_difference": "Risk difference",
     "risk_ratio": "Risk ratio",
-    "attributable_fraction": "Attributable share",
+    "attributable_fraction": "Attributable fraction",
 }
 _RISKS = {
     "risk_given_miss": "Unfaithful after a miss",
@@ -84,7 +84,7 @@ class CorrectedAssociation:
 
     @property
     def brief(self) -> str:
-        """The corrected attributable share in one line; "" if it is not known."""
+        """The corrected attributable fraction in one line; "" if it is not known."""
         fraction = next(
             row for row in self.rows if row.label == _ADJUSTED_EFFECTS["attributable_fraction"]
         )
@@ -273,7 +273,7 @@ def _test_name(p: float, test: JsonFields) -> str:
 # Row of the 2 x 2 table by outcome of retrieval; cases with another outcome are left out.
 TABLE_ROWS = {"miss": "miss", "partial": "hit", "hit": "hit"}
 _EFFECTS = {
-    "attributable_fraction": "Attributable share",
+    "attributable_fraction": "Attributable fraction",
     "risk_difference": "Risk difference",
     "risk_ratio": "Risk ratio",
 }
@@ -535,7 +535,7 @@ def _caution_paragraph(fraction: Estimate, link: JsonFields, few: str) -> str:
     else:
         brief = format_estimate("attributable_fraction", fraction).brief
         meaning = (
-            f"The attributable share, {brief}, is not above 0: by these cases better retrieval "
+            f"The attributable fraction, {brief}, is not above 0: by these cases better retrieval "
             "would not make answers more faithful."
         )
     uncertain = link.object("corrected").count("uncertain")
@@ -560,7 +560,7 @@ def _wrong_sentences(link: JsonFields) -> tuple[str, ...]:
         return ()
     sentence = (
         "Answers that are wrong by the reference are no more frequent after a miss than after a hit "
-        f"(attributable share {brief})."
+        f"(attributable fraction {brief})."
     )
     if fraction.value > 0:
         sentence = (

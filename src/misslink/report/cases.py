@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import format_decimal, format_percent
 from misslink.report.claims import (
     CaseLocations,

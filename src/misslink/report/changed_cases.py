@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from misslink.linking.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES
 from misslink.report.glossary import RETRIEVALS
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Link, Run, Trace

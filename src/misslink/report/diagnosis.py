@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.linking.failure_modes import FAILURES
+from misslink.failure_modes import FAILURES
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,

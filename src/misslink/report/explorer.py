@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.json_fields import JsonFields
 from misslink.report.cases import (
     ORDER_RULE,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
-from misslink.linking.failure_modes import FAILURE_MODES
 from misslink.registry import exporters
 from misslink.render.json_fields import JsonFields
 from misslink.report.human_labels import read_human_labels

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
-from misslink.linking.failure_modes import FAILURE_MODES
 from misslink.registry import exporters
 from misslink.render.format import NOT_MEASURED, pluralize, shorten
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line

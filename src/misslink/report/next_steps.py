@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from misslink.linking.failure_modes import FAILURE_MODES, FAILURES
+from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import format_estimate, pluralize, shorten
 from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import MISS_TYPE_LABELS

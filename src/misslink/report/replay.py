@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from misslink.linking.failure_modes import FAILURE_MODES
+from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import INTERVENTIONS

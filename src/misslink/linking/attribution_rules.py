@@ -1,19 +1,18 @@
-"""Why a case failed: one rule per failure mode, their table, and the link of a case."""
+"""Why a case failed: one rule per failure mode, and the link of a case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable, Mapping
 
+from misslink.failure_modes import FAILURE_MODES
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
+from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import classify_from_trace
-from misslink.retrieval import RetrievalOutcome
-from misslink.types import Case, FailureMode, Link, RetrievalMiss, Trace, Verdict
+from misslink.types import Case, FailureMode, Link, Trace, Verdict
 
 SUFFICIENT = "the judge finds that the passages that were there hold a full answer"
 
@@ -173,101 +172,19 @@ def _describe_pass(evidence: CaseEvidence) -> str:
     return f"the answer is {evidence.answer} and {correct}"
 
 
-@dataclass(frozen=True)
-class FailureModeInfo:
-    """Everything about one failure mode: its words, its mark on the map, and its rule.
-
-    ``rule`` returns the evidence for the mode in a sentence, None if it does not fit. ``failed``
-    is False for the values that are notes on a case, not failures.
-    """
-
-    label: str
-    meaning: str
-    action: str
-    shape: str  # an SVG path around 0 in a box of about 10 units: color is never the only sign
-    rule: Callable[[CaseEvidence], str | None] | None = None
-    failed: bool = True
-
-
-# The worst first: the first rule that fits gives the primary failure mode.
-FAILURE_MODES: dict[str, FailureModeInfo] = {
-    "retrieval_miss": FailureModeInfo(
-        "Retrieval miss",
-        "A needed passage never reached the prompt, and the answer is unfaithful or wrong, "
-        "or the app declined.",
-        "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
-        "change chunking or embeddings, or add keyword search. Not found at all: index it.",
-        shape="M0-6L5.5 4.5H-5.5Z",
-        rule=retrieval_miss,
-    ),
-    "should_have_abstained": FailureModeInfo(
-        "Should have abstained",
-        "There was nothing to answer from, and the app answered anyway.",
-        "Tell the prompt to decline when the passages do not hold the answer.",
-        shape="M0 6L5.5-4.5H-5.5Z",
-        rule=should_have_abstained,
-    ),
-    "over_refused": FailureModeInfo(
-        "Over-refused",
-        "The needed passage was in the prompt, and the app declined.",
-        "Loosen the instruction to decline; show an example that answers from one passage.",
-        shape="M-4.5-4.5H4.5V4.5H-4.5Z",
-        rule=over_refused,
-    ),
-    "distracted": FailureModeInfo(
-        "Distracted",
-        "A wrong claim rests on an irrelevant passage.",
-        "Give fewer and better passages: rerank, lower k, drop near-duplicates.",
-        shape="M0-6L6 0L0 6L-6 0Z",
-        rule=distracted,
-    ),
-    "fabricated": FailureModeInfo(
-        "Fabricated",
-        "A claim is supported by nothing, although the context was complete.",
-        "Ask for quotes, shorten the answer, try a stronger model.",
-        shape="M-1.7-5.5H1.7V-1.7H5.5V1.7H1.7V5.5H-1.7V1.7H-5.5V-1.7H-1.7Z",
-        rule=fabricated,
-    ),
-    "ignored_context": FailureModeInfo(
-        "Ignored context",
-        "The needed passage was in the prompt, and the answer does not use it.",
-        "Put the best passages first, shorten the prompt, ask to answer from the passages alone.",
-        shape="M-5-5H5L0 0L5 5H-5L0 0Z",
-        rule=ignored_context,
-    ),
-    "missing_label": FailureModeInfo(
-        "Missing label",
-        "A retrieved passage holds the answer, but the gold set does not list it.",
-        "Read the passage and, if it is right, add it to the gold set.",
-        shape="M0-6L1.8-1.8L6 0L1.8 1.8L0 6L-1.8 1.8L-6 0L-1.8-1.8Z",
-        rule=missing_label,
-        failed=False,
-    ),
-    "answered_from_memory": FailureModeInfo(
-        "Answered from memory",
-        "The answer is correct although the needed passage was missing.",
-        "Do not count on it: the model knew this one. Fix retrieval all the same.",
-        shape="M-3-5.2H3L6 0L3 5.2H-3L-6 0Z",
-        rule=answered_from_memory,
-        failed=False,
-    ),
-    "inconclusive": FailureModeInfo(
-        "Inconclusive",
-        "A verdict is missing, or too uncertain to say.",
-        "Read the case's reason. Where a verdict failed, judge again with another --cache, because "
-        "unreadable replies are cached too. Or label the case by hand.",
-        shape="M-5.5-3L-3-5.5L0-2.5L3-5.5L5.5-3L2.5 0L5.5 3L3 5.5L0 2.5L-3 5.5L-5.5 3L-2.5 0Z",
-        failed=False,
-    ),
-    "passed": FailureModeInfo(
-        "Passed",
-        "None of these.",
-        "Nothing to do.",
-        shape="M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0-4.5 0Z",
-        failed=False,
-    ),
+RULES: Mapping[FailureMode, Callable[[CaseEvidence], str | None]] = {
+    rule.__name__: rule
+    for rule in (
+        retrieval_miss,
+        should_have_abstained,
+        over_refused,
+        distracted,
+        fabricated,
+        ignored_context,
+        missing_label,
+        answered_from_memory,
+    )
 }
-FAILURES = frozenset(name for name, mode in FAILURE_MODES.items() if mode.failed)
 
 
 def classify_failure(evidence: CaseEvidence) -> tuple[FailureMode, dict[FailureMode, str]]:
@@ -277,14 +194,14 @@ def classify_failure(evidence: CaseEvidence) -> tuple[FailureMode, dict[FailureM
     mode that the known verdicts show is named, however many others are missing.
     """
     reasons = {
-        cast("FailureMode", name): reason
-        for name, mode in FAILURE_MODES.items()
-        if mode.rule and (reason := mode.rule(evidence))
+        name: reason
+        for name in FAILURE_MODES
+        if name in RULES and (reason := RULES[name](evidence))
     }
     if reasons:
         return next(iter(reasons)), reasons
     unknown = _inconclusive_reason(evidence)
-    failure: FailureMode = "inconclusive" if unknown else "passed"
+    failure = "inconclusive" if unknown else "passed"
     return failure, {failure: unknown or _describe_pass(evidence)}
 
 
@@ -294,8 +211,7 @@ async def link_case(
     verdicts: Mapping[str, Verdict],
     k: int,
     *,
-    missed: Sequence[RetrievalMiss] | None = None,
-    outcome: RetrievalOutcome | None = None,
+    measured: MissMeasurements | None = None,
     judge: Judge | None = None,
     prompts: Prompts = BUILT_IN,
     calibration: Calibration | None = None,
@@ -310,19 +226,20 @@ async def link_case(
         By metric; any may be missing.
     k : int
         How many retrieved passages count as context where the prompt was not seen.
-    missed : sequence of RetrievalMiss or None
-        The missed passages as measured. None: what their ranks alone show.
-    outcome : RetrievalOutcome or None
-        The retrieval outcome, if it was computed before.
+    measured : MissMeasurements or None
+        Of the run. None: of the missed passages, what the ranks in the trace alone show.
     judge : Judge or None
         Asked what the missed passages say about the claims; None: the heuristic judge.
     prompts : Prompts
     calibration : Calibration or None
         Verdicts in its uncertain band decide nothing.
     """
+    outcome = measured.outcomes.get(case.id) if measured else None
     evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome)
     failure, reasons = classify_failure(evidence)
-    misses = classify_from_trace(trace, evidence.outcome, k) if missed is None else tuple(missed)
+    misses = measured.missed.get(case.id) if measured else None
+    if misses is None:
+        misses = classify_from_trace(trace, evidence.outcome, k)
     return Link(
         case_id=case.id,
         retrieval=evidence.outcome.retrieval,
