@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares
 from misslink.errors import InputError, did_you_mean
-from misslink.failure_modes import FAILURE_MODES
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
@@ -24,14 +23,14 @@ from misslink.registry import judged_metrics, rank_metrics
 from misslink.retrieval import format_metric_name, parse_metric, score_cases
 from misslink.stats import proportion
 from misslink.stats.intervals import median
-from misslink.types import Estimate, Link, Run
+from misslink.types import Estimate, FailureMode, Link, Run
 
 ROUNDING_TOLERANCE = 1e-9  # between two ways to compute one number
 UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
 
 # The outcomes of each axis of a link, and how to read them.
 LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
-    "failures": (tuple(FAILURE_MODES), lambda link: link.failure),
+    "failures": (get_args(FailureMode), lambda link: link.failure),
     "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
     "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
 }
