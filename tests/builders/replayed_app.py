@@ -23,7 +23,7 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.session import open_judge
 from misslink.linking.attribution_rules import link_case
-from misslink.linking.replay import replay_run
+from misslink.linking.replay import RerunSettings, replay_run
 from misslink.registry import judged_metrics
 from misslink.retrieval import match_unmet_needs
 from misslink.types import Case, Run
@@ -194,11 +194,13 @@ def failures(run):
 TEN = (*"123456789", "ten")  # as many misses as a causal fraction needs
 
 
-def replayed(run, app, *, judge=JUDGE, terms=None, cache=None, **options):
+def replayed(run, app, *, judge=JUDGE, terms=None, cache=None, settings=None, **options):
+    settings = RerunSettings(**(settings or {}))
+
     async def go():
         opened = open_judge(judge, cache=cache, concurrency=4, terms=terms)
         try:
-            return await replay_run(run, app, judge=opened, **options)
+            return await replay_run(run, app, judge=opened, settings=settings, **options)
         finally:
             await opened.close()
 

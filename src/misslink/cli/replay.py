@@ -69,7 +69,7 @@ def replay(
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
     from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import replay_run
+    from misslink.linking.replay import RerunSettings, replay_run
     from misslink.pipeline import run_async
 
     before = read_complete_run(run)
@@ -84,14 +84,16 @@ def replay(
                 before,
                 source,
                 judge=session,
-                id_key=id_key,
-                input_key=input_key,
+                settings=RerunSettings(
+                    id_key=id_key,
+                    input_key=input_key,
+                    prompts=Prompts.from_spec(config.prompts),
+                    repeats=config.repeats,
+                    concurrency=concurrency,
+                ),
                 sample=sample,
                 seed=seed,
-                concurrency=concurrency,
                 folder=run,
-                prompts=Prompts.from_spec(config.prompts),
-                repeats=config.repeats,
                 tick=lambda done, total: progress("replaying", done, total),
             )
         document = {**replayed.document, "run": display_path(run)}

@@ -27,7 +27,7 @@ from misslink.types import Estimate
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
-    from misslink.linking.whatif.option_evaluation import DeeperSearch
+    from misslink.linking.whatif.forecast_check import DeeperSearch
     from misslink.pipeline import Progress
     from misslink.types import Case, Passage, Run
 
@@ -87,9 +87,11 @@ def whatif(
     from misslink.io.manifest import display_path
     from misslink.io.storage import redact_url
     from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import open_rerunner
+    from misslink.linking.replay import RerunSettings, open_rerunner
     from misslink.linking.whatif import (
         Chunking,
+        ForecastCheck,
+        SearchTools,
         check_option_names,
         evaluate_options,
         open_reranker,
@@ -122,11 +124,13 @@ def whatif(
                     before,
                     app,
                     await stack.enter_async_context(session),
+                    settings=RerunSettings(
+                        id_key=id_key,
+                        input_key=input_key,
+                        prompts=Prompts.from_spec(config.prompts),
+                        repeats=config.repeats,
+                    ),
                     folder=run,
-                    id_key=id_key,
-                    input_key=input_key,
-                    prompts=Prompts.from_spec(config.prompts),
-                    repeats=config.repeats,
                     loaded=loaded,
                 )
                 stack.callback(rerun.close)
@@ -142,15 +146,15 @@ def whatif(
             document = await evaluate_options(
                 before,
                 passages,
-                embedder=own or named,
-                other=named if own else None,
-                reranker=model,
-                chunking=chunking,
-                widths=tuple(k),
+                SearchTools(
+                    embedder=own or named,
+                    other=named if own else None,
+                    reranker=model,
+                    chunking=chunking,
+                    widths=tuple(k),
+                ),
                 options=names,
-                rerun=rerun,
-                deeper=deeper,
-                sample=check,
+                check=ForecastCheck(rerun, check, deeper) if rerun else None,
                 seed=seed,
                 tick=progress,
             )

@@ -105,7 +105,7 @@ def adjust_for_category(
     tables = [count_table(groups[name], is_bad)[0] for name in order]
     pooled = mantel_haenszel(tables, seed=seed)
     p = heterogeneity_test(tables, seed=seed)
-    crude = _table_difference(*(sum(counts) for counts in zip(*tables, strict=True)))
+    crude = table_risk_difference(*(sum(counts) for counts in zip(*tables, strict=True)))
     silent = [sum(t) for t in tables if not (t[0] + t[1] and t[2] + t[3])]
     return {
         "by": "category",
@@ -143,14 +143,15 @@ def _stratum_document(table: TwoByTwo, names: tuple[str, str]) -> dict[str, Any]
     estimates = {
         "risk_given_miss": proportion(a, a + b),
         "risk_given_hit": proportion(c, c + d),
-        "risk_difference": _table_difference(*table),
+        "risk_difference": table_risk_difference(*table),
         "risk_ratio": risk_ratio(a, a + b, c, c + d),
     }
     counts = {f"miss_{bad}": a, f"miss_{good}": b, f"hit_{bad}": c, f"hit_{good}": d}
     return {"table": counts, **{key: estimate.model_dump() for key, estimate in estimates.items()}}
 
 
-def _table_difference(a: int, b: int, c: int, d: int) -> Estimate:
+def table_risk_difference(a: int, b: int, c: int, d: int) -> Estimate:
+    """Return P(bad | miss) - P(bad | hit) of the cells miss and bad, miss and good, hit and so on."""
     return risk_difference(a, a + b, c, c + d)
 
 
@@ -274,9 +275,6 @@ def correct_for_judge(
     }
 
 
-_UNFAITHFUL_BY_ANSWER = {"faithful": False, "unfaithful": True}
-
-
 def summarize_association(
     links: Sequence[Link],
     *,
@@ -309,7 +307,7 @@ def summarize_association(
     failures = Counter(link.failure for link in links)
     names = ("unfaithful", "faithful")
     return {
-        **_risk_document(links, category_of, _is_unfaithful, names, seed),
+        **_risk_document(links, category_of, is_unfaithful, names, seed),
         "corrected": correct_for_judge(links, verdicts, calibration, names, seed)
         if calibration is not None and calibration.metric == "faithfulness"
         else None,
@@ -320,8 +318,9 @@ def summarize_association(
     }
 
 
-def _is_unfaithful(link: Link) -> bool | None:
-    return _UNFAITHFUL_BY_ANSWER.get(link.answer)
+def is_unfaithful(link: Link) -> bool | None:
+    """Whether the answer of a case is unfaithful; None: it declines, or no verdict says."""
+    return {"faithful": False, "unfaithful": True}.get(link.answer)
 
 
 def _is_wrong(link: Link) -> bool | None:

@@ -1,4 +1,4 @@
-"""One case asked again with given passages: what is kept, what is judged, what is not measured."""
+"""One case run again: what is kept, what is judged, and whether it is judged as in the run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from misslink.errors import InputError
+from misslink.io.manifest import flatten_inputs
+from misslink.judge.prompts import BUILT_IN
 from misslink.judge.session import open_judge
-from misslink.linking.replay import Rerunner, open_rerunner
-from misslink.linking.replay.rerun import NO_RETRIEVER
-from misslink.types import Passage
+from misslink.linking.replay import Rerunner, RerunSettings, open_rerunner
+from misslink.linking.replay.cache import ReplayCache
+from misslink.linking.replay.rerun import NO_RETRIEVER, judge_identity_of_run, judging_difference
+from misslink.types import Passage, Run, Trace
 from replayed_app import (
     JUDGE,
     K,
@@ -65,7 +68,7 @@ def asked_again(app, *calls, **options):
 
     async def go():
         judge = open_judge(JUDGE, cache=None, concurrency=2)
-        again = Rerunner(app, judge, **options)
+        again = Rerunner(app, judge, RerunSettings(**options))
         try:
             return [await again(case("1"), one, intervention=name) for one, name in calls], again
         finally:
@@ -150,3 +153,113 @@ def test_an_app_object_is_asked_every_time(run):
 def test_an_app_that_is_not_there_is_told(run):
     with pytest.raises(InputError, match="has no 'ap'; did you mean 'app'"):
         kept(run, app="app.py:ap")
+
+
+class Stub:
+    def __init__(self, name="openai:m", **identity):
+        self.name = name
+        self.identity = {"judge": "openai", "model": "m", "temperature": 0, **identity}
+
+
+def run_by(judge, **manifest):
+    told = {
+        "judge": judge.name,
+        "judging": {"repeats": 1},
+        "inputs": flatten_inputs({"k": 5, "judge_identity": judge.identity}),
+        "prompts": [BUILT_IN.load("examination").ref.model_dump()],
+    }
+    return Run(manifest=told | manifest, cases=(), traces=(), verdicts=(), links=(), summary={})
+
+
+def test_the_same_judge_on_the_same_terms_judges_alike():
+    assert judging_difference(run_by(Stub()), Stub(), BUILT_IN) is None
+
+
+@pytest.mark.parametrize(
+    ("judge", "manifest", "said"),
+    [
+        (Stub("openai:n"), {}, "was judged by openai:m, the replay by openai:n"),
+        (Stub(temperature=0.7), {}, "had temperature 0, the replay's has 0.7"),
+        (Stub(seed=3), {}, "had seed not given, the replay's has 3"),
+        (Stub(), {"judging": {"repeats": 3}}, "put each question 3 times, the replay 1 times"),
+        (Stub(), {"prompts": [{"name": "examination", "sha256": "0"}]}, "prompt 'examination'"),
+        (Stub(), {"prompts": [{"name": "gone", "sha256": "0"}]}, "prompt 'gone'"),
+    ],
+)
+def test_what_differs_is_said(judge, manifest, said):
+    assert said in judging_difference(run_by(Stub(), **manifest), judge, BUILT_IN)
+
+
+@pytest.mark.parametrize("inputs", [{}, None, "text"])
+def test_of_a_run_that_does_not_say_more_the_name_decides(inputs):
+    run = run_by(Stub(), inputs=inputs, prompts=None, judging=None)
+    assert judge_identity_of_run(run) == {}
+    assert judging_difference(run, Stub(temperature=1), BUILT_IN) is None
+
+
+TRACE = Trace(case_id="a", retrieved=(Passage(id="p", text="Ünï\u2028code.", rank=1),), answer="A")
+
+
+def test_what_was_kept_is_found_by_another_process(tmp_path):
+    ReplayCache(tmp_path / "r.jsonl").put("key", TRACE, intervention="first")
+    kept = ReplayCache(tmp_path / "r.jsonl")
+    assert kept.get("key") == TRACE
+    assert kept.get("other") is None
+
+
+def test_half_a_line_is_passed_over_and_does_not_spoil_the_next(tmp_path):
+    path = tmp_path / "r.jsonl"
+    ReplayCache(path).put("one", TRACE, intervention="")
+    ReplayCache(path).put("two", TRACE, intervention="")
+    path.write_bytes(path.read_bytes()[:-30])
+    kept = ReplayCache(path)
+    assert (kept.get("one"), kept.get("two")) == (TRACE, None)
+    kept.put("three", TRACE, intervention="")
+    kept.close()
+    again = ReplayCache(path)
+    assert [again.get(key) is not None for key in ("one", "two", "three")] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "line", ["[1]", "{}", '{"key": "x", "trace": {"wrong": 1}}', "3", '{"key": []}']
+)
+def test_lines_of_anybody_else_are_passed_over(tmp_path, line):
+    (tmp_path / "r.jsonl").write_text(line + "\n", encoding="utf-8")
+    assert ReplayCache(tmp_path / "r.jsonl").get("x") is None
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere.*cannot be written"):
+        ReplayCache(tmp_path / "nowhere" / "r.jsonl")
+
+
+def test_a_file_that_goes_away_meanwhile_is_told(tmp_path):
+    path = tmp_path / "r.jsonl"
+    kept = ReplayCache(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match=r"r.jsonl: it cannot be written \(it was removed\)"):
+        kept.put("key", TRACE, intervention="")
+
+
+def test_a_file_that_is_moved_meanwhile_goes_on_being_written(tmp_path):
+    (tmp_path / "run").mkdir()
+    kept = ReplayCache(tmp_path / "run" / "r.jsonl")
+    (tmp_path / "run").rename(tmp_path / "old")
+    kept.put("key", TRACE, intervention="")
+    kept.close()
+    assert ReplayCache(tmp_path / "old" / "r.jsonl").get("key") == TRACE
+
+
+def test_the_file_is_one_processs_at_a_time(tmp_path):
+    kept = ReplayCache(tmp_path / "r.jsonl")
+    with pytest.raises(InputError, match="another misslink is replaying this run; wait for it"):
+        ReplayCache(tmp_path / "r.jsonl")
+    kept.close()
+    ReplayCache(tmp_path / "r.jsonl").close()
+
+
+def test_without_a_path_it_keeps_in_memory():
+    kept = ReplayCache(None)
+    kept.put("key", TRACE, intervention="")
+    assert kept.get("key") == TRACE

@@ -12,6 +12,7 @@ from misslink.linking.whatif.options import (
     LargerKOption,
     RechunkOption,
     SearchContext,
+    SearchTools,
     make_options,
 )
 from misslink.linking.whatif.search import Chunking
@@ -34,8 +35,9 @@ class Backwards:
 
 
 def ground(places=(1, 5, 9, None), **given):
-    told = {"corpus": corpus(), "embedder": Embedder(Hashed()), **given}
-    return SearchContext(RetrievalBaseline.from_run(run_of(list(places))), **told)
+    passages = given.pop("corpus", corpus())
+    tools = SearchTools(**{"embedder": Embedder(Hashed()), **given})
+    return SearchContext(RetrievalBaseline.from_run(run_of(list(places))), passages, tools)
 
 
 def tried(option, given):
@@ -163,9 +165,8 @@ def test_chunks_are_measured_by_evidence_however_short_they_are():
         for n, one in enumerate(run.cases)
     ]
     today = RetrievalBaseline.from_run(run.model_copy(update={"cases": tuple(cases)}))
-    given = SearchContext(
-        today, corpus=corpus(), embedder=Embedder(Hashed()), chunking=Chunking(40, 0)
-    )
+    tools = SearchTools(embedder=Embedder(Hashed()), chunking=Chunking(40, 0))
+    given = SearchContext(today, corpus(), tools)
     (option,), _ = make_options(given, ["chunk"])
     assert tried(option, given).misses() == (False, False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from misslink.linking.replay.rerun import (
     REPLAY_METRICS,
     Rerunner,
+    RerunSettings,
     judge_identity_of_run,
     open_rerunner,
 )
@@ -13,6 +14,7 @@ from misslink.linking.replay.runner import ReplayResult, replay_run
 __all__ = [
     "REPLAY_METRICS",
     "ReplayResult",
+    "RerunSettings",
     "Rerunner",
     "judge_identity_of_run",
     "open_rerunner",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,46 @@ REPLAY_METRICS = ("faithfulness", "context_relevance", "abstention", "correctnes
 _CACHE_FILE = "replays.jsonl"
 
 
+@dataclass(frozen=True)
+class RerunSettings:
+    """How an app is run again and judged.
+
+    Parameters
+    ----------
+    k : int or None
+        Number of passages that count as context where the prompt was not observed. None: the
+        run's own.
+    id_key, input_key : str or None
+        As in `misslink.capture.Watcher`. None: the run's own.
+    prompts : Prompts
+        Prompts of the judge.
+    repeats : int
+        Number of samples per judge call.
+    concurrency : int
+        Cases in progress at once, at least 1.
+    """
+
+    k: int | None = None
+    id_key: str | None = None
+    input_key: str | None = None
+    prompts: Prompts = BUILT_IN
+    repeats: int = 1
+    concurrency: int = 8
+
+    def for_run(self, run: Run) -> RerunSettings:
+        """Return them with the run's own values where they have none."""
+        k, id_key, input_key = (run.manifest.get(name) for name in ("k", "id_key", "input_key"))
+        return replace(
+            self,
+            k=self.k or (k if isinstance(k, int) else DEFAULT_CUTOFF),
+            id_key=self.id_key or (None if id_key is None else str(id_key)),
+            input_key=self.input_key or (None if input_key is None else str(input_key)),
+        )
+
+
+DEFAULT_SETTINGS = RerunSettings()
+
+
 class NotCachedError(Exception):
     """An answer or its verdicts are not cached, and no call may be made."""
 
@@ -80,14 +121,7 @@ class Rerunner:
     app : Runnable or callable
         An app, or a function that takes a retriever and returns one.
     judge : Judge
-    k : int
-        Number of passages that count as context where the prompt was not observed.
-    id_key, input_key : str or None
-        As in `misslink.capture.Watcher`.
-    prompts : Prompts
-        Prompts of the judge.
-    repeats : int
-        Number of samples per judge call.
+    settings : RerunSettings
     calibration : Calibration or None
         The judge's calibration that the run was linked with.
     kept : ReplayCache or None
@@ -110,12 +144,8 @@ class Rerunner:
         self,
         app: Any,
         judge: Judge,
+        settings: RerunSettings = DEFAULT_SETTINGS,
         *,
-        k: int = DEFAULT_CUTOFF,
-        id_key: str | None = None,
-        input_key: str | None = None,
-        prompts: Prompts = BUILT_IN,
-        repeats: int = 1,
         calibration: Calibration | None = None,
         kept: ReplayCache | None = None,
         work: str | None = None,
@@ -123,18 +153,20 @@ class Rerunner:
         from misslink.capture.injected_retriever import build_app
 
         self.judge = judge
-        self.k = k
+        self.k = settings.k or DEFAULT_CUTOFF
         self.calibration = calibration
         self.generated = 0
         self.reused = 0
+        id_key, input_key = settings.id_key, settings.input_key
         self._watcher = Watcher(build_app(app), id_key=id_key, input_key=input_key)
         self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in REPLAY_METRICS]
-        self._prompts = prompts
-        self._repeats = repeats
+        self._settings = settings
         self._kept = kept if work is not None else None
         self._work = hash_content([work, id_key, input_key])
+        prompts = settings.prompts
         read = [prompts.load(name).ref.sha256 for name in sorted(prompts.names())]
-        self._terms = hash_content([judge.name, dict(judge.identity), read, repeats, k])
+        identity = dict(judge.identity)
+        self._terms = hash_content([judge.name, identity, read, settings.repeats, self.k])
 
     async def __call__(
         self,
@@ -189,9 +221,10 @@ class Rerunner:
         if verdicts is None:
             if only_kept:
                 raise NotCachedError
-            subject = Subject(case, trace, self.k, self._prompts)
+            subject = Subject(case, trace, self.k, self._settings.prompts)
             refused_before = getattr(self.judge, "not_asked", 0)
-            verdicts = await judge_case(subject, self._metrics, self.judge, repeats=self._repeats)
+            repeats = self._settings.repeats
+            verdicts = await judge_case(subject, self._metrics, self.judge, repeats=repeats)
             # What failed, or was not asked for want of budget, may be had another time.
             whole = refused_before == getattr(self.judge, "not_asked", 0)
             whole = whole and all(verdict.status != "failed" for verdict in verdicts)
@@ -245,12 +278,8 @@ def open_rerunner(
     app: Any,
     judge: Judge,
     *,
+    settings: RerunSettings = DEFAULT_SETTINGS,
     folder: Path | None = None,
-    k: int | None = None,
-    id_key: str | None = None,
-    input_key: str | None = None,
-    prompts: Prompts = BUILT_IN,
-    repeats: int = 1,
     loaded: Any = None,
 ) -> Rerunner:
     """Return a `Rerunner` for the app of a run, with the run's own settings.
@@ -262,14 +291,9 @@ def open_rerunner(
         An app, or where to import it from. Generations are reused only for an imported app, because
         misslink cannot identify the code of an object.
     judge : Judge
+    settings : RerunSettings
     folder : Path or None
         Run folder for ``replays.jsonl``. None: generations are not cached.
-    k : int or None
-        As in `Rerunner`. None: the value of the run.
-    id_key, input_key : str or None
-        As in `Rerunner`. None: the value of the run.
-    prompts, repeats
-        As in `Rerunner`.
     loaded : Runnable, callable or None
         What `app` names, if it is already imported. A second import could build the app's index
         again and lock out users of the first one.
@@ -280,16 +304,10 @@ def open_rerunner(
         There is no such app, `folder` cannot be written, or another process replays the run.
     """
     spec = app if isinstance(app, str) else None
-    stored = {name: run.manifest.get(name) for name in ("k", "id_key", "input_key")}
-    cut_off = stored["k"] if isinstance(stored["k"], int) else DEFAULT_CUTOFF
     return Rerunner(
         loaded if loaded is not None else load_app(spec) if spec else app,
         judge,
-        k=k or cut_off,
-        id_key=id_key or (None if stored["id_key"] is None else str(stored["id_key"])),
-        input_key=input_key or (None if stored["input_key"] is None else str(stored["input_key"])),
-        prompts=prompts,
-        repeats=repeats,
+        settings.for_run(run),
         calibration=Calibration.of_run(run),
         kept=ReplayCache(folder / _CACHE_FILE) if folder and spec else None,
         work=hash_content([spec, hash_app_code(spec)]) if spec else None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DRAWS = 20_000
 # Replayed misses below which there is no fraction. With 10 of a run of 100 cases of which 30 are
 # misses the interval is 63 points wide; with 6 it is 83, with 4 115 and with 2 178, wider than all
-# that the fraction could say (medians of 120 runs simulated as in test_fraction.py).
+# that the fraction could say (medians of 120 runs simulated as in test_causal_fraction.py).
 MIN_REPLAYED = 10
 _METHOD = "replay, dirichlet"
 _TABLE_PRIOR = 0.75  # as misslink.stats.association, whose table this is
@@ -82,7 +82,7 @@ def causal_fraction(
     The interval is the middle `level` of 20,000 draws, extended to include the value. The table is
     drawn from its Dirichlet posterior. The four outcomes of each kind of pair are drawn from
     theirs, with 0.25 cases added where the two answers differ and 0.125 where they do not.
-    ``tests/linking/replay/test_fraction.py`` measures the coverage: eight kinds of runs of 40 to
+    ``tests/linking/replay/test_causal_fraction.py`` measures the coverage: eight kinds of runs of 40 to
     300 cases, 1,600 runs of each, with 10 to 40 replays of each kind of miss, flaky ones among
     them. It is 95% on average and 93% at worst; with 0.25 cases added everywhere the worst is 92%.
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import AppUnreachableError, InputError
-from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.replay.outcomes import (
     APP_FAILED,
@@ -22,9 +21,11 @@ from misslink.linking.replay.outcomes import (
 )
 from misslink.linking.replay.plan import Intervention, PlannedCase, ReplayPlan, draw_cases
 from misslink.linking.replay.rerun import (
+    DEFAULT_SETTINGS,
     NO_RETRIEVER,
     NotCachedError,
     Rerunner,
+    RerunSettings,
     judging_difference,
     open_rerunner,
 )
@@ -62,15 +63,10 @@ async def replay_run(
     app: Any,
     *,
     judge: Judge,
+    settings: RerunSettings = DEFAULT_SETTINGS,
     sample: int = DEFAULT_SAMPLE,
-    k: int | None = None,
-    id_key: str | None = None,
-    input_key: str | None = None,
     seed: int = 0,
-    concurrency: int = 8,
     folder: Path | None = None,
-    prompts: Prompts = BUILT_IN,
-    repeats: int = 1,
     tick: ReplayProgress = lambda _, __: None,
 ) -> ReplayResult:
     """Inject the missed passages, generate again, and judge again.
@@ -91,20 +87,13 @@ async def replay_run(
     judge : Judge
         Preferably the run's own: otherwise the run's answers are judged again too, and there is no causal
         attributable fraction.
+    settings : RerunSettings
     sample : int
         At least 1; a smaller sample is part of a larger one of the same seed.
-    k : int or None
-        As of `Rerunner`; the run's own if None.
-    id_key, input_key : str or None
-        As of `Rerunner`; the run's own if None.
     seed : int
         Random seed for the sample and the intervals.
-    concurrency : int
-        Cases in progress at once, at least 1.
     folder : Path or None
         The run folder, in which generations are saved.
-    prompts, repeats
-        As of `Rerunner`.
     tick : callable
         Called with how many cases are done, and how many there are.
 
@@ -116,21 +105,11 @@ async def replay_run(
     AppUnreachableError, JudgeUnreachableError
         Generations and replies are saved; the same call resumes.
     """
-    for name, value in (("sample", sample), ("concurrency", concurrency)):
+    for name, value in (("sample", sample), ("concurrency", settings.concurrency)):
         if value < 1:
             raise InputError(f"--{name} is {value}; it must be at least 1")
-    again = open_rerunner(
-        run,
-        app,
-        judge,
-        folder=folder,
-        k=k,
-        id_key=id_key,
-        input_key=input_key,
-        prompts=prompts,
-        repeats=repeats,
-    )
-    otherwise = judging_difference(run, judge, prompts, repeats)
+    again = open_rerunner(run, app, judge, settings=settings, folder=folder)
+    otherwise = judging_difference(run, judge, settings.prompts, settings.repeats)
     observed = _observed_outcomes(run, again)
     drawn, undrawn, skipped = draw_cases(run, observed, again.k, sample, seed)
     before = observed if otherwise is None else {}
@@ -138,7 +117,7 @@ async def replay_run(
         records = await _replay_all(
             drawn,
             lambda group, chosen: _replay_case(group, chosen, again, before.get(chosen.case.id)),
-            concurrency,
+            settings.concurrency,
             tick,
         )
         cached = await _cached_records(undrawn, again, before)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from misslink.linking.whatif.forecast_check import ForecastCheck
 from misslink.linking.whatif.option_evaluation import evaluate_options
-from misslink.linking.whatif.options import check_option_names
+from misslink.linking.whatif.options import SearchTools, check_option_names
 from misslink.linking.whatif.search import Chunking, Reranker, open_reranker
 from misslink.linking.whatif.triplets import make_triplets, write_triplets
 
 __all__ = [
     "Chunking",
+    "ForecastCheck",
     "Reranker",
+    "SearchTools",
     "check_option_names",
     "evaluate_options",
     "make_triplets",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from misslink.linking.association import count_table, is_unfaithful, table_risk_difference
 from misslink.linking.whatif.comparison import OptionResult, RetrievalBaseline
 from misslink.render.format import format_share_interval
 from misslink.stats import proportion
-from misslink.stats.association import risk_difference
 from misslink.types import Estimate, Link, Run
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class MissChange:
     bad: bool | None
 
 
-@dataclass(frozen=True)
-class RiskTable:
+class RiskTable(NamedTuple):
     """Cases by retrieval and answer, as ``summary.json`` counts them."""
 
     miss_bad: int
@@ -48,21 +47,10 @@ class RiskTable:
     hit_bad: int
     hit_good: int
 
-    @classmethod
-    def from_baseline(cls, today: RetrievalBaseline) -> RiskTable:
-        """Count a run's links."""
-        judged = [
-            (link.retrieval == "miss", _is_unfaithful(link.answer))
-            for link in today.links
-            if _is_counted(link)
-        ]
-        cells = [judged.count((miss, bad)) for miss in (True, False) for bad in (True, False)]
-        return cls(*cells)
-
     @property
     def n(self) -> int:
         """All cases."""
-        return self.miss_bad + self.miss_good + self.hit_bad + self.hit_good
+        return sum(self)
 
     @property
     def lacks(self) -> str | None:
@@ -155,7 +143,7 @@ def find_changes(today: RetrievalBaseline, tried: OptionResult) -> tuple[MissCha
     for place, (link, was, now) in enumerate(cases):
         if was is None or now is None or was == now or was != (link.retrieval == "miss"):
             continue
-        changes.append(MissChange(place, mended=was, bad=_is_unfaithful(link.answer)))
+        changes.append(MissChange(place, mended=was, bad=is_unfaithful(link)))
     return tuple(changes)
 
 
@@ -247,16 +235,6 @@ def _changed_risk(
     return at_miss if isinstance(both, float) and not both else from_bad / both
 
 
-def _is_counted(link: Any) -> bool:
-    return (
-        link.retrieval not in {"none_needed", "unknown"} and _is_unfaithful(link.answer) is not None
-    )
-
-
-def _is_unfaithful(answer: str) -> bool | None:
-    return {"faithful": False, "unfaithful": True}.get(answer)
-
-
 _ASSOCIATION_NOTE = (
     "The forecast assumes that a fixed miss has the same risk as today's hits. This is an "
     "association, not a cause, and the interval does not include the error of this assumption."
@@ -294,10 +272,8 @@ class EffectModel:
     @classmethod
     def from_run(cls, run: Run, today: RetrievalBaseline) -> EffectModel:
         """The replay where it is large enough, else the association of the run."""
-        table, pairs = (
-            RiskTable.from_baseline(today),
-            ReplayPairs.from_replay(run.replay, run.links),
-        )
+        table = RiskTable(*count_table(today.links, is_unfaithful)[0])
+        pairs = ReplayPairs.from_replay(run.replay, run.links)
         if pairs.enough:
             still, turned = map(format_share_interval, pairs.shares)
             n = pairs.bad[1] + pairs.good[1]
@@ -305,12 +281,7 @@ class EffectModel:
         notes = [_ASSOCIATION_NOTE]
         if run.replay:
             notes.append(_SMALL_REPLAY_NOTE.format(bad=pairs.bad[1], good=pairs.good[1]))
-        difference = risk_difference(
-            table.miss_bad,
-            table.miss_bad + table.miss_good,
-            table.hit_bad,
-            table.hit_bad + table.hit_good,
-        )
+        difference = table_risk_difference(*table)
         if difference.low is not None and difference.low <= 0:
             notes.append(_NO_ASSOCIATION_NOTE)
         return cls(table, None, tuple(notes))

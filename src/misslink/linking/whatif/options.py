@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -159,31 +159,36 @@ class RechunkOption:
 
 
 @dataclass(frozen=True)
-class SearchContext:
-    """Everything that options are made from.
+class SearchTools:
+    """What options search with.
 
     Parameters
     ----------
-    baseline : RetrievalBaseline
-    corpus : sequence of Passage or None
-        None: only what the traces show can be tried.
     embedder : Embedder or None
         The app's own, or one to replace it.
     other : Embedder or None
         Another embedding to try.
     reranker : Reranker or None
     chunking : Chunking or None
+        Another chunk size to try.
     widths : sequence of int
-        Numbers of passages to try. Empty: multiples of the run's own.
+        Numbers of passages to try; 2, 3 and 5 times the run's own if empty.
     """
 
-    baseline: RetrievalBaseline
-    corpus: tuple[Passage, ...] | None = None
     embedder: Embedder | None = None
     other: Embedder | None = None
     reranker: Reranker | None = None
     chunking: Chunking | None = None
     widths: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """Everything that options are made from; without a corpus only what the traces show."""
+
+    baseline: RetrievalBaseline
+    corpus: tuple[Passage, ...] | None = None
+    tools: SearchTools = field(default_factory=SearchTools)
 
     @cached_property
     def texts(self) -> list[str]:
@@ -198,12 +203,12 @@ class SearchContext:
     @cached_property
     def dense(self) -> DenseSearch | None:
         """The embedding over the corpus, embedded once."""
-        return DenseSearch(self.texts, self.embedder) if self.embedder else None
+        return DenseSearch(self.texts, self.tools.embedder) if self.tools.embedder else None
 
     @property
     def searcher(self) -> str:
         """The name of the embedding, or BM25."""
-        return self.embedder.name if self.embedder else "BM25"
+        return self.tools.embedder.name if self.tools.embedder else "BM25"
 
     def search(self, name: str, description: str, rank: RankPassages) -> list[RetrieverOption]:
         """One option that searches the corpus."""
@@ -213,8 +218,8 @@ class SearchContext:
 def _k_options(context: SearchContext) -> list[RetrieverOption] | str:
     today = context.baseline.width
     indexed = None if context.corpus is None else len(context.corpus)
-    widths = context.widths or tuple(times * today for times in _K_MULTIPLES)
-    if indexed is not None and not context.widths:  # no multiple is more than the whole index
+    widths = context.tools.widths or tuple(times * today for times in _K_MULTIPLES)
+    if indexed is not None and not context.tools.widths:  # no multiple is more than the whole index
         widths = tuple(min(width, max(indexed, today)) for width in widths)
     return [LargerKOption(width, indexed) for width in dict.fromkeys(widths) if width != today]
 
@@ -259,7 +264,7 @@ def _mmr_options(context: SearchContext) -> list[RetrieverOption] | str:
 
 
 def _rerank_options(context: SearchContext) -> list[RetrieverOption] | str:
-    reranker = context.reranker
+    reranker = context.tools.reranker
     if reranker is None:
         return "no reranker is named"
     first = context.dense or context.lexical
@@ -277,14 +282,14 @@ def _rerank_options(context: SearchContext) -> list[RetrieverOption] | str:
 
 
 def _embedding_options(context: SearchContext) -> list[RetrieverOption] | str:
-    if context.other is None:
+    if context.tools.other is None:
         return "no other embedding is named"
-    name, other = context.other.name, DenseSearch(context.texts, context.other)
+    name, other = context.tools.other.name, DenseSearch(context.texts, context.tools.other)
     return context.search(f"embedding={name}", f"the embedding {name} finds them", other.rank)
 
 
 def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
-    chunking = context.chunking
+    chunking = context.tools.chunking
     if chunking is None:
         return "no chunking is named"
     documents = rebuild_documents(context.corpus or ())
@@ -296,7 +301,11 @@ def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
         )
     chunks = rechunk(documents, chunking)
     texts = [chunk.text for chunk in chunks]
-    search = DenseSearch(texts, context.embedder) if context.embedder else LexicalSearch(texts)
+    search = (
+        DenseSearch(texts, context.tools.embedder)
+        if context.tools.embedder
+        else LexicalSearch(texts)
+    )
     return [
         RechunkOption(
             f"chunk={chunking}",

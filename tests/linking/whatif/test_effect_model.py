@@ -1,3 +1,5 @@
+"""How many unfaithful answers an option would avoid."""
+
 from __future__ import annotations
 
 import asyncio
@@ -8,6 +10,7 @@ from scipy.stats import betabinom
 
 from misslink.linking.whatif.comparison import RetrievalBaseline
 from misslink.linking.whatif.effect_model import (
+    EffectModel,
     MissChange,
     ReplayPairs,
     RiskTable,
@@ -29,7 +32,7 @@ def changed(*, mended=(), spoilt=()):
 
 def test_the_table_is_that_of_the_links():
     run = run_of([1, 2, None, 9, 10], bad={1, 3})
-    assert RiskTable.from_baseline(RetrievalBaseline.from_run(run)) == RiskTable(
+    assert EffectModel.from_run(run, RetrievalBaseline.from_run(run)).table == RiskTable(
         miss_bad=1, miss_good=2, hit_bad=1, hit_good=1
     )
 
