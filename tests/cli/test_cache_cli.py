@@ -161,10 +161,10 @@ def test_prune_prints_one_document_too(cache):
         (["prune", "--unreadable", "--yes", "--dry-run"], "contradict each other"),
         (["prune", "--judge", "x"], "there are: openai:test-judge"),
         (["export", "--judge", "x"], "there are: openai:test-judge"),
-        (["stats", "--cache", "nowhere"], "nowhere: there is no response cache"),
-        (["export", "--cache", "nowhere", "--out", "o"], "nowhere: there is no response cache"),
-        (["prune", "--cache", "nowhere", "--unreadable", "--yes"], "there is no response cache"),
-        (["prune", "--cache", "nowhere"], "nowhere: there is no response cache"),
+        (["stats", "--cache", "nowhere"], "nowhere: There is no response cache"),
+        (["export", "--cache", "nowhere", "--out", "o"], "nowhere: There is no response cache"),
+        (["prune", "--cache", "nowhere", "--unreadable", "--yes"], "There is no response cache"),
+        (["prune", "--cache", "nowhere"], "nowhere: There is no response cache"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_makes_no_file(cache, arguments, said):

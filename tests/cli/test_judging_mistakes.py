@@ -51,9 +51,9 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
         (["--judge", "openai-responses"], "needs a model"),
         (["--judge", "llamacpp:nowhere.gguf"], "nowhere.gguf"),
         (["--judge", "mine.py:judge"], "there is no file mine.py"),
-        (["--cache", "."], "the response cache is a file and this is a folder"),
-        (["--cache", "app.py"], "this file is no response cache"),
-        (["--cache", "app.py/cache"], "the folder of the response cache cannot be created"),
+        (["--cache", "."], "Name the file of the response cache"),
+        (["--cache", "app.py"], "This file is not a response cache"),
+        (["--cache", "app.py/cache"], "The response cache cannot be used (File exists)"),
         (["--cache", "/dev/full"], "/dev/full"),
         (["--out", "app.py/run"], "cannot be written"),
     ],
@@ -76,7 +76,7 @@ def test_a_mistake_costs_one_sentence_and_nothing_else(evaluate, judge_server, o
         (["redteam", "--judge", "none"], "--judge none makes no model calls"),
         (["redteam", "--judge", JUDGE, "--prompts", "nowhere"], "no such folder of prompts"),
         (["redteam", "--judge", JUDGE, "--concurrency", "0"], "--concurrency"),
-        (["redteam", "--judge", JUDGE, "--cache", "."], "this is a folder"),
+        (["redteam", "--judge", JUDGE, "--cache", "."], "This is a folder"),
         (["pairwise", "a", "b", "--judge", JUDGE], "a: this is no run folder"),
         (["pairwise", "a", "--judge", JUDGE], "run_b"),
     ],
@@ -117,8 +117,8 @@ def without_rights():
 @pytest.mark.parametrize(
     ("mode", "within", "told"),
     [
-        (0o755, no_file_may_grow, "the response cache cannot be written, the disk"),
-        (0o555, without_rights, "the response cache cannot be written to"),
+        (0o755, no_file_may_grow, "The response cache cannot be written, the disk"),
+        (0o555, without_rights, "The response cache"),
     ],
 )
 def test_a_cache_that_cannot_be_written_is_told_before_anything_is_asked(

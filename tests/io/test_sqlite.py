@@ -66,6 +66,15 @@ def test_an_older_file_is_migrated_when_written_and_in_memory_when_read(tmp_path
         V1.open(path)
 
 
+def test_an_older_file_of_a_format_without_migration_is_refused(tmp_path):
+    path = tmp_path / "notes.sqlite"
+    write(path)
+    strict = SqliteFormat("note file", "stop", V1.application_id, 2, V1.schema)
+    for act in (strict.open, strict.open_read_only):
+        with pytest.raises(InputError, match=r"older misslink \(format 1"):
+            act(path)
+
+
 def test_many_processes_may_create_one_file(tmp_path):
     path = tmp_path / "notes.sqlite"
     kind = SqliteFormat("note file", "stop", 7, 1, V1.schema, wait_s=30)

@@ -24,7 +24,7 @@ from misslink.io.storage import (
     remote_file,
     require_local_path,
 )
-from misslink.judge.middleware.cache import open_for_writing
+from misslink.judge.middleware.cache import CACHE_FORMAT
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -126,7 +126,7 @@ def test_where_a_path_belongs_a_url_is_refused_and_no_folder_made(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     url = f"http://ada:{SECRET}@host/gold.jsonl"
     refused = r"^http://host/gold.jsonl: this is an address, and here a file or folder"
-    for act in (lambda: atomic_write("text", Path(url)), lambda: open_for_writing(Path(url)),
+    for act in (lambda: atomic_write("text", Path(url)), lambda: CACHE_FORMAT.open(Path(url)),
                 lambda: read_text(Path(url)), lambda: require_local_path(url)):  # fmt: skip
         with pytest.raises(InputError, match=refused):
             act()

@@ -91,7 +91,7 @@ def prune(
 ) -> None:
     """Remove the replies that meet all conditions; asking again costs again."""
     from misslink.judge.middleware import cache_admin
-    from misslink.judge.middleware.cache import open_for_reading
+    from misslink.judge.middleware.cache import CACHE_FORMAT
 
     if yes and dry_run:
         raise InputError("--yes and --dry-run contradict each other; give one of them")
@@ -103,7 +103,9 @@ def prune(
     )
     path = _cache_path(cache)
     if chosen == cache_admin.CacheSelection():
-        open_for_reading(path).close()  # a missing cache is reported before missing conditions
+        CACHE_FORMAT.open_read_only(
+            path
+        ).close()  # a missing cache is reported before missing conditions
     done = cache_admin.prune_replies(path, chosen, dry_run=not yes)
     if as_json:
         print_json(done)

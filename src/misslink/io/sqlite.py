@@ -33,10 +33,10 @@ class SqliteFormat:
     version : int
         Of the tables; a file with a higher one is refused.
     schema : sequence of str
-        ``CREATE ... IF NOT EXISTS`` statements.
+        ``CREATE ... IF NOT EXISTS`` statements, and what else is written on every opening.
     migrate : callable or None
         Takes a connection inside a transaction and the version of its tables, which is lower than
-        `version`; runs before `schema`.
+        `version`; runs before `schema`. None: a file with a lower version is refused.
     min_readable_version : int
         Older files are migrated in memory before they are read.
     wait_s : float
@@ -207,6 +207,12 @@ class SqliteFormat:
             raise InputError(
                 f"This {self.name} was written by a newer misslink (format {version}, the newest "
                 f"supported is {self.version}). Upgrade misslink, or {hint.lower()}.",
+                path=path,
+            )
+        if 0 < version < self.version and self.migrate is None:
+            raise InputError(
+                f"This {self.name} was written by an older misslink (format {version}, the only one "
+                f"supported is {self.version}). {hint}.",
                 path=path,
             )
 

@@ -118,7 +118,7 @@ def test_what_is_waited_for_is_listed(notes, path):
 
 def test_what_is_no_cache_is_told(tmp_path):
     (tmp_path / "text").write_text("no database " * 100, encoding="utf-8")
-    with pytest.raises(InputError, match="this file is no response cache"):
+    with pytest.raises(InputError, match="This file is not a response cache"):
         BatchStore(tmp_path / "text", "{}", "openai:m")
-    with pytest.raises(InputError, match="there is no response cache"):
+    with pytest.raises(InputError, match="There is no response cache"):
         pending_batches(tmp_path / "none")

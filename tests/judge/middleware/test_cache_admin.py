@@ -240,13 +240,13 @@ def test_pruning_everything_by_accident_is_refused(path):
     ],
 )
 def test_what_is_no_cache_is_said_and_nothing_is_made(tmp_path, look):
-    with pytest.raises(InputError, match="there is no response cache; name one with --cache"):
+    with pytest.raises(InputError, match="There is no response cache here"):
         look(tmp_path / "l")
-    with pytest.raises(InputError, match="this is a folder"):
+    with pytest.raises(InputError, match="This is a folder"):
         look(tmp_path)
     assert content(tmp_path) == {}
     (tmp_path / "notes").write_text("some notes of mine\n" * 60)
-    with pytest.raises(InputError, match="this file is no response cache"):
+    with pytest.raises(InputError, match="This file is not a response cache"):
         look(tmp_path / "notes")
     with sqlite3.connect(tmp_path / "other") as file:
         file.execute("CREATE TABLE users (name TEXT)")
@@ -257,7 +257,7 @@ def test_what_is_no_cache_is_said_and_nothing_is_made(tmp_path, look):
 
 def test_an_empty_file_is_no_cache_to_look_into(tmp_path):
     (tmp_path / "l").touch()
-    with pytest.raises(InputError, match="an empty file and no response cache"):
+    with pytest.raises(InputError, match="an empty file, not a response cache"):
         records.cache_stats(tmp_path / "l")
 
 

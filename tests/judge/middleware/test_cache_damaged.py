@@ -9,7 +9,7 @@ import pytest
 
 from honest_judge import small_ask
 from misslink.errors import InputError
-from misslink.judge.middleware import cache as cache_file
+from misslink.io.sqlite import SqliteFormat
 from misslink.judge.middleware import cache_admin as records
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import Reply
@@ -111,17 +111,17 @@ def test_what_a_killed_run_left_beside_a_cache_is_not_lost_on_a_read_only_medium
 ):
     """There SQLite reads the file alone, as if the replies beside it had never come."""
     path = damaged("UPDATE replies SET raw = 'said'")
-    checked = cache_file._open_checked
+    checked = SqliteFormat._open_checked
 
-    def on_a_medium(where, *more, **named):
+    def on_a_medium(self, where, *more):
         if "mode=rw" in where:
             raise sqlite3.OperationalError("unable to open database file")
-        return checked(where, *more, **named)
+        return checked(self, where, *more)
 
-    monkeypatch.setattr(cache_file, "_open_checked", on_a_medium)
+    monkeypatch.setattr(SqliteFormat, "_open_checked", on_a_medium)
     log = path.with_name("l-wal")
     log.touch()
     assert look(path)
     log.write_bytes(b"a log")
-    with pytest.raises(InputError, match=r"newest replies are in l-wal.*copy both"):
+    with pytest.raises(InputError, match="newest rows are in l-wal"):
         look(path)

@@ -14,7 +14,7 @@ from kept_replies import Own, keep
 from misslink.errors import InputError
 from misslink.judge.middleware import cache_admin as cache_merge
 from misslink.judge.middleware import cache_admin as records
-from misslink.judge.middleware.cache import CachedJudge, open_for_writing
+from misslink.judge.middleware.cache import CACHE_FORMAT, CachedJudge
 from misslink.judge.middleware.cache_admin import merge_caches
 from misslink.types import Usage
 
@@ -136,7 +136,7 @@ def test_a_folder_a_pattern_and_a_url_name_caches_and_the_target_is_none_of_them
         **dict.fromkeys(("already", "different"), 0),
     }
     with pytest.raises(
-        InputError, match=r"^memory:///caches/broken.sqlite: this file is no response cac"
+        InputError, match=r"^memory:///caches/broken.sqlite: This file is not a response cache"
     ):
         merge_caches(["memory://caches"], into)
     storage.store.clear()
@@ -175,12 +175,12 @@ def break_(path, statement):
         ),
         ("UPDATE replies SET messages = '[{\"content\": null}]'", "this response cache is damaged"),
         ("UPDATE replies SET messages = '7'", "this response cache is damaged"),
-        ("DELETE FROM judges", r"the response cache cannot be used \(NOT NULL .*; leave it out"),
-        ("DROP TABLE texts", r"the response cache cannot be used \(no such table.*; leave it out"),
+        ("DELETE FROM judges", r"The response cache cannot be used \(NOT NULL .* leave it out"),
+        ("DROP TABLE texts", "This response cache is damaged, a table is missing. .* leave it out"),
         ("PRAGMA user_version = 99", ".*written by a newer misslink .* or leave it out"),
         (
             "PRAGMA application_id = 1",
-            "this is another program's database and no response cache; leave it out",
+            "This is another program's database. Leave it out",
         ),
     ],
 )
@@ -204,7 +204,7 @@ def test_what_is_no_cache_leaves_no_new_one_behind(tmp_path):
     text = tmp_path / "text.sqlite"
     text.write_text("no cache " * 200, encoding="utf-8")
     for source, said in (
-        (text, "this file is no response cache"),
+        (text, "This file is not a response cache"),
         (tmp_path / "none", "none: there is no such file"),
         (tmp_path / "*.db", "no file fits this pattern"),
     ):
@@ -224,7 +224,7 @@ def test_a_run_may_write_to_the_cache_meanwhile(tmp_path):
     keep(a, Own(), *range(40))
     keep(into, Own("own:z"), 99)
     run = CachedJudge(Own("own:z"), into)
-    busy = open_for_writing(into)
+    busy = CACHE_FORMAT.open(into)
     busy.execute("BEGIN IMMEDIATE")
     merging = threading.Thread(target=merge_caches, args=([a], into))
     merging.start()

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from misslink.judge.batch.batch_file import (
     input_line,
 )
 from misslink.judge.batch.poll import BatchPoller
-from misslink.judge.batch.scheduler import BatchScheduler, BatchTiming, RequestRetry
+from misslink.judge.batch.scheduler import BatchContext, BatchScheduler, BatchTiming
 from misslink.judge.batch.service import BatchService
 from misslink.judge.batch.store import BatchStore
 from misslink.judge.batch.submit import BatchSubmitter
@@ -33,6 +33,19 @@ from misslink.judge.middleware.cache import cache_key, identity_json
 from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, SkippedAskError
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class BatchSavings:
+    """Forecast of the questions a run submits in batches, and what that saves."""
+
+    questions: int
+    submitted: int  # questions already in batches without fetched answers
+    batches: int  # at least: replies may lead to more batches
+    bytes: int  # of all batch files
+    price: float  # of a token in a batch, as a share of the live price
+    cost: float | None  # of all calls; None without prices
+    saving: float | None  # compared with live calls
 
 
 class BatchJudge:
@@ -61,9 +74,9 @@ class BatchJudge:
         self._identity = identity_json(bare)
         self._opened_store: BatchStore | None = None
         self._service = BatchService(bare.connection, config.timeout)
+        self._context: BatchContext | None = None
         self._poller: BatchPoller | None = None
         self._submitter: BatchSubmitter | None = None
-        self._scheduler: BatchScheduler | None = None
         self._opening: asyncio.Task[None] | None = None
         self._first: asyncio.Event | None = None
         self._calls: set[BatchCall] = set()
@@ -106,11 +119,6 @@ class BatchJudge:
                     times = "once" if tries == 1 else f"{tries} times"
                     return Reply.nothing(f"{error.problem} (tried {times}, in batches)")
 
-    @property
-    def settled(self) -> bool:
-        """Whether it is known what the server supports, so that no live question is needed."""
-        return bool(self._bare.abilities)
-
     def is_submitted(self, ask: Ask) -> bool:
         """Whether a question is in a batch whose answers are not fetched."""
         return self._store.row_of(cache_key(ask, self._identity)) is not None
@@ -119,6 +127,30 @@ class BatchJudge:
         """Length of the line with which a question is submitted."""
         key = cache_key(ask, self._identity)
         return len(input_line(key, self._bare.path, self._bare.request(ask)))
+
+    def forecast(self, calls: int, submitted: int, size: int, cost: float | None) -> BatchSavings:
+        """Return what a run would save.
+
+        `calls` are not cached and have lines of `size` bytes and a live cost of `cost`; `submitted`
+        of them are in batches already.
+        """
+        # The first question goes live where it is not known yet what the server supports.
+        live = int(calls > submitted and not self._bare.abilities)
+        questions = calls - live
+        saving = None
+        if cost is not None:
+            saving = cost * (questions / calls if calls else 0.0) * (1 - self.share)
+        new = questions - submitted
+        size = round(size * new / calls) if calls else 0
+        return BatchSavings(
+            questions=questions,
+            submitted=submitted,
+            batches=max(-(-new // MAX_QUESTIONS), -(-size // MAX_BYTES)),
+            bytes=size,
+            price=self.share,
+            cost=None if cost is None or saving is None else cost - saving,
+            saving=saving,
+        )
 
     def saved(self, price: Price) -> float:
         """How much less the batches cost than live calls would have."""
@@ -130,8 +162,8 @@ class BatchJudge:
             self._deadline.cancel()
         if self._opening is not None:
             self._opening.cancel()
-        if self._scheduler is not None:
-            await self._scheduler.close()
+        if self._context is not None:
+            await self._context.scheduler.close()
         self._end(JudgeUnreachableError("the run has ended"))
         if self._submitter is not None:
             self._submitter.close()
@@ -150,13 +182,17 @@ class BatchJudge:
 
     async def _open(self) -> None:
         """Check that the server has a batch API, and start the deadline."""
-        service, store = self._service, self._store
-        store.prune()
-        scheduler = BatchScheduler(self._timing, self._end)
-        retry = RequestRetry(self._bare.connection, self._timing, self._config.retries)
-        poller = BatchPoller(service, store, scheduler, retry)
-        submitter = BatchSubmitter(service, self._bare.path, store, scheduler, retry, poller)
-        self._scheduler, self._poller, self._submitter = scheduler, poller, submitter
+        self._store.prune()
+        self._context = BatchContext(
+            self._service,
+            self._store,
+            BatchScheduler(self._timing, self._end),
+            self._timing,
+            self._bare.path,
+            self._config.retries,
+        )
+        self._poller = BatchPoller(self._context)
+        self._submitter = BatchSubmitter(self._context, self._poller)
         deadline = self._config.deadline
         if deadline is not None:
             error = SkippedAskError(
@@ -165,7 +201,7 @@ class BatchJudge:
             )
             loop = asyncio.get_running_loop()
             self._deadline = loop.call_later(deadline, self._end, error)
-        await submitter.check_service()
+        await self._submitter.check_service()
 
     async def _ask_first_live(self, ask: Ask) -> Reply | None:
         """Ask live where that shows what the server supports; None where that is known."""
@@ -287,57 +323,3 @@ def _copy_error(error: Exception) -> Exception:
     if isinstance(error, InputError):
         return InputError(error.problem, path=error.path)
     return type(error)(str(error))
-
-
-@dataclass(frozen=True)
-class BatchSavings:
-    """Forecast of the questions a run submits in batches, and what that saves."""
-
-    questions: int
-    submitted: int  # questions already in batches without fetched answers
-    batches: int  # at least: replies may lead to more batches
-    bytes: int  # of all batch files
-    price: float  # of a token in a batch, as a share of the live price
-    cost: float | None  # of all calls; None without prices
-    saving: float | None  # compared with live calls
-
-
-class BatchSizes:
-    """Counts the questions already submitted, and estimates the size of the others."""
-
-    def __init__(self, judge: BatchJudge) -> None:
-        self.judge = judge
-        self.submitted = 0
-
-    def count(self, ask: Ask) -> None:
-        """Count a question that is not cached."""
-        self.submitted += self.judge.is_submitted(ask)
-
-    def bytes(self, calls: int, sample: Iterable[Ask]) -> int:
-        """Return the length of so many lines, by the mean of a sample."""
-        lengths = [self.judge.line_bytes(ask) for ask in sample]
-        return round(calls * sum(lengths) / len(lengths)) if lengths else 0
-
-
-def estimate_savings(sizes: BatchSizes, calls: int, size: int, cost: float | None) -> BatchSavings:
-    """Return what a run would save.
-
-    `calls` are not cached, `size` is the bytes of their lines, and `cost` is their live cost.
-    """
-    judge = sizes.judge
-    live = int(calls > sizes.submitted and not judge.settled)
-    questions = calls - live
-    saving = None
-    if cost is not None:
-        saving = cost * (questions / calls if calls else 0.0) * (1 - judge.share)
-    new = questions - sizes.submitted
-    size = round(size * new / calls) if calls else 0
-    return BatchSavings(
-        questions=questions,
-        submitted=sizes.submitted,
-        batches=max(-(-new // MAX_QUESTIONS), -(-size // MAX_BYTES)),
-        bytes=size,
-        price=judge.share,
-        cost=None if cost is None or saving is None else cost - saving,
-        saving=saving,
-    )

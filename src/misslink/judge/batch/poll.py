@@ -15,9 +15,9 @@ from misslink.judge.batch.batch_file import (
     ResubmitError,
     fail_calls,
 )
-from misslink.judge.batch.scheduler import NOT_FOUND_STATUSES, BatchScheduler, RequestRetry
+from misslink.judge.batch.scheduler import NOT_FOUND_STATUSES, BatchContext
 from misslink.judge.batch.service import BatchService, BatchState
-from misslink.judge.batch.store import BatchStore, StoredBatch
+from misslink.judge.batch.store import StoredBatch
 from misslink.judge.protocol import RetryableError
 
 _log = logging.getLogger(__name__)
@@ -31,17 +31,11 @@ _QUEUE_FULL_CODE = "token_limit_exceeded"
 class BatchPoller:
     """Polls the batches that callers wait for."""
 
-    def __init__(
-        self,
-        service: BatchService,
-        store: BatchStore,
-        scheduler: BatchScheduler,
-        retry: RequestRetry,
-    ) -> None:
-        self._service = service
-        self._store = store
-        self._scheduler = scheduler
-        self._retry = retry
+    def __init__(self, context: BatchContext) -> None:
+        self._context = context
+        self._service = context.service
+        self._store = context.store
+        self._scheduler = context.scheduler
         self._calls: dict[int, dict[str, BatchCall]] = {}  # by batch and key
         self._numbers: dict[int, int] = {}
         self._reported: dict[int, tuple[Any, ...]] = {}
@@ -99,9 +93,9 @@ class BatchPoller:
                 self._handle_missing(row, failures)
             except (openai.APIError, ValueError) as error:
                 try:
-                    problem = self._retry.transient_error(error, "show a batch")
+                    problem = self._context.transient_error(error, "show a batch")
                 except openai.APIStatusError:
-                    raise self._retry.no_batch_api() from None
+                    raise self._context.no_batch_api() from None
                 failures += 1
                 if failures >= _MAX_FAILED_POLLS:
                     raise self._unreachable(
@@ -109,7 +103,7 @@ class BatchPoller:
                         "the answers"
                     ) from None
             if self._calls[row]:
-                await self._retry.wait(max(polls, 1), problem)
+                await self._context.wait(max(polls, 1), problem)
         self._polled.discard(row)
         self._started[row].set()
         if row not in self._refused or not any(self._calls.values()):
@@ -169,7 +163,7 @@ class BatchPoller:
                 raise ValueError(f"its files hold {len(keys)} of {state.answered}")
 
         try:
-            await self._retry.request(read_files, f"give the answers of batch {state.id}")
+            await self._context.request(read_files, f"give the answers of batch {state.id}")
         except openai.APIStatusError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True

@@ -1,4 +1,4 @@
-"""When batches are submitted, polled and retried."""
+"""When batches are submitted, polled and retried, and what the parts of a batch judge share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError
 from misslink.io.retry import Backoff
-from misslink.judge.backends.connection import ServerConnection, transient_openai_error
+from misslink.judge.backends.connection import transient_openai_error
 from misslink.judge.batch.batch_file import MAX_QUESTIONS
+from misslink.judge.batch.service import BatchService
+from misslink.judge.batch.store import BatchStore
 from misslink.judge.protocol import RetryableError
 
 Result = TypeVar("Result")
@@ -38,77 +40,6 @@ class BatchTiming:
     def pause(self, times: int) -> float:
         """Seconds to wait after polling so many times, from 1."""
         return Backoff(self.first, self.longest, _BACKOFF_FACTOR).wait_s(times)
-
-
-class RequestRetry:
-    """Requests to a batch service, repeated up to `retries` times."""
-
-    def __init__(self, connection: ServerConnection, timing: BatchTiming, retries: int) -> None:
-        self._connection = connection
-        self._timing = timing
-        self._retries = retries
-
-    async def request(self, call: Callable[[], Awaitable[Result]], action: str) -> Result:
-        """Return the result of `call`, one request; `action` completes "it does not ...".
-
-        Raises
-        ------
-        openai.APIStatusError
-            The server does not have the requested object (404, 405).
-        JudgeUnreachableError
-            The server refuses, or all tries failed.
-        """
-        import openai
-
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                return await call()
-            except (openai.APIError, ValueError) as error:
-                problem = self.transient_error(error, action)
-                if tries > self._retries:
-                    raise self._connection.unreachable(
-                        f"it does not {action}: {problem.problem} (tried {tries} times)"
-                    ) from None
-            await self.wait(tries, problem)
-
-    async def request_service(self, call: Callable[[], Awaitable[Result]], action: str) -> Result:
-        """Like `request`, but a missing object means that the server has no batch API."""
-        import openai
-
-        try:
-            return await self.request(call, action)
-        except openai.APIStatusError:
-            raise self.no_batch_api() from None
-
-    async def wait(self, times: int, problem: RetryableError | None = None) -> None:
-        """Wait after so many tries, and as long as the server asks for."""
-        retry_after = min((problem and problem.after) or 0.0, _MAX_RETRY_AFTER_S)
-        await self._timing.sleep(max(self._timing.pause(times), retry_after))
-
-    def transient_error(self, error: Exception, action: str) -> RetryableError:
-        """Return the error as one worth a retry; raise where a retry cannot help."""
-        import openai
-
-        if not isinstance(error, openai.APIError):
-            return RetryableError(str(error), "server")
-        if getattr(error, "status_code", None) in NOT_FOUND_STATUSES:
-            raise error
-        self._connection.raise_if_pointless(error)
-        message = self._connection.error_message(error)
-        problem = transient_openai_error(error, message)
-        if problem is None:
-            raise self._connection.unreachable(f"it does not {action}: {message}") from None
-        return problem
-
-    def no_batch_api(self) -> InputError:
-        """Return the error that says that this server has no batch API."""
-        name, url = self._connection.judge, self._connection.display_url
-        return InputError(
-            f"the server of {name} at {url} has no batch API (/files and /batches); "
-            "use --engine local"
-        )
 
 
 class BatchScheduler:
@@ -181,3 +112,80 @@ class BatchScheduler:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self.on_error(error)
+
+
+@dataclass(frozen=True)
+class BatchContext:
+    """What the parts of a batch judge share, and requests repeated up to `retries` times.
+
+    `path` is the endpoint of the questions, below the base URL.
+    """
+
+    service: BatchService
+    store: BatchStore
+    scheduler: BatchScheduler
+    timing: BatchTiming
+    path: str
+    retries: int
+
+    async def request(self, call: Callable[[], Awaitable[Result]], action: str) -> Result:
+        """Return the result of `call`, one request; `action` completes "it does not ...".
+
+        Raises
+        ------
+        openai.APIStatusError
+            The server does not have the requested object (404, 405).
+        JudgeUnreachableError
+            The server refuses, or all tries failed.
+        """
+        import openai
+
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await call()
+            except (openai.APIError, ValueError) as error:
+                problem = self.transient_error(error, action)
+                if tries > self.retries:
+                    raise self.service.connection.unreachable(
+                        f"it does not {action}: {problem.problem} (tried {tries} times)"
+                    ) from None
+            await self.wait(tries, problem)
+
+    async def request_service(self, call: Callable[[], Awaitable[Result]], action: str) -> Result:
+        """Like `request`, but a missing object means that the server has no batch API."""
+        import openai
+
+        try:
+            return await self.request(call, action)
+        except openai.APIStatusError:
+            raise self.no_batch_api() from None
+
+    async def wait(self, times: int, problem: RetryableError | None = None) -> None:
+        """Wait after so many tries, and as long as the server asks for."""
+        retry_after = min((problem and problem.after) or 0.0, _MAX_RETRY_AFTER_S)
+        await self.timing.sleep(max(self.timing.pause(times), retry_after))
+
+    def transient_error(self, error: Exception, action: str) -> RetryableError:
+        """Return the error as one worth a retry; raise where a retry cannot help."""
+        import openai
+
+        if not isinstance(error, openai.APIError):
+            return RetryableError(str(error), "server")
+        if getattr(error, "status_code", None) in NOT_FOUND_STATUSES:
+            raise error
+        self.service.connection.raise_if_pointless(error)
+        message = self.service.connection.error_message(error)
+        problem = transient_openai_error(error, message)
+        if problem is None:
+            raise self.service.connection.unreachable(f"it does not {action}: {message}") from None
+        return problem
+
+    def no_batch_api(self) -> InputError:
+        """Return the error that says that this server has no batch API."""
+        connection = self.service.connection
+        return InputError(
+            f"the server of {connection.judge} at {connection.display_url} has no batch API (/files and /batches); "
+            "use --engine local"
+        )

@@ -12,13 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from misslink.judge.middleware.cache import (
-    CacheStore,
-    open_for_reading,
-    open_for_writing,
-    sqlite_errors,
-    utc_now,
-)
+from misslink.io.sqlite import transaction
+from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, utc_now
 from misslink.judge.protocol import Ask, Reply
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
@@ -73,7 +68,7 @@ class BatchStore:
         self.path = path
         self._identity = identity
         self._judge = judge
-        self._file = open_for_writing(path)
+        self._file = CACHE_FORMAT.open(path)
         self._replies: CacheStore | None = None
 
     def cached_reply(self, key: str, ask: Ask) -> Reply | None:
@@ -161,12 +156,11 @@ class BatchStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with sqlite_errors(self.path), self._file:
-            self._file.execute("BEGIN IMMEDIATE")
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
             yield self._file
 
     def _select(self, sql: str, *values: object) -> Any:
-        with sqlite_errors(self.path):
+        with CACHE_FORMAT.errors(self.path):
             return self._file.execute(sql, values).fetchone()
 
 
@@ -176,7 +170,8 @@ def pending_batches(path: Path) -> list[dict[str, Any]]:
     Each has ``judge``, ``batch`` (the provider's id; None where it is not known), ``questions``,
     ``waiting`` (how many of them have no cached reply) and ``created`` (ISO 8601).
     """
-    with sqlite_errors(path), contextlib.closing(open_for_reading(path)) as file:
+    opened = CACHE_FORMAT.open_read_only(path)
+    with CACHE_FORMAT.errors(path), contextlib.closing(opened) as file:
         rows = file.execute(
             "SELECT judge, service_id, questions, count(batched.key), batches.created"
             " FROM batches JOIN batched ON batched.batch = batches.id"

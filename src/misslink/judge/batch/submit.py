@@ -9,31 +9,22 @@ import logging
 from misslink.judge.backends.connection import transient_openai_error
 from misslink.judge.batch.batch_file import BatchCall, BatchFile, ResubmitError, fail_calls
 from misslink.judge.batch.poll import BatchPoller, find_batch
-from misslink.judge.batch.scheduler import NOT_FOUND_STATUSES, BatchScheduler, RequestRetry
-from misslink.judge.batch.service import BatchService, BatchState
-from misslink.judge.batch.store import BatchStore, StoredBatch
+from misslink.judge.batch.scheduler import NOT_FOUND_STATUSES, BatchContext
+from misslink.judge.batch.service import BatchState
+from misslink.judge.batch.store import StoredBatch
 
 _log = logging.getLogger(__name__)
 _MAX_UPLOADS = 2  # files of up to 190 MB uploaded at once
 
 
 class BatchSubmitter:
-    """Submits questions together for the endpoint `path`; `poller` polls what is submitted."""
+    """Submits questions together; `poller` polls what is submitted."""
 
-    def __init__(
-        self,
-        service: BatchService,
-        path: str,
-        store: BatchStore,
-        scheduler: BatchScheduler,
-        retry: RequestRetry,
-        poller: BatchPoller,
-    ) -> None:
-        self._service = service
-        self._path = path
-        self._store = store
-        self._scheduler = scheduler
-        self._retry = retry
+    def __init__(self, context: BatchContext, poller: BatchPoller) -> None:
+        self._context = context
+        self._service = context.service
+        self._store = context.store
+        self._scheduler = context.scheduler
         self._poller = poller
         self._next: BatchFile | None = None
         self._collecting = False
@@ -44,11 +35,11 @@ class BatchSubmitter:
         import openai
 
         try:
-            await self._retry.request(self._service.check, "list its batches")
+            await self._context.request(self._service.check, "list its batches")
         except openai.APIStatusError as error:
             # A server that accepts batches need not list them; then its status is 405.
             if error.status_code == NOT_FOUND_STATUSES[0]:
-                raise self._retry.no_batch_api() from None
+                raise self._context.no_batch_api() from None
 
     def add(self, call: BatchCall, line: bytes) -> None:
         """Add a call to the next batch."""
@@ -89,7 +80,7 @@ class BatchSubmitter:
         calls = batch_file.calls
         name = f"misslink-{len(calls)}-questions.jsonl"
         async with self._uploads:
-            file = await self._retry.request_service(
+            file = await self._context.request_service(
                 lambda: self._service.upload(name, batch_file.file), "take the file of a batch"
             )
         batch_file.file.close()
@@ -125,10 +116,10 @@ class BatchSubmitter:
             if existing is not None:
                 return existing
             try:
-                return await self._service.create(batch.file, self._path, batch.token)
+                return await self._service.create(batch.file, self._context.path, batch.token)
             except openai.APIStatusError as error:
                 if transient_openai_error(error, "") is None:  # it will never exist
                     self._store.drop(batch.row)
                 raise
 
-        return await self._retry.request_service(create, "make a batch")
+        return await self._context.request_service(create, "make a batch")

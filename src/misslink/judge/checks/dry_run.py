@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
-from misslink.judge.batch.judge import BatchJudge, BatchSavings, BatchSizes, estimate_savings
+from misslink.judge.batch.judge import BatchJudge, BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import Ask, Judge, examine, unwrap_judge
@@ -132,16 +132,14 @@ async def forecast_judging(
         return JudgingForecast(0, 0, 0, 0, None, "no judge is asked")
     cache = next((layer for layer in _layers(judge) if isinstance(layer, CachedJudge)), None)
     batch = next((layer for layer in _layers(judge) if isinstance(layer, BatchJudge)), None)
-    sizes = None if batch is None else BatchSizes(batch)
     groups: dict[frozenset[str], _AskGroup] = {}
     rng = random.Random(0)  # noqa: S311 (which asks are simulated is no secret)
-    from_cache = 0
+    from_cache = submitted = 0
     async for ask, is_repeated in _planned_asks(subjects, metrics, judge, more):
         if is_repeated or (cache is not None and cache.is_cached(ask)):
             from_cache += 1
             continue
-        if sizes is not None:
-            sizes.count(ask)
+        submitted += batch is not None and batch.is_submitted(ask)
         groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng)
     calls = sum(group.calls for group in groups.values())
     if isinstance(unwrap_judge(judge), HeuristicJudge):
@@ -159,9 +157,12 @@ async def forecast_judging(
     tokens = round(prompt), round(completion)
     cost = judge.price.cost(*tokens) if judge.price else None
     savings = None
-    if sizes is not None:
-        size = sum(sizes.bytes(group.calls, group.sample) for group in groups.values())
-        savings = estimate_savings(sizes, calls, size, cost)
+    if batch is not None:
+        size = sum(
+            group.calls * statistics.fmean(map(batch.line_bytes, group.sample))
+            for group in groups.values()
+        )
+        savings = batch.forecast(calls, submitted, round(size), cost)
     basis = _basis(rates, calls, groups.values(), prompt)
     return JudgingForecast(calls, from_cache, *tokens, cost, basis, savings)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime as dt
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
-from misslink.io.storage import require_local_path
+from misslink.io.sqlite import SqliteFormat, transaction
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
 DEFAULT_CACHE = Path(".misslink/cache.sqlite")
-FORMAT_VERSION = 4
-APPLICATION_ID = 0x6D6C6E6B  # "mlnk" in the file's header
 REPLY_COLUMNS = """
     prompt TEXT NOT NULL, prompt_sha256 TEXT NOT NULL, repeat INTEGER NOT NULL,
     messages TEXT NOT NULL, raw TEXT NOT NULL, parsed TEXT, problem TEXT,
@@ -35,56 +32,55 @@ REPLY_COLUMN_NAMES = [column.split()[0] for column in REPLY_COLUMNS.split(",")]
 # Messages repeat each other: the stable part of a prompt is in every question, and the whole of
 # it in every sample. So each text is stored once, and a message refers to it by number.
 # Batches in progress and their questions are not merged into other caches.
-_CACHE_TABLES = f"""
-    CREATE TABLE IF NOT EXISTS judges (
-        id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, name TEXT NOT NULL, abilities TEXT
-    );
-    CREATE TABLE IF NOT EXISTS texts (
-        id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, content TEXT NOT NULL
-    );
-    CREATE TABLE IF NOT EXISTS replies (
-        key TEXT PRIMARY KEY, judge INTEGER NOT NULL REFERENCES judges, {REPLY_COLUMNS}
-    );
-    CREATE INDEX IF NOT EXISTS replies_by_judge ON replies (judge);
-    CREATE TABLE IF NOT EXISTS batches (
-        id INTEGER PRIMARY KEY, identity TEXT NOT NULL, judge TEXT NOT NULL, token TEXT NOT NULL,
-        file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL, process INTEGER NOT NULL,
-        created TEXT NOT NULL
-    );
-    CREATE TABLE IF NOT EXISTS batched (
-        key TEXT PRIMARY KEY, batch INTEGER NOT NULL REFERENCES batches
-    );
-    CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch);
-    CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)
-"""
+CACHE_FORMAT = SqliteFormat(
+    name="response cache",
+    hint="choose another --cache",
+    application_id=0x6D6C6E6B,  # "mlnk"
+    version=4,
+    schema=(
+        """
+        CREATE TABLE IF NOT EXISTS judges (
+            id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+            abilities TEXT
+        )
+        """,
+        """
+        CREATE TABLE IF NOT EXISTS texts (
+            id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, content TEXT NOT NULL
+        )
+        """,
+        f"""
+        CREATE TABLE IF NOT EXISTS replies (
+            key TEXT PRIMARY KEY, judge INTEGER NOT NULL REFERENCES judges, {REPLY_COLUMNS}
+        )
+        """,
+        "CREATE INDEX IF NOT EXISTS replies_by_judge ON replies (judge)",
+        """
+        CREATE TABLE IF NOT EXISTS batches (
+            id INTEGER PRIMARY KEY, identity TEXT NOT NULL, judge TEXT NOT NULL,
+            token TEXT NOT NULL, file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL,
+            process INTEGER NOT NULL, created TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE IF NOT EXISTS batched (
+            key TEXT PRIMARY KEY, batch INTEGER NOT NULL REFERENCES batches
+        )
+        """,
+        "CREATE INDEX IF NOT EXISTS batched_by_batch ON batched (batch)",
+        "CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)",
+        # A write on every opening shows problems before money is spent.
+        "REPLACE INTO opened VALUES (1, strftime('%Y-%m-%dT%H:%M:%S+00:00'))",
+    ),
+    wait_s=30.0,
+)
 _SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
 _PROBABILITIES = TypeAdapter(dict[str, dict[str, float]])
-
-_OTHER_CACHE_HINT = "choose another --cache"
-_LOCK_TIMEOUT_S = 30.0
-_MAX_CHECKED_BYTES = 2**30  # larger files are not checked on opening; this size takes 0.6 s
-_SQLITE_MESSAGES = {  # part of SQLite's message -> what it means
-    "not a database": "this file is no response cache; move it away",
-    "malformed": "this response cache is damaged; move it away",
-    "readonly": "the response cache cannot be written to; make it writable",
-    "unable to open": (
-        "the response cache cannot be opened; make it and its folder readable and writable"
-    ),
-    "full": "the response cache cannot be written, the disk is full; free some space",
-    "disk I/O": "the response cache cannot be written, the disk may be full or failing; check it",
-    "locked": "the response cache is locked by another program; wait for it",
-}
 
 
 def utc_now() -> str:
     """Return the time as ISO 8601 in UTC, to the second; such texts sort by time."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-
-
-def read_pragma(file: sqlite3.Connection, pragma: str) -> int:
-    """Return a number from the file's header, such as ``user_version``."""
-    value: int = file.execute(f"PRAGMA {pragma}").fetchone()[0]
-    return value
 
 
 def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str, Any]]) -> str:
@@ -104,140 +100,6 @@ def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str
     return json.dumps(numbered, ensure_ascii=False)
 
 
-@contextlib.contextmanager
-def sqlite_errors(path: object, hint: str = _OTHER_CACHE_HINT) -> Iterator[None]:
-    """Raise InputError with a plain sentence, ending with `hint`, in place of SQLite's errors."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        for words, meaning in _SQLITE_MESSAGES.items():
-            if words in str(error):
-                raise InputError(f"{meaning} or {hint}", path=path) from None
-        raise InputError(
-            f"the response cache cannot be used ({error}); {hint}", path=path
-        ) from None
-
-
-def open_for_writing(path: Path | None) -> sqlite3.Connection:
-    """Open a response cache for a run, and create it if it does not exist; None: in memory.
-
-    A test write shows problems before money is spent.
-    """
-    if path is not None:
-        _require_file(path, exists=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"the folder of the response cache cannot be created ({error.strerror}); "
-                f"{_OTHER_CACHE_HINT}",
-                path=path,
-            ) from None
-    with sqlite_errors(path):
-        address = ":memory:" if path is None else str(path.absolute())
-        with contextlib.ExitStack() as stack:
-            file = stack.enter_context(
-                contextlib.closing(_open_checked(address, path, may_be_new=True))
-            )
-            # Two processes that open a new file at once cannot both switch it; one success serves
-            # both, and any other problem with the file shows in the write below.
-            with contextlib.suppress(sqlite3.OperationalError):
-                file.execute("PRAGMA journal_mode = WAL")
-            file.execute("PRAGMA synchronous = NORMAL")
-            with file:
-                file.execute("BEGIN IMMEDIATE")
-                for statement in _CACHE_TABLES.split(";"):
-                    file.execute(statement)
-                file.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                file.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-                file.execute("REPLACE INTO opened VALUES (1, ?)", (utc_now(),))
-            if path is not None and path.stat().st_size <= _MAX_CHECKED_BYTES:
-                (status,) = file.execute("PRAGMA quick_check(1)").fetchone()
-                if status != "ok":
-                    raise sqlite3.DatabaseError(f"malformed: {status}")
-            stack.pop_all()
-        return file
-
-
-def open_for_reading(
-    path: Path, *, name: object = None, hint: str = _OTHER_CACHE_HINT
-) -> sqlite3.Connection:
-    """Open a response cache read-only, also while a run writes to it.
-
-    `name` is what messages call it (by default `path`), and `hint` is the end of messages.
-    """
-    _require_file(path)
-    name = path if name is None else name
-    address = path.absolute().as_uri()
-    with sqlite_errors(name, hint):
-        try:
-            file = _open_checked(f"{address}?mode=rw", name, hint)
-        except sqlite3.OperationalError as error:
-            # On a read-only medium SQLite cannot create its lock file, but then no other process
-            # can be writing either.
-            if "unable to open" not in str(error) and "readonly" not in str(error):
-                raise
-            log = path.with_name(f"{path.name}-wal")
-            if log.is_file() and log.stat().st_size:
-                raise InputError(
-                    f"its newest replies are in {log.name} in the same folder, which can be read "
-                    "only where it can be written; copy both files into a writable folder, or "
-                    f"{hint}",
-                    path=name,
-                ) from None
-            file = _open_checked(f"{address}?immutable=1", name, hint)
-        file.execute("PRAGMA query_only = 1")
-        return file
-
-
-def open_existing(path: Path) -> sqlite3.Connection:
-    """Open a response cache for writing as `open_for_writing`, but never create one."""
-    _require_file(path)
-    return open_for_writing(path)
-
-
-def _require_file(path: Path, *, exists: bool = True) -> None:
-    require_local_path(path)
-    if path.is_dir():
-        raise InputError(
-            "the response cache is a file and this is a folder; name a file", path=path
-        )
-    if exists and not path.exists():
-        raise InputError("there is no response cache; name one with --cache", path=path)
-
-
-def _open_checked(
-    address: str, path: object, hint: str = _OTHER_CACHE_HINT, *, may_be_new: bool = False
-) -> sqlite3.Connection:
-    """Open a database and check that it is a response cache of this format."""
-    file = sqlite3.connect(
-        address,
-        timeout=_LOCK_TIMEOUT_S,
-        isolation_level=None,
-        # One event loop uses it, which may run in another thread than the opener (a notebook).
-        check_same_thread=False,
-        uri=address.startswith("file:"),
-    )
-    with contextlib.ExitStack() as stack:
-        stack.callback(file.close)
-        tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        version = read_pragma(file, "user_version")
-        if read_pragma(file, "application_id") != APPLICATION_ID:
-            if tables or not may_be_new:
-                kind = "another program's database" if tables else "an empty file"
-                raise InputError(f"this is {kind} and no response cache; {hint}", path=path)
-        elif version != FORMAT_VERSION:
-            age = "a newer" if version > FORMAT_VERSION else "an older"
-            update = "update misslink or " if version > FORMAT_VERSION else ""
-            raise InputError(
-                f"this response cache was written by {age} misslink (format {version}, this one "
-                f"reads {FORMAT_VERSION}); {update}{hint}",
-                path=path,
-            )
-        stack.pop_all()
-    return file
-
-
 class CacheStore:
     """Replies by key, on disk when `add` returns; safe to share between processes.
 
@@ -246,10 +108,10 @@ class CacheStore:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._file = open_for_writing(path)
+        self._file = CACHE_FORMAT.open(path)
 
     def _select(self, sql: str, *values: object) -> Any:
-        with sqlite_errors(self.path):
+        with CACHE_FORMAT.errors(self.path):
             return self._file.execute(sql, values).fetchone()
 
     def get(self, key: str, ask: Ask) -> Reply | None:
@@ -297,8 +159,8 @@ class CacheStore:
         usage = reply.usage or Usage()
         parsed = None if reply.parsed is None else reply.parsed.model_dump_json()
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
-        with sqlite_errors(self.path), self._file as file:
-            file.execute("BEGIN IMMEDIATE")
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+            file = self._file
             if self.has(key):
                 return False
             file.execute(
@@ -332,7 +194,7 @@ class CacheStore:
         and the prompt and completion tokens. Replies without reported usage, and those whose
         question is damaged, are left out.
         """
-        with sqlite_errors(self.path):
+        with CACHE_FORMAT.errors(self.path):
             rows = self._file.execute(
                 "SELECT messages, coalesce(parsed, raw), prompt_tokens, completion_tokens"
                 " FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"

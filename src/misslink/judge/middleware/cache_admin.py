@@ -16,14 +16,12 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.io.shards import list_files
+from misslink.io.sqlite import transaction
 from misslink.io.storage import InputFile, redact_url
 from misslink.judge.middleware.cache import (
+    CACHE_FORMAT,
     REPLY_COLUMN_NAMES,
     REPLY_COLUMNS,
-    open_existing,
-    open_for_reading,
-    open_for_writing,
-    sqlite_errors,
     store_message_texts,
 )
 
@@ -79,7 +77,7 @@ def cache_stats(path: Path) -> dict[str, Any]:
         reported tokens), ``first`` and ``last`` (ISO 8601; None in an empty cache).
     """
     size = _cache_size(path)
-    with sqlite_errors(path), contextlib.closing(open_for_reading(path)) as file:
+    with _open_to_read(path) as file:
         totals = file.execute(f"SELECT {_COUNT_COLUMNS} FROM replies").fetchone()  # noqa: S608
         groups = file.execute(
             f"SELECT judges.name, replies.prompt, {_COUNT_COLUMNS} {_FROM_REPLIES}"
@@ -114,7 +112,7 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
         "key, coalesce(answered_by, judges.name), judges.identity, prompt, prompt_sha256, repeat, messages, raw, parsed,"
         " problem, probabilities, prompt_tokens, completion_tokens, created"
     )
-    with sqlite_errors(path), contextlib.closing(open_for_reading(path)) as file:
+    with _open_to_read(path) as file:
         _check_selection(file, selection, path)
         for key, *row in file.execute(
             f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid",
@@ -156,15 +154,14 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
     before = _cache_size(path)
     where, values = selection.where()
     note = None
-    opener = open_for_reading if dry_run else open_existing
-    with sqlite_errors(path), contextlib.closing(opener(path)) as file:
+    opened = _open_to_read(path) if dry_run else _open_to_write(path, must_exist=True)
+    with opened as file:
         _check_selection(file, selection, path)
         selected = f"{_FROM_REPLIES} WHERE {where}"
         if dry_run:
             (count,) = file.execute(f"SELECT count(*) {selected}", values).fetchone()
         else:
-            with file:
-                file.execute("BEGIN IMMEDIATE")
+            with transaction(file):
                 count = file.execute(
                     f"DELETE FROM replies WHERE rowid IN (SELECT replies.rowid {selected})",  # noqa: S608
                     values,
@@ -185,6 +182,23 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
         "bytes_after": _cache_size(path),
         "note": note,
     }
+
+
+@contextlib.contextmanager
+def _open_to_read(
+    path: Path, shown_path: object = None, hint: str | None = None
+) -> Iterator[sqlite3.Connection]:
+    shown_path = shown_path or path
+    opened = CACHE_FORMAT.open_read_only(path, shown_path=shown_path, hint=hint)
+    with CACHE_FORMAT.errors(shown_path, hint), contextlib.closing(opened) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _open_to_write(path: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
+    opened = CACHE_FORMAT.open(path, must_exist=must_exist)
+    with CACHE_FORMAT.errors(path), contextlib.closing(opened) as file:
+        yield file
 
 
 def parse_age(text: str) -> dt.timedelta:
@@ -307,7 +321,7 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
                 with _open_source(file):
                     pass
     reports: list[dict[str, Any]] = []
-    with sqlite_errors(into), contextlib.closing(open_for_writing(into)) as cache:
+    with _open_to_write(into) as cache:
         cache.execute(f"PRAGMA main.cache_size = -{_PAGE_CACHE_KIB}")
         for name, columns in _STAGING_TABLES.items():
             cache.execute(f"CREATE TEMP TABLE {name} ({columns})")
@@ -364,10 +378,7 @@ def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
             log = file.sibling(f"{file.name}{_WAL_SUFFIX}")
             if log.exists():
                 log.fetch(path.with_name(f"{path.name}{_WAL_SUFFIX}"))
-        with (
-            sqlite_errors(file, _SKIP_HINT),
-            contextlib.closing(open_for_reading(path, name=file, hint=_SKIP_HINT)) as source,
-        ):
+        with _open_to_read(path, file, _SKIP_HINT) as source:
             source.execute("BEGIN")
             yield source
 
@@ -437,8 +448,7 @@ def _insert_staged(cache: sqlite3.Connection) -> dict[str, int]:
     )
     last_row, added = 0, 0
     while True:
-        with cache:
-            cache.execute("BEGIN IMMEDIATE")
+        with transaction(cache):
             rows = cache.execute(
                 f"SELECT rowid, identity, {_REPLY_NAMES} FROM new_replies"  # noqa: S608
                 " WHERE rowid > ? ORDER BY rowid LIMIT ?",
