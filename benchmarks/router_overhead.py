@@ -33,7 +33,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from misslink.live import Experiment, Router, read_live
+from misslink.live import Experiment, RequestOptions, Router, read_live
 
 TARGET = Path(__file__).with_suffix(".md")
 QUESTION = "How do I give a function a default value that is a list, and what goes wrong then?"
@@ -144,9 +144,8 @@ def measured(
             {"A": app(), "B": app()},
             experiment,
             log=path,
-            salt="benchmark",
-            reformulation_min=5,
             timeout_s=timeout_s,
+            requests=RequestOptions(salt="benchmark", reformulation_min=5),
         )
         bare = app()
         one_by_one(bare, router, 100)  # warm

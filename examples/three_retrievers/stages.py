@@ -18,9 +18,9 @@ from misslink.compare.compare_runs import compare_runs
 from misslink.compare.pairing import NamedRun
 from misslink.io import is_run_folder
 from misslink.live.assignment import Experiment
-from misslink.live.experiment_report import live_report
+from misslink.live.experiment_report import ReportOptions, live_report
 from misslink.live.log_store import LiveLog
-from misslink.live.router import Router
+from misslink.live.router import Router, ShadowOptions
 from misslink.types import Case, Run
 
 CONTROL = NAMES[0]
@@ -91,7 +91,8 @@ def live(apps: Apps, cases: Sequence[Case], log: Path, *, users: int, seed: int)
     hidden = {name: 1.0 for name in NAMES if name != CONTROL}
     experiment = Experiment(SHADOW, {CONTROL: 1}, shadow=hidden)
     # Room for all of them: here nobody waits, and none need be dropped.
-    with Router(asked, experiment, log=kept, shadow_waiting=len(hidden) * SHADOWED) as router:
+    room = ShadowOptions(waiting=len(hidden) * SHADOWED)
+    with Router(asked, experiment, log=kept, shadows=room) as router:
         for visit in coming[:SHADOWED]:
             router.invoke(visit.question, {"configurable": {"user_id": visit.user}})
         router.close(SHADOWS_S)
@@ -129,9 +130,7 @@ def ask(router: Router, experiment: Experiment, visit: Visit, exposure: str) -> 
 
 def reported(log: Path, out: Path, *, users: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What ``misslink live report`` says of the split, and of the shadows."""
-    split = live_report(
-        log,
-        SPLIT,
+    options = ReportOptions(
         control=CONTROL,
         primary=PRIMARY,
         guardrails=[f"latency:at_most={LATENCY_MARGIN_S}"],
@@ -139,7 +138,8 @@ def reported(log: Path, out: Path, *, users: int) -> tuple[dict[str, Any], dict[
         tuned_for=users,
         detect=WORTH,
     )
-    return split, live_report(log, SHADOW, control=CONTROL, k=PASSAGES)
+    split = live_report(log, SPLIT, options)
+    return split, live_report(log, SHADOW, ReportOptions(control=CONTROL, k=PASSAGES))
 
 
 def say(words: str) -> None:

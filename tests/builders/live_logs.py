@@ -6,10 +6,15 @@ import random
 
 from misslink.live import Experiment, LiveLog
 from misslink.live.assignment import unit_hash
+from misslink.live.experiment_report import ReportOptions, live_report
 from misslink.live.log_store import plan_entry
 
 DAY = 86_400.0
 SALT = "s"
+
+
+def report(path, **options):
+    return live_report(path, options=ReportOptions(**options))
 
 
 def rows(path, entry, exposures=(), feedback=()):

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.runnables import RunnableGenerator, RunnableLambda
 
 from live_apps import ALL_B, Hangs, every_way, of, raises
-from misslink.live import Router, read_live
+from misslink.live import RequestOptions, Router, read_live
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_is_not_accepted_is_no_answer(path):
         ALL_B,
         log=path,
         accept=lambda answer: isinstance(answer, str),
-        keep_texts=True,
+        requests=RequestOptions(keep_texts=True),
     )
     assert router.invoke("HELLO", of("u")) == "hello"
     router.close()
@@ -74,7 +74,9 @@ def test_what_is_not_accepted_is_no_answer(path):
 
 
 def test_an_error_of_control_is_the_apps_own(path):
-    router = Router({"A": raises, "B": raises}, ALL_B, log=path, keep_texts=True)
+    router = Router(
+        {"A": raises, "B": raises}, ALL_B, log=path, requests=RequestOptions(keep_texts=True)
+    )
     with pytest.raises(ValueError, match="secret words"):
         router.invoke("q", of("u"))
     router.close()

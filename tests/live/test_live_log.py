@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from misslink.errors import InputError
-from misslink.live import Experiment, LiveLog, Router, read_live
+from misslink.live import Experiment, LiveLog, RequestOptions, Router, read_live
 from misslink.live.log import experiments_in
 from misslink.live.log_store import plan_entry
 
@@ -19,7 +19,7 @@ def log_with(path, *names):
             {"A": str.lower, "B": str.upper},
             Experiment(name, {"A": 1, "B": 3}, control="A"),
             log=log,
-            salt="s",
+            requests=RequestOptions(salt="s"),
         )
         router.invoke(f"Asked of {name}", {"configurable": {"user_id": "ann"}})
         router.feedback("thumbs", 1, unit="ann")
@@ -85,13 +85,13 @@ def test_a_log_that_is_held_by_another_program_is_told(path):
     held.execute("PRAGMA locking_mode = EXCLUSIVE")
     held.execute("BEGIN EXCLUSIVE")
     held.execute("DELETE FROM losses")
-    with pytest.raises(InputError, match="held by another program"):
+    with pytest.raises(InputError, match="Another program is using"):
         read_live(path, busy_s=0.01)
     held.close()
 
 
 def test_an_empty_log_and_one_that_is_not_there_are_told(path):
-    with pytest.raises(InputError, match="there is no live log here"):
+    with pytest.raises(InputError, match="There is no live log here"):
         read_live(path)
     LiveLog(path).close()
     with pytest.raises(InputError, match="no experiment has been written"):

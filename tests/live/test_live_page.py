@@ -6,16 +6,14 @@ import re
 
 import pytest
 
-from live_logs import SALT, rows, simulated
+from live_logs import SALT, report, rows, simulated
 from misslink.live import Experiment
-from misslink.live.experiment_report import live_report
 from misslink.live.log_store import plan_entry
 from misslink.live.page import (
     build_live_page,
     disagreement_sentences,
     live_chart,
     live_markdown,
-    metric_rows,
     render_live_page,
 )
 
@@ -25,13 +23,14 @@ HOSTILE = "<script>alert(1)</script>"
 @pytest.fixture(scope="module")
 def document(tmp_path_factory):
     log = tmp_path_factory.mktemp("live") / "live.sqlite"
-    return live_report(simulated(log, 600, (0.4, 0.7)), guardrails=["errors:at_most=0.05"])
+    return report(simulated(log, 600, (0.4, 0.7)), guardrails=["errors:at_most=0.05"])
 
 
 def test_the_page_says_what_to_do_and_holds_the_tables_numbers(document):
-    html = render_live_page(build_live_page(document))
+    page = build_live_page(document)
+    html = render_live_page(page)
     assert document["verdict"]["sentence"].replace("<", "&lt;") in html
-    for row in metric_rows(document["comparisons"][0]):
+    for row in page.comparisons[0].metrics.rows:
         for text in row:
             assert text.replace("<", "&lt;") in html
     assert "<script" not in html
@@ -46,9 +45,10 @@ def test_hostile_names_stay_texts(tmp_path):
         for n in range(200)
     ]
     feedback = [(f"q{n}", None, f"own {HOSTILE}|*", n % 3, None, 1.0) for n in range(200)]
-    found = live_report(rows(tmp_path / "l.sqlite", entry, exposures, feedback))
-    assert "<script" not in render_live_page(build_live_page(found))
-    text = live_markdown(found)
+    found = report(rows(tmp_path / "l.sqlite", entry, exposures, feedback))
+    page = build_live_page(found)
+    assert "<script" not in render_live_page(page)
+    text = live_markdown(page)
     assert "<script" not in text
     heads = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in heads if "own" in line}) == 1
@@ -56,9 +56,10 @@ def test_hostile_names_stay_texts(tmp_path):
 
 def test_a_log_of_nothing_still_has_a_page(tmp_path):
     entry = plan_entry(Experiment("x", {"A": 1, "B": 1}), SALT)
-    found = live_report(rows(tmp_path / "l.sqlite", entry, [], [("q", None, "up", 1, None, 1.0)]))
-    assert "Nothing to compare" in render_live_page(build_live_page(found))
-    assert "Nothing to compare" in live_markdown(found)
+    found = report(rows(tmp_path / "l.sqlite", entry, [], [("q", None, "up", 1, None, 1.0)]))
+    page = build_live_page(found)
+    assert "Nothing to compare" in render_live_page(page)
+    assert "Nothing to compare" in live_markdown(page)
 
 
 def test_only_what_is_beyond_chance_is_called_a_disagreement(document):

@@ -9,14 +9,13 @@ import random
 import pytest
 
 import misslink
-from live_logs import DAY, SALT, rows, simulated
+from live_logs import DAY, SALT, report, rows, simulated
 from misslink.compare.compare_runs import compare_runs
 from misslink.compare.pairing import NamedRun
 from misslink.errors import InputError
 from misslink.io.run_folder import read_complete_run
 from misslink.live import Experiment
 from misslink.live.assignment import SALT_ENV
-from misslink.live.experiment_report import live_report
 from misslink.live.log_store import plan_entry
 
 AB = Experiment("x", {"A": 1, "B": 1}, control="A")
@@ -72,7 +71,7 @@ def numbers(value):
 
 def test_a_better_variant_within_its_guardrails_is_shipped(path):
     simulated(path, 1500, (0.4, 0.7))
-    found = live_report(path, guardrails=["latency:at_most=0.2", "errors:at_most=0.02"])
+    found = report(path, guardrails=["latency:at_most=0.2", "errors:at_most=0.02"])
     verdict = found["verdict"]
     assert (verdict["decision"], verdict["variant"]) == ("ship", "B")
     assert found["comparisons"][0]["metrics"]["satisfaction"]["winner"] == "variant"
@@ -82,9 +81,9 @@ def test_a_better_variant_within_its_guardrails_is_shipped(path):
 
 def test_a_worse_variant_and_one_that_breaks_a_guardrail_are_not(path, tmp_path):
     simulated(path, 1500, (0.7, 0.4))
-    assert live_report(path)["verdict"]["decision"] == "keep"
+    assert report(path)["verdict"]["decision"] == "keep"
     broken = simulated(tmp_path / "b.sqlite", 1500, (0.4, 0.7), failing=0.1)
-    found = live_report(broken, guardrails=["errors:at_most=0.01"])
+    found = report(broken, guardrails=["errors:at_most=0.01"])
     assert found["verdict"]["decision"] == "keep"
     assert "errors" in found["verdict"]["sentence"]
     assert found["variants"][1]["fell_back"] > 50
@@ -92,7 +91,7 @@ def test_a_worse_variant_and_one_that_breaks_a_guardrail_are_not(path, tmp_path)
 
 def test_without_a_difference_it_goes_on_and_says_for_how_long(path):
     simulated(path, 300)
-    found = live_report(path, detect=0.1)
+    found = report(path, detect=0.1)
     needed = found["comparisons"][0]["metrics"]["satisfaction"]["needed"]
     assert found["verdict"]["decision"] == "go_on"
     assert f"{needed['more_units']:,} more units" in found["verdict"]["sentence"]
@@ -107,7 +106,7 @@ def test_a_broken_sample_ratio_stops_everything(path):
     simulated(path, 1000, (0.3, 0.8))
     with_more = [seen(n, f"u{n}", "B" if n % 3 else "A") for n in range(900)]
     rows(path.with_name("r.sqlite"), ENTRY, with_more, [thumb(n, 1.0) for n in range(900)])
-    found = live_report(path.with_name("r.sqlite"))
+    found = report(path.with_name("r.sqlite"))
     assert found["sample_ratio"]["broken"]
     assert found["verdict"]["decision"] == "stop"
     assert "A 300 (expected 450)" in found["verdict"]["sentence"]
@@ -116,11 +115,11 @@ def test_a_broken_sample_ratio_stops_everything(path):
 def test_offline_and_live_that_disagree_are_told(path, tmp_path):
     simulated(path, 1500, (0.4, 0.7))
     a, b = summary(tmp_path / "a", fully_faithful=0.9), summary(tmp_path / "b", fully_faithful=0.6)
-    found = live_report(path, offline=[f"A={a}", f"B={b}"])
+    found = report(path, offline=[f"A={a}", f"B={b}"])
     first = found["comparisons"][0]["disagreements"][0]
     assert (first["offline_winner"], first["live_winner"], first["is_clear"]) == ("A", "B", True)
     assert found["variants"][0]["offline"]["judge"] == "openai:some"
-    agreed = live_report(path, offline=[f"A={b}", f"B={a}"])
+    agreed = report(path, offline=[f"A={b}", f"B={a}"])
     assert agreed["comparisons"][0]["disagreements"] == []
 
 
@@ -144,7 +143,7 @@ def test_runs_over_the_same_questions_are_compared_case_by_case(path, tmp_path):
     other = offline_run(tmp_path / "other", range(5, 12), questions="How {}?")
 
     def difference(run):
-        found = live_report(path, offline=[f"A={a}", f"B={run}"])
+        found = report(path, offline=[f"A={a}", f"B={run}"])
         return found["comparisons"][0]["offline"]["recall@1"]["difference"]
 
     expected = compare_runs(
@@ -166,7 +165,7 @@ def test_the_unit_is_the_user_and_not_the_request(path):
     exposures += [seen(n, "u1", "B") for n in range(200, 700)]
     feedback = [thumb(n, float(n % 4 < 2)) for n in range(200)]
     feedback += [thumb(n, 1.0) for n in range(200, 700)]
-    found = live_report(rows(path, ENTRY, exposures, feedback))
+    found = report(rows(path, ENTRY, exposures, feedback))
     metric = found["comparisons"][0]["metrics"]["satisfaction"]
     assert metric["variant"]["value"] > 0.9
     assert metric["winner"] is None
@@ -189,7 +188,7 @@ def test_what_is_odd_is_counted_and_left_out(path):
         thumb(11, 1.0),
         thumb(10, 1.0),
     ]
-    found = live_report(rows(path, ENTRY, exposures, feedback))
+    found = report(rows(path, ENTRY, exposures, feedback))
     assert found["odd"] == {
         "units_in_several_variants": 1,
         "requests_after_move": 1,
@@ -207,11 +206,9 @@ def test_what_is_odd_is_counted_and_left_out(path):
 
 
 def test_one_variant_alone_and_no_request_at_all_are_nothing_to_compare(path, tmp_path):
-    alone = live_report(rows(path, ENTRY, [seen(n, f"u{n}", "A") for n in range(5)]))
+    alone = report(rows(path, ENTRY, [seen(n, f"u{n}", "A") for n in range(5)]))
     assert alone["verdict"]["decision"] == "none"
-    empty = live_report(
-        rows(tmp_path / "e.sqlite", ENTRY, [], [("q", None, "thumbs", 1.0, None, 1.0)])
-    )
+    empty = report(rows(tmp_path / "e.sqlite", ENTRY, [], [("q", None, "thumbs", 1.0, None, 1.0)]))
     assert (empty["verdict"]["decision"], empty["from"]) == ("none", None)
     assert "No request has been logged yet." in empty["notes"]
 
@@ -226,7 +223,7 @@ def test_requests_before_the_ramp_are_the_pre_period(path):
             at = 1000.0 + mode * DAY + user
             exposures.append(seen(number, f"u{user}", variant, open_share=mode, at=at))
             feedback.append(thumb(number, pleased if (user + mode) % 20 else 1 - pleased, at + 1))
-    found = live_report(rows(path, ENTRY, exposures, feedback))
+    found = report(rows(path, ENTRY, exposures, feedback))
     told = found["comparisons"][0]["metrics"]["satisfaction"]["cuped"]
     assert told["variance_reduction"] > 0.2
     assert (told["units_known"], told["units_missing"]) == (400, 0)
@@ -240,9 +237,9 @@ def test_a_file_of_the_past_is_found_by_the_apps_own_ids(path, tmp_path, monkeyp
     lines = "".join(f"user-{n},{n % 7}\n" for n in range(0, 200, 2))
     past.write_text(f"unit,value\n{lines}", encoding="utf-8")
     with pytest.raises(InputError, match=SALT_ENV):
-        live_report(path, pre=past)
+        report(path, pre=past)
     monkeypatch.setenv(SALT_ENV, SALT)
-    told = live_report(path, pre=past)["comparisons"][0]["metrics"]["satisfaction"]["cuped"]
+    told = report(path, pre=past)["comparisons"][0]["metrics"]["satisfaction"]["cuped"]
     assert told["units_known"] > 50
     assert told["units_missing"] > 50
 
@@ -263,18 +260,18 @@ def test_a_broken_file_of_the_past_is_told(path, tmp_path, monkeypatch, text, sa
     past = tmp_path / "past.csv"
     past.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
-        live_report(simulated(path, 20), pre=past)
+        report(simulated(path, 20), pre=past)
 
 
 def test_own_kinds_are_metrics_and_say_which_way_is_better(path):
     exposures = [seen(n, f"u{n}", "AB"[n % 2]) for n in range(400)]
     feedback = [thumb(n, 5.0 * (n % 2) + n % 3, kind="wait") for n in range(400)]
     rows(path, ENTRY, exposures, feedback)
-    assert live_report(path)["verdict"]["decision"] == "ship"
-    lower = live_report(path, lower_is_better=["wait"])
+    assert report(path)["verdict"]["decision"] == "ship"
+    lower = report(path, lower_is_better=["wait"])
     assert lower["comparisons"][0]["metrics"]["wait"]["winner"] == "control"
     with pytest.raises(InputError, match="did you mean 'wait'"):
-        live_report(path, lower_is_better=["wiat"])
+        report(path, lower_is_better=["wiat"])
 
 
 @pytest.mark.parametrize(
@@ -295,7 +292,7 @@ def test_own_kinds_are_metrics_and_say_which_way_is_better(path):
 )
 def test_wrong_options_are_told(path, options, said):
     with pytest.raises(InputError, match=said):
-        live_report(simulated(path, 40), **options)
+        report(simulated(path, 40), **options)
 
 
 def test_shadows_are_held_against_their_requests_and_claim_no_user_metric(path):
@@ -310,7 +307,7 @@ def test_shadows_are_held_against_their_requests_and_claim_no_user_metric(path):
             | {"latency_s": latency}
         )
     entry = plan_entry(Experiment("x", {"A": 1}, shadow={"B": 1.0}), SALT)
-    found = live_report(rows(path, entry, exposures))
+    found = report(rows(path, entry, exposures))
     shadow = found["shadows"][0]
     assert shadow["dropped"]["value"] == pytest.approx(0.1)
     assert shadow["errors"]["difference"]["value"] == pytest.approx(18 / 90)
@@ -329,7 +326,7 @@ def test_interleaved_lists_are_won_by_unit(path):
         if n < 36:
             chosen = "p" if n < 4 else "q"
             feedback.append((f"q{n}", None, "click", 1.0, chosen, 2000.0))
-    found = live_report(rows(path, ENTRY, exposures, feedback))["interleaving"]
+    found = report(rows(path, ENTRY, exposures, feedback))["interleaving"]
     assert found["units"]["wins"] == {"A": 2, "B": 16}
     assert found["queries"]["wins"] == {"A": 4, "B": 32}
     assert found["units"]["without_credit"] == 2
@@ -355,7 +352,7 @@ def ramped(path, better, *, linear=True):
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
-    found = live_report(ramped(path, 0.0, linear=linear))
+    found = report(ramped(path, 0.0, linear=linear))
     told = found["comparisons"][0]["metrics"]["satisfaction"]
     assert found["verdict"]["decision"] != "ship"
     assert told["fixed"]["difference"]["low"] < 0 < told["fixed"]["difference"]["high"]
@@ -363,7 +360,7 @@ def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
 
 
 def test_a_difference_while_a_ramp_grows_is_found_at_its_size(path):
-    told = live_report(ramped(path, 0.2))["comparisons"][0]["metrics"]["satisfaction"]
+    told = report(ramped(path, 0.2))["comparisons"][0]["metrics"]["satisfaction"]
     assert told["winner"] == "variant"
     assert told["fixed"]["difference"]["low"] < 0.2 < told["fixed"]["difference"]["high"]
 
@@ -376,7 +373,7 @@ def test_what_is_said_of_a_unit_has_the_weight_of_its_latest_request_by_then(pat
         feedback.append((None, f"u{n}", "rated", float(n >= 100), None, at + n + 1))
     # All of the first come back, and say nothing.
     exposures += [seen(200 + n, f"u{n}", "AB"[n % 2], at=9000.0 + n) for n in range(100)]
-    told = live_report(rows(path, ENTRY, exposures, feedback))["comparisons"][0]["metrics"]["rated"]
+    told = report(rows(path, ENTRY, exposures, feedback))["comparisons"][0]["metrics"]["rated"]
     # Under the first split B was planned to have 1 in 10, later 1 in 2.
     assert told["control"]["value"] == pytest.approx(0.5 / (0.5 + 0.1))
     assert told["variant"]["value"] == pytest.approx(0.5 / (0.5 + 0.9))
@@ -387,7 +384,7 @@ def test_of_two_better_variants_the_best_is_shipped(path):
     pleased = {"A": 2, "B": 5, "C": 8}
     exposures = [seen(n, f"u{n}", "ABC"[n % 3]) for n in range(1500)]
     feedback = [thumb(n, float(n // 3 % 10 < pleased["ABC"[n % 3]])) for n in range(1500)]
-    found = live_report(rows(path, three, exposures, feedback))
+    found = report(rows(path, three, exposures, feedback))
     assert (found["verdict"]["decision"], found["verdict"]["variant"]) == ("ship", "C")
 
 
@@ -397,7 +394,7 @@ def test_readers_prefer_a_retriever_only_by_what_holds_at_any_time(path):
         more = {"mode": "interleaved", "retrieved": '["p", "q"]', "teams": '["A", "B"]'}
         exposures.append(seen(n, f"u{n}", None, **more))
         feedback.append((f"q{n}", None, "click", 1.0, "p" if n % 10 < 3 else "q", 2000.0))
-    found = live_report(rows(path, ENTRY, exposures, feedback))
+    found = report(rows(path, ENTRY, exposures, feedback))
     assert (
         found["interleaving"]["units"]["p"] < 0.05 < found["interleaving"]["units"]["p_sequential"]
     )

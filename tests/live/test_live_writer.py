@@ -14,7 +14,6 @@ import pytest
 
 from misslink.errors import InputError
 from misslink.live import Experiment, LiveLog, read_live
-from misslink.live import log_store as live_format
 from misslink.live.log_store import plan_entry
 
 ENTRY = plan_entry(Experiment("writing", {"A": 1, "B": 1}), "salt")
@@ -141,7 +140,7 @@ def test_a_locked_file_is_waited_for_and_told_once(path, caplog, monkeypatch):
     held.execute("BEGIN IMMEDIATE")
     write(log, ["a", "b"])
     assert not log.flush(timeout_s=0.2)
-    assert "locked" in log.trouble
+    assert "Another program is using" in log.trouble
     assert log.waiting == 2
     held.execute("ROLLBACK")
     held.close()
@@ -157,19 +156,19 @@ def test_a_file_that_becomes_read_only_keeps_rows_waiting(path, monkeypatch):
     log = LiveLog(path, every_s=0.001)
     write(log, ["a"])
     assert log.close()
-    connected = live_format.connect
+    connected = sqlite3.connect
 
-    def read_only(where, *, busy_s):
-        file = connected(where, busy_s=busy_s)
+    def read_only(*given, **options):
+        file = connected(*given, **options)
         file.execute("PRAGMA query_only = 1")  # root may write to any file
         return file
 
-    monkeypatch.setattr(live_format, "connect", read_only)
+    monkeypatch.setattr(sqlite3, "connect", read_only)
     write(log, ["b"])
     while log.trouble is None:  # until the writer has tried, however busy the machine is
         assert not log.flush(timeout_s=0.2)
-    assert "readonly" in log.trouble
-    monkeypatch.setattr(live_format, "connect", connected)
+    assert "read-only" in log.trouble
+    monkeypatch.setattr(sqlite3, "connect", connected)
     assert log.close()
     assert ids(path) == ["a", "b"]
 
@@ -248,9 +247,9 @@ def test_a_wrong_file_is_refused_before_the_first_request(tmp_path):
     for wrong, said in [
         (tmp_path, "folder"),
         (other, "another program's"),
-        (text, "no live log"),
+        (text, "not a live log"),
         (newer, "newer misslink"),
-        (text / "inside.sqlite", "cannot be used"),
+        (text / "inside.sqlite", "inside.sqlite"),
     ]:
         with pytest.raises(InputError) as refused:
             LiveLog(wrong)

@@ -16,7 +16,14 @@ from langchain_core.runnables import (
 
 from live_apps import ALL_B, EVEN, Hangs, Two, chain, every_way, of, raises
 from misslink.errors import InputError
-from misslink.live import Experiment, LiveLog, Router, read_live
+from misslink.live import (
+    Experiment,
+    LiveLog,
+    RequestOptions,
+    Router,
+    ShadowOptions,
+    read_live,
+)
 from misslink.live.assignment import unit_hash
 
 
@@ -58,7 +65,12 @@ def test_hundreds_of_requests_at_once_are_all_logged_and_not_mixed(path):
 
         return RunnableLambda(ask)
 
-    router = Router({"A": answers("A"), "B": answers("B")}, EVEN, log=path, keep_texts=True)
+    router = Router(
+        {"A": answers("A"), "B": answers("B")},
+        EVEN,
+        log=path,
+        requests=RequestOptions(keep_texts=True),
+    )
     units = [f"u{number}" for number in range(300)]
 
     async def at_once():
@@ -116,9 +128,12 @@ def test_the_users_own_functions_may_fail(path):
             for _ in range(2)
         )
     )
-    router = Router({"A": said, "B": said}, ALL_B, log=path, unit=unit, cost=cost)
+    router = Router(
+        {"A": said, "B": said}, ALL_B, log=path, requests=RequestOptions(unit=unit, cost=cost)
+    )
     assert router.invoke("q").content == "x"
-    priced = Router({"A": said, "B": said}, ALL_B, log=path, cost=lambda u: u.prompt_tokens / 10)
+    by_tokens = RequestOptions(cost=lambda usage: usage.prompt_tokens / 10)
+    priced = Router({"A": said, "B": said}, ALL_B, log=path, requests=by_tokens)
     assert priced.invoke("q", of("u")).content == "x"
     router.close()
     priced.close()
@@ -133,7 +148,7 @@ def test_the_unit_may_come_from_a_function_of_the_input(path):
         {"A": lambda _: "a", "B": lambda _: "b"},
         EVEN,
         log=path,
-        unit=lambda asked, _: asked["session"],
+        requests=RequestOptions(unit=lambda asked, _: asked["session"]),
     )
     for number in range(20):
         unit = f"u{number}"
@@ -200,9 +215,7 @@ def test_a_shadow_that_hangs_delays_nobody_and_the_rest_is_dropped_and_counted(p
         {"A": str.lower, "B": hangs},
         experiment,
         log=path,
-        shadow_concurrency=1,
-        shadow_waiting=2,
-        shadow_timeout_s=30,
+        shadows=ShadowOptions(concurrency=1, waiting=2),
     )
     for _ in range(20):
         assert router.invoke("Hi", of("u")) == "hi"
@@ -224,8 +237,8 @@ def test_a_shadow_that_only_knows_ainvoke_is_asked_in_a_loop_of_its_own(path):
         {"A": str.lower, "B": RunnableLambda(answers)},
         experiment,
         log=path,
-        shadow_async=True,
-        keep_texts=True,
+        shadows=ShadowOptions(by_ainvoke=True),
+        requests=RequestOptions(keep_texts=True),
     )
     assert router.invoke("Hi", of("u")) == "hi"
     router.close()
@@ -236,7 +249,12 @@ def test_a_shadow_that_only_knows_ainvoke_is_asked_in_a_loop_of_its_own(path):
 
 
 def test_a_question_asked_again_in_other_words_is_feedback_on_the_answer_before(path):
-    router = Router({"A": str.lower, "B": str.upper}, ALL_B, log=path, reformulation_min=5)
+    router = Router(
+        {"A": str.lower, "B": str.upper},
+        ALL_B,
+        log=path,
+        requests=RequestOptions(reformulation_min=5),
+    )
     router.invoke("How do I reset my password?", of("u", misslink_exposure="first"))
     router.invoke("password reset how", of("u"))
     router.invoke("What is a decorator?", of("u"))
@@ -246,7 +264,9 @@ def test_a_question_asked_again_in_other_words_is_feedback_on_the_answer_before(
 
 
 def test_feedback_is_checked_and_kept(path):
-    router = Router({"A": str.lower, "B": str.upper}, ALL_B, log=path, salt="s")
+    router = Router(
+        {"A": str.lower, "B": str.upper}, ALL_B, log=path, requests=RequestOptions(salt="s")
+    )
     router.feedback("thumbs", True, exposure="request-1")  # noqa: FBT003 - as a web form gives it
     router.feedback("my own kind", -3.5, unit="ann")
     for arguments, said in [
@@ -317,12 +337,13 @@ def test_variants_and_experiment_must_fit(path):
         ({"timeout_s": 0}, "more than 0"),
         ({"timeout_s": "3"}, "more than 0"),
         ({"log": 3}, "a path or a LiveLog"),
-        ({"unit": None}, "a key or a function"),
         ({"accept": 3}, "accept is 3"),
-        ({"cost": 3}, "cost is 3"),
     ]:
         with pytest.raises(InputError, match=said):
             Router(both, EVEN, **wrong)
+    for wrong, said in [({"unit": None}, "a key or a function"), ({"cost": 3}, "cost is 3")]:
+        with pytest.raises(InputError, match=said):
+            RequestOptions(**wrong)
     with pytest.raises(InputError, match="app of variant 'B' is of type int"):
         Router({"A": str.lower, "B": 3}, EVEN)
     with pytest.raises(InputError, match="an Experiment is needed"):

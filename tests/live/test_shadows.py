@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from misslink.errors import InputError
-from misslink.live.router import ShadowPool
+from misslink.live.router import ShadowOptions, ShadowPool
 
 SEEN = ContextVar("seen", default="nothing")
 
@@ -43,7 +43,7 @@ def test_work_is_done_without_the_requests_context_and_told_with_its_time():
 
 
 def test_not_more_run_at_once_than_allowed():
-    shadows, told = ShadowPool(concurrency=3, waiting=50), Told(30)
+    shadows, told = ShadowPool(ShadowOptions(concurrency=3, waiting=50)), Told(30)
     lock, running, most = threading.Lock(), [0], [0]
 
     def work():
@@ -60,7 +60,7 @@ def test_not_more_run_at_once_than_allowed():
 
 
 def test_what_fails_hangs_or_cannot_be_told_holds_nothing_up(caplog):
-    shadows, told = ShadowPool(concurrency=1, timeout_s=0.01), Told(3)
+    shadows, told = ShadowPool(ShadowOptions(concurrency=1, timeout_s=0.01)), Told(3)
     let_go = threading.Event()
 
     def cannot_be_told(*_):
@@ -80,7 +80,11 @@ def test_what_fails_hangs_or_cannot_be_told_holds_nothing_up(caplog):
 
 
 def test_closing_tells_of_those_that_still_run_and_of_those_that_never_ran():
-    shadows, let_go, begun = ShadowPool(concurrency=1), threading.Event(), threading.Event()
+    shadows, let_go, begun = (
+        ShadowPool(ShadowOptions(concurrency=1)),
+        threading.Event(),
+        threading.Event(),
+    )
     running, waiting = Told(1), Told(2)
 
     def work():
@@ -106,12 +110,12 @@ def test_coroutines_share_one_loop_of_their_own():
         return asyncio.get_running_loop()
 
     for _ in range(2):
-        shadows.submit(shadows.awaited(work), told)
+        shadows.submit(lambda: shadows.wait_for(work), told)
     (one, *_), (other, *_) = told.wait()
     assert one is other
 
 
-@pytest.mark.parametrize("wrong", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"waiting": 0}, {"timeout_s": 0.0}])
 def test_bounds_of_nothing_are_refused(wrong):
     with pytest.raises(InputError):
-        ShadowPool(*wrong)
+        ShadowOptions(**wrong)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from misslink.canary.background_loop import BackgroundLoop, HungError
 from misslink.canary.results import CanaryResult, CanaryStatus
 from misslink.capture import Watcher
 from misslink.embedding.embedder import redact_secrets
@@ -19,6 +18,7 @@ from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
 from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
+from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Passage, Trace, Verdict
 
 if TYPE_CHECKING:
@@ -344,8 +344,12 @@ async def _call_app(
             return CanaryTrace(None, "not_asked", late)
         try:
             trace = await loop.run(lambda: watcher.watch(canary.case), seconds)
-        except HungError as hung:
-            how = "stood still with the whole event loop" if hung.blocked else "did not answer"
+        except TookTooLongError as hung:
+            how = (
+                "stood still with the whole event loop"
+                if hung.is_loop_blocked
+                else "did not answer"
+            )
             return CanaryTrace(None, "hung", f"the app {how} within {seconds:.3g} seconds")
         if trace.error is not None and trace.answer is None:
             error = redact_secrets(" ".join(trace.error.split()))[:_EXCERPT_LENGTH]
@@ -374,13 +378,13 @@ async def _resolve_embedder(
     embedder = open_embedder(model, cache=None)
     try:
         embedder.know(await loop.run(lambda: watcher.vectors(_MAX_VECTORS), request.timeout_s))
-    except (InputError, HungError) as trouble:
+    except (InputError, TookTooLongError) as trouble:
         notes.append(f"the app's store did not give its vectors out: {_describe_error(trouble)}")
     return embedder
 
 
-def _describe_error(trouble: InputError | HungError) -> str:
-    return "it did not end in its time" if isinstance(trouble, HungError) else str(trouble)
+def _describe_error(trouble: InputError | TookTooLongError) -> str:
+    return "it did not end in its time" if isinstance(trouble, TookTooLongError) else str(trouble)
 
 
 async def _measure_relevance(
@@ -405,7 +409,7 @@ async def _measure_relevance(
         return {}
     try:
         return await loop.run(lambda: cosine_relevance(best_passages, embedder), request.timeout_s)
-    except (InputError, HungError) as trouble:
+    except (InputError, TookTooLongError) as trouble:
         problem = _describe_error(trouble)
         notes.append(f"relevance was not measured: {problem}")
         return {name: PassageRelevance(None, problem) for name in best_passages}
@@ -420,7 +424,7 @@ async def _list_corpus(
     passages = None
     try:
         passages = await loop.run(lambda: watcher.corpus(_MAX_LISTED), request.timeout_s)
-    except HungError:
+    except TookTooLongError:
         notes.append("the app's store did not list its passages in its time")
     if passages is None:
         notes.append(

@@ -9,9 +9,19 @@ if TYPE_CHECKING:
     from misslink.live.interleaving import Interleaved
     from misslink.live.log import read_live
     from misslink.live.log_store import LiveLog
-    from misslink.live.router import Router
+    from misslink.live.requests import RequestOptions
+    from misslink.live.router import Router, ShadowOptions
 
-__all__ = ["Experiment", "Interleaved", "LiveLog", "Ramp", "Router", "read_live"]
+__all__ = [
+    "Experiment",
+    "Interleaved",
+    "LiveLog",
+    "Ramp",
+    "RequestOptions",
+    "Router",
+    "ShadowOptions",
+    "read_live",
+]
 
 
 _HOME = {
@@ -19,7 +29,9 @@ _HOME = {
     "Interleaved": "interleaving",
     "LiveLog": "log_store",
     "Ramp": "assignment",
+    "RequestOptions": "requests",
     "Router": "router",
+    "ShadowOptions": "router",
     "read_live": "log",
 }
 

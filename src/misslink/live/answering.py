@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessageChunk
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from misslink.live.requests import CURRENT_STATS, Request, Traffic
-from misslink.live.timeout_runner import TimeoutRunner
+from misslink.timeouts import TimeoutRunner
 
 
 def copy_containers(app_input: Any) -> Any:

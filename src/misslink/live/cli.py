@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from misslink.cli.options import JSON_OPTION
 from misslink.cli.output import STDOUT, check_report_paths, print_json, print_line, print_table
 from misslink.errors import InputError
-from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from misslink.live.page import LivePage
 
 _LEAST_ALPHA = 1e-9  # from here on levels are near enough to 1 to be rounded to it
 
@@ -88,7 +85,10 @@ def report(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Compare the variants of an experiment; looking early and often is allowed."""
-    from misslink.errors import InputError
+    from misslink.io.atomic import atomic_write
+    from misslink.io.manifest import display_path
+    from misslink.live.experiment_report import ReportOptions, live_report
+    from misslink.live.page import build_live_page, live_markdown, render_live_page
 
     if not _LEAST_ALPHA <= alpha < 1:
         raise InputError(
@@ -99,149 +99,44 @@ def report(
         raise InputError(f"--units {tuned_for} is no number of units: give one such as 2000")
     if detect is not None and not 0 < detect < float("inf"):
         raise InputError(f"--detect {detect} is no difference worth finding: give one above 0")
-    show_report(
-        log,
-        {
-            "experiment": experiment,
-            "control": control,
-            "primary": primary,
-            "guardrails": guardrail,
-            "lower_is_better": lower_is_better,
-            "pre": pre,
-            "offline": offline,
-            "alpha": alpha,
-            "tuned_for": tuned_for,
-            "detect": detect,
-            "k": k,
-        },
-        html=html,
-        markdown=markdown,
-        as_json=as_json,
-    )
-
-
-def show_report(
-    log: Path,
-    options: Mapping[str, Any],
-    *,
-    html: Path | None,
-    markdown: Path | None,
-    as_json: bool,
-) -> None:
-    """Print the report of a live log, and write it where that is wanted.
-
-    Parameters
-    ----------
-    log : Path
-    options : mapping
-        As `misslink.live.experiment_report.live_report` takes them.
-    html, markdown : Path or None
-    as_json : bool
-
-    Raises
-    ------
-    InputError
-        The log or an option is wrong, or a place cannot be written.
-    """
-    from misslink.io.atomic import atomic_write
-    from misslink.io.manifest import display_path
-    from misslink.live.experiment_report import live_report
-    from misslink.live.page import build_live_page, render_live_page
-    from misslink.live.page import live_markdown as as_markdown
-
     check_report_paths(markdown, html, as_json=as_json)
     if {path.resolve() for path in (markdown, html) if path} & {log.resolve()}:
         raise InputError("--markdown or --html names the live log; give another")
-    document = {"log": display_path(log), **live_report(log, **options)}
+    options = ReportOptions(
+        control=control,
+        primary=primary,
+        guardrails=guardrail,
+        lower_is_better=lower_is_better,
+        pre=pre,
+        offline=offline,
+        alpha=alpha,
+        tuned_for=tuned_for,
+        detect=detect,
+        k=k,
+    )
+    document = {"log": display_path(log), **live_report(log, experiment, options)}
+    page = build_live_page(document)
     if html is not None:
-        atomic_write(render_live_page(build_live_page(document)), html)
-    printed = markdown is not None and str(markdown) == STDOUT
+        atomic_write(render_live_page(page), html)
+    to_stdout = str(markdown) == STDOUT
     if markdown is not None:
-        text = as_markdown(document)
-        print(text, end="") if printed else atomic_write(text, markdown)
+        text = live_markdown(page)
+        print(text, end="") if to_stdout else atomic_write(text, markdown)
     if as_json:
         print_json(document)
-    elif not printed:
-        _print_report(document)
+    elif not to_stdout:
+        _print_page(page)
 
 
-def _print_report(document: Mapping[str, Any]) -> None:
+def _print_page(page: LivePage) -> None:
     from rich.console import Console
 
-    from misslink.live.page import disagreement_sentences
+    from misslink.render.table import TextTable
 
     console = Console()
-    for sentence in disagreement_sentences(document):
-        print_line(console, sentence, "bold")
-    print_line(console, document["verdict"]["sentence"], "bold")
-    _print_variants(console, document)
-    for comparison in document["comparisons"]:
-        _print_comparison(console, comparison, document)
-    _print_lists(console, document["interleaving"])
-    _print_shadows(console, document["shadows"])
-    _print_offline(console, document)
-    for note in document["notes"]:
-        print_line(console, f"note: {note}")
-
-
-def _print_variants(console: Console, document: Mapping[str, Any]) -> None:
-    from misslink.live.page import VARIANT_HEADS, variant_rows
-
-    _terminal_table(console, VARIANT_HEADS, variant_rows(document), right=(1, 2, 3, 4, 5))
-    print_line(console, f"Sample ratio: {document['sample_ratio']['sentence']}.")
-
-
-def _print_comparison(
-    console: Console, comparison: Mapping[str, Any], document: Mapping[str, Any]
-) -> None:
-    from misslink.live.page import (
-        GUARD_HEADS,
-        cuped_sentences,
-        guard_rows,
-        metric_heads,
-        metric_rows,
-    )
-
-    control, variant = document["control"], comparison["variant"]
-    if comparison["metrics"]:
-        _terminal_table(console, metric_heads(control, variant), metric_rows(comparison))
-        print_line(
-            console,
-            f"{variant} minus {control}. Any time: valid however often you look, p after Holm. "
-            "Fixed: valid for one look, at a sample size planned in advance.",
-        )
-    for words in cuped_sentences(comparison):
-        print_line(console, words)
-    if comparison["guardrails"]:
-        _terminal_table(console, GUARD_HEADS, guard_rows(comparison))
-
-
-def _print_lists(console: Console, lists: Mapping[str, Any] | None) -> None:
-    from misslink.live.page import list_heads, list_rows
-
-    if lists is not None:
-        _terminal_table(console, list_heads(lists), list_rows(lists))
-
-
-def _print_shadows(console: Console, shadows: list[Mapping[str, Any]]) -> None:
-    from misslink.live.page import SHADOW_HEADS, shadow_rows
-
-    for shadow in shadows:
-        _terminal_table(console, SHADOW_HEADS, shadow_rows(shadow))
-
-
-def _print_offline(console: Console, document: Mapping[str, Any]) -> None:
-    from misslink.live.page import offline_heads, offline_rows
-
-    rows = offline_rows(document)
-    if rows:
-        _terminal_table(console, offline_heads(document), rows)
-
-
-def _terminal_table(
-    console: Console,
-    heads: tuple[str, ...],
-    rows: list[tuple[str, ...]],
-    right: tuple[int, ...] = (),
-) -> None:
-    print_table(console, TextTable(heads, rows, [heads[place] for place in right]))
+    for kind, part in page.parts():
+        if isinstance(part, TextTable):
+            print_table(console, part)
+        elif kind != "heading":
+            text = f"note: {part}" if kind == "note" else part
+            print_line(console, text, "bold" if kind == "finding" else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,35 +51,66 @@ from misslink.stats.intervals import proportion
 _MANY_MOVED = 0.01
 
 
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a live report compares, and how.
+
+    Parameters
+    ----------
+    control : str or None
+        The variant to compare the others with. None: the experiment's.
+    primary : str or None
+        The user metric that decides. None: the most important one that has feedback.
+    guardrails : sequence of str
+        As `misslink.live.metrics.guardrail` reads them: ``latency:at_most=0.2``.
+    lower_is_better : sequence of str
+        Custom feedback kinds where lower is better.
+    pre : Path or None
+        CSV or JSONL with a value of each unit from before the experiment, for CUPED. None: the
+        requests from before the ramp opened.
+    offline : sequence of str
+        ``VARIANT=FOLDER`` of runs of misslink evaluate.
+    alpha : float
+        Chance of a false alarm over all looks, in (0, 1).
+    tuned_for : float
+        Units near which the sequential interval is narrowest.
+    detect : float or None
+        The difference of the primary metric worth finding. None: 5 % of control's value.
+    k : int
+        How many passages of a shadow and its request are compared.
+    """
+
+    control: str | None = None
+    primary: str | None = None
+    guardrails: Sequence[str] = ()
+    lower_is_better: Sequence[str] = ()
+    pre: Path | None = None
+    offline: Sequence[str] = ()
+    alpha: float = 0.05
+    tuned_for: float = TUNED_FOR
+    detect: float | None = None
+    k: int = 5
+
+
 def live_report(
-    log: str | Path,
-    experiment: str | None = None,
-    *,
-    control: str | None = None,
-    primary: str | None = None,
-    guardrails: Sequence[str] = (),
-    lower_is_better: Sequence[str] = (),
-    pre: Path | None = None,
-    offline: Sequence[str] = (),
-    alpha: float = 0.05,
-    tuned_for: float = TUNED_FOR,
-    detect: float | None = None,
-    k: int = 5,
+    log: str | Path, experiment: str | None = None, options: ReportOptions = ReportOptions()
 ) -> dict[str, Any]:
-    """Report on one experiment of a live log."""
+    """Report on one experiment of a live log; raise InputError for a wrong log or option."""
     live = read_live(log, experiment)
     names = [variant.name for variant in live.variants]
-    base = control or live.control
+    base, alpha = options.control or live.control, options.alpha
     if base not in names:
         raise InputError(f"--control '{base}' is no variant here; {known_names(base, names)}")
-    runs = read_offline(offline, names)
+    runs = read_offline(options.offline, names)
     sorted_units = sort_units(live)
-    metrics = _order_metrics(metrics_of(sorted_units.units, lower_is_better), primary)
-    guards = _guards([guardrail(comparison) for comparison in guardrails], metrics)
+    metrics = _order_metrics(
+        metrics_of(sorted_units.units, options.lower_is_better), options.primary
+    )
+    guards = _guards([guardrail(given) for given in options.guardrails], metrics)
     past: PastValue | None = None
-    if pre is not None:
-        past = PastFile(pre, live, [metric.name for metric in (*metrics, *GUARDS)])
-    setting = ComparisonSettings(base, alpha, tuned_for, detect, past)
+    if options.pre is not None:
+        past = PastFile(options.pre, live, [metric.name for metric in (*metrics, *GUARDS)])
+    setting = ComparisonSettings(base, alpha, options.tuned_for, options.detect, past)
     ratio = sample_ratio_test(sorted_units.strata)
     comparisons = _comparisons(live, sorted_units, metrics, guards, setting)
     for comparison in comparisons:
@@ -88,13 +120,13 @@ def live_report(
         )
     lead = metrics[0].name if metrics else None
     lists = interleaving_results(live, alpha=alpha)
-    shadows = shadow_results(live, k, alpha=alpha)
+    shadows = shadow_results(live, options.k, alpha=alpha)
     words = describe_sample_ratio(ratio, sorted_units.strata)
     return {
         "experiment": live.experiment,
         "control": base,
         "alpha": alpha,
-        "tuned_for": tuned_for,
+        "tuned_for": options.tuned_for,
         "fewest_units": MIN_SEQUENTIAL_UNITS,
         "primary": lead,
         **_period(live),

@@ -22,9 +22,9 @@ from misslink.errors import InputError
 from misslink.live.assignment import Experiment
 from misslink.live.log import LiveData
 from misslink.live.log_store import LiveLog
-from misslink.live.requests import EXPOSURE_KEY, Request, Traffic, UnitOf
-from misslink.live.timeout_runner import HangsError, TimeoutRunner
+from misslink.live.requests import DEFAULT_REQUESTS, EXPOSURE_KEY, Request, RequestOptions, Traffic
 from misslink.metrics.citation_correctness import find_cited_statements
+from misslink.timeouts import HangsError, TimeoutRunner
 
 _CREDITS = ("click", "use")
 
@@ -134,8 +134,11 @@ class Interleaved(BaseRetriever):
         The same seed, unit and question draw the same teams again.
     timeout_s : float or None
         Seconds that `b` may take.
-    log, unit, salt, keep_texts, id_key
-        See `misslink.live.requests.Traffic`. A query without a unit is interleaved too.
+    log : LiveLog, str, Path or None
+        Where to store queries and clicks. None: no log.
+    requests : RequestOptions
+        How queries are identified and what is logged of them. A query without a unit is
+        interleaved too.
 
     Raises
     ------
@@ -162,10 +165,7 @@ class Interleaved(BaseRetriever):
         seed: int = 0,
         timeout_s: float | None = 30.0,
         log: LiveLog | str | Path | None = None,
-        unit: str | UnitOf = "user_id",
-        salt: str | None = None,
-        keep_texts: bool = False,
-        id_key: str | None = None,
+        requests: RequestOptions = DEFAULT_REQUESTS,
         **others: Any,
     ) -> None:
         if isinstance(experiment, str):
@@ -178,18 +178,8 @@ class Interleaved(BaseRetriever):
         control = str(experiment.control)
         self._names = control, next(name for name in experiment.split if name != control)
         self._bounded = TimeoutRunner(timeout_s)
-        self._id_key = id_key
-        self._traffic = Traffic(
-            experiment,
-            log,
-            unit=unit,
-            salt=salt,
-            keep_texts=keep_texts,
-            id_key=id_key,
-            cost=None,
-            reformulation_min=None,
-            needs_unit=False,
-        )
+        self._id_key = requests.id_key
+        self._traffic = Traffic(experiment, log, requests, needs_unit=False)
 
     @property
     def troubles(self) -> dict[str, int]:

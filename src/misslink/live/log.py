@@ -7,13 +7,13 @@ import datetime as dt
 import json
 import math
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, known_names
-from misslink.live.log_store import EXPOSURE_COLUMNS, live_log_errors, open_log_for_reading
+from misslink.live.log_store import EXPOSURE_COLUMNS, LIVE_LOG_FORMAT
 
 # assigned: by the split, and the only mode whose user metrics compare variants.
 # excluded: got control, by the exclusion. override: a tester chose. no_unit: nobody knows whose
@@ -221,6 +221,10 @@ class LiveData:
         return {plan.control: 1.0 - sum(treated.values()), **treated}
 
 
+_PLANS = (
+    "SELECT id, since, control, split, shadow, excluded, ramp, linear, salted, salt_check"
+    " FROM plans WHERE experiment = ? ORDER BY id"
+)
 _EXPOSURES = f"SELECT {', '.join(f'exposures.{c}' for c in EXPOSURE_COLUMNS)}"
 _TRACES = " FROM exposures JOIN plans ON plan = plans.id WHERE experiment = ? ORDER BY number"
 # What is about an exposure that the log does not hold keeps what it came with.
@@ -243,10 +247,7 @@ def experiments_in(path: str | Path, *, busy_s: float = 5.0) -> list[str]:
         As `read_live`.
     """
     where = Path(path)
-    with (
-        live_log_errors(where),
-        contextlib.closing(open_log_for_reading(where, busy_s=busy_s)) as file,
-    ):
+    with _opened(where, busy_s) as file:
         return _experiment_names(file)
 
 
@@ -268,14 +269,11 @@ def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float 
         program; it holds no such experiment, or several and none was named.
     """
     where = Path(path)
-    with (
-        live_log_errors(where),
-        contextlib.closing(open_log_for_reading(where, busy_s=busy_s)) as file,
-    ):
+    with _opened(where, busy_s) as file:
         file.execute("BEGIN")  # everything as of one moment
         name = _choose_experiment(_experiment_names(file), experiment, where)
         # Rows are read one by one, so that a damaged one is named.
-        plans = tuple(_plan(row, where) for row in _rows_of_plans(file, name))
+        plans = tuple(_plan(row, where) for row in file.execute(_PLANS, (name,)))
         exposures = tuple(
             _exposure(row, where) for row in file.execute(_EXPOSURES + _TRACES, (name,))
         )
@@ -304,6 +302,15 @@ def read_live(path: str | Path, experiment: str | None = None, *, busy_s: float 
     )
 
 
+@contextlib.contextmanager
+def _opened(path: Path, busy_s: float) -> Iterator[sqlite3.Connection]:
+    with (
+        contextlib.closing(LIVE_LOG_FORMAT.open_read_only(path, wait_s=busy_s)) as file,
+        LIVE_LOG_FORMAT.errors(path),
+    ):
+        yield file
+
+
 def _experiment_names(file: sqlite3.Connection) -> list[str]:
     rows = file.execute("SELECT experiment FROM plans GROUP BY experiment ORDER BY min(id)")
     return [name for (name,) in rows]
@@ -325,14 +332,6 @@ def _choose_experiment(names: list[str], requested: str | None, path: Path) -> s
             f"no experiment '{requested}' here; {known_names(requested, names)}", path=path
         )
     return requested
-
-
-def _rows_of_plans(file: sqlite3.Connection, name: str) -> sqlite3.Cursor:
-    return file.execute(
-        "SELECT id, since, control, split, shadow, excluded, ramp, linear, salted, salt_check"
-        " FROM plans WHERE experiment = ? ORDER BY id",
-        (name,),
-    )
 
 
 def _plan(row: tuple[Any, ...], path: Path) -> Plan:

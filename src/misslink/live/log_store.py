@@ -14,17 +14,16 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.io.sqlite import SqliteFormat, SqliteLockedError, transaction
 from misslink.live.assignment import SALT_ENV, Experiment, keyed_hash
 from misslink.text.normalization import valid_text
 
-VERSION = 1
-APPLICATION = 0x6D6C6C76  # "mllv" in the file's header tells a live log from any other database
 EXPOSURE_COLUMNS = (
     *("id", "plan", "unit", "variant", "served", "mode", "outcome", "open_share", "at"),
     *("latency_s", "error", "of", "prompt_tokens", "completion_tokens", "cost", "retrieved"),
@@ -96,149 +95,13 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS exposures_by_plan ON exposures (plan)",
     "CREATE INDEX IF NOT EXISTS feedback_by_experiment ON feedback (experiment)",
 )
-_SQLITE_MEANINGS = {  # what SQLite says, and what that means to its reader
-    "not a database": "this file is no live log; name another",
-    "malformed": "this live log is damaged; move it away",
-    "no such": "this live log is damaged, a part of it is missing; move it away",
-    "readonly": "the live log cannot be written to; make it and its folder writable",
-    "unable to open": "the live log cannot be opened; make it and its folder readable and writable",
-    "full": "the live log cannot be written, the disk is full; make room",
-    "disk I/O": "the live log cannot be written, the disk may be full or failing; make room",
-    "locked": "the live log is held by another program; wait for it, or close what holds it",
-}
-
-
-def connect(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Connect to a file that may be new; waits `busy_s` seconds for other writers."""
-    return sqlite3.connect(
-        str(path.absolute()), timeout=busy_s, isolation_level=None, check_same_thread=False
-    )
-
-
-def open_log_for_writing(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Open a log to write, making it where there is none.
-
-    Raises
-    ------
-    InputError
-        It is no live log, or from a newer misslink.
-    sqlite3.Error, OSError
-        It cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = connect(path, busy_s=busy_s)
-    try:
-        _check_is_live_log(file, path, may_be_new=True)
-        # Two processes that open a new file at once cannot both switch it; one success serves
-        # both, and whatever else is wrong with the file shows in the write below.
-        with contextlib.suppress(sqlite3.OperationalError):
-            file.execute("PRAGMA journal_mode = WAL")
-        # A commit has been handed to the operating system, which keeps it whatever becomes of
-        # the process; only a power cut can lose the last ones, and the file stays whole.
-        file.execute("PRAGMA synchronous = NORMAL")
-        with transaction(file):
-            for table in _SCHEMA:
-                file.execute(table)
-            file.execute(f"PRAGMA application_id = {APPLICATION}")
-            file.execute(f"PRAGMA user_version = {VERSION}")
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-@contextlib.contextmanager
-def transaction(file: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
-    with file:
-        file.execute("BEGIN IMMEDIATE")
-        yield
-
-
-def open_log_for_reading(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Open a log that is there; what is in it cannot be changed this way.
-
-    Raises
-    ------
-    InputError
-        There is none, it is no live log, or from a newer misslink.
-    """
-    check_log_path(path)
-    address = path.absolute().as_uri()
-    try:
-        return _read_from(f"{address}?mode=rw", path, busy_s)
-    except sqlite3.OperationalError as trouble:
-        # On a medium that cannot be written SQLite has no place for its lock file; nobody
-        # else can be writing there either.
-        if "unable to open" not in str(trouble) and "readonly" not in str(trouble):
-            raise
-        return _read_from(f"{address}?immutable=1", path, busy_s)
-
-
-def check_log_path(path: Path, *, may_be_new: bool = False) -> None:
-    """Refuse a folder, and a file that is not there.
-
-    Raises
-    ------
-    InputError
-    """
-    if path.is_dir():
-        raise InputError("the live log is a file and this is a folder; name a file", path=path)
-    if not may_be_new and not path.exists():
-        raise InputError(
-            "there is no live log here; a Router or Interleaved with log=... writes one", path=path
-        )
-
-
-@contextlib.contextmanager
-def live_log_errors(path: Path) -> Iterator[None]:
-    """Say in a sentence what SQLite or the system says.
-
-    Raises
-    ------
-    InputError
-        In place of every ``sqlite3.Error`` and ``OSError``.
-    """
-    try:
-        yield
-    except sqlite3.Error as trouble:
-        message = str(trouble)
-        meaning = next((text for words, text in _SQLITE_MEANINGS.items() if words in message), None)
-        raise InputError(meaning or f"the live log cannot be used ({message})", path=path) from None
-    except OSError as trouble:
-        raise InputError(
-            f"the live log cannot be used ({trouble.strerror}); name another file", path=path
-        ) from None
-
-
-def _read_from(address: str, path: Path, busy_s: float) -> sqlite3.Connection:
-    file = sqlite3.connect(address, timeout=busy_s, isolation_level=None, uri=True)
-    try:
-        _check_is_live_log(file, path, may_be_new=False)
-        file.execute("PRAGMA query_only = 1")
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _check_is_live_log(file: sqlite3.Connection, path: Path, *, may_be_new: bool) -> None:
-    tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if _pragma_int(file, "application_id") != APPLICATION and (tables or not may_be_new):
-        description = "another program's database" if tables else "an empty file and no live log"
-        raise InputError(f"this is {description}; name another file", path=path)
-    version = _pragma_int(file, "user_version")
-    if version > VERSION:
-        raise InputError(
-            f"this live log was written by a newer misslink (format {version}, this one knows "
-            f"{VERSION}); update misslink",
-            path=path,
-        )
-
-
-def _pragma_int(file: sqlite3.Connection, pragma: str) -> int:
-    number: int = file.execute(f"PRAGMA {pragma}").fetchone()[0]
-    return number
+LIVE_LOG_FORMAT = SqliteFormat(
+    name="live log",
+    hint="name another file",
+    application_id=0x6D6C6C76,  # "mllv"
+    version=1,
+    schema=_SCHEMA,
+)
 
 
 _log = logging.getLogger(__name__)
@@ -311,7 +174,7 @@ class LiveFile:
             _log.warning("%s was deleted or replaced: the log continues in a new file", self._path)
             self.close()
         if self._file is None:
-            self._file = open_log_for_writing(self._path, busy_s=_BUSY_S)
+            self._file = LIVE_LOG_FORMAT.open(self._path, wait_s=_BUSY_S)
             self._inode = _inode(self._path)
         return self._file
 
@@ -379,7 +242,6 @@ def _storable(value: Any) -> Any:
     return value
 
 
-_writer_log = logging.getLogger(__name__)
 _BATCH = 1000
 _RETRY_S = 1.0  # until a file that could not be written is tried again
 
@@ -449,13 +311,8 @@ class LiveLog:
         self.given_up = 0
         self.trouble: str | None = None
         self._begin_empty()
-        check_log_path(self.path, may_be_new=True)
-        try:
-            with live_log_errors(self.path):
-                open_log_for_writing(self.path, busy_s=0.2).close()
-        except InputError as problem:
-            if "held by another" not in problem.problem:
-                raise
+        with contextlib.suppress(SqliteLockedError):
+            LIVE_LOG_FORMAT.open(self.path, wait_s=0.2).close()
         atexit.register(call_if_alive(self.close))
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=call_if_alive(self._begin_empty))
@@ -502,9 +359,7 @@ class LiveLog:
             thread.join(timeout_s)
         waiting = self.waiting
         if waiting:
-            _writer_log.warning(
-                "%s: %d rows were not written: %s", self.path, waiting, self.trouble
-            )
+            _log.warning("%s: %d rows were not written: %s", self.path, waiting, self.trouble)
         return not waiting
 
     def _enqueue(self, row: Row) -> None:
@@ -554,7 +409,7 @@ class LiveLog:
             bad = file.write(batch, unsaid)
         except (sqlite3.Error, OSError, InputError) as trouble:
             if self.trouble is None:
-                _writer_log.warning(
+                _log.warning(
                     "the live log cannot be written, rows wait: %s: %s", self.path, trouble
                 )
             self.trouble = str(trouble)

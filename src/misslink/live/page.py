@@ -6,19 +6,21 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from misslink.live.verdict import describe_difference, format_amount
 from misslink.render.format import NOT_MEASURED, format_estimate, format_p_value, format_percent
-from misslink.render.markdown import escape_markdown, markdown_table
+from misslink.render.markdown import escape_markdown
+from misslink.render.table import TextTable
 from misslink.types import Estimate
 
-Rows = list[tuple[str, ...]]
-
-VARIANT_HEADS = ("variant", "planned", "units", "requests", "fell back", "failed", "with feedback")
-GUARD_HEADS = ("guardrail", "control", "variant", "difference, any time", "margin", "")
-SHADOW_HEADS = ("shadow", "served", "shadow's", "difference")
 _VERDICTS = {"variant": "better", "control": "worse", None: "open"}
+_INTERVALS = (
+    "Any time: valid however often you look, p after Holm. Fixed: valid for one look, at a sample "
+    "size planned in advance."
+)
+_MARKDOWN = {"finding": "**{}**", "heading": "### {}"}
+_UNIT_SIGNS = {"share": " points", "seconds": " s"}
 
 
 def format_value(estimate: Mapping[str, Any], unit: str) -> str:
@@ -64,75 +66,64 @@ def _disagreement(disagreement: Mapping[str, Any], control: str) -> str:
     )
 
 
-def variant_rows(document: Mapping[str, Any]) -> Rows:
-    """Variants with their counts."""
-    return [
-        (
-            variant["name"],
-            format_percent(variant["planned"])
-            if variant["planned"]
-            else f"shadow {format_percent(variant['shadow'])}",
-            f"{variant['units']:,}",
-            f"{variant['requests']:,}",
-            f"{variant['fell_back']:,}",
-            f"{variant['failed']:,}",
-            format_value(variant["with_feedback"], "share")
-            if variant["requests"]
-            else "no request",
-        )
-        for variant in document["variants"]
-    ]
+def _variants(document: Mapping[str, Any]) -> TextTable:
+    return TextTable(
+        ("variant", "planned", "units", "requests", "fell back", "failed", "with feedback"),
+        tuple(
+            (
+                variant["name"],
+                format_percent(variant["planned"])
+                if variant["planned"]
+                else f"shadow {format_percent(variant['shadow'])}",
+                *(f"{variant[key]:,}" for key in ("units", "requests", "fell_back", "failed")),
+                format_value(variant["with_feedback"], "share")
+                if variant["requests"]
+                else "no request",
+            )
+            for variant in document["variants"]
+        ),
+        numbers=("planned", "units", "requests", "fell back", "failed"),
+        title="Variants",
+    )
 
 
-def metric_heads(control: str, variant: str) -> tuple[str, ...]:
-    """Of `metric_rows`."""
-    return ("metric", control, variant, "any time", "p (Holm)", "fixed")
-
-
-def metric_rows(comparison: Mapping[str, Any]) -> Rows:
-    """User metrics of a comparison."""
-    rows: Rows = []
+def _metrics(comparison: Mapping[str, Any], control: str) -> TextTable | None:
+    rows = []
     for name, result in comparison["metrics"].items():
         unit = result["unit"]
         fixed = result["cuped"]["fixed"] if result["cuped"] else result["fixed"]
+        p = format_p_value(result["p_holm"]).removeprefix("p = ").removeprefix("p ")
         rows.append(
             (
                 name,
                 format_value(result["control"], unit),
                 format_value(result["variant"], unit),
                 describe_difference(result["always_valid"]["difference"], unit),
-                f"{_plain_p(result['p_holm'])} {_VERDICTS[result['winner']]}".lstrip(),
+                f"{p} {_VERDICTS[result['winner']]}".lstrip(),
                 describe_difference(fixed["difference"], unit),
             )
         )
-    return rows
+    variant = comparison["variant"]
+    heads = ("metric", control, variant, "any time", "p (Holm)", "fixed")
+    return TextTable(heads, rows, title=f"User metrics of {variant}") if rows else None
 
 
-def cuped_sentences(comparison: Mapping[str, Any]) -> list[str]:
+def _cuped_sentences(comparison: Mapping[str, Any]) -> Iterator[str]:
     """What the past explained, a sentence a metric."""
-    sentences = []
     for name, result in comparison["metrics"].items():
         cuped = result["cuped"]
         if cuped is None:
             continue
         saved = cuped["variance_reduction"]
-        gone = (
-            ""
-            if saved is None
-            else f" takes {format_percent(saved)} of the variance"
-            if saved > 0
-            else " takes none of the variance"
-        )
+        gone = ""
+        if saved is not None:
+            gone = f" takes {format_percent(saved) if saved > 0 else 'none'} of the variance"
         without = f", {cuped['units_missing']:,} without" if cuped["units_missing"] else ""
-        sentences.append(
-            f"CUPED on {name}{gone} ({cuped['units_known']:,} units with a past{without})."
-        )
-    return sentences
+        yield f"CUPED on {name}{gone} ({cuped['units_known']:,} units with a past{without})."
 
 
-def guard_rows(comparison: Mapping[str, Any]) -> Rows:
-    """Guardrails of a comparison."""
-    return [
+def _guardrails(comparison: Mapping[str, Any]) -> TextTable | None:
+    rows = tuple(
         (
             guard["metric"],
             format_value(guard["control"], guard["unit"]),
@@ -142,72 +133,69 @@ def guard_rows(comparison: Mapping[str, Any]) -> Rows:
             "" if guard["status"] == "no margin" else guard["status"],
         )
         for guard in comparison["guardrails"]
-    ]
+    )
+    heads = ("guardrail", "control", "variant", "difference, any time", "margin", "")
+    return TextTable(heads, rows, title=f"Guardrails of {comparison['variant']}") if rows else None
 
 
-def list_heads(lists: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of `list_rows`."""
+def _margin(guard: Mapping[str, Any]) -> str:
+    if guard["margin"] is None:
+        return "none given"
+    if guard["is_relative"]:
+        return f"+{format_percent(guard['margin'])} of control"
+    unit = guard["unit"]
+    return f"+{format_amount(guard['margin'], unit)}{_UNIT_SIGNS.get(unit, '')}"
+
+
+def _interleaved(lists: Mapping[str, Any] | None) -> TextTable | None:
+    """Preferences by unit and by query."""
+    if lists is None:
+        return None
     first, second = lists["variants"]
     share = f"share of {second}"
-    return ("interleaved", first, second, "ties", "no credit", share, "sign test", "any time")
-
-
-def list_rows(lists: Mapping[str, Any]) -> Rows:
-    """Preferences by unit and by query."""
-    first, second = lists["variants"]
-    rows: Rows = []
-    for name in ("units", "queries"):
-        counts = lists[name]
-        rows.append(
+    return TextTable(
+        ("interleaved", first, second, "ties", "no credit", share, "sign test", "any time"),
+        tuple(
             (
                 name,
-                f"{counts['wins'][first]:,}",
-                f"{counts['wins'][second]:,}",
-                f"{counts['ties']:,}",
-                f"{counts['without_credit']:,}",
-                format_value(counts["share"], "share"),
-                format_p_value(counts["p"]),
-                format_p_value(counts["p_sequential"]),
+                *(f"{lists[name]['wins'][variant]:,}" for variant in (first, second)),
+                f"{lists[name]['ties']:,}",
+                f"{lists[name]['without_credit']:,}",
+                format_value(lists[name]["share"], "share"),
+                format_p_value(lists[name]["p"]),
+                format_p_value(lists[name]["p_sequential"]),
             )
-        )
-    return rows
-
-
-def shadow_rows(shadow: Mapping[str, Any]) -> Rows:
-    """What a shadow did beside the requests."""
-    errors, latency = shadow["errors"], shadow["latency_s"]
-    return [
-        (
-            f"{shadow['variant']}: errors",
-            format_value(errors["served"], "share"),
-            format_value(errors["shadow"], "share"),
-            describe_difference(errors["difference"], "share"),
+            for name in ("units", "queries")
         ),
-        (
-            "latency",
-            format_value(latency["served"], "seconds"),
-            format_value(latency["shadow"], "seconds"),
-            describe_difference(latency["difference"], "seconds"),
-        ),
-        (f"overlap@{shadow['k']}", "", format_value(shadow["overlap"], "share"), ""),
-        ("dropped", "", format_value(shadow["dropped"], "share"), f"of {shadow['shadows']:,}"),
-    ]
-
-
-def offline_heads(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of `beside_rows`."""
-    return (
-        "offline and live",
-        *(variant["name"] for variant in document["variants"] if variant["offline"]),
+        title="Interleaved",
     )
 
 
-def offline_rows(document: Mapping[str, Any]) -> Rows:
+def _shadow(shadow: Mapping[str, Any]) -> TextTable:
+    """What a shadow did beside the requests."""
+
+    def compared(name: str, result: Mapping[str, Any], unit: str) -> tuple[str, ...]:
+        values = (format_value(result[side], unit) for side in ("served", "shadow"))
+        return (name, *values, describe_difference(result["difference"], unit))
+
+    return TextTable(
+        ("shadow", "served", "shadow's", "difference"),
+        (
+            compared(f"{shadow['variant']}: errors", shadow["errors"], "share"),
+            compared("latency", shadow["latency_s"], "seconds"),
+            (f"overlap@{shadow['k']}", "", format_value(shadow["overlap"], "share"), ""),
+            ("dropped", "", format_value(shadow["dropped"], "share"), f"of {shadow['shadows']:,}"),
+        ),
+        title=f"{shadow['variant']} in the shadow",
+    )
+
+
+def _offline(document: Mapping[str, Any]) -> TextTable | None:
     """Offline metrics and live ones side by side, a column for each variant that has a run."""
     chosen = [variant for variant in document["variants"] if variant["offline"]]
     if not chosen:
-        return []
-    rows: Rows = [("judge", *(variant["offline"]["judge"] for variant in chosen))]
+        return None
+    rows = [("judge", *(variant["offline"]["judge"] for variant in chosen))]
     for name in dict.fromkeys(n for variant in chosen for n in variant["offline"]["metrics"]):
         cells = (variant["offline"]["metrics"].get(name) for variant in chosen)
         rows.append(
@@ -217,35 +205,22 @@ def offline_rows(document: Mapping[str, Any]) -> Rows:
             )
         )
     live: dict[str, dict[str, str]] = {}
-    for variant in document["comparisons"]:
-        for name, result in variant["metrics"].items():
+    for comparison in document["comparisons"]:
+        for name, result in comparison["metrics"].items():
             row = live.setdefault(name, {})
             row[document["control"]] = format_value(result["control"], result["unit"])
-            row[variant["variant"]] = format_value(result["variant"], result["unit"])
-    for name, by_variant in live.items():
-        cells_live = (by_variant.get(variant["name"], NOT_MEASURED) for variant in chosen)
-        rows.append((f"live {name}", *cells_live))
-    return rows
-
-
-def _plain_p(p: float | None) -> str:
-    """A p-value without its letter."""
-    return format_p_value(p).removeprefix("p = ").removeprefix("p ")
-
-
-def _margin(guard: Mapping[str, Any]) -> str:
-    if guard["margin"] is None:
-        return "none given"
-    if guard["is_relative"]:
-        return f"+{format_percent(guard['margin'])} of control"
-    unit = {"share": " points", "seconds": " s"}.get(guard["unit"], "")
-    return f"+{format_amount(guard['margin'], guard['unit'])}{unit}"
+            row[comparison["variant"]] = format_value(result["variant"], result["unit"])
+    rows += [
+        (f"live {name}", *(by_variant.get(variant["name"], NOT_MEASURED) for variant in chosen))
+        for name, by_variant in live.items()
+    ]
+    heads = ("offline and live", *(variant["name"] for variant in chosen))
+    return TextTable(heads, rows, title="Offline and live")
 
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 _WIDTH, _HEIGHT = 640, 250
 _LEFT, _TOP, _RIGHT, _BOTTOM = 66, 14, 624, 212
-_TWO = 2
 
 
 @dataclass(frozen=True)
@@ -272,7 +247,7 @@ def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> LiveChart | None
         first intervals are wide beyond any use; they are cut at its ends.
     """
     drawn = [row for row in rows if row["difference"]["low"] is not None]
-    if len(drawn) < _TWO:
+    if len(drawn) < 2:
         return None
     late = drawn[len(drawn) // 2 :]
     least = min(0.0, *(row["difference"]["low"] for row in late))
@@ -305,154 +280,91 @@ def live_chart(rows: Sequence[Mapping[str, Any]], unit: str) -> LiveChart | None
     )
 
 
-def live_markdown(document: Mapping[str, Any]) -> str:
-    """The report.
-
-    Parameters
-    ----------
-    document : mapping
-        As ``misslink live report --json`` prints it.
-
-    Returns
-    -------
-    str
-        Every text escaped, ending in a line break.
-    """
-    return "\n\n".join(part.strip("\n") for part in _markdown_sections(document)) + "\n"
-
-
-def _markdown_sections(document: Mapping[str, Any]) -> Iterator[str]:
-    yield f"## Live: {escape_markdown(document['experiment'])}"
-    for sentence in disagreement_sentences(document):
-        yield f"**{escape_markdown(sentence)}**"
-    yield f"**{escape_markdown(document['verdict']['sentence'])}**"
-    yield _markdown_table(VARIANT_HEADS, variant_rows(document), (2, 3, 4, 5))
-    yield f"Sample ratio: {escape_markdown(document['sample_ratio']['sentence'])}."
-    for section in document["comparisons"]:
-        control, variant = document["control"], section["variant"]
-        yield f"### {escape_markdown(variant)} against {escape_markdown(control)}"
-        if section["metrics"]:
-            yield _markdown_table(metric_heads(control, variant), metric_rows(section))
-            yield (
-                f"Differences are {escape_markdown(variant)} minus {escape_markdown(control)}. Any time: valid "
-                "however often you look, p after Holm. Fixed: valid for one look, at a sample size "
-                "planned in advance."
-            )
-        for sentence in cuped_sentences(section):
-            yield escape_markdown(sentence)
-        if section["guardrails"]:
-            yield _markdown_table(GUARD_HEADS, guard_rows(section))
-    lists = document["interleaving"]
-    if lists is not None:
-        yield "### Interleaved"
-        yield _markdown_table(list_heads(lists), list_rows(lists))
-    for section in document["shadows"]:
-        yield f"### {escape_markdown(section['variant'])} in the shadow"
-        yield _markdown_table(SHADOW_HEADS, shadow_rows(section))
-    offline = offline_rows(document)
-    if offline:
-        yield "### Offline and live"
-        yield _markdown_table(offline_heads(document), offline)
-    if document["notes"]:
-        yield "\n".join(f"- {escape_markdown(note)}" for note in document["notes"])
-
-
-def _markdown_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], right: tuple[int, ...] = ()
-) -> str:
-    return markdown_table(
-        tuple(map(escape_markdown, heads)),
-        [tuple(map(escape_markdown, row)) for row in rows],
-        right=right,
-    )
-
-
-_WARNED = ("stop",)
-
-
-@dataclass(frozen=True)
-class LiveTable:
-    """A table of texts: its name for those who cannot see it, heads and rows."""
-
-    name: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 @dataclass(frozen=True)
 class VariantSection:
     """The comparison of one variant with control."""
 
     variant: str
     control: str
-    metrics: LiveTable | None
+    metrics: TextTable | None
     words: tuple[tuple[str, str], ...]
     cuped: tuple[str, ...]
-    guards: LiveTable | None
+    guards: TextTable | None
     primary: str
     chart: LiveChart | None
-    table: LiveTable | None
+    table: TextTable | None
 
 
 @dataclass(frozen=True)
 class LivePage:
-    """All of the page; texts are as their writers left them, so escape them."""
+    """What people read of a live experiment; the texts are not escaped."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
     disagreements: tuple[str, ...]
     finding: str
     is_warning: bool
-    variants: LiveTable
+    variants: TextTable
     ratio: str
     is_broken: bool
     comparisons: tuple[VariantSection, ...]
-    lists: LiveTable | None
-    shadows: tuple[LiveTable, ...]
-    beside: LiveTable | None
+    lists: TextTable | None
+    shadows: tuple[TextTable, ...]
+    beside: TextTable | None
     notes: tuple[str, ...]
     alpha: str
+
+    def parts(self) -> Iterator[tuple[PartKind, str | TextTable]]:
+        """Yield the page in its order, for outputs that are only text and tables."""
+        for sentence in (*self.disagreements, self.finding):
+            yield "finding", sentence
+        yield "table", self.variants
+        yield "text", f"Sample ratio: {self.ratio}."
+        for section in self.comparisons:
+            yield "heading", f"{section.variant} against {section.control}"
+            if section.metrics:
+                yield "table", section.metrics
+                minus = f"Differences are {section.variant} minus {section.control}."
+                yield "text", f"{minus} {_INTERVALS}"
+            for sentence in section.cuped:
+                yield "text", sentence
+            if section.guards:
+                yield "table", section.guards
+        for table in (self.lists, *self.shadows, self.beside):
+            if table is not None:
+                yield "heading", table.title
+                yield "table", table
+        for note in self.notes:
+            yield "note", note
+
+
+PartKind = Literal["finding", "heading", "text", "table", "note"]
 
 
 def build_live_page(document: Mapping[str, Any]) -> LivePage:
     """Turn what ``misslink live report --json`` prints into what people read."""
-    verdict, lists = document["verdict"], document["interleaving"]
-    offline = offline_rows(document)
+    verdict, ratio = document["verdict"], document["sample_ratio"]
+    facts = (
+        ("Control", document["control"]),
+        ("Decided by", document["primary"] or "no feedback yet"),
+        ("From", _date(document["from"])),
+        ("To", _date(document["to"])),
+    )
     return LivePage(
         title=document["experiment"],
-        facts=tuple(
-            (name, value)
-            for name, value in (
-                ("Control", document["control"]),
-                ("Decided by", document["primary"] or "no feedback yet"),
-                ("From", _date(document["from"])),
-                ("To", _date(document["to"])),
-            )
-            if value
-        ),
+        facts=tuple((name, value) for name, value in facts if value),
         disagreements=tuple(disagreement_sentences(document)),
         finding=verdict["sentence"],
-        is_warning=verdict["decision"] in _WARNED,
-        variants=_html_table("Variants", VARIANT_HEADS, variant_rows(document)),
-        ratio=document["sample_ratio"]["sentence"],
-        is_broken=document["sample_ratio"]["broken"],
+        is_warning=verdict["decision"] == "stop",
+        variants=_variants(document),
+        ratio=ratio["sentence"],
+        is_broken=ratio["broken"],
         comparisons=tuple(
-            _variant_section(section, document) for section in document["comparisons"]
+            _variant_section(comparison, document) for comparison in document["comparisons"]
         ),
-        lists=None
-        if lists is None
-        else _html_table("Interleaved", list_heads(lists), list_rows(lists)),
-        shadows=tuple(
-            _html_table(
-                f"{section['variant']} in the shadow",
-                SHADOW_HEADS,
-                shadow_rows(section),
-            )
-            for section in document["shadows"]
-        ),
-        beside=_html_table("Offline and live", offline_heads(document), offline)
-        if offline
-        else None,
+        lists=_interleaved(document["interleaving"]),
+        shadows=tuple(map(_shadow, document["shadows"])),
+        beside=_offline(document),
         notes=tuple(document["notes"]),
         alpha=f"{100 * (1 - document['alpha']):g} %",
     )
@@ -466,43 +378,41 @@ def render_live_page(page: LivePage) -> str:
     return render_template(_TEMPLATES / "live.jinja", page, style=style)
 
 
+def live_markdown(page: LivePage) -> str:
+    """Turn the page into markdown: every text escaped, ending in a line break."""
+    texts = [f"## Live: {escape_markdown(page.title)}"]
+    for kind, part in page.parts():
+        if isinstance(part, TextTable):
+            texts.append(part.markdown().strip("\n"))
+        elif kind != "note":
+            texts.append(_MARKDOWN.get(kind, "{}").format(escape_markdown(part)))
+    notes = "\n".join(f"- {escape_markdown(note)}" for note in page.notes)
+    return "\n\n".join(filter(None, (*texts, notes))) + "\n"
+
+
 def _variant_section(comparison: Mapping[str, Any], document: Mapping[str, Any]) -> VariantSection:
-    control, variant = document["control"], comparison["variant"]
-    primary = document["primary"] or ""
+    control, primary = document["control"], document["primary"] or ""
     unit = comparison["metrics"][primary]["unit"] if primary in comparison["metrics"] else "number"
     steps = [row for row in comparison["over_time"] if row["difference"]["low"] is not None]
+    over_time = TextTable(
+        ("units", "difference, any time"),
+        [
+            (f"{row['units']:,}", describe_difference(row["difference"], unit))
+            for row in reversed(steps)
+        ],
+        title=f"{primary} over time",
+    )
     return VariantSection(
-        variant=variant,
+        variant=comparison["variant"],
         control=control,
-        metrics=_html_table(
-            f"User metrics of {variant}",
-            metric_heads(control, variant),
-            metric_rows(comparison),
-        )
-        if comparison["metrics"]
-        else None,
+        metrics=_metrics(comparison, control),
         words=tuple((name, result["words"]) for name, result in comparison["metrics"].items()),
-        cuped=tuple(cuped_sentences(comparison)),
-        guards=_html_table(f"Guardrails of {variant}", GUARD_HEADS, guard_rows(comparison))
-        if comparison["guardrails"]
-        else None,
+        cuped=tuple(_cuped_sentences(comparison)),
+        guards=_guardrails(comparison),
         primary=primary,
         chart=live_chart(comparison["over_time"], unit),
-        table=_html_table(
-            f"{primary} over time",
-            ("units", "difference, any time"),
-            [
-                (f"{row['units']:,}", describe_difference(row["difference"], unit))
-                for row in reversed(steps)
-            ],
-        )
-        if steps
-        else None,
+        table=over_time if steps else None,
     )
-
-
-def _html_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> LiveTable:
-    return LiveTable(name, tuple(heads), tuple(map(tuple, rows)))
 
 
 def _date(at: str | None) -> str:

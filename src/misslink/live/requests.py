@@ -255,19 +255,18 @@ class Request:
         return used
 
 
-class Traffic:
-    """Begins and ends the requests of an experiment, and takes feedback on them.
+@dataclass(frozen=True)
+class RequestOptions:
+    """How the requests of an app are identified, and what is logged of them.
 
     Parameters
     ----------
-    experiment : Experiment
-    log : LiveLog, str, Path or None
-        None: nothing is logged.
     unit : str or callable
-        The key under ``config["configurable"]`` that holds the id of the user or session, or a
-        function of the input and the config.
+        The key under ``config["configurable"]`` that holds the user or session id, or a function of
+        the input and the config.
     salt : str or None
-        As `misslink.live.assignment.unit_hash` takes it.
+        Of the hashes of units and questions; None: the environment variable MISSLINK_LIVE_SALT. See
+        `misslink.live.assignment.unit_hash`.
     keep_texts : bool
         Whether questions, answers and the words of errors are logged.
     id_key : str or None
@@ -277,6 +276,39 @@ class Traffic:
     reformulation_min : float or None
         Within how many minutes a unit's next question, alike and not the same, counts as a
         reformulation. None: that is not looked for.
+
+    Raises
+    ------
+    InputError
+        A field is of another type.
+    """
+
+    unit: str | UnitOf = "user_id"
+    salt: str | None = None
+    keep_texts: bool = False
+    id_key: str | None = None
+    cost: Callable[[Usage], float] | None = None
+    reformulation_min: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (callable(self.unit) or (isinstance(self.unit, str) and self.unit)):
+            raise InputError(f"unit is {self.unit!r}: a key or a function of the input is needed")
+        if self.cost is not None and not callable(self.cost):
+            raise InputError(f"cost is {self.cost!r}: a function of a Usage is needed")
+
+
+DEFAULT_REQUESTS = RequestOptions()
+
+
+class Traffic:
+    """Begins and ends the requests of an experiment, and takes feedback on them.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    log : LiveLog, str, Path or None
+        None: nothing is logged.
+    options : RequestOptions
     needs_unit : bool
         Whether a request without a unit is a trouble.
     """
@@ -285,30 +317,21 @@ class Traffic:
         self,
         experiment: Experiment,
         log: LiveLog | str | Path | None,
+        options: RequestOptions,
         *,
-        unit: str | UnitOf,
-        salt: str | None,
-        keep_texts: bool,
-        id_key: str | None,
-        cost: Callable[[Usage], float] | None,
-        reformulation_min: float | None,
         needs_unit: bool = True,
     ) -> None:
-        _check_arguments(log, unit, cost)
+        if not isinstance(log, LiveLog | str | Path | None):
+            raise InputError(f"the log is {log!r}: a path or a LiveLog is needed")
         self.experiment = experiment
         self.owns_log = isinstance(log, str | Path)
         self.log = LiveLog(log) if isinstance(log, str | Path) else log
         self.troubles: Counter[str] = Counter()
-        self._entry = plan_entry(experiment, salt)
-        self._unit = unit
+        self._entry = plan_entry(experiment, options.salt)
+        self._options = options
         self._needs_unit = needs_unit
-        self._salt = salt
-        self._keep_texts = keep_texts
-        self._id_key = id_key
-        self._cost = cost
-        self._again = (
-            None if reformulation_min is None else ReformulationDetector(reformulation_min)
-        )
+        within_min = options.reformulation_min
+        self._again = None if within_min is None else ReformulationDetector(within_min)
         self._lock = threading.Lock()
         install_hook()
 
@@ -327,7 +350,7 @@ class Traffic:
 
     def add_call_stats(self, request: Request) -> CallStats:
         """Return a new listener for the next variant that the request is put to."""
-        request.tallies.append(CallStats(self._id_key))
+        request.tallies.append(CallStats(self._options.id_key))
         return request.tallies[-1]
 
     def end(self, request: Request, outcome: str, output: Any = None, **others: Any) -> None:
@@ -425,18 +448,17 @@ class Traffic:
     def _unit_of(
         self, app_input: Any, config: Mapping[str, Any], configurable: Mapping[str, Any]
     ) -> str | None:
-        unit = (
-            self._unit(app_input, config) if callable(self._unit) else configurable.get(self._unit)
-        )
+        key = self._options.unit
+        unit = key(app_input, config) if callable(key) else configurable.get(key)
         return None if unit is None or unit == "" else str(unit)
 
     def _hashed(self, unit: str) -> str:
-        return unit_hash(unit, self.experiment.name, self._salt)
+        return unit_hash(unit, self.experiment.name, self._options.salt)
 
     def _row(self, request: Request, outcome: str, output: Any) -> dict[str, Any]:
         usage = request.usage
         question = request.question
-        keep_texts = self._keep_texts
+        keep_texts = self._options.keep_texts
         return {
             "id": request.id,
             "unit": request.unit,
@@ -456,7 +478,7 @@ class Traffic:
             "cost": self._price(usage),
             "retrieved": request.tallies[-1].retrieved if request.tallies else None,
             "question_hash": question
-            and keyed_hash("question", question, self.experiment.name, self._salt),
+            and keyed_hash("question", question, self.experiment.name, self._options.salt),
             "question": question if keep_texts else None,
             "answer": parse_app_output(output).answer
             if keep_texts and output is not None
@@ -464,10 +486,10 @@ class Traffic:
         }
 
     def _price(self, usage: Usage | None) -> float | None:
-        if usage is None or self._cost is None:
+        if usage is None or self._options.cost is None:
             return None
         try:
-            price = float(self._cost(usage))
+            price = float(self._options.cost(usage))
         except Exception as error:  # noqa: BLE001 - the user's own function
             self.trouble("the cost of a request could not be worked out", error)
             return None
@@ -486,12 +508,3 @@ def _error_message(variant: str, error: BaseException, *, in_words: bool) -> str
     name = f"{variant}: {type(error).__name__}"
     words = " ".join(str(error).split())[:_ERROR_CHARS] if in_words else ""
     return f"{name}: {words}" if words else name
-
-
-def _check_arguments(log: object, unit: object, cost: object) -> None:
-    if not isinstance(log, LiveLog | str | Path | None):
-        raise InputError(f"the log is {log!r}: a path or a LiveLog is needed")
-    if not (callable(unit) or (isinstance(unit, str) and unit)):
-        raise InputError(f"unit is {unit!r}: a key or a function of the input is needed")
-    if cost is not None and not callable(cost):
-        raise InputError(f"cost is {cost!r}: a function of a Usage is needed")

@@ -8,12 +8,12 @@ import contextvars
 import copy
 import logging
 import os
-import queue
 import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,30 +24,55 @@ from misslink.errors import InputError, known_names
 from misslink.live.answering import VariantCaller, copy_containers, join_chunks
 from misslink.live.assignment import Experiment
 from misslink.live.log_store import LiveLog, call_if_alive
-from misslink.live.requests import CURRENT_STATS, Request, Traffic, UnitOf
-from misslink.live.timeout_runner import (
-    DaemonPool,
-    TimeoutRunner,
-    TookTooLongError,
-    use_daemon_pool,
-)
-from misslink.types import Usage
+from misslink.live.requests import CURRENT_STATS, DEFAULT_REQUESTS, Request, RequestOptions, Traffic
+from misslink.timeouts import BackgroundLoop, DaemonPool, TimeoutRunner, TookTooLongError
 
 _log = logging.getLogger(__name__)
-_Job = tuple[Callable[[], Any], Callable[..., None]]
+
+
+@dataclass(frozen=True)
+class ShadowOptions:
+    """How shadow variants are called.
+
+    Parameters
+    ----------
+    timeout_s : float
+        Seconds that one may take. It is then abandoned, and while too many hang none is begun.
+    concurrency, waiting : int
+        Number of shadows that run at once, and number that wait. Further ones are dropped and
+        logged as dropped.
+    by_ainvoke : bool
+        Call ``ainvoke``, in a separate event loop, for variants that are async only. Otherwise
+        call ``invoke`` in threads.
+
+    Raises
+    ------
+    InputError
+        A number is not above 0.
+    """
+
+    timeout_s: float = 30.0
+    concurrency: int = 4
+    waiting: int = 100
+    by_ainvoke: bool = False
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.waiting < 1 or not self.timeout_s > 0:
+            raise InputError("shadows need a concurrency, a queue and a time, each more than 0")
+
+
+@dataclass(eq=False)
+class _ShadowJob:
+    """A call that has not been reported yet; `began` is None while it waits."""
+
+    work: Callable[[], Any]
+    on_done: Callable[..., None]
+    began: float | None = None
+    is_reported: bool = False
 
 
 class ShadowPool:
     """A bounded queue, and a few threads that work it off.
-
-    Parameters
-    ----------
-    concurrency : int
-        How many shadows run at once.
-    waiting : int
-        How many may wait; what comes on top is dropped.
-    timeout_s : float
-        How long one may take. It is then left alone, and while too many hang none is begun.
 
     Attributes
     ----------
@@ -55,23 +80,20 @@ class ShadowPool:
         Shadows for which there was no room.
     """
 
-    def __init__(self, concurrency: int = 4, waiting: int = 100, timeout_s: float = 30.0) -> None:
-        if concurrency < 1 or waiting < 1 or not timeout_s > 0:
-            raise InputError("shadows need a concurrency, a queue and a time, each more than 0")
+    def __init__(self, options: ShadowOptions = ShadowOptions()) -> None:
         self.dropped = 0
-        self._timeout_s, self._concurrency, self._waiting = timeout_s, concurrency, waiting
+        self._options = options
         self._begin_empty()
 
     def _begin_empty(self) -> None:
         """Start without threads and jobs; after a fork those of the parent are the parent's."""
+        most = self._options.concurrency
         self._process = os.getpid()
-        self._bounded = TimeoutRunner(self._timeout_s, most_hung=self._concurrency * 4)
-        self._jobs: queue.Queue[_Job] = queue.Queue(self._waiting)
-        self._lock = threading.Lock()
-        self._workers = 0
-        self._running: dict[int, tuple[Callable[..., None], float]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._steps = DaemonPool(self._concurrency * 4)
+        self._bounded = TimeoutRunner(self._options.timeout_s, most_hung=most * 4)
+        self._workers = DaemonPool(most)
+        self._jobs: set[_ShadowJob] = set()
+        self._changed = threading.Condition()
+        self._loop: BackgroundLoop | None = None
 
     @property
     def hung(self) -> int:
@@ -86,88 +108,62 @@ class ShadowPool:
         work : callable
             Run without the context variables of the request: a handler that streams to the
             user's screen must not hear a shadow.
-        tell : callable
+        on_done : callable
             Called with what came back, the error or None, and the seconds it took.
         """
         if self._process != os.getpid():
             self._begin_empty()
-        try:
-            self._jobs.put_nowait((work, on_done))
-        except queue.Full:
-            with self._lock:
+        job = _ShadowJob(work, on_done)
+        with self._changed:
+            if len(self._jobs) >= self._options.concurrency + self._options.waiting:
                 self.dropped += 1
-            return False
-        with self._lock:
-            if self._workers < self._concurrency:
-                self._workers += 1
-                threading.Thread(target=self._work, name="misslink-shadow", daemon=True).start()
+                return False
+            self._jobs.add(job)
+        self._workers.submit(self._run, job)
         return True
 
-    def awaited(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> Callable[[], Any]:
-        """Return work that awaits what `begin` makes, in an event loop of the shadows' own."""
-
-        async def run_in_pool() -> Any:
-            use_daemon_pool(self._steps)
-            return await begin()
-
-        def work() -> Any:
-            future = asyncio.run_coroutine_threadsafe(run_in_pool(), self._running_loop())
-            try:
-                return future.result(self._timeout_s)
-            except TimeoutError:
-                future.cancel()
-                raise
-
-        return work
+    def wait_for(self, begin: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Wait for what `begin` makes, in an event loop of the shadows' own."""
+        with self._changed:
+            if self._loop is None:
+                self._loop = BackgroundLoop(DaemonPool(self._options.concurrency * 4))
+        return self._loop.call(begin, self._options.timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> int:
-        """Wait for shadows, time out unfinished ones and return how many were dropped."""
-        until = time.monotonic() + timeout_s
-        with self._jobs.all_tasks_done:
-            while self._jobs.unfinished_tasks and time.monotonic() < until:
-                self._jobs.all_tasks_done.wait(until - time.monotonic())
-        unfinished = 0
-        for worker in list(self._running):
-            if (running := self._running.pop(worker, None)) is not None:
-                on_done, began = running
+        """Wait for shadows, time out unfinished ones and return how many never ran."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._jobs, timeout_s)
+            left, self._jobs = self._jobs, set()
+        for job in left:
+            if job.began is None:
+                self._report(job, None, None, None)
+            else:
                 error = TookTooLongError("it was still running at the end")
-                self._report(on_done, None, error, time.perf_counter() - began)
-        while True:
-            try:
-                _, on_done = self._jobs.get_nowait()
-            except queue.Empty:
-                return unfinished
-            unfinished += 1
-            self._jobs.task_done()
-            self._report(on_done, None, None, None)
+                self._report(job, None, error, time.perf_counter() - job.began)
+        return sum(job.began is None for job in left)
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="misslink-shadow-loop", daemon=True
-                ).start()
-            return self._loop
-
-    def _work(self) -> None:
-        while True:
-            work, on_done = self._jobs.get()
-            began = time.perf_counter()
-            me = threading.get_ident()
-            self._running[me] = on_done, began
-            value, error = None, None
-            try:
-                value = self._bounded.call(work, contextvars.Context())
-            except BaseException as problem:  # noqa: BLE001 - a shadow's failure is its finding
-                error = problem
-            if self._running.pop(me, None) is not None:  # else `close` has told of it
-                self._report(on_done, value, error, time.perf_counter() - began)
-            self._jobs.task_done()
-
-    def _report(self, on_done: Callable[..., None], *outcome: Any) -> None:
+    def _run(self, job: _ShadowJob) -> None:
+        with self._changed:
+            if job not in self._jobs:
+                return
+            job.began = time.perf_counter()
+        value, error = None, None
         try:
-            on_done(*outcome)
+            value = self._bounded.call(job.work, contextvars.Context())
+        except BaseException as problem:  # noqa: BLE001 - a shadow's failure is its finding
+            error = problem
+        self._report(job, value, error, time.perf_counter() - job.began)
+        with self._changed:
+            self._jobs.discard(job)
+            self._changed.notify_all()
+
+    def _report(self, job: _ShadowJob, *outcome: Any) -> None:
+        with self._changed:
+            if job.is_reported:
+                return
+            job.is_reported = True
+        try:
+            job.on_done(*outcome)
         except Exception:  # noqa: BLE001 - the thread has other shadows to work off
             _log.exception("what came of a shadow could not be logged")
 
@@ -239,7 +235,7 @@ class ShadowTraffic:
         def work() -> Any:
             CURRENT_STATS.set(stats)  # in a context of the shadow's own
             if self._by_loop:
-                return self._shadows.awaited(lambda: app.ainvoke(app_input, config, **keywords))()
+                return self._shadows.wait_for(lambda: app.ainvoke(app_input, config, **keywords))
             return app.invoke(app_input, config, **keywords)
 
         def on_done(output: Any, error: BaseException | None, seconds: float | None) -> None:
@@ -284,9 +280,6 @@ class Router(Runnable[Any, Any]):
         The variants' names and how units are split over them.
     log : LiveLog, str, Path or None
         Where to store requests and feedback; see `misslink.live.log_store`. None: no log.
-    unit : str or callable
-        The key under ``config["configurable"]`` that holds the user or session id, or a function of
-        the input and the config. A request without a unit gets control and is not compared.
     timeout_s : float or None
         Seconds that a variant other than control may take for its answer, or for each chunk of its
         stream, before control answers. The variant then runs in a separate thread, so a variant
@@ -298,14 +291,11 @@ class Router(Runnable[Any, Any]):
         Hold a variant's stream back until it is complete, so that control can answer if it fails
         midway. Otherwise chunks are passed on from the first one with content, and later errors are
         raised.
-    shadow_timeout_s, shadow_concurrency, shadow_waiting : float, int, int
-        Seconds a shadow may take, number of shadows that run at once, and number that wait. Further
-        shadows are dropped and logged as dropped.
-    shadow_async : bool
-        Call shadows with ``ainvoke``, in a separate event loop, for variants that are async only.
-        Otherwise call ``invoke`` in threads.
-    salt, keep_texts, id_key, cost, reformulation_min
-        See `misslink.live.requests.Traffic`.
+    requests : RequestOptions
+        How requests are identified and what is logged of them. A request without a unit gets
+        control and is not compared.
+    shadows : ShadowOptions
+        How shadow variants are called.
 
     Raises
     ------
@@ -342,34 +332,17 @@ class Router(Runnable[Any, Any]):
         experiment: Experiment,
         *,
         log: LiveLog | str | Path | None = None,
-        unit: str | UnitOf = "user_id",
         timeout_s: float | None = 30.0,
         accept: Callable[[Any], bool] | None = None,
         whole_streams: bool = False,
-        shadow_timeout_s: float = 30.0,
-        shadow_concurrency: int = 4,
-        shadow_waiting: int = 100,
-        shadow_async: bool = False,
-        salt: str | None = None,
-        keep_texts: bool = False,
-        id_key: str | None = None,
-        cost: Callable[[Usage], float] | None = None,
-        reformulation_min: float | None = None,
+        requests: RequestOptions = DEFAULT_REQUESTS,
+        shadows: ShadowOptions = ShadowOptions(),
     ) -> None:
         if accept is not None and not callable(accept):
             raise InputError(f"accept is {accept!r}: a function of the answer is needed")
         self.variants = _check_variants(variants, experiment)
         self.experiment = experiment
-        self._traffic = Traffic(
-            experiment,
-            log,
-            unit=unit,
-            salt=salt,
-            keep_texts=keep_texts,
-            id_key=id_key,
-            cost=cost,
-            reformulation_min=reformulation_min,
-        )
+        self._traffic = Traffic(experiment, log, requests)
         self._answering = VariantCaller(
             self.variants,
             self._traffic,
@@ -377,11 +350,11 @@ class Router(Runnable[Any, Any]):
             accept=accept,
             whole_streams=whole_streams,
         )
-        self._shadows = ShadowPool(shadow_concurrency, shadow_waiting, shadow_timeout_s)
+        self._shadows = ShadowPool(shadows)
         self._shadowing = ShadowTraffic(
-            self._answering, self._traffic, self._shadows, by_loop=shadow_async
+            self._answering, self._traffic, self._shadows, by_loop=shadows.by_ainvoke
         )
-        self._keeps_texts = keep_texts
+        self._keeps_texts = requests.keep_texts
         self.feedback = self._traffic.feedback
         # Run before the log's own, which was registered before.
         atexit.register(call_if_alive(self.close))

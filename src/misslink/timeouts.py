@@ -1,36 +1,64 @@
-"""Run calls with a time limit, in daemon threads and in event loops."""
+"""Run calls that may hang with a time limit, in daemon threads and in event loops."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from misslink.errors import InputError
 
 _IDLE_S = 10.0  # until a thread without work ends
+_END = object()
+_MOST_STEPS = 64  # threads for the steps of one runner's coroutines
+_CHUNKS = 64  # that a stream may be ahead of its reader
+_POLL_S = 0.5  # how often a stream whose reader does not read looks whether it has left
+_RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
+ResultT = TypeVar("ResultT")
 _WorkQueue = queue.SimpleQueue[Callable[[], None]]
 _CURRENT_POOL: ContextVar[DaemonPool | None] = ContextVar("misslink_own_threads", default=None)
 
 
-class DaemonPool:
-    """Daemon threads, made when they are needed and used again.
+class TookTooLongError(Exception):
+    """The call was not done in time and was abandoned.
+
+    Attributes
+    ----------
+    is_loop_blocked : bool
+        Whether the event loop itself stood still, so that what ran beside the call is lost too.
+    """
+
+    def __init__(self, message: str, *, is_loop_blocked: bool = False) -> None:
+        super().__init__(message)
+        self.is_loop_blocked = is_loop_blocked
+
+
+class HangsError(Exception):
+    """Not begun: too many earlier calls still hang."""
+
+
+class DaemonPool(ThreadPoolExecutor):
+    """An executor of daemon threads: one that hangs keeps neither other calls nor exit waiting.
 
     Parameters
     ----------
     most : int or None
-        How many there are at most; work waits for a free one. None: as many as are needed.
+        How many threads there are at most; work waits for a free one. None: as many as are needed.
     """
 
+    # Python joins the threads of a usual pool at exit.
+
     def __init__(self, most: int | None = None) -> None:
+        super().__init__()
         self._most = most
         self._begin_empty()
 
@@ -40,26 +68,46 @@ class DaemonPool:
         self._lock = threading.Lock()
         self._works: deque[Callable[[], None]] = deque()
         self._idle: list[_WorkQueue] = []
-        self._threads = 0
+        self._count = 0
         self._began: dict[int, float] = {}
 
-    def start(self, work: Callable[[], None]) -> None:
-        """Have `work`, which raises nothing, done by a thread.
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `function` in a thread; raise RuntimeError where the system gives no more threads."""
+        future: Future[Any] = Future()
 
-        Raises
-        ------
-        RuntimeError
-            The system gives no more threads.
-        """
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._start(work)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT002 - as its base has it
+        """Nothing to wait for."""
+
+    def overdue(self, seconds: float) -> int:
+        """How many threads have been at one call for longer than `seconds`."""
+        if self._process != os.getpid() or not self._began:
+            return 0
+        before = time.monotonic() - seconds
+        return sum(began < before for began in list(self._began.values()))
+
+    def _start(self, work: Callable[[], None]) -> None:
         if self._process != os.getpid():
             self._begin_empty()
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
             if inbox is None:
-                if self._most is not None and self._threads >= self._most:
+                if self._most is not None and self._count >= self._most:
                     self._works.append(work)
                     return
-                self._threads += 1
+                self._count += 1
         if inbox is not None:
             inbox.put(work)
             return
@@ -69,32 +117,8 @@ class DaemonPool:
             ).start()
         except RuntimeError:
             with self._lock:
-                self._threads -= 1
+                self._count -= 1
             raise
-
-    def submit(self, function: Callable[..., Any], *given: Any, **named: Any) -> Future[Any]:
-        """As an executor's."""
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                outcome = function(*given, **named)
-            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-                future.set_exception(error)
-            else:
-                future.set_result(outcome)
-
-        self.start(work)
-        return future
-
-    def overdue(self, seconds: float) -> int:
-        """How many threads have been at one work for longer than `seconds`."""
-        if self._process != os.getpid() or not self._began:
-            return 0
-        before = time.monotonic() - seconds
-        return sum(began < before for began in list(self._began.values()))
 
     def _work(self, work: Callable[[], None] | None) -> None:
         me, inbox = threading.get_ident(), _WorkQueue()
@@ -116,7 +140,7 @@ class DaemonPool:
             with self._lock:
                 if inbox in self._idle:
                     self._idle.remove(inbox)
-                    self._threads -= 1
+                    self._count -= 1
                     return None
             return inbox.get()  # it is on its way
 
@@ -144,64 +168,97 @@ class _RoutingExecutor(ThreadPoolExecutor):
         super().__init__(thread_name_prefix="asyncio")
         self._others = default
 
-    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Hand a call to the threads it belongs to."""
-        threads = _CURRENT_POOL.get()
-        if threads is not None:
-            return threads.submit(function, *given, **named)
-        if self._others is not None:
-            return self._others.submit(function, *given, **named)
-        return super().submit(function, *given, **named)
+        pool = _CURRENT_POOL.get() or self._others
+        return (pool.submit if pool else super().submit)(function, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT002 - as its base has it
-        """End the threads that are everybody's; a variant's own are left alone."""
+        """End the threads that are everybody's; those kept apart are left alone."""
         if self._others is not None:
             self._others.shutdown(wait, cancel_futures=cancel_futures)
         super().shutdown(wait, cancel_futures=cancel_futures)
 
 
-class AbandonableCall:
-    """Whether a call was done before it was left alone; one of the two comes first.
+class BackgroundLoop:
+    """Run coroutines with a time limit on one event loop in a daemon thread.
 
     Parameters
     ----------
-    count : callable
-        Told 1 when the call is left alone, and -1 when it comes to an end after that.
+    threads : DaemonPool or None
+        For blocking calls of the coroutines. None: as many threads as are needed.
+
+    Attributes
+    ----------
+    hung : int
+        Calls that were abandoned.
     """
 
-    def __init__(self, count: Callable[[int], None]) -> None:
-        self._count = count
-        self._lock = threading.Lock()
-        self._is_done = self._is_left = False
+    # An app's connections and locks expect one loop for all calls. A blocked loop is replaced.
 
-    def done(self) -> None:
-        """The call is over."""
-        with self._lock:
-            self._is_done = True
-            if self._is_left:
-                self._count(-1)
+    def __init__(self, threads: DaemonPool | None = None) -> None:
+        self.hung = 0
+        self._pool = threads or DaemonPool()
+        self._loop = self._start()
 
-    def leave(self) -> bool:
-        """Leave it alone; False where it was done."""
-        with self._lock:
-            if not self._is_done:
-                self._is_left = True
-                self._count(1)
-            return self._is_left
+    async def run(
+        self, work: Callable[[], Coroutine[Any, Any, ResultT]], seconds: float
+    ) -> ResultT:
+        """Run what `work` makes, from another event loop; raise TookTooLongError after `seconds`."""
+        loop = self._loop
+        context = copy_context()
 
+        async def within() -> ResultT:
+            return await asyncio.get_running_loop().create_task(work(), context=context)
 
-_END = object()
-_MOST_STEPS = 64  # threads for the steps of one variant's coroutines
-_CHUNKS = 64  # that a stream may be ahead of its reader
-_POLL_S = 0.5  # how often a stream whose reader does not read looks whether it has left
+        future = asyncio.run_coroutine_threadsafe(within(), loop)
+        done, _ = await asyncio.wait([asyncio.wrap_future(future)], timeout=seconds)
+        if done:
+            return future.result()
+        future.cancel()
+        self.hung += 1
+        turn: Future[None] = Future()
+        loop.call_soon_threadsafe(turn.set_result, None)
+        turned, _ = await asyncio.wait([asyncio.wrap_future(turn)], timeout=_RESPONSIVE_S)
+        if not turned and self._loop is loop:  # the first of several to find out
+            self._loop = self._start()
+        raise TookTooLongError(f"not done within {seconds:g} s", is_loop_blocked=not turned)
 
+    def call(self, work: Callable[[], Coroutine[Any, Any, ResultT]], seconds: float) -> ResultT:
+        """Run what `work` makes, from a thread; raise TimeoutError after `seconds`."""
 
-class TookTooLongError(Exception):
-    """The call was not done in time."""
+        async def within() -> ResultT:
+            return await work()
 
+        future = asyncio.run_coroutine_threadsafe(within(), self._loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            future.cancel()
+            raise
 
-class HangsError(Exception):
-    """Not begun: too many earlier calls still hang."""
+    def close(self) -> None:
+        """Stop the loop; threads that hang are abandoned."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(self._pool)
+        # Nobody reads what a task that was left behind raises in the end.
+        loop.set_exception_handler(lambda *_: None)
+
+        def live() -> None:
+            asyncio.set_event_loop(loop)
+            try:
+                loop.run_forever()
+            finally:
+                for task in asyncio.all_tasks(loop):
+                    task.cancel()
+                loop.run_until_complete(asyncio.sleep(0))
+                loop.close()
+
+        threading.Thread(target=live, name="misslink-loop", daemon=True).start()
+        return loop
 
 
 class TimeoutRunner:
@@ -219,13 +276,12 @@ class TimeoutRunner:
     ------
     InputError
         The time is no number above 0.
-
     """
 
     def __init__(self, timeout_s: float | None, most_hung: int = 32) -> None:
         is_time = isinstance(timeout_s, int | float) and timeout_s > 0
         if timeout_s is not None and not is_time:
-            raise InputError(f"the time for a variant is {timeout_s!r}: seconds, more than 0")
+            raise InputError(f"the time limit is {timeout_s!r}: seconds, more than 0")
         self.timeout_s = timeout_s
         self.most_hung = most_hung
         self._begin_empty()
@@ -233,7 +289,7 @@ class TimeoutRunner:
     def _begin_empty(self) -> None:
         """Start with nothing that hangs; after a fork that is in the parent alone."""
         self._process = os.getpid()
-        self._left = 0
+        self._abandoned: list[Future[Any] | asyncio.Task[Any]] = []
         self._lock = threading.Lock()
         self._calls, self._steps = DaemonPool(), DaemonPool(_MOST_STEPS)
 
@@ -242,7 +298,9 @@ class TimeoutRunner:
         """Number of abandoned calls still running, plus coroutine steps in threads that hang."""
         if self.timeout_s is None or self._process != os.getpid():
             return 0
-        return self._left + self._steps.overdue(self.timeout_s)
+        with self._lock:
+            self._abandoned = [call for call in self._abandoned if not call.done()]
+            return len(self._abandoned) + self._steps.overdue(self.timeout_s)
 
     def call(self, work: Callable[[], Any], context: Context | None = None) -> Any:
         """Run `work` in a thread with the time limit; return its result or raise its error."""
@@ -255,29 +313,13 @@ class TimeoutRunner:
             return work if context is None else lambda: context.run(work)
         self._refuse()
         held = copy_context() if context is None else context
-        outcome: list[Any] = []
-        done = threading.Event()
-        fate = AbandonableCall(self._count_hung)
-
-        def run() -> None:
-            try:
-                outcome.append((held.run(work), None))
-            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-                outcome.append((None, error))
-            finally:
-                fate.done()
-                done.set()
-
-        self._calls.start(run)
+        future = self._calls.submit(held.run, work)
 
         def wait() -> Any:
-            if not done.wait(self.timeout_s) and fate.leave():
-                raise TookTooLongError(f"not done within {self.timeout_s:g} s")
-            done.wait()  # it finished between the two
-            value, error = outcome[0]
-            if error is not None:
-                raise error
-            return value
+            concurrent.futures.wait([future], self.timeout_s)
+            if not future.done():
+                self._abandon(future)
+            return future.result()
 
         return wait
 
@@ -295,15 +337,14 @@ class TimeoutRunner:
         self._refuse()
         ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(_CHUNKS)
         left = threading.Event()
-        fate = AbandonableCall(self._count_hung)
-        self._calls.start(lambda: _pump(context, begin, ready, left, fate))
+        future = self._calls.submit(_pump, context, begin, ready, left)
         try:
             while True:
                 try:
                     chunk, error = ready.get(timeout=self.timeout_s)
                 except queue.Empty:
-                    if fate.leave():
-                        raise TookTooLongError(f"nothing within {self.timeout_s:g} s") from None
+                    if not future.done():
+                        self._abandon(future)
                     continue  # it came between the two
                 if error is not None:
                     raise error
@@ -333,10 +374,9 @@ class TimeoutRunner:
         ------
         TookTooLongError, HangsError
         """
-        if self.timeout_s is not None:
-            self._refuse()
         context = copy_context()  # one for all steps: what a step sets the next one resets
         if self.timeout_s is not None:
+            self._refuse()
             context.run(use_daemon_pool, self._steps)
         chunks = context.run(lambda: aiter(begin()))
 
@@ -351,7 +391,10 @@ class TimeoutRunner:
                 yield chunk
         finally:
             if hasattr(chunks, "aclose"):
-                await _closed(chunks.aclose, context, self.timeout_s)
+                closing = asyncio.create_task(_result_or_error(chunks.aclose), context=context)
+                await asyncio.wait({closing}, timeout=self.timeout_s)
+                if not closing.done():
+                    closing.cancel()
 
     async def _within(self, task: asyncio.Task[tuple[Any, BaseException | None]]) -> Any:
         try:
@@ -360,11 +403,8 @@ class TimeoutRunner:
             task.cancel()
             raise
         if not task.done():
-            fate = AbandonableCall(self._count_hung)
-            fate.leave()
-            task.add_done_callback(lambda _: fate.done())
             task.cancel()
-            raise TookTooLongError(f"not done within {self.timeout_s:g} s")
+            self._abandon(task)
         if task.cancelled():  # by itself: to those who wait this is a failure and no farewell
             raise RuntimeError("the call cancelled itself")
         value, error = task.result()
@@ -378,10 +418,10 @@ class TimeoutRunner:
         if self.hung >= self.most_hung:
             raise HangsError(f"not asked: {self.hung} earlier calls still hang")
 
-    def _count_hung(self, more: int) -> None:
-        """Count calls that begin to hang, or that came to an end after all."""
+    def _abandon(self, call: Future[Any] | asyncio.Task[Any]) -> NoReturn:
         with self._lock:
-            self._left += more
+            self._abandoned.append(call)
+        raise TookTooLongError(f"not done within {self.timeout_s:g} s") from None
 
 
 def _iterate_in_context(context: Context, begin: Callable[[], Iterator[Any]]) -> Iterator[Any]:
@@ -399,7 +439,6 @@ def _pump(
     begin: Callable[[], Iterator[Any]],
     ready: queue.Queue[tuple[Any, BaseException | None]],
     left: threading.Event,
-    fate: AbandonableCall,
 ) -> None:
     """Put chunks on the queue until the stream ends or the reader stops."""
     last: tuple[Any, BaseException | None] = (_END, None)
@@ -411,7 +450,6 @@ def _pump(
         last = (None, error)
     finally:
         _put_until_closed(ready, last, left)
-        fate.done()
 
 
 def _put_until_closed(ready: queue.Queue[Any], item: Any, left: threading.Event) -> bool:
@@ -432,12 +470,3 @@ async def _result_or_error(begin: Callable[[], Awaitable[Any]]) -> tuple[Any, Ba
         raise
     except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
         return None, error
-
-
-async def _closed(
-    close: Callable[[], Awaitable[Any]], context: Context, timeout_s: float | None
-) -> None:
-    task = asyncio.create_task(_result_or_error(close), context=context)
-    await asyncio.wait({task}, timeout=timeout_s)
-    if not task.done():
-        task.cancel()
