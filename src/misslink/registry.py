@@ -101,4 +101,9 @@ judges = Registry(
 )
 engines = Registry("engine", ("misslink.engines",), "misslink.engines")
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
+annotation_sessions = Registry(
+    "annotation session",
+    ("misslink.annotation", "misslink.goldset.pooling"),
+    "misslink.annotation_sessions",
+)
 importers = Registry("importer", ("misslink.io.label_sets",), "misslink.importers")

@@ -138,6 +138,8 @@ class Session(Protocol):
     """What the page needs: a session that labels a run, or one that grades a pool."""
 
     labels: Any  # label to its name, such as 1 to "good"
+    unit: str  # what is labelled, in the plural
+    next_command: str  # what uses the labels of a {folder}
     tasks: Any
     metrics: Any
     notes: Any

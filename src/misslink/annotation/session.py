@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
-from misslink.annotation.label_writer import UnchangedFolder, labels_text
+from misslink.annotation.label_writer import UnchangedFolder, export_labels, labels_text
 from misslink.annotation.questions import CLAIM_METRIC, metrics_to_label, question_for
 from misslink.annotation.tasks import (
     LabelTask,
@@ -22,13 +22,15 @@ from misslink.annotation.tasks import (
     tasks_in_plan_order,
 )
 from misslink.errors import InputError
-from misslink.io import read_complete_run
+from misslink.io import read_complete_run, read_run
 from misslink.io.label_folder import LABELS_FOLDER, ItemKey, JournalEntry, ShownContent
+from misslink.registry import annotation_sessions
 from misslink.text.normalization import valid_text
 
 _MAX_COMMENT = 2000  # characters
 
 
+@annotation_sessions.register("run")
 class AnnotationSession:
     """A labelling session of one run, for any number of annotators.
 
@@ -50,6 +52,9 @@ class AnnotationSession:
     """
 
     labels: Mapping[int, str] = MappingProxyType({1: "good", 0: "bad"})
+    unit = "cases"
+    has_plan = True
+    next_command = "misslink calibrate {folder}"
 
     def __init__(
         self,
@@ -80,6 +85,17 @@ class AnnotationSession:
         self._states = AnnotatorStates(self.folder, self.tasks, self._hash, adjudicate=adjudicate)
         self.open = self._states.open
         self.counts = self._states.counts
+
+    @staticmethod
+    def matches(folder: Path) -> bool:
+        """Return whether a folder contains a run."""
+        return (folder / "manifest.json").is_file()
+
+    @staticmethod
+    def write_labels(folder: Path, path: Path) -> int:
+        """Write all labels of a run into a file; see `export_labels`."""
+        read_run(folder)  # reports a folder that is no run
+        return export_labels(folder, path)
 
     def __enter__(self) -> Self:
         """Return the session."""

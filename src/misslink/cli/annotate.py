@@ -7,7 +7,7 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import typer
@@ -67,29 +67,22 @@ def annotate(
     resumes. Then compare the judge with the labels: misslink calibrate RUN. For a pool
     (misslink goldset pool) the page asks for grades of passages.
     """
-    from misslink.goldset.pooling.pool import is_pool
+    from misslink.annotation.server import bind_localhost, build_server, serve
+    from misslink.registry import annotation_sessions
 
-    pool = is_pool(run)
-    if pool and (metric or seed is not None or random_share is not None):
+    kinds = map(annotation_sessions.get, annotation_sessions.names())
+    kind = next((kind for kind in kinds if kind.matches(run)), annotation_sessions.get("run"))
+    plan = {"metrics": metric, "seed": seed, "random_share": random_share}
+    if not kind.has_plan and any(value not in (None, []) for value in plan.values()):
         raise InputError(
             "--metric, --seed and --random-share are for runs; a pool has one question and a "
             "fixed order",
             path=run,
         )
     if export is not None:
-        _export(run, export, pool=pool, as_json=as_json)
+        _export(kind, run, export, as_json=as_json)
         return
-    from misslink.annotation import AnnotationSession
-    from misslink.annotation.server import bind_localhost, build_server, serve
-    from misslink.goldset.pooling.annotation import PoolAnnotationSession
-
-    opened: Session = (
-        PoolAnnotationSession(run, adjudicate=adjudicate)
-        if pool
-        else AnnotationSession(
-            run, metrics=metric, seed=seed, random_share=random_share, adjudicate=adjudicate
-        )
-    )
+    opened: Session = kind(run, adjudicate=adjudicate, **(plan if kind.has_plan else {}))
     with opened as session:
         if adjudicate and not session.tasks:
             if not as_json:
@@ -107,7 +100,7 @@ def annotate(
             for note in session.notes:
                 print(f"misslink: {strip_control(note)}", file=sys.stderr)
             print(
-                f"{len(session.tasks)} {'passages' if pool else 'cases'} to label at {address}\n"
+                f"{len(session.tasks)} {session.unit} to label at {address}\n"
                 "Ctrl-C ends it; every label is on disk as soon as it is given.",
                 file=sys.stderr,
                 flush=True,
@@ -121,16 +114,10 @@ def annotate(
         _print_end(session, run, as_json=as_json)
 
 
-def _export(run: Path, path: Path, *, pool: bool, as_json: bool) -> None:
-    from misslink.annotation import export_labels
-    from misslink.goldset.pooling.annotation import export_grades
-    from misslink.io import read_run
-
+def _export(kind: Any, run: Path, path: Path, *, as_json: bool) -> None:
     if is_part_of_run(path):
         raise InputError("this is a part of a run; name another file with --export", path=path)
-    if not pool:
-        read_run(run)  # reports a folder that is no run
-    labels = export_grades(run, path) if pool else export_labels(run, path)
+    labels = kind.write_labels(run, path)
     if as_json:
         print_json({"run": str(run), "labels": labels, "export": str(path)})
     else:
@@ -139,8 +126,6 @@ def _export(run: Path, path: Path, *, pool: bool, as_json: bool) -> None:
 
 def _print_end(session: Session, run: Path, *, as_json: bool) -> None:
     """Print the number of labels of each annotator, and the next command."""
-    from misslink.goldset.pooling.pool import is_pool
-
     counts = dict(sorted(session.counts().items()))
     total = sum(counts.values())
     if as_json:
@@ -161,6 +146,5 @@ def _print_end(session: Session, run: Path, *, as_json: bool) -> None:
         return
     names = ", ".join(f"{count} by {name}" for name, count in counts.items())
     print(strip_control(f"Labels in {session.folder}: {total}; {names}."))
-    folder = shlex.quote(str(run))
-    pool = f"misslink goldset pool-apply {folder} --out graded.jsonl"
-    print(strip_control(f"Next:  {pool if is_pool(run) else f'misslink calibrate {folder}'}"))
+    following = session.next_command.format(folder=shlex.quote(str(run)))
+    print(strip_control(f"Next:  {following}"))

@@ -5,22 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from importlib import import_module
 
 import typer
 
 from misslink import __version__
-from misslink.canary import cli as canary
 from misslink.cli import (
     annotate,
-    cache,
     calibrate,
     compare,
     demo,
     diagnose,
     evaluate,
     gate,
-    judge,
-    prompts,
     replay,
     report,
     retrieval,
@@ -30,9 +27,7 @@ from misslink.cli import import_labels as importing
 from misslink.cli.options import option
 from misslink.cli.output import strip_control
 from misslink.errors import MisslinkError
-from misslink.goldset import cli as goldset
 from misslink.io.storage import redact_secrets
-from misslink.live import cli as live
 
 # What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
 _READER_LEFT = 141
@@ -56,12 +51,16 @@ app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
-app.add_typer(canary.app, name="canary")
-app.add_typer(goldset.app, name="goldset")
-app.add_typer(judge.app, name="judge")
-app.add_typer(cache.app, name="cache")
-app.add_typer(live.app, name="live")
-app.add_typer(prompts.app, name="prompts")
+# The core imports nothing of the self-contained packages, so these groups are found by name.
+for name, module in (
+    ("canary", "misslink.canary.cli"),
+    ("goldset", "misslink.goldset.cli"),
+    ("judge", "misslink.cli.judge"),
+    ("cache", "misslink.cli.cache"),
+    ("live", "misslink.live.cli"),
+    ("prompts", "misslink.cli.prompts"),
+):
+    app.add_typer(import_module(module).app, name=name)
 
 
 def _version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from misslink.cli.options import JSON_OPTION
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, redirect_app_stdout
 from misslink.errors import InputError
 from misslink.goldset.cli.options import (
@@ -18,7 +18,6 @@ from misslink.goldset.cli.options import (
     CORPUS_OPTION,
     GOLDSET_ARGUMENT,
     MARKDOWN_OPTION,
-    OVERWRITE_OPTION,
     check_output_paths,
     refuse_existing,
 )
@@ -42,36 +41,30 @@ _MIN_SIMILARITY = 0.9
 def check_command(
     goldset: Path = GOLDSET_ARGUMENT,
     corpus: str | None = CORPUS_OPTION,
-    logs: list[Path] = typer.Option(
-        [], "--logs", help="Logs of user questions, as for from-logs; repeatable."
+    logs: list[Path] = option(
+        [], "--logs", "Logs of user questions, as for from-logs; repeatable."
     ),
     column: list[str] = COLUMN_OPTION,
-    run: str | None = typer.Option(None, "--run", help="Current retrieval: run file or folder."),
-    criteria: Path | None = typer.Option(
-        None, "--criteria", help="Gates that use the gold set, ship-criteria.yaml."
+    run: str | None = option(None, "--run", "Current retrieval: run file or folder."),
+    criteria: Path | None = option(
+        None, "--criteria", "Gates that use the gold set, ship-criteria.yaml."
     ),
-    before: str | None = typer.Option(
-        None, "--before", help="Corpus for which the gold set was made."
+    before: str | None = option(None, "--before", "Corpus for which the gold set was made."),
+    baseline: Path | None = option(None, "--baseline", "Earlier version of the gold set."),
+    k: int = option(5, "--k", "Cutoff of the run.", min=1),
+    effect: float = option(
+        0.05, "--effect", "Distance to detect, for gates without regression_max."
     ),
-    baseline: Path | None = typer.Option(
-        None, "--baseline", help="Earlier version of the gold set."
-    ),
-    k: int = typer.Option(5, "--k", min=1, help="Cutoff of the run."),
-    effect: float = typer.Option(
-        0.05, "--effect", help="Distance to detect, for gates without regression_max."
-    ),
-    embedding: str | None = typer.Option(
+    embedding: str | None = option(
         None,
         "--embedding",
-        help="Compare by minilm, PROVIDER:MODEL, or none: by words.",
+        "Compare by minilm, PROVIDER:MODEL, or none: by words.",
         show_default="minilm where installed",
     ),
     markdown: Path | None = MARKDOWN_OPTION,
-    fix: Path | None = typer.Option(
-        None, "--fix", help="Write the gold set with fixed stale labels, tagged."
-    ),
-    fix_above: float = typer.Option(
-        _MIN_SIMILARITY, "--fix-above", min=0.5, max=1, help="Minimum similarity of a fix."
+    fix: Path | None = option(None, "--fix", "Write the gold set with fixed stale labels, tagged."),
+    fix_above: float = option(
+        _MIN_SIMILARITY, "--fix-above", "Minimum similarity of a fix.", min=0.5, max=1
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -94,9 +87,9 @@ def check_command(
         raise InputError(f"--effect is {effect:g}, not between 0 and 1. For 5 points write 0.05.")
     if before is not None and baseline is not None:
         raise InputError("--before and --baseline serve the same purpose. Use one of them.")
-    for option, value in (("--before", before), ("--baseline", baseline), ("--fix", fix)):
+    for flag, value in (("--before", before), ("--baseline", baseline), ("--fix", fix)):
         if value is not None and corpus is None:
-            raise InputError(f"{option} needs the current corpus. Add --corpus.")
+            raise InputError(f"{flag} needs the current corpus. Add --corpus.")
     if column and not logs:
         raise InputError("--column names columns of logs. Add --logs.")
     read = [goldset, *logs, *filter(None, [criteria, baseline])]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from misslink.cli.output import print_line, table_cell
+from misslink.cli.output import print_line, print_table
 
 if TYPE_CHECKING:
     from misslink.goldset.checks import CheckInputs, GoldSetFinding
@@ -25,7 +25,6 @@ _CHECK_INPUTS = {
     "power": (("demands",), "--criteria"),
 }
 _CHECK_NAMES = ("duplicates", "leakage", *_CHECK_INPUTS)
-_STYLES = {"error": "red", "warning": "yellow", "note": ""}
 _SHOWN_FINDINGS = 5  # of one check and severity
 _SHOWN_IDS = 3  # of a finding
 _MAX_ID_LENGTH = 30
@@ -70,26 +69,21 @@ def check_document(
 
 def print_findings(document: Mapping[str, Any]) -> None:
     """Print the findings, at most five of a kind, and what was not checked."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
+
+    from misslink.render.table import TextTable
 
     console = Console()
     print_line(console, f"{document['goldset']}: {_findings_summary(document)}", "bold")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "check", "case", "problem and fix"):
-        table.add_column(name, overflow="fold", max_width=16 if name == "case" else None)
+    rows = []
     counts: Counter[tuple[str, str]] = Counter()
     for finding in document["findings"]:
         kind = finding["check"], finding["severity"]
         counts[kind] += 1
         if counts[kind] <= _SHOWN_FINDINGS:
             text = f"{_as_sentence(finding['message'])} {_as_sentence(finding['way_out'])}"
-            cells = finding["severity"], finding["check"], _case_list(finding), text
-            style = _STYLES[finding["severity"]]
-            table.add_row(*(table_cell(console, cell) for cell in cells), style=style)
-    if document["findings"]:
-        console.print(table)
+            rows.append((finding["severity"], finding["check"], _case_list(finding), text))
+    print_table(console, TextTable(("", "check", "case", "problem and fix"), rows))
     for (check, severity), count in counts.items():
         if count > _SHOWN_FINDINGS:
             more = f"And {count - _SHOWN_FINDINGS:,} more of {check} ({severity})"

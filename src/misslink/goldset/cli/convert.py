@@ -7,25 +7,25 @@ from pathlib import Path
 
 import typer
 
-from misslink.cli.options import JSON_OPTION
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line
 from misslink.errors import InputError
-from misslink.goldset.cli.options import CORPUS_OPTION, OVERWRITE_OPTION, check_output_paths
+from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths
 
 _FORMAT_NAMES = "beir, trec, ragas, langsmith, langfuse, huggingface"
 
 
 def import_command(
     source: Path = typer.Argument(..., help="File or folder of another tool; also .gz."),
-    out: Path = typer.Option(..., "--out", help="Gold set to write, as JSON Lines."),
-    name: str = typer.Option("auto", "--format", help=f"{_FORMAT_NAMES}, or auto."),
-    qrels: Path | None = typer.Option(None, "--qrels", help="Judgements in a separate file."),
-    split: str | None = typer.Option(None, "--split", help="Split to import: test, dev, train."),
-    column: list[str] = typer.Option(
-        [], "--column", help="FIELD=NAME for a column with another name (huggingface)."
+    out: Path = option(..., "--out", "Gold set to write, as JSON Lines."),
+    name: str = option("auto", "--format", f"{_FORMAT_NAMES}, or auto."),
+    qrels: Path | None = option(None, "--qrels", "Judgements in a separate file."),
+    split: str | None = option(None, "--split", "Split to import: test, dev, train."),
+    column: list[str] = option(
+        [], "--column", "FIELD=NAME for a column with another name (huggingface)."
     ),
-    traces: Path | None = typer.Option(
-        None, "--traces", help="Also write the app's passages and answers, if present."
+    traces: Path | None = option(
+        None, "--traces", "Also write the app's passages and answers, if present."
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -81,11 +81,11 @@ def import_command(
 
 def export_command(
     goldset: Path = typer.Argument(..., help="Gold set, JSON Lines."),
-    out: Path = typer.Option(..., "--out", help="File to write, or folder for beir and trec."),
-    name: str = typer.Option(..., "--format", help=f"{_FORMAT_NAMES}."),
+    out: Path = option(..., "--out", "File to write, or folder for beir and trec."),
+    name: str = option(..., "--format", f"{_FORMAT_NAMES}."),
     corpus: str | None = CORPUS_OPTION,
-    split: str | None = typer.Option(
-        None, "--split", help="Name of the split to write (beir).", show_default="test"
+    split: str | None = option(
+        None, "--split", "Name of the split to write (beir).", show_default="test"
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -112,10 +112,10 @@ def export_command(
 
 def _parse_column_names(options: list[str]) -> dict[str, str]:
     columns: dict[str, str] = {}
-    for option in options:
-        field, equals, column = (part.strip() for part in option.partition("="))
+    for flag in options:
+        field, equals, column = (part.strip() for part in flag.partition("="))
         if not equals or not field or not column:
-            raise InputError(f"--column {option!r} names no column. Write it as question=NAME.")
+            raise InputError(f"--column {flag!r} names no column. Write it as question=NAME.")
         columns[field] = column
     return columns
 

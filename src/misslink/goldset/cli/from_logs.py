@@ -9,12 +9,11 @@ from typing import Any
 
 import typer
 
-from misslink.cli.options import JSON_OPTION
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     OUT_OPTION,
-    OVERWRITE_OPTION,
     check_output_paths,
     refuse_existing,
 )
@@ -27,28 +26,28 @@ def from_logs_command(
         ..., help="CSV, JSON Lines, parquet, or OpenTelemetry traces; also .gz."
     ),
     out: Path = OUT_OPTION,
-    n: int = typer.Option(100, "-n", min=1, help="Number of questions."),
-    head: float = typer.Option(0.4, "--head", help="Share of the most frequent questions."),
-    tail: float = typer.Option(0.4, "--tail", help="Share of rare questions, one a cluster."),
-    failures: float = typer.Option(
-        0.2, "--failures", help="Share of failed: bad feedback, errors, refusals, repeats."
+    n: int = option(100, "-n", "Number of questions.", min=1),
+    head: float = option(0.4, "--head", "Share of the most frequent questions."),
+    tail: float = option(0.4, "--tail", "Share of rare questions, one a cluster."),
+    failures: float = option(
+        0.2, "--failures", "Share of failed: bad feedback, errors, refusals, repeats."
     ),
-    embedding: str | None = typer.Option(
+    embedding: str | None = option(
         None,
         "--embedding",
-        help="Cluster by meaning, such as minilm; it gets masked text.",
+        "Cluster by meaning, such as minilm; it gets masked text.",
         show_default="by words",
     ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Random seed for clusters."),
+    seed: int = option(0, "--seed", "Random seed for clusters.", min=0),
     column: list[str] = COLUMN_OPTION,
-    traces: Path | None = typer.Option(
-        None, "--traces", help="Also write the app's passages and answers, for evaluate."
+    traces: Path | None = option(
+        None, "--traces", "Also write the app's passages and answers, for evaluate."
     ),
-    mask_pattern: list[str] = typer.Option(
-        [], "--mask-pattern", help="NAME=REGEX for another kind of personal data."
+    mask_pattern: list[str] = option(
+        [], "--mask-pattern", "NAME=REGEX for another kind of personal data."
     ),
-    mask_names: Path | None = typer.Option(
-        None, "--mask-names", help="File of people's names to mask, one a line."
+    mask_names: Path | None = option(
+        None, "--mask-names", "File of people's names to mask, one a line."
     ),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
@@ -78,9 +77,9 @@ def from_logs_command(
     masker = Masker(parse_mask_patterns(mask_pattern), names)
     outputs = {"--out": out, "--traces": traces}
     check_output_paths(outputs, [*logs, mask_names])
-    for option, path in outputs.items():
+    for flag, path in outputs.items():
         if path is not None:
-            refuse_existing(path, option, overwrite=overwrite)
+            refuse_existing(path, flag, overwrite=overwrite)
     log = read_logs(logs, columns)
     embedder = None if embedding is None else open_embedder(embedding)
     try:

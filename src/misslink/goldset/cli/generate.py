@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from misslink.cli.options import (
     CACHE_OPTION,
     CAP_OPTIONS,
@@ -18,9 +16,11 @@ from misslink.cli.options import (
     JSON_OPTION,
     JUDGE_OPTION,
     MODEL_OPTIONS,
+    OVERWRITE_OPTION,
     PACE_OPTIONS,
     PRICE_OPTIONS,
     JudgeOptions,
+    option,
     with_judge_options,
 )
 from misslink.cli.output import (
@@ -28,51 +28,47 @@ from misslink.cli.output import (
     print_forecast,
     print_json,
     print_line,
+    print_table,
     progress_bars,
     redirect_app_stdout,
-    table_cell,
 )
-from misslink.goldset.cli.options import OUT_OPTION, OVERWRITE_OPTION, check_output_paths
+from misslink.goldset.cli.options import OUT_OPTION, check_output_paths
 
 
 @with_judge_options(*MODEL_OPTIONS, "context_length", *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 def generate_command(
-    corpus: str = typer.Option(
+    corpus: str = option(
         ...,
         "--corpus",
-        help="Folder, JSONL, CSV, chroma:FOLDER, or module:name of a loader.",
+        "Folder, JSONL, CSV, chroma:FOLDER, or module:name of a loader.",
         show_default=False,
     ),
     judge: str = JUDGE_OPTION,
-    n: int = typer.Option(100, "-n", min=1, help="Number of questions."),
+    n: int = option(100, "-n", "Number of questions.", min=1),
     out: Path = OUT_OPTION,
-    config: Path | None = typer.Option(
-        None, "--config", help="YAML: categories, personas, lengths and thresholds."
+    config: Path | None = option(
+        None, "--config", "YAML: categories, personas, lengths and thresholds."
     ),
-    categories: str | None = typer.Option(
-        None, "--categories", help="Only these, such as simple_factual,negative."
+    categories: str | None = option(
+        None, "--categories", "Only these, such as simple_factual,negative."
     ),
-    rejects: Path | None = typer.Option(
-        None, "--rejects", help="File for dropped questions and the reasons."
-    ),
-    embedding: str | None = typer.Option(
+    rejects: Path | None = option(None, "--rejects", "File for dropped questions and the reasons."),
+    embedding: str | None = option(
         None,
         "--embedding",
-        help="Find neighbors by minilm, openai:MODEL or none: by words.",
+        "Find neighbors by minilm, openai:MODEL or none: by words.",
         show_default="minilm where installed",
     ),
-    passage_characters: int | None = typer.Option(
+    passage_characters: int | None = option(
         None,
         "--passage-characters",
+        "Cut longer documents into passages of this length.",
         min=100,
-        help="Cut longer documents into passages of this length.",
         show_default="2000",
     ),
-    seed: int = typer.Option(0, "--seed", help="Random seed for passages and categories."),
+    seed: int = option(0, "--seed", "Random seed for passages and categories."),
     overwrite: bool = OVERWRITE_OPTION,
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Forecast calls and cost; make no model calls."
-    ),
+    dry_run: bool = option(False, "--dry-run", "Forecast calls and cost; make no model calls."),
     concurrency: int = CONCURRENCY_OPTION,
     cache: Path | None = CACHE_OPTION,
     *,
@@ -145,7 +141,8 @@ def generate_command(
 
 def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from misslink.render.table import TextTable
 
     console = Console()
     title = (
@@ -155,22 +152,15 @@ def _print_generated(document: Mapping[str, Any], rejects: Path | None) -> None:
     print_line(console, title, "bold")
     for line in _corpus_lines(document["corpus"]):
         print_line(console, line)
-    table = Table("category")
-    table.add_column("written", justify="right")
-    for name, count in document["by_category"].items():
-        table.add_row(table_cell(console, name), str(count))
-    console.print(table)
-    if document["reject_table"]:
-        dropped = Table("reason", title="Dropped", title_justify="left")
-        dropped.add_column("n", justify="right")
-        dropped.add_column("example")
-        for row in document["reject_table"]:
-            example = f"{row['question'] or ''} ({row['sentence']})".strip()
-            cells = table_cell(console, row["reason"]), table_cell(console, example)
-            dropped.add_row(cells[0], str(row["count"]), cells[1])
-        console.print(dropped)
-        if rejects is not None:
-            print_line(console, f"All of them: {rejects}")
+    written = [(name, str(count)) for name, count in document["by_category"].items()]
+    print_table(console, TextTable(("category", "written"), written, ("written",)))
+    dropped = [
+        (row["reason"], str(row["count"]), f"{row['question'] or ''} ({row['sentence']})".strip())
+        for row in document["reject_table"]
+    ]
+    table = TextTable(("reason", "n", "example"), dropped, ("n",), "Dropped")
+    if print_table(console, table) and rejects is not None:
+        print_line(console, f"All of them: {rejects}")
     usage = document["usage"]
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4g}"
     calls = f"{usage['calls']} judge calls, {usage['from_cache']} replies from the cache{cost}."

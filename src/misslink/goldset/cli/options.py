@@ -9,17 +9,17 @@ from typing import Any
 
 import typer
 
+from misslink.cli.options import option
 from misslink.cli.output import check_output_path
 from misslink.errors import InputError
 
 GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
-OUT_OPTION: Any = typer.Option(..., "--out", help="Gold set to write, as JSON Lines.")
-OVERWRITE_OPTION: Any = typer.Option(False, "--overwrite", help="Replace existing files.")
-MARKDOWN_OPTION: Any = typer.Option(None, "--markdown", help="Also write a markdown report.")
+OUT_OPTION: Any = option(..., "--out", "Gold set to write, as JSON Lines.")
+MARKDOWN_OPTION: Any = option(None, "--markdown", "Also write a markdown report.")
 CORPUS_HELP = "JSON Lines, CSV, a folder of .txt and .md, or chroma:FOLDER."
-CORPUS_OPTION: Any = typer.Option(None, "--corpus", help=CORPUS_HELP)
-COLUMN_OPTION: Any = typer.Option(
-    [], "--column", help="FIELD=NAME for a log column with another name: question=query."
+CORPUS_OPTION: Any = option(None, "--corpus", CORPUS_HELP)
+COLUMN_OPTION: Any = option(
+    [], "--column", "FIELD=NAME for a log column with another name: question=query."
 )
 
 
@@ -29,29 +29,29 @@ def check_output_paths(outputs: Mapping[str, Path | None], inputs: Iterable[Path
     Parameters
     ----------
     outputs : mapping of str to Path or None
-        By option, such as ``--out``.
+        By flag, such as ``--out``.
     inputs : iterable of Path or None
         Files, folders (with their content) and patterns; --overwrite does not apply to these.
     """
     read = {file.resolve() for path in inputs if path is not None for file in _matching_paths(path)}
     options: dict[Path, str] = {}
-    for option, path in outputs.items():
+    for flag, path in outputs.items():
         if path is None:
             continue
-        check_output_path(path, option)
+        check_output_path(path, flag)
         target = path.resolve()
         if target in read or (target.exists() and read.intersection(target.parents)):
-            raise InputError(f"This is an input. Name another file with {option}.", path=path)
+            raise InputError(f"This is an input. Name another file with {flag}.", path=path)
         if target in options:
-            message = f"{options[target]} and {option} name the same file. Name two files."
+            message = f"{options[target]} and {flag} name the same file. Name two files."
             raise InputError(message, path=path)
-        options[target] = option
+        options[target] = flag
 
 
-def refuse_existing(path: Path, option: str, *, overwrite: bool) -> None:
+def refuse_existing(path: Path, flag: str, *, overwrite: bool) -> None:
     """Raise InputError for a file that exists and must not be replaced."""
     if path.exists() and not overwrite:
-        message = f"The file exists. Name another one with {option}, or add --overwrite."
+        message = f"The file exists. Name another one with {flag}, or add --overwrite."
         raise InputError(message, path=path)
 
 

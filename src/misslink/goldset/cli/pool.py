@@ -18,9 +18,11 @@ from misslink.cli.options import (
     ID_KEY_OPTION,
     JSON_OPTION,
     MODEL_OPTIONS,
+    OVERWRITE_OPTION,
     PACE_OPTIONS,
     PRICE_OPTIONS,
     JudgeOptions,
+    option,
     with_judge_options,
 )
 from misslink.cli.output import (
@@ -28,12 +30,12 @@ from misslink.cli.output import (
     interruptible,
     print_json,
     print_line,
+    print_table,
     progress_bars,
     redirect_app_stdout,
-    table_cell,
 )
 from misslink.errors import InputError
-from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION, OVERWRITE_OPTION
+from misslink.goldset.cli.options import CORPUS_HELP, OUT_OPTION
 
 if TYPE_CHECKING:
     from misslink.goldset.pooling import GradingPool
@@ -49,30 +51,26 @@ _LARGE_COUNT = 100
 
 @with_judge_options(*MODEL_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 def pool_command(
-    goldset: Path = typer.Option(..., "--goldset", help="The questions, JSON Lines."),
-    corpus: str = typer.Option(..., "--corpus", help=CORPUS_HELP),
-    out: Path = typer.Option(..., "--out", help="Folder of the pool."),
-    run: list[str] = typer.Option([], "--run", help="Run file of a retriever; repeatable."),
-    retriever: list[str] = typer.Option(
-        [], "--retriever", help="Live retriever, module:attribute; repeatable."
+    goldset: Path = option(..., "--goldset", "The questions, JSON Lines."),
+    corpus: str = option(..., "--corpus", CORPUS_HELP),
+    out: Path = option(..., "--out", "Folder of the pool."),
+    run: list[str] = option([], "--run", "Run file of a retriever; repeatable."),
+    retriever: list[str] = option(
+        [], "--retriever", "Live retriever, module:attribute; repeatable."
     ),
-    depth: int = typer.Option(10, "--depth", min=1, help="Passages of each retriever to pool."),
-    random: int = typer.Option(
-        5, "--random", min=0, help="Other passages of each question, drawn from all."
+    depth: int = option(10, "--depth", "Passages of each retriever to pool.", min=1),
+    random: int = option(5, "--random", "Other passages of each question, drawn from all.", min=0),
+    stratified: int = option(
+        10, "--stratified", "Other passages, drawn from bands of rank.", min=0
     ),
-    stratified: int = typer.Option(
-        10, "--stratified", min=0, help="Other passages, drawn from bands of rank."
+    embedding: str | None = option(
+        None, "--embedding", "Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
     ),
-    embedding: str | None = typer.Option(
-        None, "--embedding", help="Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
-    ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Random seed for the draw and the order."),
-    rejudge: bool = typer.Option(
-        False, "--rejudge", help="Also grade passages with a grade in the gold set."
-    ),
+    seed: int = option(0, "--seed", "Random seed for the draw and the order.", min=0),
+    rejudge: bool = option(False, "--rejudge", "Also grade passages with a grade in the gold set."),
     id_key: str | None = ID_KEY_OPTION,
-    prelabel: str | None = typer.Option(
-        None, "--prelabel", help="Judge that grades all items too, hidden from annotators."
+    prelabel: str | None = option(
+        None, "--prelabel", "Judge that grades all items too, hidden from annotators."
     ),
     cache: Path | None = CACHE_OPTION,
     concurrency: int = CONCURRENCY_OPTION,
@@ -251,13 +249,13 @@ def _print_pool(document: Mapping[str, Any]) -> None:
 def pool_apply_command(
     pool: Path = typer.Argument(..., help="A graded pool."),
     out: Path = OUT_OPTION,
-    accept_prelabels: bool = typer.Option(
-        False, "--accept-prelabels", help="Use the judge's grade where no annotator's is resolved."
+    accept_prelabels: bool = option(
+        False, "--accept-prelabels", "Use the judge's grade where no annotator's is resolved."
     ),
-    relevance_level: int = typer.Option(
-        1, "--relevance-level", min=1, max=2, help="Lowest grade that is relevant."
+    relevance_level: int = option(
+        1, "--relevance-level", "Lowest grade that is relevant.", min=1, max=2
     ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Random seed for intervals."),
+    seed: int = option(0, "--seed", "Random seed for intervals.", min=0),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -285,28 +283,28 @@ def pool_apply_command(
 
 def _print_grades(document: Mapping[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from misslink.render.table import TextTable
 
     console = Console()
     recall = document["recall"]
     for line in (*_grade_lines(document), *_recall_lines(recall)):
         print_line(console, line)
+    rows = [
+        (name, metric, *(_recall_text(estimates[key]) for key in ("estimated", "of_judged")))
+        for name, metrics in recall["retrievers"].items()
+        for metric, estimates in metrics.items()
+    ]
+    columns = ("retriever", "metric", "estimated", "of the known ones alone")
     if recall["questions"]:
-        table = Table(title="Share of all relevant passages found", title_justify="left")
-        for column in ("retriever", "metric", "estimated", "of the known ones alone"):
-            table.add_column(column)
-        for name, metrics in recall["retrievers"].items():
-            for metric, estimates in metrics.items():
-                texts = [
-                    "not known"
-                    if estimate["value"] is None
-                    else format_estimate(estimate, "recall")
-                    for estimate in (estimates["estimated"], estimates["of_judged"])
-                ]
-                table.add_row(*(table_cell(console, text) for text in (name, metric, *texts)))
-        console.print(table)
+        title = "Share of all relevant passages found"
+        print_table(console, TextTable(columns, rows, title=title))
     for note in document["notes"]:
         print_line(console, f"Note: {note}")
+
+
+def _recall_text(estimate: Mapping[str, Any]) -> str:
+    return "not known" if estimate["value"] is None else format_estimate(estimate, "recall")
 
 
 def _grade_lines(document: Mapping[str, Any]) -> Iterator[str]:

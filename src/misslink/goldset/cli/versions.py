@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from misslink.cli.options import JSON_OPTION
-from misslink.cli.output import print_json, print_line, table_cell
+from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
+from misslink.cli.output import print_json, print_line, print_table
 from misslink.errors import InputError
 from misslink.goldset.cli.options import (
     GOLDSET_ARGUMENT,
     MARKDOWN_OPTION,
     OUT_OPTION,
-    OVERWRITE_OPTION,
     check_output_paths,
     refuse_shard,
 )
@@ -55,18 +54,14 @@ def stats_command(goldset: Path = GOLDSET_ARGUMENT, as_json: bool = JSON_OPTION)
 
 
 def _print_stats(document: Mapping[str, Any]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
+
+    from misslink.render.table import TextTable
 
     console = Console()
     total = document["cases"]
     print_line(console, f"{document['goldset']}: {total:,} cases", "bold")
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("", "value"):
-        table.add_column(name, overflow="fold")
-    for name in ("cases", "share"):
-        table.add_column(name, justify="right")
+    rows: list[tuple[str, ...]] = []
     groups = {
         "category": document["categories"],
         "tier": document["tiers"],
@@ -78,14 +73,11 @@ def _print_stats(document: Mapping[str, Any]) -> None:
         if set(counts) == {""}:
             continue
         for index, (value, count) in enumerate(list(counts.items())[:_MAX_VALUES]):
-            cells = (
-                table_cell(console, "" if index else name),
-                table_cell(console, value or "(none)"),
-            )
-            table.add_row(*cells, f"{count:,}", f"{count / total:.0%}")
+            shown = "" if index else name
+            rows.append((shown, value or "(none)", f"{count:,}", f"{count / total:.0%}"))
         if len(counts) > _MAX_VALUES:
-            table.add_row("", f"and {len(counts) - _MAX_VALUES} more", "", "")
-    console.print(table)
+            rows.append(("", f"and {len(counts) - _MAX_VALUES} more", "", ""))
+    print_table(console, TextTable(("", "value", "cases", "share"), rows, ("cases", "share")))
     if document["grades"]:
         counts = ", ".join(f"{n:,} of {grade}" for grade, n in document["grades"].items())
         print_line(console, f"Grades: {counts}.")
@@ -97,12 +89,10 @@ def _print_stats(document: Mapping[str, Any]) -> None:
 
 def split_command(
     goldset: Path = GOLDSET_ARGUMENT,
-    out: Path = typer.Option(..., "--out", help="Folder for one file a part."),
-    parts: str = typer.Option("dev=0.8,test=0.2", "--parts", help="Names and shares."),
-    by: str = typer.Option(
-        "source", "--by", help="Keep together by source, category, tag:NAME or none."
-    ),
-    seed: int = typer.Option(0, "--seed", help="Random seed for the split."),
+    out: Path = option(..., "--out", "Folder for one file a part."),
+    parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares."),
+    by: str = option("source", "--by", "Keep together by source, category, tag:NAME or none."),
+    seed: int = option(0, "--seed", "Random seed for the split."),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -167,25 +157,24 @@ def _split_notes(split: GoldSetSplit, cases: int, by: str) -> Iterator[str]:
 
 
 def _print_split(document: Mapping[str, Any]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
+
+    from misslink.render.table import TextTable
 
     console = Console()
-    table = Table("part", box=box.SIMPLE_HEAD)
-    for name in ("cases", "share", "wanted", "groups"):
-        table.add_column(name, justify="right")
-    table.add_column("file", overflow="fold")
-    for name, part in document["parts"].items():
-        table.add_row(
-            table_cell(console, name),
+    numbers = ("cases", "share", "wanted", "groups")
+    rows = [
+        (
+            name,
             f"{part['cases']:,}",
             f"{part['share']:.1%}",
             f"{part['wanted']:.1%}",
             f"{part['groups']:,}",
-            table_cell(console, part["path"]),
+            part["path"],
         )
-    console.print(table)
+        for name, part in document["parts"].items()
+    ]
+    print_table(console, TextTable(("part", *numbers, "file"), rows, numbers))
     for note in document["notes"]:
         print_line(console, note)
 
@@ -193,10 +182,10 @@ def _print_split(document: Mapping[str, Any]) -> None:
 def merge_command(
     goldsets: list[Path] = typer.Argument(..., help="Two or more gold sets, JSON Lines."),
     out: Path = OUT_OPTION,
-    prefer: Literal["first", "last", "grades-max"] | None = typer.Option(
+    prefer: Literal["first", "last", "grades-max"] | None = option(
         None,
         "--prefer",
-        help="Case to keep where two with one id differ, or highest grades.",
+        "Case to keep where two with one id differ, or highest grades.",
         show_default="error",
     ),
     overwrite: bool = OVERWRITE_OPTION,

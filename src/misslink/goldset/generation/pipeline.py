@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,14 +168,9 @@ def generate(corpus: Any, judge: str | Judge, n: int = 100, **options: Any) -> G
     >>> made.document["rejected"]  # doctest: +SKIP
     {'known_by_heart': 7, 'near_duplicate': 2}
     """
-    call = generate_async(corpus, judge, n, **options)
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(call)
-    context = contextvars.copy_context()
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(context.run, asyncio.run, call).result()
+    from misslink.pipeline.evaluate import run_async
+
+    return run_async(lambda: generate_async(corpus, judge, n, **options), threads=8)
 
 
 async def generate_async(

@@ -19,6 +19,7 @@ from misslink.goldset.pooling.pool import (
     PLAN_FILE,
     RELEVANCE_METRIC,
     PoolItem,
+    is_pool,
     labels_folder,
     read_pool,
 )
@@ -32,6 +33,7 @@ from misslink.io.label_folder import (
 )
 from misslink.io.labels import ADJUDICATED
 from misslink.io.rows import escape_formula
+from misslink.registry import annotation_sessions
 from misslink.text.normalization import valid_text
 from misslink.types import Case, Trace
 
@@ -96,6 +98,7 @@ def _format_rows(rows: list[dict[str, Any]], form: str) -> str:
     return file.getvalue()
 
 
+@annotation_sessions.register("pool")
 class PoolAnnotationSession:
     """Grading of one pool by any number of annotators; see `AnnotationSession`.
 
@@ -116,6 +119,11 @@ class PoolAnnotationSession:
     """
 
     metrics = (RELEVANCE_METRIC,)
+    unit = "passages"
+    has_plan = False  # one question and a fixed order
+    next_command = "misslink goldset pool-apply {folder} --out graded.jsonl"
+    matches = staticmethod(is_pool)
+    write_labels = staticmethod(export_grades)
     labels: Mapping[int, str] = MappingProxyType(dict(enumerate(GRADE_NAMES)))
 
     def __init__(self, folder: Path, *, adjudicate: bool = False) -> None:
