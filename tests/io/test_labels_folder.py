@@ -133,13 +133,13 @@ def test_a_cut_last_line_is_left_out_and_told_as_often_as_it_is_read(tmp_path, c
     [
         ([1], "no JSON object"),
         ({"case_id": "a", "metric": "m"}, "has no label"),
-        (line(label=2), "from 0 (bad) to 1"),
-        (line(label="yes"), "from 0 (bad) to 1"),
-        (line(label=True), "from 0 (bad) to 1"),
-        (line(case_id=7), "case_id must be a text"),
-        (line(claim=-1), "claim must be 0, 1, 2"),
+        (line(label=2), "its label"),
+        (line(label="yes"), "its label"),
+        (line(label=True), "its label"),
+        (line(case_id=7), "its case_id"),
+        (line(claim=-1), "its claim"),
         (line(annotator="bob"), "another annotator's than ada"),
-        (line(event="deleted"), "event is none"),
+        (line(event="deleted"), "its event"),
     ],
 )
 def test_a_line_that_is_none_is_named(tmp_path, wrong, told):

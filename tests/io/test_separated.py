@@ -51,10 +51,8 @@ def test_a_quoted_field_may_span_lines_even_between_two_blocks_of_the_reader():
 @pytest.mark.parametrize(("head", "purpose"), [(RUN, "run"), (QRELS, "qrels")])
 def test_a_number_is_one_as_c_writes_it(number, head, purpose):
     wrong = refused(f'{head}q1,a,1\nq1,b,"{number}"\n', purpose)
-    assert (wrong.line, str(wrong)) == (
-        3,
-        f"f.csv, line 3, field '{head.strip().split(',')[2]}': {number!r} is no number",
-    )
+    assert (wrong.line, wrong.field) == (3, head.strip().split(",")[2])
+    assert f"{number!r} is no number" in str(wrong)
 
 
 def test_a_missing_number_is_told():

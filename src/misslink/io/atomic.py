@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,6 +44,45 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"it cannot be written ({reason}); give another path", path=path) from None
+
+
+@contextmanager
+def folder_errors(folder: Path) -> Iterator[None]:
+    """Raise InputError in place of OSError while a folder is written, such as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"this folder cannot be written ({error.strerror or error}); choose another --out",
+            path=folder,
+        ) from None
+
+
+def finish_folder_swap(
+    retired: Path, folder: Path, replaced: Collection[str], reserved: Collection[str]
+) -> None:
+    """End the replacement of a folder, also one that a killed process left half done.
+
+    Parameters
+    ----------
+    retired : Path
+        The former folder. It goes, but its files of other names than `replaced` return.
+    folder : Path
+        The new one; while it does not exist, the former is put back.
+    replaced : collection of str
+    reserved : collection of str
+        Names that a returning file must not take; it is then called ``NAME.before``.
+    """
+    if not retired.is_dir():
+        return
+    if not folder.exists():  # killed between the two renames
+        retired.rename(folder)
+        return
+    for file in retired.iterdir():
+        if file.name not in replaced:
+            taken = file.name in reserved or (folder / file.name).exists()
+            file.rename(folder / (f"{file.name}.before" if taken else file.name))
+    shutil.rmtree(retired)
 
 
 def lock_file(path: Path, problem: str, *, shown_path: object = None) -> FileLock:

@@ -12,10 +12,10 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from misslink.errors import InputError, MissingExtraError, did_you_mean
-from misslink.io.jsonl import parse_model, read_objects, read_text
+from misslink.io.jsonl import SourceItem, read_objects, read_text
 from misslink.io.rows import iter_csv_records
 from misslink.text.normalization import content_id
 from misslink.types import Passage
@@ -26,17 +26,6 @@ _PAGE_ROWS = 1_000  # Chroma binds a variable for each row of a query
 _TEXT_ENDINGS = (".txt", ".md")
 _ID_FIELDS = ("id", "_id")  # the second is BEIR's
 _TEXT_FIELDS = ("text", "page_content")  # the second is LangChain's
-
-
-class _CorpusRow(NamedTuple):
-    """One passage of a file, with its location."""
-
-    path: object
-    line: int | None
-    content: Mapping[str, Any]
-
-    def error(self, field: str, problem: str) -> InputError:
-        return InputError(problem, path=self.path, line=self.line, field=field)
 
 
 def read_corpus(source: str | Path) -> tuple[Passage, ...]:
@@ -65,13 +54,13 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
     """
     name = str(source)
     if name.startswith(_CHROMA_PREFIX):
-        rows: Iterable[_CorpusRow] = _read_chroma_rows(name.removeprefix(_CHROMA_PREFIX))
+        rows: Iterable[SourceItem] = _read_chroma_rows(name.removeprefix(_CHROMA_PREFIX))
     elif Path(source).is_dir():
         rows = _read_folder_rows(Path(source))
     elif Path(source).suffix.lower() == ".csv":
         rows = _read_csv_rows(Path(source))
     else:
-        rows = (_CorpusRow(name, line, item) for line, item in read_objects(Path(source)))
+        rows = (SourceItem(item, name, line) for line, item in read_objects(Path(source)))
     passages: dict[str, Passage] = {}
     lines: dict[str, int | None] = {}
     for row in rows:
@@ -79,11 +68,11 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
         if passage.id in passages:
             first = lines[passage.id]
             place = "" if first is None else f" (first on line {first})"
-            if any(row.content.get(field) for field in _ID_FIELDS):
+            if any(row.data.get(field) for field in _ID_FIELDS):
                 raise row.error(
-                    "id", f"the id '{passage.id}' is used twice{place}; ids name one passage each"
+                    f"the id '{passage.id}' is used twice{place}; ids name one passage each", "id"
                 )
-            raise row.error("text", f"this text stands twice{place}; drop one, or give each an id")
+            raise row.error(f"this text stands twice{place}; drop one, or give each an id", "text")
         passages[passage.id] = passage
         lines[passage.id] = row.line
     if not passages:
@@ -91,46 +80,46 @@ def read_corpus(source: str | Path) -> tuple[Passage, ...]:
     return tuple(passages.values())
 
 
-def _build_passage(row: _CorpusRow, rank: int) -> Passage:
-    content = dict(row.content)
+def _build_passage(row: SourceItem, rank: int) -> Passage:
+    content = dict(row.data)
     name = _pop_field(row, content, _ID_FIELDS)
     text = _pop_field(row, content, _TEXT_FIELDS)
     title = content.get("title")
     if text is None and not title:
-        raise row.error("text", "this field is required; add it")
+        raise row.error("this field is required; add it", "text")
     if not isinstance(text, str | None):
-        raise row.error("text", "this is no text; write it in quotes")
+        raise row.error("this is no text; write it in quotes", "text")
     if not isinstance(title, str | None):
-        raise row.error("title", "this is no text; write it in quotes")
+        raise row.error("this is no text; write it in quotes", "title")
     text, title = text or "", (title or "").strip()
     if title and not text.lstrip().startswith(title):
         text = f"{title}\n{text}" if text.strip() else title
     if name in (None, ""):
         name = content_id(text)
     elif isinstance(name, bool) or not isinstance(name, str | int):
-        raise row.error("id", "an id is a text or a whole number")
+        raise row.error("an id is a text or a whole number", "id")
     metadata = content.pop("metadata", None)
     if not isinstance(metadata, Mapping | None):
-        raise row.error("metadata", "this is not an object in braces")
+        raise row.error("this is not an object in braces", "metadata")
     data = {
         "id": str(name),
         "text": text,
         "rank": rank,
         "metadata": {**content, **(metadata or {})},
     }
-    return parse_model(Passage, data, row.path, row.line)
+    return row._replace(data=data).parse(Passage)
 
 
-def _pop_field(row: _CorpusRow, content: dict[str, Any], names: tuple[str, str]) -> Any:
+def _pop_field(row: SourceItem, content: dict[str, Any], names: tuple[str, str]) -> Any:
     """Remove a field of a passage by either of its names."""
     present = [name for name in names if name in content]
     if len(present) > 1:
         problem = f"'{names[0]}' is given too, and both mean the same; keep one of the two"
-        raise row.error(names[1], problem)
+        raise row.error(problem, names[1])
     return content.pop(present[0]) if present else None
 
 
-def _read_folder_rows(folder: Path) -> Iterator[_CorpusRow]:
+def _read_folder_rows(folder: Path) -> Iterator[SourceItem]:
     if is_chroma_store(folder):
         raise InputError(f"this is a Chroma store; write  {_CHROMA_PREFIX}{folder}", path=folder)
     files = sorted(
@@ -146,10 +135,10 @@ def _read_folder_rows(folder: Path) -> Iterator[_CorpusRow]:
         raise InputError(f"there is no .txt or .md file in this folder{hint}", path=folder)
     for path in files:
         name = path.relative_to(folder).as_posix()
-        yield _CorpusRow(path, None, {"id": name, "text": read_text(path)})
+        yield SourceItem({"id": name, "text": read_text(path)}, str(path))
 
 
-def _read_csv_rows(path: Path) -> Iterator[_CorpusRow]:
+def _read_csv_rows(path: Path) -> Iterator[SourceItem]:
     records = iter_csv_records(read_text(path), path, delimiter=",")
     columns = [name.strip() for name in next(records, (1, []))[1]]
     if not set(columns) & {*_TEXT_FIELDS, "title"}:
@@ -170,17 +159,17 @@ def _read_csv_rows(path: Path) -> Iterator[_CorpusRow]:
                 line=line,
             )
         pairs = zip(columns, cells, strict=True)
-        yield _CorpusRow(path, line, {name: cell for name, cell in pairs if name and cell})
+        yield SourceItem({name: cell for name, cell in pairs if name and cell}, str(path), line)
 
 
-def _read_chroma_rows(place: str) -> Iterator[_CorpusRow]:
+def _read_chroma_rows(place: str) -> Iterator[SourceItem]:
     folder, collection = Path(place), None
     if not folder.is_dir() and ":" in place:
         before, _, collection = place.rpartition(":")
         folder = Path(before)
     for name, text, metadata in read_chroma_store(folder, collection):
         fields = {str(key): value for key, value in (metadata or {}).items()}
-        yield _CorpusRow(folder, None, {"id": name, "text": text or "", "metadata": fields})
+        yield SourceItem({"id": name, "text": text or "", "metadata": fields}, str(folder))
 
 
 def is_chroma_store(folder: Path) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError, did_you_mean
-from misslink.io.jsonl import as_list, parse_model
-from misslink.io.shards import ItemLocations, SourceItem, read_items
+from misslink.io.jsonl import SourceItem, as_list
+from misslink.io.shards import ItemLocations, read_items
 from misslink.io.storage import redact_url
 from misslink.types import Case
 
@@ -96,7 +96,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
     places = ItemLocations()
     for item in items:
         data = item.data
-        case = data if isinstance(data, Case) else parse_model(Case, data, item.path, item.line)
+        case = data if isinstance(data, Case) else item.parse(Case)
         if case.id in cases:
             where = places.first(case.id, item)
             first = where and f" (first {where})"
@@ -107,7 +107,7 @@ def read_goldset(source: str | Path | Iterable[Case | Mapping[str, Any]]) -> Gol
                 else f"this question stands twice{first}; drop one, or give each an id"
             )
             field = "id" if named else "question"
-            raise InputError(problem, path=item.path, line=item.line, field=field)
+            raise item.error(problem, field)
         cases[case.id] = case
         places.add(case.id, item)
     if not cases:

@@ -8,7 +8,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -20,6 +20,44 @@ from misslink.text.normalization import valid_text
 Model = TypeVar("Model", bound=BaseModel)
 EMPTY_FILE = "there is nothing in it; it needs one JSON object a line"
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
+
+
+class SourceItem(NamedTuple):
+    """One object, and its location.
+
+    Parameters
+    ----------
+    data : Any
+    file : str
+        As it may be shown; of what is given in Python its name.
+    number : int or None
+        Its line from 1, or its row in parquet. None: given in Python.
+    in_row : bool
+        Whether it is of parquet.
+    """
+
+    data: Any
+    file: str
+    number: int | None = None
+    in_row: bool = False
+
+    @property
+    def path(self) -> str:
+        """What a message names: the file, and the row, which is no line."""
+        return f"{self.file}, row {self.number}" if self.in_row else self.file
+
+    @property
+    def line(self) -> int | None:
+        """The line a message names."""
+        return None if self.in_row else self.number
+
+    def error(self, problem: str, field: str | None = None) -> InputError:
+        """Return an error that names the file, the line or row, and the field."""
+        return InputError(problem, path=self.path, line=self.line, field=field)
+
+    def parse(self, model: type[Model], texts: dict[str, str] | None = None) -> Model:
+        """Build `model` from the object; see `parse_model`."""
+        return parse_model(model, self.data, self.path, self.line, texts)
 
 
 def as_list(source: Any, name: str) -> list[Any]:
@@ -115,7 +153,7 @@ def parse_model(
         field = ".".join(spot) or None
         if error["type"] == "extra_forbidden" and len(spot) == 1:
             raise _unknown_field_error(model, spot[0], path, line) from None
-        problem = error["msg"].removeprefix("Value error, ")
+        problem = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
         if error["type"] == "missing":
             problem = "this field is required; add it"
         else:

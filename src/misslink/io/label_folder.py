@@ -5,15 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    Strict,
+    StrictBool,
+    StrictInt,
+    TypeAdapter,
+    ValidationError,
+)
 
 from misslink.errors import InputError
 from misslink.io.atomic import atomic_write
@@ -147,9 +154,7 @@ def read_label_plan(folder: Path) -> LabelPlan | None:
         return None
     data = read_json_object(path)
     try:
-        plan: LabelPlan = TypeAdapter(LabelPlan).validate_python(
-            {name: data[name] for name in LabelPlan.__dataclass_fields__ if name in data}
-        )
+        plan = TypeAdapter(LabelPlan).validate_python(data)
     except ValidationError as invalid:
         error = invalid.errors()[0]
         field = ".".join(map(str, error["loc"]))
@@ -161,13 +166,7 @@ def read_label_plan(folder: Path) -> LabelPlan | None:
 
 def write_label_plan(folder: Path, plan: LabelPlan) -> Path:
     """Write the plan into a folder of labels, whole or not at all."""
-    lines = asdict(plan)
-    document: Mapping[str, Any] = {
-        **{name: lines[name] for name in lines if name not in {"cases", "strata"}},
-        "strata": lines["strata"],
-        "cases": lines["cases"],
-    }
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(asdict(plan), indent=1, ensure_ascii=False, allow_nan=False)
     return atomic_write(text + "\n", folder / PLAN_FILE)
 
 
@@ -178,7 +177,6 @@ _NAME_SIGNS = frozenset("_-. ")  # in a name besides letters, their marks and di
 _INVISIBLE_CHARACTERS = re.compile(  # invisible letters and marks: fillers, variation selectors
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-_JOURNAL_HINT = "fix this line or remove it"
 
 
 def normalize_name(name: str) -> str:
@@ -208,6 +206,12 @@ def is_annotator_name(name: str) -> bool:
     return allowed and "  " not in name and _INVISIBLE_CHARACTERS.search(name) is None
 
 
+_Count = Annotated[StrictInt, Field(ge=0)]
+_ValidText = Annotated[
+    str, BeforeValidator(lambda text: valid_text(text) if isinstance(text, str) else text)
+]
+
+
 @dataclass(frozen=True)
 class JournalEntry:
     """One line of a journal: a label, or another event of one item."""
@@ -215,17 +219,18 @@ class JournalEntry:
     # undone: the last label is withdrawn. revealed: the annotator requested the judge's verdict
     # before labelling. shown: the verdict was displayed after the case was labelled.
     event: Literal["label", "undone", "revealed", "shown"]
-    case_id: str
-    metric: str
+    case_id: Annotated[_ValidText, Field(min_length=1)]
+    metric: Annotated[_ValidText, Field(min_length=1)]
     annotator: str
-    claim: int | None = None  # index, from 0; None: the whole answer
-    label: float | None = None  # in [0, 1], 1 is good; None: skipped
-    comment: str = ""
-    judge_shown: bool = False  # whether the annotator had seen the judge's verdict
+    claim: _Count | None = None  # index, from 0; None: the whole answer
+    # In [0, 1], 1 is good; None: skipped.
+    label: Annotated[float, Strict(), Field(ge=0, le=1)] | None = None
+    comment: _ValidText = ""
+    judge_shown: StrictBool = False  # whether the annotator had seen the judge's verdict
     of: str | None = None  # hash of the labelled content; None: unknown
     at: str = ""  # ISO 8601
     # From 0 (bad) up. `label` is then 1 for grades from 1, for readers without grades.
-    grade: int | None = None
+    grade: _Count | None = None
 
     @property
     def item(self) -> ItemKey:
@@ -240,7 +245,7 @@ class JournalEntry:
             fields["claim"] = self.claim
         if self.event == "label":
             whole = self.label is not None and self.label.is_integer()
-            fields["label"] = int(self.label) if whole and self.label is not None else self.label
+            fields["label"] = round(self.label or 0) if whole else self.label
         if self.grade is not None:
             fields["grade"] = self.grade
         fields["annotator"] = self.annotator
@@ -251,6 +256,9 @@ class JournalEntry:
         if self.of is not None:
             fields["of"] = self.of
         return json.dumps({**fields, "at": self.at}, ensure_ascii=False, allow_nan=False)
+
+
+_ENTRY = TypeAdapter(JournalEntry)
 
 
 @dataclass(frozen=True)
@@ -293,17 +301,16 @@ def read_journal(path: Path) -> LabelJournal:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                entries.append(_parse_entry(json.loads(line), annotator))
-            except (ValueError, RecursionError) as problem:
-                why = (
-                    str(problem) if isinstance(problem, _InvalidEntryError) else "this is not JSON"
-                )
-                raise InputError(f"{why}; {_JOURNAL_HINT}", path=path, line=number) from None
+                entries.append(_parse_entry(line, annotator))
+            except ValueError as why:
+                raise InputError(
+                    f"{why}; fix this line or remove it", path=path, line=number
+                ) from None
     cut = False
     if last_line.strip():
         try:
-            entries.append(_parse_entry(json.loads(last_line), annotator))
-        except (ValueError, RecursionError):
+            entries.append(_parse_entry(last_line, annotator))
+        except ValueError:
             cut = True
     return LabelJournal(tuple(entries), len(raw) - len(last_line) if cut else len(raw), cut)
 
@@ -326,54 +333,24 @@ def current_labels(entries: Iterable[JournalEntry]) -> dict[ItemKey, JournalEntr
     return {entry.item: entry for entry in label_history(entries)}
 
 
-class _InvalidEntryError(ValueError):
-    """A line is no line of a journal; the message says why."""
-
-
-def _parse_entry(data: Any, annotator: str) -> JournalEntry:
-    if not isinstance(data, Mapping):
-        raise _InvalidEntryError("this is no JSON object")
-    event = data.get("event", "label")
-    if event not in {"label", "undone", "revealed", "shown"}:
-        raise _InvalidEntryError("its event is none that misslink annotate writes")
-    for name in ("case_id", "metric"):
-        if not isinstance(data.get(name), str) or not data[name]:
-            raise _InvalidEntryError(f"its {name} must be a text")
+def _parse_entry(line: bytes, annotator: str) -> JournalEntry:
+    """Raise ValueError with what is wrong."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("this is not JSON") from None
+    if not isinstance(data, dict):
+        raise ValueError("this is no JSON object")  # noqa: TRY004 (callers catch one)
     if data.get("annotator", annotator) != annotator:
-        raise _InvalidEntryError(f"it is another annotator's than {annotator}, whose file this is")
-    label, claim = data.get("label"), data.get("claim")
-    if event == "label" and "label" not in data:
-        raise _InvalidEntryError("it has no label")
-    if label is not None and not _is_probability(label):
-        raise _InvalidEntryError("its label must be a number from 0 (bad) to 1 (good), or null")
-    if claim is not None and not _is_count(claim):
-        raise _InvalidEntryError("its claim must be 0, 1, 2, ...")
-    of, grade = data.get("of"), data.get("grade")
-    if grade is not None and not _is_count(grade):
-        raise _InvalidEntryError("its grade must be 0, 1, 2, ...")
-    return JournalEntry(
-        event=event,
-        case_id=valid_text(data["case_id"]),
-        metric=valid_text(data["metric"]),
-        annotator=annotator,
-        claim=claim,
-        label=None if label is None else float(label),
-        comment=valid_text(str(data.get("comment") or "")),
-        judge_shown=data.get("judge_shown") is True,
-        of=of if isinstance(of, str) else None,
-        at=str(data.get("at") or ""),
-        grade=grade,
-    )
-
-
-def _is_probability(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and 0 <= value <= 1
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        raise ValueError(f"it is another annotator's than {annotator}, whose file this is")
+    data = {"event": "label", **data, "annotator": annotator}
+    if data["event"] == "label" and "label" not in data:
+        raise ValueError("it has no label")
+    try:
+        return _ENTRY.validate_python({k: v for k, v in data.items() if v is not None})
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        raise ValueError(f"its {'.'.join(map(str, error['loc']))}: {error['msg']}") from None
 
 
 LABELS_FOLDER = "labels"  # of a run

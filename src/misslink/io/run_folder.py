@@ -8,14 +8,14 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ValidationError
 
 from misslink.errors import InputError
-from misslink.io.atomic import lock_file
+from misslink.io.atomic import finish_folder_swap, folder_errors, lock_file
 from misslink.io.jsonl import parse_model, read_objects, read_text, write_jsonl
 from misslink.io.remote_run import RemoteRun, fetch_run
 from misslink.io.storage import as_url, redact_url
@@ -231,7 +231,7 @@ class RunStaging:
             raise InputError(
                 "a run needs its own folder. Name a new one, such as reports/today", path=out
             )
-        with write_errors(out):
+        with folder_errors(out):
             self._finish_swap()
             if not local_overwrite:
                 _reject_foreign_folder(out, self.out, inputs)
@@ -273,7 +273,7 @@ class RunStaging:
 
     def publish(self, run: Run, write_report: Callable[[Path], object]) -> Path:
         """Write the run to the hidden folder, then swap it in."""
-        with write_errors(self.out):
+        with folder_errors(self.out):
             fresh = self.folder / "run"
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir()
@@ -312,18 +312,8 @@ class RunStaging:
         return traces
 
     def _finish_swap(self) -> None:
-        """End a swap, also one of a killed process: files of others return to the folder."""
-        if not self._retired.exists():
-            return
-        if not self.out.exists():
-            self._retired.rename(self.out)
-            return
-        run_files = RUN_FILES if is_run_folder(self._retired) else frozenset()
-        for file in self._retired.iterdir():
-            if file.name not in run_files:
-                taken = file.name in RUN_FILES or (self.out / file.name).exists()
-                file.rename(self.out / (f"{file.name}.before" if taken else file.name))
-        shutil.rmtree(self._retired)
+        replaced = RUN_FILES if is_run_folder(self._retired) else frozenset()
+        finish_folder_swap(self._retired, self.out, replaced, RUN_FILES)
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -397,18 +387,6 @@ def _unfinished_traces(out: Path, work: str) -> dict[str, Trace]:
     return {trace.case_id: trace for trace in traces if trace.error is None}
 
 
-@contextlib.contextmanager
-def write_errors(out: Path) -> Iterator[None]:
-    """Raise InputError for a full disk or a missing permission."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"this folder cannot be written ({error.strerror or error}); choose another --out",
-            path=out,
-        ) from None
-
-
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON document of a run folder."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
@@ -455,7 +433,7 @@ def add_to_run(
     updated = run.model_copy(update={name: dict(document)})
     files = ("links.jsonl", f"{name}.json", *reports)
     parts = {file: folder / f".{file}.{os.getpid()}.partial" for file in files}
-    with write_errors(folder):
+    with folder_errors(folder):
         try:  # write everything, which takes time, then replace all files at once
             write_jsonl(parts["links.jsonl"], updated.links)
             write_json(parts[f"{name}.json"], document)

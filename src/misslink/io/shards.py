@@ -8,13 +8,19 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
 from misslink.errors import InputError
 from misslink.io import parquet
-from misslink.io.jsonl import EMPTY_FILE, field_names, iter_objects, parse_nested_json
+from misslink.io.jsonl import (
+    EMPTY_FILE,
+    SourceItem,
+    field_names,
+    iter_objects,
+    parse_nested_json,
+)
 from misslink.io.storage import InputFile, as_url, list_remote_files, open_decompressed, redact_url
 
 _log = logging.getLogger(__name__)
@@ -24,36 +30,6 @@ _JSONL_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", 
 _HIDDEN_PREFIXES = (".", "_")  # what a name that holds no rows begins with, such as _SUCCESS
 _RUN_FILES = {"cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"}
 _GLOB_MARKS = re.compile(r"[*?\[]")
-
-
-class SourceItem(NamedTuple):
-    """One object, and its location.
-
-    Parameters
-    ----------
-    data : Any
-    file : str
-        As it may be shown; of what is given in Python its name.
-    number : int or None
-        Its line from 1, or its row in parquet. None: given in Python.
-    in_row : bool
-        Whether it is of parquet.
-    """
-
-    data: Any
-    file: str
-    number: int | None = None
-    in_row: bool = False
-
-    @property
-    def path(self) -> str:
-        """What a message names: the file, and the row, which is no line."""
-        return f"{self.file}, row {self.number}" if self.in_row else self.file
-
-    @property
-    def line(self) -> int | None:
-        """The line a message names."""
-        return None if self.in_row else self.number
 
 
 class ItemLocations:

@@ -273,18 +273,37 @@ def _raise_first_bad_record(
         if columns.number is None:
             continue
         text = fields[header.index(columns.number)]
-        value = parse_decimal(text.strip(" \t"))
-        if value is not None and math.isfinite(value):
-            if columns.kind != "grade" or abs(value) <= MAX_GRADE:
-                continue
-            problem = (
-                f"the grade {shorten_repr(text)} is too large; grades go up to {MAX_GRADE:.0f}"
-            )
-        elif not text.strip():
-            problem = f"there is no {columns.kind} here; give a number"
-        else:
-            problem = f"{shorten_repr(text)} is no {'number' if value is None else 'finite number'}"
-        raise InputError(problem, path=path, line=line, field=columns.number)
+        parse_table_number(text, columns.kind, path, line, columns.number)
+
+
+def parse_table_number(
+    text: str, kind: str, path: Path, line: int, field: str | None = None
+) -> float:
+    """Return the finite number that a text of a table says; grades go up to 2^53 - 1.
+
+    Parameters
+    ----------
+    text : str
+    kind : {'grade', 'score', 'rank', 'order'}
+    path, line, field
+        For messages.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    value = parse_decimal(text.strip(" \t"))
+    if value is not None and math.isfinite(value) and (kind != "grade" or abs(value) <= MAX_GRADE):
+        return value
+    digits = text.strip(" \t").lstrip("+-").isdigit()
+    if not text.strip():
+        problem = f"there is no {kind} here; give a number"
+    elif kind == "grade" and value is not None and (digits or math.isfinite(value)):
+        problem = f"the grade {shorten_repr(text)} is too large; grades go up to {MAX_GRADE:.0f}"
+    else:
+        problem = f"the {kind} {shorten_repr(text)} is no {'finite ' * (value is not None)}number"
+    raise InputError(problem, path=path, line=line, field=field)
 
 
 def read_parquet_table(path: Path, purpose: TablePurpose) -> RetrievalTable:

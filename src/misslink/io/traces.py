@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.io.jsonl import as_list, parse_model
-from misslink.io.shards import ItemLocations, SourceItem, read_items
+from misslink.io.jsonl import SourceItem, as_list
+from misslink.io.shards import ItemLocations, read_items
 from misslink.io.storage import redact_url
 from misslink.text.normalization import content_id
 from misslink.types import Trace
@@ -65,11 +65,8 @@ def read_traces(
         if trace.case_id in traces:
             where = places.first(trace.case_id, item)
             first = where and f" (the first {where})"
-            raise InputError(
-                f"the case '{trace.case_id}' has two traces{first}; keep one",
-                path=item.path,
-                line=item.line,
-                field="case_id",
+            raise item.error(
+                f"the case '{trace.case_id}' has two traces{first}; keep one", "case_id"
             )
         traces[trace.case_id] = trace
         places.add(trace.case_id, item)
@@ -116,7 +113,7 @@ def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) ->
             data["retrieved"] = _assign_ranks(passages, once=dedupe == "first")
         if isinstance(data.get("prompted"), list | tuple):
             data["prompted"] = [_id_text(named) for named in data["prompted"]]
-    trace = parse_model(Trace, data, item.path, item.line, texts)
+    trace = item._replace(data=data).parse(Trace, texts)
     ids = [passage.id for passage in trace.retrieved]
     if len(set(ids)) < len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
@@ -129,12 +126,10 @@ def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) ->
         )
     unknown = set(trace.prompted or ()) - set(ids)
     if unknown:
-        raise InputError(
+        raise item.error(
             f"'{min(unknown)}' reached the prompt but is not among the retrieved passages; "
             "add it to 'retrieved'",
-            path=item.path,
-            line=item.line,
-            field="prompted",
+            "prompted",
         )
     return trace
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.numbers import parse_decimal, shorten_repr
+from misslink.io.numbers import parse_decimal
 from misslink.io.storage import encoding_error
-from misslink.io.tables import BATCH_ROWS, MAX_GRADE, RetrievalTable, TableBatch, TablePurpose
+from misslink.io.tables import (
+    BATCH_ROWS,
+    MAX_GRADE,
+    RetrievalTable,
+    TableBatch,
+    TablePurpose,
+    parse_table_number,
+)
 
 _QRELS_FIELDS = ("query", "iteration", "document", "grade")
 _RUN_FIELDS = ("query", "iteration", "document", "rank", "score", "tag")
 _BLOCK_BYTES = 1 << 24  # bytes read at a time: a line to be looked at makes no more than these slow
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # what some programs begin a text in UTF-8 with
 _COMMENT_LINE = re.compile(rb"^[ ]*#[^\n]*\n?", re.MULTILINE)
-
-
-class _TrecLine(NamedTuple):
-    number: int
-    query: str
-    document: str
-    value: float
 
 
 def read_trec_table(raw: bytes, path: Path, purpose: TablePurpose) -> RetrievalTable:
@@ -177,20 +176,18 @@ def _collapse_blanks(raw: bytes, purpose: TablePurpose) -> bytes:
 
 
 def _read_block_checked(raw: bytes, path: Path, purpose: TablePurpose, before: int) -> Any:
-    """The same columns as `_quickly`, of a block with so many lines before it."""
+    """The same columns, line by line, of a block with so many lines before it."""
     import pyarrow as pa
 
-    lines = list(_iter_lines(raw, path, purpose, before))
-    return pa.table(
-        {
-            "query": pa.array([line.query for line in lines], pa.large_string()),
-            "document": pa.array([line.document for line in lines], pa.large_string()),
-            "value": pa.array([line.value for line in lines], pa.float64()),
-        }
+    schema = pa.schema(
+        {"query": pa.large_string(), "document": pa.large_string(), "value": pa.float64()}
     )
+    return pa.Table.from_pylist([*_iter_lines(raw, path, purpose, before)], schema)
 
 
-def _iter_lines(raw: bytes, path: Path, purpose: TablePurpose, before: int) -> Iterator[_TrecLine]:
+def _iter_lines(
+    raw: bytes, path: Path, purpose: TablePurpose, before: int
+) -> Iterator[dict[str, Any]]:
     """Parse every line by itself, for errors with a line number."""
     names = _QRELS_FIELDS if purpose == "qrels" else _RUN_FIELDS
     for number, part in enumerate(io.BytesIO(raw), start=before + 1):
@@ -206,15 +203,15 @@ def _iter_lines(raw: bytes, path: Path, purpose: TablePurpose, before: int) -> I
             raise InputError(_column_count_message(columns, purpose), path=path, line=number)
         given = dict(zip(names, fields, strict=False))
         if purpose == "run":
-            _parse_number(given["rank"], "rank", path, number)
-            value = _parse_number(given["score"], "score", path, number)
+            parse_table_number(given["rank"], "rank", path, number)
+            value = parse_table_number(given["score"], "score", path, number)
         else:
-            value = _parse_number(given["grade"], "grade", path, number)
+            value = parse_table_number(given["grade"], "grade", path, number)
             if value != round(value):
                 raise InputError(
                     f"the grade '{given['grade']}' is no whole number", path=path, line=number
                 )
-        yield _TrecLine(number, given["query"], given["document"], value)
+        yield {"query": given["query"], "document": given["document"], "value": value}
 
 
 def _column_count_message(fields: Sequence[bytes], purpose: TablePurpose) -> str:
@@ -228,22 +225,3 @@ def _column_count_message(fields: Sequence[bytes], purpose: TablePurpose) -> str
         number = "relevance" if purpose == "qrels" else "score"
         problem += f"; CSV needs names in its first line, such as query_id,doc_id,{number}"
     return problem
-
-
-def _parse_number(text: str, field: str, path: Path, line: int) -> float:
-    value = parse_decimal(text)
-    if value is None:
-        raise InputError(f"the {field} {shorten_repr(text)} is no number", path=path, line=line)
-    if field == "grade" and (
-        text.lstrip("+-").isdigit() if math.isinf(value) else abs(value) > MAX_GRADE
-    ):
-        raise InputError(
-            f"the grade {shorten_repr(text)} is too large; grades go up to {MAX_GRADE:.0f}",
-            path=path,
-            line=line,
-        )
-    if not math.isfinite(value):
-        raise InputError(
-            f"the {field} {shorten_repr(text)} is no finite number", path=path, line=line
-        )
-    return value

@@ -173,7 +173,7 @@ def test_a_journal_of_before_there_were_grades_reads_as_it_did(tmp_path):
     assert (entry.label, entry.grade) == (1.0, None)
     assert json.loads(entry.line()) == line
     path.write_text(json.dumps({**line, "grade": -1}) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match="its grade must be 0, 1, 2"):
+    with pytest.raises(InputError, match="its grade"):
         read_journal(path)
 
 

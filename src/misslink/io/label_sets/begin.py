@@ -13,29 +13,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_objects, read_text
+from misslink.io.jsonl import SourceItem, read_text
 from misslink.io.label_sets.importer import (
-    CALIBRATE_COMMAND,
-    EVALUATE_COMMAND,
+    Id,
     ImportedLabelSet,
     ImportOptions,
     LabelSetBuilder,
-    SourceRow,
+    Word,
     detect_split,
     number_passages,
+    read_rows_of,
     read_tsv,
-    reject_unsupported_options,
+    require_text,
 )
 from misslink.registry import importers
 from misslink.types import Case
 
 _EXPECTED_FILES = "a file such as begin_dev_wow.tsv"
 _COLUMNS = ("model_name", "data_source", "knowledge", "message", "response", "begin_label")
-_REDUCED_COLUMNS = ("model", "source", "contexts", "previous_turn", "answer", "human_label")
 _LABELS = {"fully attributable": 1, "not fully attributable": 0, "generic": 0}
 _EMPTY_TURN = "..."  # a case needs a question; this one has no word that could support anything
+
+
+def _parse_label(text: str) -> str:
+    if text.strip().casefold() not in _LABELS:
+        raise ValueError(f"this is no label; known: {', '.join(_LABELS)}")
+    return text.strip()
+
+
+def _parse_knowledge(value: Any) -> Any:
+    return [require_text(value)] if isinstance(value, str) else value
+
+
+class _Reply(BaseModel):
+    id: Id
+    model: Word = Field(None, validation_alias=AliasChoices("model_name", "model"))
+    source: Word = Field(None, validation_alias=AliasChoices("data_source", "source"))
+    split: Word = None
+    knowledge: Annotated[list[str], BeforeValidator(_parse_knowledge)] = Field(
+        validation_alias=AliasChoices("knowledge", "contexts")
+    )
+    turn: str = Field(validation_alias=AliasChoices("message", "previous_turn"))
+    answer: str = Field(validation_alias=AliasChoices("response", "answer"))
+    label: Annotated[str, AfterValidator(_parse_label)] = Field(
+        validation_alias=AliasChoices("begin_label", "human_label")
+    )
 
 
 @importers.register("begin")
@@ -62,37 +89,24 @@ def import_begin(paths: Sequence[Path], options: ImportOptions) -> ImportedLabel
         A file is something else or broken, a label is unknown, a reply is repeated, or nothing is
         of the selected split.
     """
-    reject_unsupported_options(options, "BEGIN", split=True)
+    options.require_support("BEGIN", split=True)
     builder = LabelSetBuilder(options, "begin")
     empty = 0
-    for case_id, row, columns in (entry for path in paths for entry in _iter_rows(path)):
-        model, source, knowledge, message, response, label_column = columns
-        split = row.word("split") or detect_split(row.path)
-        if not builder.selects(split):
-            continue
-        if case_id in builder.cases:
-            raise row.repeated("reply", case_id)
-        text = row.text(label_column).strip()
-        label = _LABELS.get(text.casefold())
-        if label is None:
-            problem = f"'{text[:40]}' is no label; known: {', '.join(_LABELS)}"
-            raise row.wrong(problem, label_column)
-        turn = row.text(message, blank=True)
-        empty += not turn.strip()
-        tags = {
-            "model": row.word(model),
-            "source": row.word(source),
-            "split": split,
-            "begin_label": text,
-        }
-        case = Case(
-            id=case_id,
-            question=turn if turn.strip() else _EMPTY_TURN,
-            tags={name: value for name, value in tags.items() if value},
-        )
-        texts = row.texts(knowledge) if knowledge == "contexts" else [row.text(knowledge)]
-        builder.add(case, number_passages(case_id, texts), row.text(response, blank=True))
-        builder.label(case_id, "faithfulness", label)
+    for path in paths:
+        for row, reply in _iter_replies(path):
+            split = reply.split or detect_split(path)
+            if not builder.selects(split):
+                continue
+            empty += not reply.turn.strip()
+            tags = {"model": reply.model, "source": reply.source, "split": split}
+            tags["begin_label"] = reply.label
+            case = Case(
+                id=reply.id,
+                question=reply.turn if reply.turn.strip() else _EMPTY_TURN,
+                tags={name: value for name, value in tags.items() if value},
+            )
+            builder.add(row, case, number_passages(case.id, reply.knowledge), reply.answer)
+            builder.label(case.id, "faithfulness", _LABELS[reply.label.casefold()])
     return builder.finish(
         title="BEGIN: replies of dialogue models, labelled for attribution to given knowledge",
         source="Dziri et al., The BEGIN Benchmark, TACL 2022, "
@@ -106,22 +120,17 @@ def import_begin(paths: Sequence[Path], options: ImportOptions) -> ImportedLabel
             "The question is the turn before the reply"
             + (f"; where there is none ({empty}) it is '{_EMPTY_TURN}'." if empty else "."),
         ),
-        commands=(EVALUATE_COMMAND, CALIBRATE_COMMAND),
     )
 
 
-def _iter_rows(path: Path) -> Iterator[tuple[str, SourceRow, tuple[str, ...]]]:
-    """Each reply with its id and the names of its fields in the order of `_COLUMNS`."""
+def _iter_replies(path: Path) -> Iterator[tuple[SourceItem, _Reply]]:
     text = read_text(path)
     if text.lstrip()[:1] in {"{", "["}:
-        for line, entry in read_objects(path):
-            row = SourceRow(entry, path, line)
-            if not row.has("contexts", "answer", "human_label"):
-                raise row.unknown("BEGIN", _EXPECTED_FILES)
-            yield row.id("id"), row, _REDUCED_COLUMNS
+        forms = {_Reply: ("contexts", "answer", "human_label")}
+        yield from read_rows_of(path, "BEGIN", _EXPECTED_FILES, forms)
         return
-    lines = text.split("\n")  # not splitlines: a text may hold U+2028
-    header = [name.strip().casefold().replace(" ", "_") for name in lines[0].split("\t")]
+    names = text.partition("\n")[0].split("\t")
+    header = [name.strip().casefold().replace(" ", "_") for name in names]
     if missing := [name for name in _COLUMNS if name not in header]:
         raise InputError(
             f"this is not of BEGIN (the first line does not name {', '.join(missing)}); give "
@@ -129,5 +138,6 @@ def _iter_rows(path: Path) -> Iterator[tuple[str, SourceRow, tuple[str, ...]]]:
             path=path,
             line=1,
         )
-    for count, row in enumerate(read_tsv(path, lines, header)):
-        yield f"{path.stem}-{count}", row, _COLUMNS
+    for count, row in enumerate(read_tsv(path, text, header)):
+        row.data["id"] = f"{path.stem}-{count}"
+        yield row, row.parse(_Reply)

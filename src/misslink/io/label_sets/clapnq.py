@@ -12,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from misslink.io.jsonl import read_objects
+from pydantic import BaseModel, Field, StrictBool
+
 from misslink.io.label_sets.importer import (
     CALIBRATE_COMMAND,
     EVALUATE_COMMAND,
+    Id,
     ImportedLabelSet,
     ImportOptions,
     LabelSetBuilder,
-    SourceRow,
+    Text,
+    Word,
     detect_split,
     number_passages,
-    reject_unsupported_options,
+    read_rows_of,
 )
 from misslink.registry import importers
 from misslink.types import Case
@@ -30,6 +33,49 @@ from misslink.types import Case
 _EXPECTED_FILES = "a file such as clapnq_dev_answerable.jsonl"
 METRICS = ("context_sufficiency", "context_relevance")  # both: does the passage hold an answer?
 _DECLINES = "I cannot answer this question."
+
+
+class _ReducedRow(BaseModel):
+    id: Id
+    split: Word = None
+    question: Text
+    contexts: list[str]
+    gold_answers: list[str] = []
+    answerable: StrictBool
+
+
+class _Passage(BaseModel):
+    text: Text
+
+
+class _Output(BaseModel):
+    answer: Word = None
+
+
+class _PublicRow(BaseModel):
+    id: Id
+    split: Word = None
+    question: Text = Field(alias="input")
+    passages: list[_Passage]
+    output: list[_Output]
+
+    @property
+    def contexts(self) -> list[str]:
+        return [passage.text for passage in self.passages]
+
+    @property
+    def gold_answers(self) -> list[str]:
+        return [output.answer for output in self.output if output.answer]
+
+    @property
+    def answerable(self) -> bool:
+        return bool(self.gold_answers)
+
+
+_FORMS: dict[type[_PublicRow | _ReducedRow], tuple[str, ...]] = {
+    _PublicRow: ("input", "passages", "output"),
+    _ReducedRow: ("question", "contexts", "answerable"),
+}
 
 
 @importers.register("clapnq")
@@ -55,35 +101,27 @@ def import_clapnq(paths: Sequence[Path], options: ImportOptions) -> ImportedLabe
     InputError
         A file is something else or broken, a question is repeated, or nothing is of the split.
     """
-    reject_unsupported_options(options, "CLAPNQ", split=True)
+    options.require_support("CLAPNQ", split=True)
     builder = LabelSetBuilder(options, "clapnq")
     with_answers = []
     for path in paths:
-        for line, entry in read_objects(path):
-            row = SourceRow(entry, path, line)
-            if not row.has("input", "passages", "output") and not row.has(
-                "question", "contexts", "answerable"
-            ):
-                raise row.unknown("CLAPNQ", _EXPECTED_FILES)
-            split = row.word("split") or detect_split(path)
+        for row, entry in read_rows_of(path, "CLAPNQ", _EXPECTED_FILES, _FORMS):
+            split = entry.split or detect_split(path)
             if not builder.selects(split):
                 continue
-            case_id = row.id("id")
-            if case_id in builder.cases:
-                raise row.repeated("question", case_id, "id")
-            question, texts, answers, answerable = _parse_row(row)
-            passages = number_passages(case_id, texts)
+            passages = number_passages(entry.id, entry.contexts)
             case = Case(
-                id=case_id,
-                question=question,
-                relevant={passage.id: 1 for passage in passages} if answerable else {},
-                answerable=answerable,
+                id=entry.id,
+                question=entry.question,
+                relevant={passage.id: 1 for passage in passages} if entry.answerable else {},
+                answerable=entry.answerable,
                 tags={"split": split} if split else {},
             )
-            with_answers.append(case.model_copy(update={"references": tuple(answers)}))
-            builder.add(case, passages, _DECLINES)
+            builder.add(row, case, passages, _DECLINES)
+            references = tuple(entry.gold_answers)
+            with_answers.append(case.model_copy(update={"references": references}))
             for metric in METRICS:
-                builder.label(case_id, metric, int(answerable))
+                builder.label(case.id, metric, int(entry.answerable))
     return builder.finish(
         title="CLAPNQ: questions with one passage each; about half of the passages hold no answer",
         source="Rosenthal et al., CLAPNQ, TACL 2025, https://github.com/primeqa/clapnq",
@@ -105,13 +143,3 @@ def import_clapnq(paths: Sequence[Path], options: ImportOptions) -> ImportedLabe
         ),
         commands=(EVALUATE_COMMAND, f"{CALIBRATE_COMMAND} --metric context_relevance"),
     )
-
-
-def _parse_row(row: SourceRow) -> tuple[str, list[str], list[str], bool]:
-    """Question, passages, reference answers, and whether there is any."""
-    if row.has("contexts"):
-        answers = row.texts("gold_answers") if row.has("gold_answers") else []
-        return row.text("question"), row.texts("contexts"), answers, row.truth("answerable")
-    texts = [passage.text("text") for passage in row.objects("passages")]
-    answers = [text for output in row.objects("output") if (text := output.word("answer"))]
-    return row.text("input"), texts, answers, bool(answers)

@@ -6,16 +6,17 @@ import json
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from misslink.errors import InputError, known_names
-from misslink.io.jsonl import describe_json, write_jsonl
+from misslink.io.atomic import finish_folder_swap, folder_errors
+from misslink.io.jsonl import SourceItem, read_objects, write_jsonl
 from misslink.io.labels import parse_id
-from misslink.io.run_folder import write_errors
-from misslink.text.normalization import valid_text
 from misslink.types import Case, Passage, Trace
 
 OTHER_SPLIT = "another split or task"
@@ -28,7 +29,8 @@ CALIBRATE_COMMAND = "misslink calibrate {dir}-run --labels {dir}/labels.jsonl"
 
 _SPLITS = ("train", "dev", "test")
 _MAX_FIELDS = 6  # shown of a file that is something else
-_MAX_CHARACTERS = 40
+
+Row = TypeVar("Row", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,15 @@ class ImportOptions:
     split: str | None = None
     task: str | None = None
     implicit_true: Literal["unfaithful", "faithful"] = "unfaithful"
+
+    def require_support(self, name: str, *, split: bool = False, task: bool = False) -> None:
+        """Raise InputError if an option selects a part that the set `name` does not have."""
+        if self.split is not None and not split:
+            raise InputError(f"{name} has no splits; leave --split out")
+        if self.task is not None and not task:
+            raise InputError(f"{name} has no tasks; leave --task out")
+        if self.implicit_true != "unfaithful" and not task:
+            raise InputError(f"{name} marks nothing as implicitly true; leave --implicit-true out")
 
 
 @dataclass(frozen=True)
@@ -97,18 +108,6 @@ class LabelSetImporter(Protocol):
         ...
 
 
-def reject_unsupported_options(
-    options: ImportOptions, name: str, *, split: bool = False, task: bool = False
-) -> None:
-    """Raise InputError if an option selects a part that the set `name` does not have."""
-    if options.split is not None and not split:
-        raise InputError(f"{name} has no splits; leave --split out")
-    if options.task is not None and not task:
-        raise InputError(f"{name} has no tasks; leave --task out")
-    if options.implicit_true != "unfaithful" and not task:
-        raise InputError(f"{name} marks nothing as implicitly true; leave --implicit-true out")
-
-
 class LabelSetBuilder:
     """Collects the cases, traces and labels of the selected split and task.
 
@@ -137,8 +136,16 @@ class LabelSetBuilder:
         self.left_out[OTHER_SPLIT] += not selected
         return selected
 
-    def add(self, case: Case, passages: tuple[Passage, ...], answer: str) -> None:
-        """Add a case and its trace, with every passage in the prompt."""
+    def add(self, row: SourceItem, case: Case, passages: tuple[Passage, ...], answer: str) -> None:
+        """Add a case and its trace, with every passage in the prompt.
+
+        Raises
+        ------
+        InputError
+            There is a case of this id.
+        """
+        if case.id in self.cases:
+            raise row.error(f"'{case.id}' stands twice; name each file once", "id")
         self.cases[case.id] = case
         ids = tuple(passage.id for passage in passages)
         self.traces.append(Trace(case_id=case.id, retrieved=passages, prompted=ids, answer=answer))
@@ -162,140 +169,87 @@ class LabelSetBuilder:
             labels=self.labels,
             traces={"traces.jsonl": self.traces},
             left_out=self.left_out,
-            **{"goldsets": {"goldset.jsonl": tuple(self.cases.values())}, **description},
+            **{
+                "goldsets": {"goldset.jsonl": tuple(self.cases.values())},
+                "commands": (EVALUATE_COMMAND, CALIBRATE_COMMAND),
+                **description,
+            },
         )
 
     def _empty_selection_error(self) -> InputError:
         options = self.options
-        for option, selected, names in (
-            ("split", options.split, self._splits),
-            ("task", options.task, self._tasks),
-        ):
+        selections = (("split", options.split, self._splits), ("task", options.task, self._tasks))
+        for option, selected, names in selections:
             if selected is not None and selected not in names:
-                metric_names = sorted(names - {""})
-                hint = (
-                    known_names(selected, metric_names, " here")
-                    if metric_names
-                    else "the files name none"
-                )
+                known = known_names(selected, sorted(names - {""}), " here")
+                hint = known if names - {""} else "the files name none"
                 return InputError(f"nothing is of --{option} {selected}; {hint}")
         return InputError(
             f"nothing is of --split {options.split} and --task {options.task} at once"
         )
 
 
-@dataclass(frozen=True)
-class SourceRow:
-    """One entry of a file, with its location for messages."""
-
-    row: Mapping[str, Any]
-    path: Path
-    line: int | None
-
-    def has(self, *fields: str) -> bool:
-        """Return whether all these fields exist, empty or not."""
-        return all(field in self.row for field in fields)
-
-    def wrong(self, problem: str, field: str | None = None) -> InputError:
-        """Return an error that names this location."""
-        return InputError(problem, path=self.path, line=self.line, field=field)
-
-    def unknown(self, name: str, files: str) -> InputError:
-        """Return the error that this is no entry of the set `name`, which comes in `files`."""
-        fields = [str(field) for field in self.row][:_MAX_FIELDS]
-        more = ", ..." if len(self.row) > _MAX_FIELDS else ""
-        listed = f"it has the fields {', '.join(fields)}{more}" if fields else "it has no field"
-        return self.wrong(f"this is not of {name} ({listed}); give {files}")
-
-    def repeated(self, kind: str, name: str, field: str | None = None) -> InputError:
-        """Return the error that an entry is repeated."""
-        return self.wrong(f"the {kind} '{name}' stands twice; name each file once", field)
-
-    def text(self, field: str, *, blank: bool = False) -> str:
-        """Return a text; an empty one only if `blank`."""
-        text = self._typed(field, str, "text")
-        if not blank and not text.strip():
-            raise self.wrong("this text is empty; take the entry out", field)
-        return valid_text(text)
-
-    def id(self, field: str) -> str:
-        """Return an id: text, or a whole number as its digits."""
-        value = self._value(field)
-        name = parse_id(value)
-        if name is None:
-            kind = describe_json(value)
-            raise self.wrong(f"an id is text or a whole number, not {kind}", field)
-        return name
-
-    def word(self, field: str) -> str | None:
-        """Return a short text; None if the field is missing or empty."""
-        value = self.row.get(field)
-        if value is None or isinstance(value, list | dict):
-            return None
-        return valid_text(str(value)).strip() or None
-
-    def whole(self, field: str, low: int, high: int) -> int:
-        """Return a whole number from `low` to `high`."""
-        return self.whole_of(self._value(field), field, low, high)
-
-    def whole_of(self, value: object, field: str, low: int, high: int) -> int:
-        """Return a value of a field as such a number."""
-        digits = parse_id(value)
-        try:
-            number = int(digits or "")
-        except ValueError:
-            number = low - 1
-        if not low <= number <= high:
-            text = describe_json(value) if digits is None else repr(digits[:_MAX_CHARACTERS])
-            raise self.wrong(f"{text} is no whole number from {low} to {high}", field)
-        return number
-
-    def truth(self, field: str) -> bool:
-        """Return true or false."""
-        value: bool = self._typed(field, bool, "true or false")
-        return value
-
-    def objects(self, field: str) -> list[SourceRow]:
-        """Return a list of objects, each with this location."""
-        values = self._list(field, dict, "objects")
-        return [SourceRow(value, self.path, self.line) for value in values]
-
-    def object(self, field: str) -> SourceRow:
-        """Return an object with this location."""
-        return SourceRow(self._typed(field, dict, "an object"), self.path, self.line)
-
-    def texts(self, field: str) -> list[str]:
-        """Return a list of texts, which may be empty."""
-        return [valid_text(text) for text in self._list(field, str, "texts")]
-
-    def _value(self, field: str) -> Any:
-        if field not in self.row:
-            raise self.wrong("this field is missing; download the file again", field)
-        return self.row[field]
-
-    def _typed(self, field: str, kind: type, name: str) -> Any:
-        value = self._value(field)
-        if not isinstance(value, kind):
-            raise self.wrong(f"this should be {name}, not {describe_json(value)}", field)
-        return value
-
-    def _list(self, field: str, kind: type, name: str) -> list[Any]:
-        values = self._value(field)
-        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-            raise self.wrong(f"this should be a list of {name}", field)
-        return values
+def _parse_id(value: object) -> str:
+    name = parse_id(value)
+    if name is None:
+        raise ValueError("an id is text or a whole number")
+    return name
 
 
-def read_tsv(path: Path, lines: Sequence[str], header: Sequence[str]) -> list[SourceRow]:
+def _parse_word(value: object) -> str | None:
+    return None if value is None or isinstance(value, list | dict) else str(value).strip() or None
+
+
+def require_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("this text is empty; take the entry out")
+    return text
+
+
+def _parse_whole(value: object) -> object:
+    return None if isinstance(value, bool) else parse_id(value) or value
+
+
+# Types of the fields of a row.
+Id = Annotated[str, BeforeValidator(_parse_id)]  # text, or a whole number as its digits
+Word = Annotated[str | None, BeforeValidator(_parse_word)]  # a short text; None if empty
+Text = Annotated[str, AfterValidator(require_text)]  # not empty
+Whole = Annotated[int, BeforeValidator(_parse_whole)]  # also as text
+
+
+def read_rows_of(
+    path: Path, name: str, files: str, forms: Mapping[type[Row], Sequence[str]]
+) -> Iterator[tuple[SourceItem, Row]]:
+    """Yield the rows of a file, each as the first form all of whose key fields it has.
+
+    Parameters
+    ----------
+    path : Path
+    name, files : str
+        The label set and its files, for the message about a row of no form.
+    forms : mapping of type to sequence of str
+        Models of rows, and the fields by which each is recognized.
+    """
+    for line, entry in read_objects(path):
+        item = SourceItem(entry, str(path), line)
+        model = next((m for m, fields in forms.items() if entry.keys() >= set(fields)), None)
+        if model is None:
+            shown = ", ".join([*entry][:_MAX_FIELDS]) + ", ..." * (len(entry) > _MAX_FIELDS)
+            fields = f"the fields {shown}" if entry else "no field"
+            raise item.error(f"this is not of {name} (it has {fields}); give {files}")
+        yield item, item.parse(model)
+
+
+def read_tsv(path: Path, text: str, header: Sequence[str]) -> list[SourceItem]:
     """Return the rows below the header of a tab-separated file without quotes."""
     rows = []
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(text.split("\n")[1:], start=2):  # a field may hold U+2028
         if not line.strip():
             continue
         fields = line.rstrip("\r").split("\t")
-        row = SourceRow(dict(zip(header, fields, strict=False)), path, number)
+        row = SourceItem(dict(zip(header, fields, strict=False)), str(path), number)
         if len(fields) != len(header):
-            raise row.wrong(
+            raise row.error(
                 f"{len(fields)} fields where the first line names {len(header)}; download the "
                 "file again"
             )
@@ -313,14 +267,14 @@ def number_passages(owner: str, texts: Sequence[str]) -> tuple[Passage, ...]:
     )
 
 
-def detect_split(path: Path, splits: Collection[str] = _SPLITS) -> str | None:
+def detect_split(path: Path) -> str | None:
     """Return the split in a file's name; None if it has none, or several.
 
     >>> detect_split(Path("clapnq_dev_answerable.jsonl")), detect_split(Path("all.jsonl"))
     ('dev', None)
     """
     words = path.stem.casefold().replace("-", "_").replace(".", "_").split("_")
-    named = [split for split in splits if split in words]
+    named = [split for split in _SPLITS if split in words]
     return named[0] if len(named) == 1 else None
 
 
@@ -362,8 +316,8 @@ def write_label_set(
         raise InputError("the set needs its own folder. Name a new one", path=out)
     partial = folder.parent / f".{folder.name}.misslink-partial"
     retired = folder.parent / f".{folder.name}.misslink-old"
-    with write_errors(out):
-        _finish_swap(retired, folder)
+    with folder_errors(out):
+        finish_folder_swap(retired, folder, _SET_FILES, _SET_FILES)
         if folder.exists() and not folder.is_dir():
             raise InputError("this is a file; give another --out", path=out)
         if folder.is_dir() and any(folder.iterdir()) and not overwrite:
@@ -379,21 +333,8 @@ def write_label_set(
             partial.rename(folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-        _finish_swap(retired, folder)
+        finish_folder_swap(retired, folder, _SET_FILES, _SET_FILES)
     return document
-
-
-def _finish_swap(retired: Path, folder: Path) -> None:
-    """End a swap, also one of a killed process: files of others return to the folder."""
-    if not retired.is_dir():
-        return
-    if not folder.exists():  # killed between the two renames
-        retired.rename(folder)
-        return
-    for file in retired.iterdir():
-        if file.name not in _SET_FILES and not (folder / file.name).exists():
-            file.rename(folder / file.name)
-    shutil.rmtree(retired)
 
 
 def _write_files(folder: Path, imported: ImportedLabelSet, name: str, out: Path) -> dict[str, Any]:

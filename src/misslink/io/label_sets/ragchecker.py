@@ -13,15 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_objects
+from misslink.io.jsonl import SourceItem
 from misslink.io.label_sets.importer import (
+    Id,
     ImportedLabelSet,
     ImportOptions,
-    SourceRow,
-    reject_unsupported_options,
+    Text,
+    Whole,
+    Word,
+    read_rows_of,
 )
 from misslink.io.numbers import as_finite
 from misslink.registry import importers
@@ -43,14 +48,71 @@ _EVALUATE_SIDE = (
 )
 
 
+_Grade = Annotated[Whole, Field(ge=-_MAX_GRADE, le=_MAX_GRADE)]
+_Grades = Annotated[list[_Grade], Field(min_length=2, max_length=2)]  # of two annotators
+
+
+class _Answer(BaseModel):
+    model_name: Word = None
+    response: str
+
+
+class _PublicRow(BaseModel):
+    """The grades of one annotator."""
+
+    instance_id: Id
+    dataset: Word = None
+    query: Text
+    gt_answer: str
+    model1: _Answer
+    model2: _Answer
+    overall_label: _Grade
+    correctness_label: _Grade
+    completeness_label: _Grade
+
+
+class _Scores(BaseModel):
+    ragchecker: dict[str, Any]
+
+
+class _ScoredRow(BaseModel):
+    """RAGChecker's own scores."""
+
+    instance_id: Id
+    model1: _Scores
+    model2: _Scores
+
+
+class _ReducedRow(BaseModel):
+    id: Id
+    dataset: Word = None
+    question: Text
+    reference_answer: str
+    system_a: Word = None
+    answer_a: str
+    system_b: Word = None
+    answer_b: str
+    human_overall: _Grades
+    human_correctness: _Grades
+    human_completeness: _Grades
+    ragchecker_delta_b_minus_a: dict[str, Any] | None = None
+
+
+_FORMS: dict[type[_PublicRow | _ScoredRow | _ReducedRow], tuple[str, ...]] = {
+    _PublicRow: ("model1", "model2", "overall_label"),
+    _ScoredRow: ("model1", "model2"),
+    _ReducedRow: ("answer_a", "answer_b", "human_overall"),
+}
+
+
 @dataclass
 class _AnswerPair:
     """Two answers to one question, with their comparisons."""
 
-    row: SourceRow
+    row: SourceItem
     question: str
     reference: str
-    systems: tuple[str, str]
+    tags: tuple[str | None, str, str]  # the data set and the two systems
     answers: tuple[str, str]
     grades: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in _METRICS})
     scored: dict[str, float] = field(default_factory=dict)  # RAGChecker's own, B minus A
@@ -82,13 +144,12 @@ def import_ragchecker(paths: Sequence[Path], options: ImportOptions) -> Imported
     InputError
         A file is something else or broken, a grade is none, or a pair has three annotators.
     """
-    reject_unsupported_options(options, _NAME)
+    options.require_support(_NAME)
     pairs = _read_pairs(paths)
     cases, labels, verdicts = [], [], []
     sides: tuple[list[Trace], list[Trace]] = ([], [])
     for case_id, pair in pairs.items():
-        tags = {"dataset": pair.row.word("dataset")}
-        tags |= {"system_a": pair.systems[0], "system_b": pair.systems[1]}
+        tags = dict(zip(("dataset", "system_a", "system_b"), pair.tags, strict=True))
         cases.append(
             Case(
                 id=case_id,
@@ -138,86 +199,70 @@ def import_ragchecker(paths: Sequence[Path], options: ImportOptions) -> Imported
 
 def _read_pairs(paths: Sequence[Path]) -> dict[str, _AnswerPair]:
     pairs: dict[str, _AnswerPair] = {}
-    scores: list[tuple[str, SourceRow]] = []
+    scores: list[tuple[SourceItem, _ScoredRow]] = []
     for path in paths:
-        for line, entry in read_objects(path):
-            row = SourceRow(entry, path, line)
-            if row.has("model1", "model2", "overall_label"):
-                _add_public_pair(pairs, row)
-            elif row.has("model1", "model2") and "ragchecker" in row.object("model1").row:
-                scores.append((f"ragchecker-{row.id('instance_id')}", row))
-            elif row.has("answer_a", "answer_b", "human_overall"):
-                _add_reduced_pair(pairs, row)
+        for item, row in read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
+            if isinstance(row, _PublicRow):
+                _add_public_pair(pairs, item, row)
+            elif isinstance(row, _ScoredRow):
+                scores.append((item, row))
             else:
-                raise row.unknown(_NAME, _EXPECTED_FILES)
+                _add_reduced_pair(pairs, item, row)
     if not pairs:
         raise InputError(
             "these are RAGChecker's scores without people's; name human_labeled_data.json too",
             path=paths[0],
         )
-    for case_id, row in scores:
-        if case_id not in pairs:
-            raise row.wrong("people labelled no such pair", "instance_id")
-        a, b = (row.object(name).object("ragchecker").row for name in ("model1", "model2"))
+    for item, scored in scores:
+        pair = pairs.get(f"ragchecker-{scored.instance_id}")
+        if pair is None:
+            raise item.error("people labelled no such pair", "instance_id")
+        a, b = scored.model1.ragchecker, scored.model2.ragchecker
         for question in _METRICS:
             before, after = (as_finite(side.get(f"{question}_label")) for side in (a, b))
             if before is not None and after is not None:
-                pairs[case_id].scored[question] = _check_difference(row, question, after - before)
+                _add_score(pair, item, question, after - before)
     return pairs
 
 
-def _add_public_pair(pairs: dict[str, _AnswerPair], row: SourceRow) -> None:
-    """Add the grades of one annotator."""
-    case_id = f"ragchecker-{row.id('instance_id')}"
-    models = row.object("model1"), row.object("model2")
-    answers = models[0].text("response", blank=True), models[1].text("response", blank=True)
-    if case_id not in pairs:
-        systems = models[0].word("model_name") or "A", models[1].word("model_name") or "B"
-        reference = row.text("gt_answer", blank=True)
-        pairs[case_id] = _AnswerPair(row, row.text("query"), reference, systems, answers)
-    pair = pairs[case_id]
+def _add_public_pair(pairs: dict[str, _AnswerPair], item: SourceItem, row: _PublicRow) -> None:
+    a, b = row.model1, row.model2
+    tags = row.dataset, a.model_name or "A", b.model_name or "B"
+    answers = a.response, b.response
+    pair = _AnswerPair(item, row.query, row.gt_answer, tags, answers)
+    pair = pairs.setdefault(f"ragchecker-{row.instance_id}", pair)
     if pair.answers != answers:
-        raise row.wrong(
-            f"the pair {row.id('instance_id')} has other answers on line {pair.row.line}; "
+        raise item.error(
+            f"the pair {row.instance_id} has other answers on line {pair.row.line}; "
             "download the file again",
             "instance_id",
         )
     if len(pair.grades["overall"]) == len(_ANNOTATORS):
-        raise row.wrong("this pair has a third annotator; name each file once", "instance_id")
-    for question in _METRICS:
-        pair.grades[question].append(row.whole(f"{question}_label", -_MAX_GRADE, _MAX_GRADE))
+        raise item.error("this pair has a third annotator; name each file once", "instance_id")
+    for question, grades in pair.grades.items():
+        grades.append(getattr(row, f"{question}_label"))
 
 
-def _add_reduced_pair(pairs: dict[str, _AnswerPair], row: SourceRow) -> None:
-    case_id = row.id("id")
-    if case_id in pairs:
-        raise row.repeated("pair", case_id, "id")
-    pair = _AnswerPair(
-        row,
-        row.text("question"),
-        row.text("reference_answer", blank=True),
-        (row.word("system_a") or "A", row.word("system_b") or "B"),
-        (row.text("answer_a", blank=True), row.text("answer_b", blank=True)),
-    )
-    deltas = row.row.get("ragchecker_delta_b_minus_a")
+def _add_reduced_pair(pairs: dict[str, _AnswerPair], item: SourceItem, row: _ReducedRow) -> None:
+    if row.id in pairs:
+        raise item.error(f"'{row.id}' stands twice; name each file once", "id")
+    tags = row.dataset, row.system_a or "A", row.system_b or "B"
+    answers = row.answer_a, row.answer_b
+    pair = _AnswerPair(item, row.question, row.reference_answer, tags, answers)
     for question in _METRICS:
-        column = f"human_{question}"
-        grades = row.row.get(column)
-        if not isinstance(grades, list) or len(grades) != len(_ANNOTATORS):
-            raise row.wrong("this should be a list of two grades", column)
-        pair.grades[question] += [
-            row.whole_of(grade, column, -_MAX_GRADE, _MAX_GRADE) for grade in grades
-        ]
-        delta = as_finite(deltas.get(f"{question}_label")) if isinstance(deltas, dict) else None
+        pair.grades[question] += getattr(row, f"human_{question}")
+        delta = as_finite((row.ragchecker_delta_b_minus_a or {}).get(f"{question}_label"))
         if delta is not None:
-            pair.scored[question] = _check_difference(row, question, delta)
-    pairs[case_id] = pair
+            _add_score(pair, item, question, delta)
+    pairs[row.id] = pair
 
 
-def _check_difference(row: SourceRow, question: str, value: float) -> float:
-    if not -1 <= value <= 1:
-        raise row.wrong(f"a difference of {value:g} is not one of scores from 0 to 1", question)
-    return value
+def _add_score(pair: _AnswerPair, item: SourceItem, question: str, difference: float) -> None:
+    if not -1 <= difference <= 1:
+        raise item.error(
+            f"a difference of {difference:g} is not one of scores from 0 to 1", question
+        )
+    pair.scored[question] = difference
 
 
 def _pair_labels(case_id: str, grades: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:

@@ -12,19 +12,23 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_objects
+from misslink.io.jsonl import SourceItem
 from misslink.io.label_sets.importer import (
-    CALIBRATE_COMMAND,
-    EVALUATE_COMMAND,
+    Id,
     ImportedLabelSet,
     ImportOptions,
     LabelSetBuilder,
-    SourceRow,
+    Text,
+    Whole,
+    Word,
     number_passages,
-    reject_unsupported_options,
+    read_rows_of,
+    require_text,
 )
 from misslink.registry import importers
 from misslink.types import Case
@@ -32,18 +36,76 @@ from misslink.types import Case
 _NAME = "RAGTruth"
 _EXPECTED_FILES = "its response.jsonl and source_info.jsonl"
 _PASSAGE_MARK = re.compile(r"(?:\A|\n\s*)passage \d+:")
-_TASKS = {"QA", "Summary", "Data2txt"}
-_MAX_OFFSET = 10_000_000  # characters; offsets are kept as the set gives them
 _DEFAULT_QUESTIONS = {"Summary": "Summarise the text.", "Data2txt": "Describe what the data say."}
+_Offset = Annotated[Whole, Field(ge=0, le=10_000_000)]  # as the set gives them
 
 
-class _AnswerSource(NamedTuple):
+class _Span(BaseModel):
+    start: _Offset
+    end: _Offset
+    text: str
+    label_type: Word = None
+    implicit_true: Any = None
+
+    @property
+    def implicit(self) -> bool:
+        return self.implicit_true is True
+
+    @property
+    def comment(self) -> str:
+        implicit = " (true, though no passage says so)" if self.implicit else ""
+        return f"{self.start}-{self.end} {self.label_type or 'marked'}{implicit}: {self.text}"
+
+
+class _Answer(BaseModel):
+    id: Id
+    source_id: Id
+    model: Word = None
+    split: Word = None
+    quality: Word = None
+    answer: str = Field(validation_alias=AliasChoices("response", "answer"))
+    spans: list[_Span] = Field(validation_alias=AliasChoices("labels", "spans"))
+
+
+class _ReducedAnswer(_Answer):
+    question: Text
+    contexts: list[str]
+
+
+def _parse_passages(value: Any) -> Any:
+    """The passages of a list, or of one text that numbers them."""
+    if not isinstance(value, str):
+        return value
+    return [part.strip() for part in _PASSAGE_MARK.split(require_text(value)) if part.strip()]
+
+
+class _Question(BaseModel):
+    question: Text
+    passages: Annotated[list[str], BeforeValidator(_parse_passages)]
+
+
+class _SourceRow(BaseModel):
+    source_id: Id
+    task_type: Literal["QA", "Summary", "Data2txt"]
+    source: Word = None
+    source_info: Any
+    prompt: Word = None
+
+
+class _Source(NamedTuple):
     """What answers were written from."""
 
     question: str
-    texts: tuple[str, ...]
+    contexts: list[str]
     task: str
     origin: str | None
+
+
+_FORMS: dict[type[_Answer | _SourceRow], tuple[str, ...]] = {
+    _Answer: ("response", "labels"),
+    _ReducedAnswer: ("answer", "contexts", "spans"),
+    _SourceRow: ("source_info",),
+}
 
 
 @importers.register("ragtruth")
@@ -69,34 +131,29 @@ def import_ragtruth(paths: Sequence[Path], options: ImportOptions) -> ImportedLa
         A file is something else or broken, one of the two is missing, an answer has no source, an
         id is repeated, or nothing is of the selected split and task.
     """
-    reject_unsupported_options(options, _NAME, split=True, task=True)
+    options.require_support(_NAME, split=True, task=True)
     answers, sources = _read_files(paths)
     builder = LabelSetBuilder(options, "ragtruth")
     implicit = 0
-    for row in answers:
-        source = _find_source(row, sources)
-        if not builder.selects(row.word("split"), source.task):
+    for row, answer in answers:
+        source = _find_source(row, answer, sources)
+        if not builder.selects(answer.split, source.task):
             continue
-        case_id = row.id("id")
-        if case_id in builder.cases:
-            raise row.repeated("answer", case_id, "id")
-        tags = {name: row.word(name) for name in ("model", "split", "quality")}
+        tags = {"model": answer.model, "split": answer.split, "quality": answer.quality}
         tags |= {"task": source.task, "source": source.origin}
         case = Case(
-            id=case_id,
+            id=answer.id,
             question=source.question,
             tags={name: value for name, value in tags.items() if value},
         )
-        answer = row.text("response" if row.has("response") else "answer", blank=True)
-        builder.add(case, number_passages(row.id("source_id"), source.texts), answer)
-        spans = [
-            _parse_span(span) for span in row.objects("labels" if row.has("labels") else "spans")
-        ]
-        true_spans = [span for span in spans if span["implicit"]]
-        implicit += bool(spans) and spans == true_spans
-        marked = len(spans) - (len(true_spans) if options.implicit_true == "faithful" else 0)
-        comment = "\n".join(span["comment"] for span in spans)
-        builder.label(case_id, "faithfulness", int(not marked), comment)
+        passages = number_passages(answer.source_id, source.contexts)
+        builder.add(row, case, passages, answer.answer)
+        unstated = [span for span in answer.spans if span.implicit]
+        implicit += bool(unstated) and unstated == answer.spans
+        marked = len(answer.spans)
+        marked -= len(unstated) if options.implicit_true == "faithful" else 0
+        comment = "\n".join(span.comment for span in answer.spans)
+        builder.label(case.id, "faithfulness", int(not marked), comment)
     return builder.finish(
         title="RAGTruth: answers with the spans that people marked as hallucinated",
         source="Niu et al., RAGTruth, ACL 2024, https://github.com/ParticleMedia/RAGTruth",
@@ -111,82 +168,60 @@ def import_ragtruth(paths: Sequence[Path], options: ImportOptions) -> ImportedLa
                 f"count as {options.implicit_true} (--implicit-true)."
             ),
         ),
-        commands=(EVALUATE_COMMAND, CALIBRATE_COMMAND),
     )
 
 
-def _read_files(paths: Sequence[Path]) -> tuple[list[SourceRow], dict[str, _AnswerSource]]:
-    """Answers and sources, told apart by their fields."""
-    answers: list[SourceRow] = []
-    sources: dict[str, _AnswerSource] = {}
-    source_path: Path | None = None
+def _read_files(
+    paths: Sequence[Path],
+) -> tuple[list[tuple[SourceItem, _Answer]], dict[str, _Source]]:
+    answers: list[tuple[SourceItem, _Answer]] = []
+    sources: dict[str, _Source] = {}
     for path in paths:
-        for line, entry in read_objects(path):
-            row = SourceRow(entry, path, line)
-            if row.has("response", "labels") or row.has("answer", "contexts", "spans"):
-                answers.append(row)
-            elif row.has("source_info"):
-                source_path = path
-                name = row.id("source_id")
-                if name in sources:
-                    raise row.repeated("source", name, "source_id")
-                sources[name] = _parse_source(row)
-            else:
-                raise row.unknown(_NAME, _EXPECTED_FILES)
+        for item, row in read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
+            if isinstance(row, _Answer):
+                answers.append((item, row))
+                continue
+            if row.source_id in sources:
+                raise item.error(
+                    f"'{row.source_id}' stands twice; name each file once", "source_id"
+                )
+            sources[row.source_id] = _parse_source(item, row)
     if not answers:
         raise InputError(
-            "these are the sources without the answers; name response.jsonl too", path=source_path
+            "these are the sources without the answers; name response.jsonl too", path=paths[0]
         )
     return answers, sources
 
 
-def _find_source(row: SourceRow, sources: Mapping[str, _AnswerSource]) -> _AnswerSource:
-    if row.has("contexts"):
-        return _AnswerSource(row.text("question"), tuple(row.texts("contexts")), "QA", None)
-    name = row.id("source_id")
+def _find_source(row: SourceItem, answer: _Answer, sources: Mapping[str, _Source]) -> _Source:
+    if isinstance(answer, _ReducedAnswer):
+        return _Source(answer.question, answer.contexts, "QA", None)
     if not sources:
         raise InputError(
             "these are the answers without their sources; name source_info.jsonl too",
-            path=row.path,
+            path=row.file,
         )
-    if name not in sources:
-        raise row.wrong(
-            f"there is no source '{name}'; give the source_info.jsonl of the same download",
+    if answer.source_id not in sources:
+        raise row.error(
+            f"there is no source '{answer.source_id}'; give the source_info.jsonl of the same "
+            "download",
             "source_id",
         )
-    return sources[name]
+    return sources[answer.source_id]
 
 
-def _parse_source(row: SourceRow) -> _AnswerSource:
-    task, origin = row.text("task_type"), row.word("source")
-    if task not in _TASKS:
-        raise row.wrong(
-            f"'{task[:40]}' is no task; known: {', '.join(sorted(_TASKS))}", "task_type"
-        )
+def _parse_source(item: SourceItem, row: _SourceRow) -> _Source:
+    info, task = row.source_info, row.task_type
     if task == "QA":
-        info = row.object("source_info")
-        if isinstance(info.row.get("passages"), list):
-            texts = info.texts("passages")
-        else:  # one text that numbers them
-            parts = _PASSAGE_MARK.split(info.text("passages"))
-            texts = [part.strip() for part in parts if part.strip()]
-        return _AnswerSource(info.text("question"), tuple(texts), task, origin)
-    if task == "Summary":
-        text = start = row.text("source_info")
+        asked = item._replace(data=info).parse(_Question)
+        return _Source(asked.question, asked.passages, task, row.source)
+    if task == "Summary" and isinstance(info, str) and info.strip():
+        text, start = info, info.strip()
+    elif task == "Data2txt" and isinstance(info, dict):
+        text, start = json.dumps(info, ensure_ascii=False), "{"
     else:
-        text, start = json.dumps(row.object("source_info").row, ensure_ascii=False), "{"
+        raise item.error(f"this is not what a source of {task} has", "source_info")
     # The question is the instruction: the prompt up to the text.
-    instruction, mark, _ = (row.word("prompt") or "").partition(start.strip())
+    instruction, mark, _ = (row.prompt or "").partition(start)
     question = instruction.strip() if mark else ""
-    return _AnswerSource(question or _DEFAULT_QUESTIONS[task], (text,), task, origin)
-
-
-def _parse_span(span: SourceRow) -> dict[str, Any]:
-    start, end = span.whole("start", 0, _MAX_OFFSET), span.whole("end", 0, _MAX_OFFSET)
-    implicit = span.row.get("implicit_true") is True
-    return {
-        "implicit": implicit,
-        "comment": f"{start}-{end} {span.word('label_type') or 'marked'}"
-        f"{' (true, though no passage says so)' if implicit else ''}: "
-        f"{span.text('text', blank=True)}",
-    }
+    return _Source(question or _DEFAULT_QUESTIONS[task], [text], task, row.source)

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.io.jsonl import read_text
+from misslink.io.jsonl import SourceItem, read_text
 from misslink.io.label_sets.importer import (
     ImportedLabelSet,
     ImportOptions,
-    SourceRow,
     read_tsv,
-    reject_unsupported_options,
 )
+from misslink.io.numbers import shorten_repr
 from misslink.registry import importers
 
 _EXPECTED_FILES = "two files of qrels, people's first"
@@ -61,7 +60,7 @@ def import_trec_rag(paths: Sequence[Path], options: ImportOptions) -> ImportedLa
         A file is something else or broken, a pair has two grades, the files share no pair, or
         there are not two of them.
     """
-    reject_unsupported_options(options, "TREC RAG")
+    options.require_support("TREC RAG")
     people, model, judge, origin = _read_grades(paths)
     both = len(people.keys() & model.keys())
     if not both:
@@ -134,13 +133,13 @@ def _read_qrels(path: Path) -> _Grades:
         fields = line.split()
         if not fields:
             continue
-        row = SourceRow(dict(zip(_QRELS_FIELDS, fields, strict=False)), path, number)
+        row = SourceItem(dict(zip(_QRELS_FIELDS, fields, strict=False)), str(path), number)
         if len(fields) != len(_QRELS_FIELDS):
-            raise row.wrong(
+            raise row.error(
                 f"this is no line of qrels ({len(fields)} words where there should be topic, "
                 f"iteration, document and grade); give {_EXPECTED_FILES}"
             )
-        _add_grade(grades, row, (fields[0], fields[2]), "grade")
+        _add_grade(grades, row, ("topic", "document"), "grade")
     if not grades:
         raise InputError("there is nothing in it; give a file of qrels", path=path)
     return grades
@@ -148,24 +147,32 @@ def _read_qrels(path: Path) -> _Grades:
 
 def _read_combined_table(path: Path) -> tuple[_Grades, _Grades, str] | None:
     """The grades of a table with both; None if the file is none."""
-    lines = read_text(path).split("\n")
-    header = [name.strip() for name in lines[0].split("\t")]
+    text = read_text(path)
+    header = [name.strip() for name in text.partition("\n")[0].split("\t")]
     model_columns = [name for name in header if name not in _COLUMNS]
     if not set(_COLUMNS) <= set(header) or len(model_columns) != 1:
         return None
     people: _Grades = {}
     model: _Grades = {}
-    for row in read_tsv(path, lines, header):
-        pair = (row.id("query_id"), row.id("doc_id"))
-        _add_grade(people, row, pair, "human")
-        _add_grade(model, row, pair, model_columns[0])
+    for row in read_tsv(path, text, header):
+        _add_grade(people, row, _COLUMNS[:2], "human")
+        _add_grade(model, row, _COLUMNS[:2], model_columns[0])
     return people, model, model_columns[0]
 
 
-def _add_grade(
-    grades: dict[tuple[str, str], int], row: SourceRow, pair: tuple[str, str], field: str
-) -> None:
-    grade = max(0, row.whole(field, -_MAX_GRADE_2025, _MAX_GRADE_2025))
-    first = grades.setdefault(pair, grade)
+def _add_grade(grades: _Grades, row: SourceItem, names: tuple[str, str], field: str) -> None:
+    topic, document = (row.data[name].strip() for name in names)
+    for name, text in zip(names, (topic, document), strict=True):
+        if not text:
+            raise row.error("an id is text or a whole number", name)
+    written = row.data[field].strip()
+    if not re.fullmatch(r"[+-]?[0-9]+", written) or abs(int(written)) > _MAX_GRADE_2025:
+        raise row.error(
+            f"{shorten_repr(written)} is no whole number from -{_MAX_GRADE_2025} to "
+            f"{_MAX_GRADE_2025}",
+            field,
+        )
+    grade = max(0, int(written))
+    first = grades.setdefault((topic, document), grade)
     if first != grade:
-        raise row.wrong(f"{' and '.join(pair)} have the grade {first} and {grade}; keep one")
+        raise row.error(f"{topic} and {document} have the grade {first} and {grade}; keep one")
