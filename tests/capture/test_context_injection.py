@@ -15,7 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from misslink.capture import Watcher
 from misslink.capture.context_injection import InjectedSearch, Injection
-from misslink.capture.injected_retriever import accepts_retriever, build_app, inject_passages
+from misslink.capture.injected_retriever import build_app, inject_passages, retriever_parameter
 from misslink.errors import InputError
 from misslink.types import Case, Passage
 from watched_apps import ANSWER, CORPUS, WordCounts, chain_over, joined, model, tool_caller
@@ -262,9 +262,9 @@ class TestFactories:
         def app_with_default(question="", retriever=None): ...
 
         takes = (by_name, by_class, by_text, keyword, optional, maybe, maybe_by_text)
-        assert [one.__name__ for one in takes if not accepts_retriever(one)] == []
+        assert [one.__name__ for one in takes if not retriever_parameter(one)] == []
         others = (app, two, app_of_two, app_with_default, type(by_name), model())
-        assert not any(map(accepts_retriever, others))
+        assert not any(map(retriever_parameter, others))
 
     def test_what_it_is_given_may_be_called_as_a_function(self):
         def build(retriever=None):

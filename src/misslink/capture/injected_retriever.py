@@ -60,17 +60,13 @@ def inject_passages(
             CURRENT_INJECTION.reset(token)
 
 
-def accepts_retriever(app: Any) -> bool:
-    """Whether `app` builds an app from a retriever.
+def retriever_parameter(app: Any) -> inspect.Parameter | None:
+    """Return the parameter for a retriever of a function that builds an app from one.
 
     That is a function with one parameter which is called ``retriever`` or annotated as one, and
     no other required one. Where it has a default it comes first, as else the question might. A
-    Runnable, a class and anything else is none.
+    Runnable, a class and anything else has none.
     """
-    return _retriever_parameter(app) is not None
-
-
-def _retriever_parameter(app: Any) -> inspect.Parameter | None:
     if not (inspect.isfunction(app) or inspect.ismethod(app)):
         return None
     empty = inspect.Parameter.empty
@@ -112,7 +108,7 @@ def build_app(app: Any) -> Any:
     InputError
         It raises while it builds, or what it builds is no app.
     """
-    taken = _retriever_parameter(app)
+    taken = retriever_parameter(app)
     if taken is None:
         return app
     name = app.__qualname__

@@ -70,7 +70,7 @@ async def probe_ranks(call: SearchCall, depth: int) -> tuple[list[Any], str | No
         return await _repeat_search(source, call, depth), None
     if source is not None and isinstance(getattr(source, "k", None), int):
         return await _search_copy(call, {"k": depth}), None
-    if source is not None and "k" in _parameters(source):
+    if source is not None and "k" in _parameters(source, "_get_relevant_documents"):
         return await _repeat_search(source, call, depth), None
     return [], f"{call.name} cannot be asked for more results than it gives"
 
@@ -97,7 +97,7 @@ async def _repeat_search(source: Any, call: SearchCall, depth: int) -> list[Any]
     method = getattr(source, call.method)
     keywords = {**call.keywords, "k": depth}
     arguments = call.arguments
-    names = list(inspect.signature(method).parameters)
+    names = _parameters(source, call.method)
     if "k" in names[: len(arguments)]:  # k was given by position
         index = names.index("k")
         arguments = (*arguments[:index], depth, *arguments[index + 1 :])
@@ -125,9 +125,9 @@ def _documents(results: Sequence[Any]) -> list[Any]:
     return [item[0] if isinstance(item, tuple) else item for item in results]
 
 
-def _parameters(retriever: Any) -> list[str]:
-    search = getattr(retriever, "_get_relevant_documents", None)
-    return [] if search is None else list(inspect.signature(search).parameters)
+def _parameters(source: Any, method: str) -> list[str]:
+    function = getattr(source, method, None)
+    return [] if function is None else list(inspect.signature(function).parameters)
 
 
 def searched_source(call: SearchCall) -> Any:
@@ -137,7 +137,7 @@ def searched_source(call: SearchCall) -> Any:
     """
     source = getattr(call.source, "vectorstore", call.source)
     is_store = hasattr(type(source), "similarity_search")
-    if is_store or isinstance(_document_list(source), list) or len(call.stores) != 1:
+    if is_store or _document_list(source) is not None or len(call.stores) != 1:
         return source
     return call.stores[0]
 
@@ -153,7 +153,7 @@ def find_sources() -> list[Any]:
         for thing in gc.get_objects()
         # Not isinstance: some objects pretend, and import things when they are looked at.
         if VectorStore in (kinds := type(thing).__mro__)
-        or (BaseRetriever in kinds and isinstance(_document_list(thing), list))
+        or (BaseRetriever in kinds and _document_list(thing) is not None)
     ]
 
 
@@ -165,7 +165,7 @@ async def fetch_by_ids(
     None where it cannot be asked.
     """
     listed = _document_list(source)
-    if isinstance(listed, list):
+    if listed is not None:
         wanted_ids = set(ids)
         passages = passages_from(listed, id_key=id_key)
         return {passage.id: passage for passage in passages if passage.id in wanted_ids}
@@ -175,11 +175,7 @@ async def fetch_by_ids(
     if type(source).__module__.startswith("langchain_chroma"):
         # Its own way: it looks metadata up, and its get_by_ids fails on a passage without any.
         query = {"ids": list(ids)} if id_key is None else {"where": {id_key: {"$in": list(ids)}}}
-        page = await call_like_app(source.get, **query)
-        rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-        documents: Any = [
-            {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
-        ]
+        documents: Any = _chroma_rows(await call_like_app(source.get, **query))
     elif id_key is not None:
         return None  # LangChain has no way to look metadata up
     else:
@@ -191,8 +187,10 @@ async def fetch_by_ids(
     return {passage.id: passage for passage in passages}
 
 
-def _document_list(source: Any) -> Any:
-    return getattr(source, "docs", None)
+def _document_list(source: Any) -> list[Any] | None:
+    """The documents of a retriever that holds them itself, such as BM25Retriever."""
+    documents = getattr(source, "docs", None)
+    return documents if isinstance(documents, list) else None
 
 
 _log = logging.getLogger("misslink")
@@ -303,9 +301,8 @@ async def source_vectors(sources: Iterable[Any], limit: int) -> dict[str, Any]:
 
 
 async def _stored_vectors(source: Any, limit: int) -> dict[str, Any]:
-    store = getattr(source, "store", None)
-    if isinstance(store, dict) and hasattr(type(source), "similarity_search"):
-        rows = [row for row in store.values() if isinstance(row, dict) and "vector" in row]
+    if (stored := _memory_rows(source)) is not None:
+        rows = [row for row in stored if isinstance(row, dict) and "vector" in row]
         return {row["text"]: row["vector"] for row in rows[: limit + 1]}
     vectors: dict[str, Any] = {}
     if _is_chroma(source):
@@ -315,14 +312,19 @@ async def _stored_vectors(source: Any, limit: int) -> dict[str, Any]:
     return vectors
 
 
-async def _source_documents(source: Any, limit: int) -> list[Any] | None:
-    """All documents, or more than `limit` of them; None where the source cannot be listed."""
-    own = getattr(source, "docs", None)
-    if isinstance(own, list):
-        return own
+def _memory_rows(source: Any) -> list[Any] | None:
+    """Rows of LangChain's InMemoryVectorStore, with id, text, metadata and vector."""
     store = getattr(source, "store", None)
     if isinstance(store, dict) and hasattr(type(source), "similarity_search"):
-        rows = list(store.values())  # of InMemoryVectorStore: with id, text, metadata and vector
+        return list(store.values())
+    return None
+
+
+async def _source_documents(source: Any, limit: int) -> list[Any] | None:
+    """All documents, or more than `limit` of them; None where the source cannot be listed."""
+    if (own := _document_list(source)) is not None:
+        return own
+    if (rows := _memory_rows(source)) is not None:
         return rows if all(isinstance(row, dict) and "text" in row for row in rows) else None
     if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
         return _docstore_documents(source.docstore, list(places.values()))  # FAISS
@@ -340,11 +342,13 @@ def _docstore_documents(docstore: Any, names: list[str]) -> list[Any] | None:
 async def _chroma_documents(chroma: Any, limit: int) -> list[Any]:
     documents: list[Any] = []
     async for page in _chroma_pages(chroma, limit, include=["documents", "metadatas"]):
-        rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
-        documents += [
-            {"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows
-        ]
+        documents += _chroma_rows(page)
     return documents
+
+
+def _chroma_rows(page: Any) -> list[dict[str, Any]]:
+    rows = zip(page["ids"], page["documents"], page["metadatas"], strict=True)
+    return [{"id": name, "text": text or "", "metadata": metadata} for name, text, metadata in rows]
 
 
 async def _chroma_pages(chroma: Any, limit: int, include: list[str]) -> AsyncIterator[Any]:
@@ -359,9 +363,6 @@ async def _chroma_pages(chroma: Any, limit: int, include: list[str]) -> AsyncIte
 
 
 def _is_chroma(source: Any) -> bool:
-    return type(source).__name__ == "Chroma" and {"limit", "offset"} <= _get_parameters(source)
-
-
-def _get_parameters(source: Any) -> set[str]:
-    get = getattr(source, "get", None)
-    return set() if get is None else set(inspect.signature(get).parameters)
+    return type(source).__name__ == "Chroma" and {"limit", "offset"} <= set(
+        _parameters(source, "get")
+    )

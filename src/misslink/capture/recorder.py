@@ -211,26 +211,22 @@ class Recorder(BaseCallbackHandler):
         self._searching.pop(run_id).finish()
 
     def begin_store_search(
-        self, store: Any, method: str, arguments: tuple[Any, ...], keywords: dict[str, Any]
+        self,
+        store: Any,
+        method: str,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        frame: FrameType,
     ) -> SearchCall | None:
-        """Note a vector store's search; None where it serves another search."""
-        frame = sys._getframe(2)  # noqa: SLF001 - the tap's wrapper, whose caller is the app
+        """Note a vector store's search, called from `frame`; None where it serves another search."""
         outer = self._enclosing(frame)
         if outer is not None:
-            if not any(
-                known_store is store for known_store in outer.stores
-            ) and not is_example_search(frame):
+            is_known = any(known_store is store for known_store in outer.stores)
+            if not is_known and not is_example_search(frame):
                 outer.stores.append(store)
             return None
         query, name = query_and_name(store, method, arguments, keywords)
-        call = SearchCall(
-            query=query,
-            name=name,
-            source=store,
-            method=method,
-            arguments=arguments,
-            keywords=dict(keywords),
-        )
+        call = SearchCall(query, name, store, method, arguments, dict(keywords))
         self._begin(call, frame, is_listed=not is_example_search(frame))
         return call
 

@@ -7,7 +7,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import wraps
+from types import FrameType
 from typing import Any
 
 from langchain_core.vectorstores import VectorStore
@@ -97,57 +99,56 @@ def record_searches() -> AbstractContextManager[None]:
     return _STORES.in_place()
 
 
+@dataclass
+class _Search:
+    """A search while it runs; the store is asked only where `results` is None."""
+
+    results: Any = None
+
+
+@contextmanager
+def _observed(
+    store: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any], caller: FrameType
+) -> Iterator[_Search]:
+    """Record a search of the current case, and answer it where passages are injected."""
+    recorder, injection, search = CURRENT_RECORDER.get(), CURRENT_INJECTION.get(), _Search()
+    if recorder is None and injection is None:
+        yield search
+        return
+    if is_example_search(caller):
+        injection = None
+    call = recorder.begin_store_search(store, name, args, keywords, caller) if recorder else None
+    try:
+        if injection is not None:
+            search.results = injection.search(name, *query_and_name(store, name, args, keywords))
+        with suspend_injection():
+            yield search
+    finally:
+        if recorder is not None:
+            recorder.end_store_search(call, search.results or ())
+
+
 def _wrap_search(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    is_async = inspect.iscoroutinefunction(original)
-    return _wrap_async(original, name) if is_async else _wrap_sync(original, name)
+    if inspect.iscoroutinefunction(original):
 
+        @wraps(original)
+        async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:
+            # Only its caller tells what a search is for.
+            with _observed(self, name, args, kwargs, sys._getframe(1)) as search:  # noqa: SLF001
+                if search.results is None:
+                    search.results = await original(self, *args, **kwargs)
+            return search.results
 
-def _wrap_async(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+        return asearch
+
     @wraps(original)
-    async def asearch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder, injection = CURRENT_RECORDER.get(), CURRENT_INJECTION.get()
-        if recorder is None and injection is None:
-            return await original(self, *args, **kwargs)
-        if is_example_search(sys._getframe(1)):  # noqa: SLF001 - only its caller tells what it is for
-            injection = None
-        call = recorder.begin_store_search(self, name, args, kwargs) if recorder else None
-        results: Any = ()
-        try:
-            if injection is not None:
-                results = injection.search(name, *query_and_name(self, name, args, kwargs))
-            else:
-                with suspend_injection():
-                    results = await original(self, *args, **kwargs)
-        finally:
-            if recorder is not None:
-                recorder.end_store_search(call, results)
-        return results
+    def search_store(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _observed(self, name, args, kwargs, sys._getframe(1)) as search:  # noqa: SLF001
+            if search.results is None:
+                search.results = original(self, *args, **kwargs)
+        return search.results
 
-    return asearch
-
-
-def _wrap_sync(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    @wraps(original)
-    def search(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder, injection = CURRENT_RECORDER.get(), CURRENT_INJECTION.get()
-        if recorder is None and injection is None:
-            return original(self, *args, **kwargs)
-        if is_example_search(sys._getframe(1)):  # noqa: SLF001 - only its caller tells what it is for
-            injection = None
-        call = recorder.begin_store_search(self, name, args, kwargs) if recorder else None
-        results: Any = ()
-        try:
-            if injection is not None:
-                results = injection.search(name, *query_and_name(self, name, args, kwargs))
-            else:
-                with suspend_injection():
-                    results = original(self, *args, **kwargs)
-        finally:
-            if recorder is not None:
-                recorder.end_store_search(call, results)
-        return results
-
-    return search
+    return search_store
 
 
 _STORES = MethodPatch(VectorStore, _METHODS, _wrap_search)
