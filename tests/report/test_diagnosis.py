@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from example_run import HOSTILE, estimate, example_run, missing
+from misslink.documents import ChecklistItem
 from misslink.linking.checklist import build_checklist as answered
 from misslink.linking.miss_measurement import measure_misses
 from misslink.report.diagnosis import check_verdict, read_checklist, read_missing_labels
@@ -54,7 +55,7 @@ def test_checks_say_ok_not_ok_or_that_their_numbers_do_not_decide(run):
 def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not_decide(
     name, numbers, state, why
 ):
-    found = check_verdict({"name": name, "numbers": numbers, "ok": None})
+    found = check_verdict(ChecklistItem(name=name, numbers=numbers))
     assert found[0] == state
     assert found[1].startswith(why)
     assert bool(found[1]) == (state == "no verdict")
@@ -64,12 +65,13 @@ def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_deci
     found = asyncio.run(measure_misses([], [], 5, embedder=None, corpus=None))
     for row in answered([], [], found, 5):
         assert set(row["numbers"]) <= set(CHECKED)
-        assert check_verdict(row) == ("not measured", "")
+        assert check_verdict(ChecklistItem(**row)) == ("not measured", "")
         half = estimate(0.5, 0.1, 0.9)
         numbers = dict.fromkeys(row["numbers"], half)
-        assert "both good and bad values" in check_verdict(row | {"numbers": numbers})[1], row[
-            "name"
-        ]
+        assert (
+            "both good and bad values"
+            in check_verdict(ChecklistItem(**row | {"numbers": numbers}))[1]
+        )
 
 
 @pytest.mark.parametrize(

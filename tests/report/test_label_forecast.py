@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from misslink.documents import Calibration
 from misslink.report.human_labels import forecast_labels
 
 NEEDED = {
@@ -19,7 +18,7 @@ NEEDED = {
 
 def test_widths_are_told_as_points_to_either_side():
     """An interval 0.256 wide reaches 12.8 points to either side of its middle."""
-    found = forecast_labels({"n": 1200, "labels_needed": NEEDED})
+    found = forecast_labels(Calibration.model_validate({"n": 1200, "labels_needed": NEEDED}))
     assert found.rows == (
         ("25", "\u00b113 points", "\u00b115 points"),
         ("1,200 (now)", "\u00b12.5 points", "\u00b14 points"),
@@ -27,7 +26,7 @@ def test_widths_are_told_as_points_to_either_side():
 
 
 def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
-    assert forecast_labels({"labels_needed": NEEDED}).says == (
+    assert forecast_labels(Calibration.model_validate({"labels_needed": NEEDED})).says == (
         "\u00b110 points need 43 labels, \u00b15 points need 1,231 labels. "
         "Not even a label on each of the 900 verdicts gives \u00b12.5 points."
     )
@@ -36,19 +35,5 @@ def test_the_labels_for_a_width_are_told_and_the_width_that_none_give():
 def test_without_a_forecast_nothing_is_told():
     """As `labels_needed` is where there is no label to go by, and before there was one."""
     nothing = {"reason": "there is no label to go by", "curve": [], "for_width": {}}
-    assert forecast_labels({"n": 0, "labels_needed": nothing}) is None
-    assert forecast_labels({}) is None
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"curve": None, "for_width": [1]},
-        {"curve": [3, {"labels": 0, "width": 0.1, "labelled_only": 0.1}], "for_width": None},
-        {"curve": [{"labels": 9, "width": "wide", "labelled_only": 0.1}], "for_width": {"x": 9}},
-        {"curve": [{"labels": 9, "width": 0.1}], "for_width": {"nan": None, "1e999": 4}},
-        {"curve": [], "for_width": {"0.1": "many"}},
-    ],
-)
-def test_what_does_not_fit_reads_as_absent(changes):
-    assert forecast_labels({"labels_needed": {**NEEDED, **changes}}) is None
+    assert forecast_labels(Calibration.model_validate({"n": 0, "labels_needed": nothing})) is None
+    assert forecast_labels(Calibration.model_validate({})) is None

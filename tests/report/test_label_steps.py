@@ -98,7 +98,6 @@ def test_the_metric_that_lacks_most_is_named():
     "checks",
     [
         None,
-        [3],
         [_short("labels", 120, met="trust")],
         [_short("kappa", 0.1)],
         [_short("labels", None)],

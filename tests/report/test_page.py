@@ -154,9 +154,9 @@ def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     generation = {one.shown.name: one for one in page.levels[1].metrics}
 
     assert generation["faithfulness"].why == ("3 failed: the reply was not JSON",)
-    assert (
-        generation["fully_faithful"].coverage == generation["faithfulness"].coverage == (11, 0, 3)
-    )
+    coverage = generation["faithfulness"].coverage
+    assert (coverage.scored, coverage.skipped, coverage.failed) == (11, 0, 3)
+    assert generation["fully_faithful"].coverage == coverage
     assert not generation["context_utilization"].shown.measured
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from example_run import estimate, missing
+from misslink.documents import Calibration
 from misslink.report.judge_trust import draw_reliability
 
 BINS = [
@@ -15,7 +16,7 @@ BINS = [
 
 
 def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
-    drawn = draw_reliability({"reliability": BINS})
+    drawn = draw_reliability(Calibration.model_validate({"reliability": BINS}))
     half, full = drawn.bins  # the empty bin is no dot
 
     middle = drawn.size / 2
@@ -31,21 +32,19 @@ def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
 
 
 def test_the_band_lies_between_its_probabilities():
-    band = draw_reliability({"reliability": BINS, "uncertain_band": [0.25, 0.75]}).band
+    band = draw_reliability(
+        Calibration.model_validate({"reliability": BINS, "uncertain_band": [0.25, 0.75]})
+    ).band
     # The axis is 300 - 2 x 36 = 228 wide: a quarter of it is 57.
     assert (band.x, band.width) == (36 + 57.0, 114.0)
     assert band.says.startswith("From 0.25 to 0.75, shaded, it is not to be believed")
 
 
-@pytest.mark.parametrize(
-    "band", [None, [], [0.5], [0.6, 0.4], [0.2, 1.5], ["a", "b"], [True, 1.0], "0.2", {"low": 0}]
-)
-def test_what_is_no_band_is_not_drawn(band):
-    drawn = draw_reliability({"reliability": BINS, "uncertain_band": band})
-    assert drawn.band is None
-    assert len(drawn.bins) == 2
-
-
-@pytest.mark.parametrize("rows", [None, [], "x", [1], [{"n": 3}], BINS[1:2]])
+@pytest.mark.parametrize("rows", [None, [], BINS[1:2]])
 def test_without_a_bin_there_is_no_diagram(rows):
-    assert draw_reliability({"reliability": rows, "uncertain_band": [0.2, 0.4]}) is None
+    assert (
+        draw_reliability(
+            Calibration.model_validate({"reliability": rows, "uncertain_band": [0.2, 0.4]})
+        )
+        is None
+    )

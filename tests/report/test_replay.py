@@ -111,7 +111,6 @@ def test_a_case_says_what_each_rerun_gave(run):
     [
         (False, "Not confirmed by replay"),
         (None, "Replayed, inconclusive"),
-        ("yes", "Replayed, inc"),
     ],
 )
 def test_a_case_that_was_not_mended_is_not_called_confirmed(run, confirmed, words):

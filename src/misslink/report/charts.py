@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from misslink.documents import EmbeddingMap, MapPoint, map_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import (
     FormattedEstimate,
@@ -16,7 +17,6 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import ANSWERS, RETRIEVALS
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Case, Estimate, Link, Passage, Run, Trace
@@ -251,8 +251,10 @@ class ScatterMap:
 
 def draw_scatter(run: Run) -> ScatterMap | None:
     """Lay out the run's map; None if it has none."""
-    document = JsonFields(run.map)
-    questions, passages = _parse_points(document, "queries"), _parse_points(document, "passages")
+    document = map_of(run)
+    if document is None:
+        return None
+    questions, passages = _place_points(document.queries), _place_points(document.passages)
     if not questions:
         return None
     fragments = {
@@ -260,12 +262,12 @@ def draw_scatter(run: Run) -> ScatterMap | None:
     }
     segments = []
     needed = set()
-    for line in document.rows("lines"):
-        case_id, passage_id = line.text("case_id"), line.text("passage_id")
+    for line in document.lines:
+        case_id, passage_id = line.case_id, line.passage_id
         if case_id not in questions or passage_id not in passages:
             continue
         needed.add(passage_id)
-        kind = _known_mode(line.text("failure"))
+        kind = _known_mode(line.failure)
         x1, y1, question, _ = questions[case_id]
         x2, y2, passage, _ = passages[passage_id]
         href = fragments.get(case_id, "")
@@ -303,19 +305,18 @@ def draw_scatter(run: Run) -> ScatterMap | None:
     )
 
 
-def _parse_points(document: JsonFields, key: str) -> dict[str, tuple[float, float, str, str]]:
+def _place_points(points: Iterable[MapPoint]) -> dict[str, tuple[float, float, str, str]]:
     """x, y, text and failure mode by id; coordinates in the document run from 0 to 1, upwards."""
-    points = {}
-    for row in document.rows(key):
-        x, y = row.number("x"), row.number("y")
-        if x is not None and y is not None:
-            points[row.text("id")] = (
-                _map_coordinate(x),
-                _map_coordinate(1 - y),
-                shorten(row.text("text"), _TITLE_LENGTH),
-                _known_mode(row.text("failure")),
-            )
-    return points
+    return {
+        point.id: (
+            _map_coordinate(point.x),
+            _map_coordinate(1 - point.y),
+            shorten(point.text, _TITLE_LENGTH),
+            _known_mode(point.failure),
+        )
+        for point in points
+        if point.x is not None and point.y is not None
+    }
 
 
 def _map_coordinate(share: float) -> float:
@@ -331,13 +332,14 @@ def _mode_label(kind: str) -> str:
     return FAILURE_MODES[kind].label if kind in FAILURE_MODES else "Not linked"
 
 
-def _map_facts(document: JsonFields) -> str:
+def _map_facts(document: EmbeddingMap) -> str:
     methods = {"umap": "UMAP", "pca": "principal components (PCA)"}
-    method, embedding = document.text("method"), document.text("embedding")
+    method, embedding = document.method, document.embedding
     facts = "Laid out" + (f" by {methods.get(method, method)}" if method else "")
     facts += f" from the vectors of {embedding}." if embedding else "."
-    for label, key in (("Passages", "left_out"), ("Questions", "queries_left_out")):
-        if left_out := document.count(key):
+    counts = (("Passages", document.left_out), ("Questions", document.queries_left_out))
+    for label, left_out in counts:
+        if left_out:
             facts += f" {label} not drawn, for want of room: {left_out:,}."
     return facts
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
+from misslink.documents import ChecklistItem, summary_of
 from misslink.failure_modes import FAILURES
 from misslink.render.format import (
     FormattedEstimate,
@@ -16,7 +15,6 @@ from misslink.render.format import (
     format_percent,
     pluralize,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import CHECKED, MEASURED, MISS_TYPE_LABELS
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Estimate, Link, MissType, RetrievalMiss, Run
@@ -230,22 +228,19 @@ class MissingLabels:
 
 def read_checklist(run: Run) -> Checklist | None:
     """Read the checklist of `run`; None if there is none."""
-    diagnosis = JsonFields(run.summary).object("diagnosis")
-    rows = diagnosis.rows("checklist")
-    if not rows:
+    diagnosis = summary_of(run).diagnosis
+    if not diagnosis.checklist:
         return None
     checks = []
-    for row in rows:
-        state, why = check_verdict(row.values)
+    for item in diagnosis.checklist:
+        state, why = check_verdict(item)
         numbers = tuple(
             (CHECKED.get(name) or name.replace("_", " "), _format_check_number(name, value))
-            for name, value in row.object("numbers").values.items()
+            for name, value in item.numbers.items()
         )
-        name = row.text("name").replace("_", " ")
-        checks.append(
-            CheckRow(name, row.text("question"), row.text("finding"), state, why, numbers)
-        )
-    embedding, corpus = diagnosis.text("embedding"), diagnosis.count("corpus")
+        name = item.name.replace("_", " ")
+        checks.append(CheckRow(name, item.question, item.finding, state, why, numbers))
+    embedding, corpus = diagnosis.embedding, diagnosis.corpus
     similarity = f"Similarities are those of {embedding}" if embedding else "No embedding was given"
     passages = (
         f"the corpus of {corpus:,} passages was read"
@@ -257,12 +252,11 @@ def read_checklist(run: Run) -> Checklist | None:
 
 def read_missing_labels(run: Run) -> MissingLabels | None:
     """Read the passages that the gold set may lack; None if there are none."""
-    document = JsonFields(run.summary).object("diagnosis", "missing_labels")
-    all_rows = document.rows("holes")
-    rows = all_rows[:_MAX_MISSING_LABELS]
+    missing = summary_of(run).diagnosis.missing_labels
+    rows = missing.holes[:_MAX_MISSING_LABELS]
     if not rows:
         return None
-    case_ids = {row.text("case_id") for row in rows}
+    case_ids = {row.case_id for row in rows}
     numbers = number_cases(run.cases)
     anchors = {
         # The explorer also takes the passage to show of the case.
@@ -272,33 +266,28 @@ def read_missing_labels(run: Run) -> MissingLabels | None:
         for position, passage in enumerate(trace.retrieved, 1)
     }
     metrics = tuple(
-        (fields.formatted("without", name=name), fields.formatted("with", name=name))
-        for name, fields in document.objects("metrics").items()
+        (format_estimate(name, metric.without_labels), format_estimate(name, metric.with_labels))
+        for name, metric in missing.metrics.items()
     )
     return MissingLabels(
         tuple(
             MissingLabelRow(
-                question=row.text("question"),
-                passage_id=row.text("passage_id"),
-                text=row.text("text"),
-                rank=f"{rank:,}" if (rank := row.count("rank")) else "",
-                reason=row.text("reason"),
-                href=anchors.get((row.text("case_id"), row.text("passage_id")), ""),
+                question=row.question,
+                passage_id=row.passage_id,
+                text=row.text,
+                rank=f"{row.rank:,}" if row.rank else "",
+                reason=row.reason,
+                href=anchors.get((row.case_id, row.passage_id), ""),
             )
             for row in rows
         ),
         metrics,
-        len(all_rows),
+        len(missing.holes),
     )
 
 
-def check_verdict(row: Mapping[str, JsonValue]) -> tuple[str, str]:
+def check_verdict(item: ChecklistItem) -> tuple[str, str]:
     """Return whether a question of the checklist has a good answer, and why it has no verdict.
-
-    Parameters
-    ----------
-    row : mapping
-        One of the checklist in ``summary.json``.
 
     Returns
     -------
@@ -308,24 +297,18 @@ def check_verdict(row: Mapping[str, JsonValue]) -> tuple[str, str]:
 
     Examples
     --------
-    >>> check_verdict({"name": "recall", "numbers": {}, "ok": None})
+    >>> check_verdict(ChecklistItem(name="recall"))
     ('not measured', '')
     """
-    ok = row.get("ok")
-    if isinstance(ok, bool):
-        return ("ok" if ok else "not ok"), ""
-    numbers = JsonFields(row).object("numbers")
-    estimates = {
-        name: numbers.estimate(name)
-        for name, value in numbers.values.items()
-        if isinstance(value, Mapping)
-    }
+    if item.ok is not None:
+        return ("ok" if item.ok else "not ok"), ""
+    estimates = {name: value for name, value in item.numbers.items() if isinstance(value, Estimate)}
     # Counts are there even if nothing was counted: 0 passages are no measurement.
     if not any(estimate.value is not None for estimate in estimates.values()) and (
-        estimates or not any(numbers.number(name) is not None for name in numbers)
+        estimates or not any(isinstance(value, float) for value in item.numbers.values())
     ):
         return "not measured", ""
-    names = _DECISIVE_NUMBERS.get(JsonFields(row).text("name"), ())
+    names = _DECISIVE_NUMBERS.get(item.name, ())
     decisive = [estimates[name] for name in names if name in estimates]
     if not decisive:
         return "no verdict", "the numbers do not decide it"
@@ -335,20 +318,17 @@ def check_verdict(row: Mapping[str, JsonValue]) -> tuple[str, str]:
     return "no verdict", "the interval includes both good and bad values"
 
 
-def _format_check_number(name: str, value: JsonValue) -> str:
+def _format_check_number(name: str, value: Estimate | bool | float | str | None) -> str:
     """An estimate with its interval and n, or a number; any other value as text."""
     is_share = any(word in name for word in _SHARE_WORDS)
-    if isinstance(value, Mapping):
-        estimate = JsonFields({name: value}).estimate(name)
-        is_share = is_share or estimate.method.startswith("wilson")  # a count of a whole
-        return (
-            format_estimate(name, estimate).text if is_share else _format_unitless(name, estimate)
-        )
+    if isinstance(value, Estimate):
+        is_share = is_share or value.method.startswith("wilson")  # a count of a whole
+        return format_estimate(name, value).text if is_share else _format_unitless(name, value)
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "not measured"}[value]
-    if isinstance(value, int | float):
-        return format_percent(value) if is_share and 0 <= value <= 1 else format_number(value)
-    return str(value)
+    if isinstance(value, str):
+        return value
+    return format_percent(value) if is_share and 0 <= value <= 1 else format_number(value)
 
 
 def _format_unitless(name: str, estimate: Estimate) -> str:

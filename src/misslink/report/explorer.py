@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from misslink.documents import manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.render.json_fields import JsonFields
 from misslink.report.cases import (
     ORDER_RULE,
     CaseEntry,
@@ -141,8 +141,8 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
         ids=tuple(case.id for case in run.cases),
         counts=count_facets(run) if most < total else {},
         table=quote(os.fsencode(table), safe=""),
-        lower_is_better=JsonFields(run.summary).texts("lower_is_better"),
-        command=build_case_command(run.manifest, JsonFields(run.summary).text("run")),
+        lower_is_better=summary_of(run).lower_is_better,
+        command=build_case_command(manifest_of(run), summary_of(run).run),
     )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
-from misslink.io.numbers import as_finite
+from misslink.documents import Calibration, DisputedLabel, LabelsNeeded, calibrations_of
+from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
-from misslink.render.json_fields import JsonFields
 from misslink.report.links import case_fragment, number_cases
 from misslink.types import Run, Verdict
 
@@ -57,9 +55,9 @@ class DisputeQueue:
     more: int
 
 
-def read_disputes(run: Run, document: Mapping[str, JsonValue]) -> DisputeQueue | None:
-    """Read the disputes of a calibration document; None if annotators agree."""
-    disputes = sorted(_parse_disputes(run, document), key=lambda dispute: not dispute.tied)
+def read_disputes(run: Run, calibration: Calibration) -> DisputeQueue | None:
+    """Read the disputes of a calibration; None if annotators agree."""
+    disputes = sorted(_disputes(run, calibration), key=lambda dispute: not dispute.tied)
     if not disputes:
         return None
     tied = sum(dispute.tied for dispute in disputes)
@@ -88,13 +86,10 @@ def describe_label(value: float) -> str:
     return word if value in (0.0, 1.0) else f"{word} ({format_decimal(value)})"
 
 
-def _parse_disputes(run: Run, document: Mapping[str, JsonValue]) -> Iterator[Dispute]:
+def _disputes(run: Run, calibration: Calibration) -> Iterator[Dispute]:
     numbers = number_cases(run.cases)
-    for row in JsonFields(document).object("human").rows("queue"):
-        case_id, labels = row.text("case_id"), _annotator_labels(row)
-        if not case_id or not labels:
-            continue
-        number = numbers.get(case_id)
+    for row in calibration.human.queue:
+        number = numbers.get(row.case_id)
         claim = _claim_number(row)
         fragment = question = ""
         if number is not None:
@@ -102,28 +97,24 @@ def _parse_disputes(run: Run, document: Mapping[str, JsonValue]) -> Iterator[Dis
             question = shorten(run.cases[number - 1].question, _QUESTION_LENGTH)
         yield Dispute(
             number=number,
-            case_id=case_id,
+            case_id=row.case_id,
             question=question,
             fragment=fragment,
             claim="" if claim is None else f"claim {claim}",
-            said=labels,
-            tied=row.values.get("settled") is not True,
+            said=_annotator_labels(row),
+            tied=not row.settled,
         )
 
 
-def _annotator_labels(row: JsonFields) -> tuple[tuple[str, str], ...]:
-    labels = row.object("labels")
-    values = ((name, labels.number(name)) for name in labels)
+def _annotator_labels(row: DisputedLabel) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (shorten(name, _NAME_LENGTH), describe_label(value))
-        for name, value in values
-        if value is not None
+        (shorten(name, _NAME_LENGTH), describe_label(value)) for name, value in row.labels.items()
     )
 
 
-def _claim_number(row: JsonFields) -> int | None:
+def _claim_number(row: DisputedLabel) -> int | None:
     """The number of a labelled claim on the page, from 1."""
-    return None if row.number("claim") is None else row.count("claim") + 1
+    return None if row.claim is None else row.claim + 1
 
 
 @dataclass(frozen=True)
@@ -154,34 +145,32 @@ def read_human_labels(run: Run) -> dict[str, dict[str, HumanLabel]]:
     Its calibrations hold the settled labels under ``labelled`` (case to mean label) and the disputes
     under ``human.queue``. The judge's label is the one at the calibration's threshold.
     """
-    from misslink.calibration.stored_calibration import stored_calibrations  # imports numpy
-
     labels: dict[str, dict[str, HumanLabel]] = {}
-    for metric, document in stored_calibrations(run).items():
-        fields = JsonFields(document)
-        threshold = fields.number("threshold")
-        calls = {v.case_id: _judge_call(v, threshold) for v in run.verdicts if v.metric == metric}
-        shares = fields.object("labelled")
-        disputes: dict[str, list[JsonFields]] = {}
-        for row in fields.object("human").rows("queue"):
-            disputes.setdefault(row.text("case_id"), []).append(row)
+    for metric, calibration in calibrations_of(run).items():
+        calls = {
+            verdict.case_id: _judge_call(verdict, calibration.threshold)
+            for verdict in run.verdicts
+            if verdict.metric == metric
+        }
+        shares = calibration.labelled
+        disputes: dict[str, list[DisputedLabel]] = {}
+        for row in calibration.human.queue:
+            disputes.setdefault(row.case_id, []).append(row)
         for case_id in dict.fromkeys((*shares, *disputes)):
-            label = _human_label(
-                shares.number(case_id), calls.get(case_id), disputes.get(case_id, [])
-            )
+            label = _human_label(shares.get(case_id), calls.get(case_id), disputes.get(case_id, ()))
             if label is not None:
                 labels.setdefault(case_id, {})[metric] = label
     return labels
 
 
 def _human_label(
-    share: float | None, call: bool | None, disputes: list[JsonFields]
+    share: float | None, call: bool | None, disputes: Sequence[DisputedLabel]
 ) -> HumanLabel | None:
     lines = tuple(line for line in map(_dispute_line, disputes) if line)
     if share is not None and 0 <= share <= 1:
         agreement = "" if call is None else "agree" if call == (share >= _GOOD_FROM) else "disagree"
         return HumanLabel(describe_label(share), share, agreement, lines)
-    tied = any(row.values.get("settled") is not True for row in disputes)
+    tied = any(not row.settled for row in disputes)
     return HumanLabel("", None, "tied" if tied else "", lines) if lines else None
 
 
@@ -193,7 +182,7 @@ def _judge_call(verdict: Verdict, threshold: float | None) -> bool | None:
     return score >= threshold
 
 
-def _dispute_line(row: JsonFields) -> str:
+def _dispute_line(row: DisputedLabel) -> str:
     labels = "; ".join(f"{name}: {label}" for name, label in _annotator_labels(row))
     claim = _claim_number(row)
     return labels if claim is None or not labels else f"claim {claim}, {labels}"
@@ -211,38 +200,34 @@ class LabelForecast:
     rows: tuple[tuple[str, str, str], ...]
 
 
-def forecast_labels(document: Mapping[str, JsonValue]) -> LabelForecast | None:
-    """Read ``labels_needed`` of a calibration document; None if it forecasts nothing."""
-    needed = JsonFields(document).object("labels_needed")
-    today = JsonFields(document).count("n")
-    rows = []
-    for row in needed.rows("curve"):
-        labels = row.count("labels")
-        powered, alone = row.number("width"), row.number("labelled_only")
-        if labels > 0 and powered is not None and alone is not None:
-            now = " (now)" if labels == today else ""
-            rows.append((f"{labels:,}{now}", _half_width(powered), _half_width(alone)))
+def forecast_labels(calibration: Calibration) -> LabelForecast | None:
+    """Say how many labels a calibration needs; None if it forecasts nothing."""
+    needed = calibration.labels_needed
+    rows = [
+        (
+            f"{row.labels:,}{' (now)' if row.labels == calibration.n else ''}",
+            _half_width(row.width),
+            _half_width(row.labelled_only),
+        )
+        for row in needed.curve
+        if row.labels > 0
+    ]
     text = _forecast_text(needed)
     return LabelForecast(text, tuple(rows)) if rows or text else None
 
 
-def _forecast_text(needed: JsonFields) -> str:
+def _forecast_text(needed: LabelsNeeded) -> str:
     """How many labels each width needs, and the widths that no number of them gives."""
-    widths, verdicts = needed.object("for_width"), needed.count("verdicts")
-    enough, never = [], []
-    for name in widths:
-        try:
-            width = as_finite(float(shorten(name, 20)))
-        except ValueError:
-            width = None
-        if width is None:
-            continue
-        if (labels := widths.count(name)) > 0:
-            enough.append(f"{_half_width(width)} need {pluralize(labels, 'label')}")
-        elif widths.values[name] is None:
-            never.append(_half_width(width))
+    widths = [(parse_decimal(width), labels) for width, labels in needed.for_width.items()]
+    enough = [
+        f"{_half_width(width)} need {pluralize(labels, 'label')}"
+        for width, labels in widths
+        if width is not None and labels
+    ]
+    never = [_half_width(width) for width, labels in widths if width is not None and labels is None]
     sentences = [f"{', '.join(enough)}."] if enough else []
     if never:
+        verdicts = needed.verdicts
         labelled = f"each of the {verdicts:,} verdicts" if verdicts else "every verdict"
         sentences.append(f"Not even a label on {labelled} gives {' or '.join(never)}.")
     return " ".join(sentences)

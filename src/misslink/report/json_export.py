@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from misslink.documents import summary_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
 from misslink.registry import exporters
-from misslink.render.json_fields import JsonFields
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
 from misslink.report.next_steps import next_steps
@@ -55,7 +55,7 @@ def build_document(run: Run) -> dict[str, Any]:
     _, unmeasured = summary_rank_metrics(run)
     return {
         "format": _FORMAT,
-        "run": JsonFields(run.summary).text("run") or None,
+        "run": summary_of(run).run or None,
         "manifest": run.manifest,
         "summary": run.summary,
         "next": [asdict(step) for step in next_steps(run)],
@@ -198,7 +198,7 @@ def summary_rank_metrics(run: Run) -> tuple[list[str], dict[str, str]]:
     from misslink.retrieval import parse_metric
 
     names, unmeasured = [], {}
-    for name in JsonFields(run.summary).object("retrieval"):
+    for name in summary_of(run).retrieval:
         try:
             names.append(str(parse_metric(name)))
         except InputError as unknown:  # of a plugin that is not installed here

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pydantic import JsonValue
-
+from misslink import documents
+from misslink.documents import AuditedChange, Calibration, Cascade, JudgeUsage
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal_estimate,
     format_difference,
+    format_estimate,
     format_p_value,
     pluralize,
     shorten,
 )
-from misslink.render.json_fields import JsonFields
-from misslink.types import Run
+from misslink.types import Estimate, Run
 
 _CORE_METRICS = ("faithfulness", "correctness")  # named in the sentence; the table has all
 _NAME_LENGTH = 60
@@ -49,9 +49,9 @@ def describe_judging(run: Run) -> tuple[str, ...]:
 
 
 def _judging_notes(run: Run) -> Iterator[str]:
-    summary = JsonFields(run.summary)
-    if usage := summary.object("usage"):
-        yield from _usage_notes(run, usage)
+    summary = documents.summary_of(run)
+    if summary.usage:
+        yield from _usage_notes(run, summary.usage)
     failed = {v.case_id: v.reason for v in run.verdicts if v.status == "failed"}
     if failed:
         reason, count = Counter(failed.values()).most_common(1)[0]
@@ -66,33 +66,32 @@ def _judging_notes(run: Run) -> Iterator[str]:
             "missing, in no passage, or about something else): "
             f"{sum(claim.overruled for claim in claims):,} of {len(claims):,}."
         )
-    if cascade := summary.object("cascade"):
-        yield from _cascade_notes(cascade)
+    if summary.cascade:
+        yield from _cascade_notes(summary.cascade)
     rows = {row.metric: row.flips.text for row in repeat_rows(run) if row.flips.measured}
     if rows:
         named = [f"{metric} {rows[metric]}" for metric in _CORE_METRICS if metric in rows]
         which = f"; verdicts that were not unanimous: {'; '.join(named)}" if named else ""
-        yield f"Each question was put {summary.object('repeats').count('samples')} times{which}."
-    abilities = JsonFields(run.manifest).object("judging", "abilities").values
+        yield f"Each question was put {summary.repeats.samples} times{which}."
+    abilities = documents.manifest_of(run).judging.abilities
     if abilities.get("structure") in ("plain", "json_object"):
         yield "The judge's server takes no answer schema; it stood in the prompt and cost tokens."
     if abilities.get("gives_logprobs") is False:
         yield "The judge gives no log-probabilities, so its verdicts carry no probability."
 
 
-def _usage_notes(run: Run, usage: JsonFields) -> Iterator[str]:
-    calls = usage.count("calls")
+def _usage_notes(run: Run, usage: JudgeUsage) -> Iterator[str]:
     tokens = cost = ""
-    if usage.values.get("prompt_tokens") is not None and calls:
+    if usage.prompt_tokens is not None and usage.calls:
         tokens = (
-            f", {usage.count('prompt_tokens'):,} prompt and"
-            f" {usage.count('completion_tokens'):,} completion tokens"
+            f", {usage.prompt_tokens:,} prompt and"
+            f" {usage.completion_tokens or 0:,} completion tokens"
         )
-    if (paid := usage.number("cost")) is not None and calls:
-        cost = f", cost {paid:.4g}"
+    if usage.cost is not None and usage.calls:
+        cost = f", cost {usage.cost:.4g}"
     yield (
-        f"The judge was asked {pluralize(calls, 'question')}{tokens}{cost}; "
-        f"{usage.count('from_cache'):,} more came from the cache, free."
+        f"The judge was asked {pluralize(usage.calls, 'question')}{tokens}{cost}; "
+        f"{usage.from_cache:,} more came from the cache, free."
     )
     spent = [v.usage for v in run.verdicts if v.usage is not None]
     prompt = sum(verdict_usage.prompt_tokens or 0 for verdict_usage in spent)
@@ -102,21 +101,21 @@ def _usage_notes(run: Run, usage: JsonFields) -> Iterator[str]:
             f"All replies behind this run, whenever they were paid for: {prompt:,} prompt and "
             f"{completion:,} completion tokens."
         )
-    if unasked := usage.count("not_asked"):
+    if usage.not_asked:
         yield (
-            f"Questions not put: {unasked:,}, because the budget or the time of the run was used up. "
+            f"Questions not put: {usage.not_asked:,}, because the budget or the time of the run was used up. "
             "The same command continues the run; missing verdicts are counted as skipped."
         )
 
 
-def _cascade_notes(cascade: JsonFields) -> Iterator[str]:
+def _cascade_notes(cascade: Cascade) -> Iterator[str]:
     yield (
         "A cascade judged: the cheap judge decided where it was sure, and the other one saw "
-        f"{cascade.formatted('share_dear').text} of the questions. Who decided a case decided every "
+        f"{format_estimate('share', cascade.share_dear).text} of the questions. Who decided a case decided every "
         "metric of it; what the cheap judge does not judge (context sufficiency, helpfulness) rests "
         "on the other cases alone."
     )
-    agreement = cascade.formatted("agreement")
+    agreement = format_estimate("agreement", cascade.agreement)
     if agreement.measured:
         yield (
             "Both were asked of a random sample of what the cheap one had decided; they gave the "
@@ -128,13 +127,13 @@ def _cascade_notes(cascade: JsonFields) -> Iterator[str]:
 
 def repeat_rows(run: Run) -> tuple[RepeatRow, ...]:
     """Return how far each metric moved between samples; empty if each question was put once."""
-    repeats = JsonFields(run.summary).object("repeats")
+    repeats = documents.summary_of(run).repeats
     rows = []
-    for metric, fields in repeats.objects("metrics").items():
-        flips = fields.formatted("flip_rate", name=metric)
-        spread = fields.formatted("spread", name=metric)
+    for metric, repeatability in repeats.metrics.items():
+        flips = format_estimate(metric, repeatability.flip_rate)
+        spread = format_estimate(metric, repeatability.spread)
         if flips.measured or spread.measured:
-            sd = repeats.object("run", metric).number("sd")
+            sd = repeats.run.get(metric, {}).get("sd")
             rows.append(RepeatRow(metric, flips, spread, "" if sd is None else f"{sd:.3f}"))
     return tuple(rows)
 
@@ -179,57 +178,58 @@ class JudgeAudit:
 
 def read_audit(run: Run) -> JudgeAudit | None:
     """Read the audit of a run's judge, rows with a finding first; None if there is none."""
-    document = JsonFields(run.audit)
+    audit = documents.audit_of(run)
+    if audit is None:
+        return None
     tables = [
         (metric, change, row)
-        for metric, changes in document.objects("metrics").items()
-        for change, row in changes.objects().items()
+        for metric, changes in (*audit.metrics.items(), ("preference", audit.preferences))
+        for change, row in changes.items()
     ]
-    preferences = document.objects("preferences").items()
-    tables += [("preference", change, row) for change, row in preferences if row]
     order = {change: position for position, change in enumerate(_CHANGE_NAMES)}
-    tables.sort(key=lambda table: (not table[2].text("finding"), order.get(table[1], len(order))))
+    tables.sort(key=lambda table: (not table[2].finding, order.get(table[1], len(order))))
     rows = tuple(_audit_row(*table) for table in tables)
-    notes = document.texts("notes")
-    if not rows and not notes:
+    if not rows and not audit.notes:
         return None
-    judge = shorten(document.text("judge"), _NAME_LENGTH)
+    judge = shorten(audit.judge, _NAME_LENGTH)
     facts = f"The judge {judge} judged" if judge else "The judge judged"
-    if count := document.count("cases"):
-        facts += f" {pluralize(count, 'case')} of the run"
+    if audit.cases:
+        facts += f" {pluralize(audit.cases, 'case')} of the run"
     facts += " again, with changes that must not matter."
     if judge and judge != run.manifest.get("judge"):
         facts += " It is not the judge of this run."
-    return JudgeAudit(facts, rows, notes)
+    return JudgeAudit(facts, rows, audit.notes)
 
 
-def _audit_row(metric: str, change: str, row: JsonFields) -> AuditRow:
-    flipped = row.formatted("flipped")
-    reasons = row.object("left_out")
-    shift = format_difference("share", row.estimate("shift")) if "shift" in row else None
+def _audit_row(metric: str, change: str, row: AuditedChange) -> AuditRow:
+    flipped = format_estimate("flipped", row.flipped)
     return AuditRow(
         metric=shorten(metric, _NAME_LENGTH),
         change=_CHANGE_NAMES.get(change, shorten(change.replace("_", " "), _NAME_LENGTH)),
-        n=row.count("n") or flipped.n,
-        left_out=sum(map(reasons.count, reasons)),
+        n=row.n or flipped.n,
+        left_out=sum(row.left_out.values()),
         flipped=flipped,
         direction=_flip_directions(row),
-        shift=shift,
-        finding=row.text("finding") or ("nothing beyond chance" if flipped.measured else ""),
+        shift=format_difference("share", row.shift) if row.shift else None,
+        finding=row.finding or ("nothing beyond chance" if flipped.measured else ""),
     )
 
 
-def _flip_directions(row: JsonFields) -> str:
+def _flip_directions(row: AuditedChange) -> str:
     """Which way labels turned, as shares of all that were asked."""
-    ways = (("good", row.formatted("to_good")), ("bad", row.formatted("to_bad")))
-    parts = [f"{share.brief} to {word}" for word, share in ways if share.measured]
-    if places := row.object("places"):
-        first, second = places.count("first"), places.count("second")
+    ways = (("good", row.to_good), ("bad", row.to_bad))
+    parts = [
+        f"{format_estimate('share', share).brief} to {word}"
+        for word, share in ways
+        if share.value is not None
+    ]
+    if row.places:
+        first, second = row.places.get("first", 0), row.places.get("second", 0)
         parts.append(f"{first:,} for the one shown first, {second:,} for the second")
-    claims = row.formatted("claims")
-    if claims.measured:
-        parts.append(f"of the answer's own claims {claims.brief} are called otherwise")
-    if row.values.get("may_lower") is True:
+    if row.claims and row.claims.value is not None:
+        claims = format_estimate("share", row.claims).brief
+        parts.append(f"of the answer's own claims {claims} are called otherwise")
+    if row.may_lower:
         parts.append("it may rightly turn bad here")
     return "; ".join(parts)
 
@@ -277,47 +277,45 @@ class JudgeBias:
     matched: MatchedPairs | None
 
 
-def read_biases(document: Mapping[str, JsonValue]) -> tuple[JudgeBias, ...]:
-    """Read ``bias`` of a calibration document, rows with a finding first."""
-    rows = list(JsonFields(document).objects("bias").items())
-    rows.sort(
-        key=lambda row: not (row[1].text("finding") or row[1].object("matched").text("finding"))
+def read_biases(calibration: Calibration) -> tuple[JudgeBias, ...]:
+    """Read the biases of a calibration, rows with a finding first."""
+    rows = sorted(
+        calibration.bias.items(),
+        key=lambda row: not (row[1].finding or (row[1].matched and row[1].matched.finding)),
     )
     biases = []
     for name, row in rows:
-        errors = _format_log_odds(row, "coefficient")
-        finding = row.text("finding")
-        if "finding" in row and not finding and errors.measured:
+        errors = _format_log_odds("coefficient", row.coefficient)
+        finding = row.finding
+        if not finding and errors.measured:
             finding = "no error that goes with it beyond chance"
         biases.append(
             JudgeBias(
                 of=shorten(name.replace("_", " "), _NAME_LENGTH),
-                unit=shorten(row.text("unit"), _NAME_LENGTH),
+                unit=shorten(row.unit, _NAME_LENGTH),
                 errors=errors,
-                pull=_format_log_odds(row, "pull") if "pull" in row else None,
+                pull=_format_log_odds("pull", row.pull) if row.pull else None,
                 finding=finding,
-                matched=_matched_pairs(row.object("matched")),
+                matched=_matched_pairs(row.matched) if row.matched else None,
             )
         )
     return tuple(biases)
 
 
-def _matched_pairs(fields: JsonFields) -> MatchedPairs | None:
+def _matched_pairs(matched: documents.MatchedPairs) -> MatchedPairs | None:
     """The comparison within questions; None if nothing could be matched."""
-    key = next((name for name in fields if name.endswith("preferred")), "")
-    if not key or not (preferred := fields.formatted(key)).measured:
+    preferred = matched.longer_preferred or matched.preferred
+    if preferred is None or preferred.value is None:
         return None
-    pairs, questions = fields.count("pairs"), fields.count("questions")
-    text = pluralize(pairs, "pair") + (
-        f" of {pluralize(questions, 'question')}" if questions else ""
-    )
-    p = format_p_value(fields.number("p"))
-    which = shorten(key.removesuffix("preferred").replace("_", " ").strip(), _NAME_LENGTH)
-    return MatchedPairs(
-        which, preferred, f"{text}, {p}" if p else text, bool(fields.text("finding"))
-    )
+    text = pluralize(matched.pairs, "pair")
+    if matched.questions:
+        text += f" of {pluralize(matched.questions, 'question')}"
+    if matched.p is not None:
+        text += f", {format_p_value(matched.p)}"
+    which = "longer" if matched.longer_preferred else ""
+    return MatchedPairs(which, format_estimate("share", preferred), text, bool(matched.finding))
 
 
-def _format_log_odds(row: JsonFields, name: str) -> FormattedEstimate:
+def _format_log_odds(name: str, coefficient: Estimate) -> FormattedEstimate:
     """A coefficient, which no axis from 0 to 1 can show."""
-    return replace(format_decimal_estimate(name, row.estimate(name)), bar=None)
+    return replace(format_decimal_estimate(name, coefficient), bar=None)

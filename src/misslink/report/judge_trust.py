@@ -6,9 +6,16 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
-from misslink.io.numbers import as_finite
+from misslink.documents import (
+    Calibration,
+    Confusion,
+    Document,
+    calibration_of,
+    calibrations_of,
+    manifest_of,
+    parse_document,
+)
+from misslink.documents import ReliabilityBin as BinDocument
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -17,11 +24,10 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.report.association import correct_association
 from misslink.report.human_labels import DisputeQueue, LabelForecast, forecast_labels, read_disputes
 from misslink.report.judge_notes import JudgeBias, read_biases
-from misslink.types import Run
+from misslink.types import Estimate, Run
 
 # By the verdict of a calibration: the text of the badge, and whether it warns.
 _VERDICT_BADGES = {
@@ -73,16 +79,16 @@ class JudgeBadge:
 
 def judge_badge(run: Run) -> JudgeBadge:
     """Say how far the judge of `run` can be trusted, by its calibration, else by its manifest."""
-    manifest, calibration = JsonFields(run.manifest), JsonFields(run.calibration)
-    judge, note = manifest.text("judge"), manifest.text("judge_note")
+    manifest, calibration = manifest_of(run), calibration_of(run)
+    judge, note = manifest.judge, manifest.judge_note
     if not judge:
         return JudgeBadge("judge not recorded", note, warns=True)
     if judge == "none":
         return JudgeBadge("no judge", note or "Only retrieval was measured.", warns=False)
-    if verdict := calibration.text("verdict"):
-        text, warns = _VERDICT_BADGES.get(verdict, ("calibrated: do not trust it", True))
-        reason = next(iter(calibration.texts("reasons")), "")
-        return JudgeBadge(text, reason or "Compared with human labels.", warns)
+    if calibration and calibration.verdict:
+        badge = _VERDICT_BADGES.get(calibration.verdict, ("calibrated: do not trust it", True))
+        reason = next(iter(calibration.reasons), "Compared with human labels.")
+        return JudgeBadge(badge[0], reason, badge[1])
     corrected = correct_association(run)
     if corrected and corrected.sensitivity.measured and corrected.specificity.measured:
         rates = (
@@ -131,42 +137,40 @@ class ReliabilityDiagram:
     band: UnreliableBand | None = None
 
 
-def draw_reliability(document: Mapping[str, JsonValue]) -> ReliabilityDiagram | None:
-    """Draw the reliability diagram of a calibration document; None if no bin can be drawn."""
-    fields = JsonFields(document)
-    rows = fields.rows("reliability")
-    most = max((row.count("n") for row in rows), default=0)
+def draw_reliability(calibration: Calibration) -> ReliabilityDiagram | None:
+    """Draw the reliability diagram of a calibration; None if no bin can be drawn."""
+    rows = calibration.reliability
+    most = max((row.n for row in rows), default=0)
     bins = tuple(dot for row in rows if (dot := _reliability_bin(row, most)))
     if not bins:
         return None
     band = None
-    match [as_finite(end) for end in fields.array("uncertain_band")]:
-        case [float(low), float(high)] if 0 <= low <= high <= 1:
-            text = (
-                f"From {format_decimal(low)} to {format_decimal(high)}, shaded, it is not to be "
-                "believed either way: such cases are called inconclusive."
-            )
-            x = _x_position(low)
-            band = UnreliableBand(x, round(_x_position(high) - x, 1), text)
+    if calibration.uncertain_band:
+        low, high = calibration.uncertain_band
+        text = (
+            f"From {format_decimal(low)} to {format_decimal(high)}, shaded, it is not to be "
+            "believed either way: such cases are called inconclusive."
+        )
+        x = _x_position(low)
+        band = UnreliableBand(x, round(_x_position(high) - x, 1), text)
     return ReliabilityDiagram(_DIAGRAM_SIZE, _DIAGRAM_EDGE, bins, band)
 
 
-def _reliability_bin(row: JsonFields, most: int) -> ReliabilityBin | None:
-    """One bin with its place; None if it holds no case or cannot be read."""
-    low, high, predicted = map(row.number, ("low", "high", "predicted"))
-    good, n = row.estimate("good"), row.count("n")
-    if low is None or high is None or predicted is None or good.value is None or n < 1:
+def _reliability_bin(row: BinDocument, most: int) -> ReliabilityBin | None:
+    """One bin with its place; None if it holds no case."""
+    predicted, good = row.predicted, row.good
+    if predicted is None or good.value is None or row.n < 1:
         return None
     smallest, largest = _DOT_RADII
     return ReliabilityBin(
-        span=f"{format_decimal(low)} to {format_decimal(high)}",
+        span=f"{format_decimal(row.low)} to {format_decimal(row.high)}",
         predicted=format_decimal(predicted),
         good=format_estimate("good", good),
         x=_x_position(predicted),
         y=_y_position(good.value),
         low=_y_position(good.value if good.low is None else good.low),
         high=_y_position(good.value if good.high is None else good.high),
-        radius=round(smallest + (largest - smallest) * (n / most) ** 0.5, 1),
+        radius=round(smallest + (largest - smallest) * (row.n / most) ** 0.5, 1),
     )
 
 
@@ -176,16 +180,6 @@ def _x_position(share: float) -> float:
 
 def _y_position(share: float) -> float:
     return round(_DIAGRAM_SIZE - _x_position(share), 1)
-
-
-@dataclass(frozen=True)
-class ConfusionTable:
-    """Human labels against the judge's; good is the positive label."""
-
-    true_good: int
-    false_good: int
-    true_bad: int
-    false_bad: int
 
 
 @dataclass(frozen=True)
@@ -203,7 +197,7 @@ class JudgeTrust:
     facts: str
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
-    confusion: ConfusionTable | None
+    confusion: Confusion | None
     agreement: tuple[tuple[str, FormattedEstimate], ...]
     detection: tuple[tuple[str, FormattedEstimate], ...]
     human: tuple[tuple[str, FormattedEstimate], ...]
@@ -228,81 +222,78 @@ def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
 
     Without labels there is one entry that says how to get some; without a judge there is none.
     """
-    from misslink.calibration.stored_calibration import stored_calibrations  # imports numpy
-
     if run.manifest.get("judge") in (None, "none"):
         return ()
-    documents = dict(stored_calibrations(run))
-    if _CORRECTED_METRIC in documents:
-        documents = {_CORRECTED_METRIC: documents[_CORRECTED_METRIC], **documents}
-    if documents:
-        return tuple(_metric_trust(run, document) for document in documents.values())
-    return (_metric_trust(run, run.calibration or _manifest_calibration(run)),)
+    calibrations = calibrations_of(run)
+    if _CORRECTED_METRIC in calibrations:
+        calibrations = {_CORRECTED_METRIC: calibrations[_CORRECTED_METRIC], **calibrations}
+    if calibrations:
+        return tuple(_metric_trust(run, calibration) for calibration in calibrations.values())
+    return (_metric_trust(run, calibration_of(run) or _manifest_calibration(run)),)
 
 
-def _metric_trust(run: Run, document: Mapping[str, JsonValue]) -> JudgeTrust:
-    fields = JsonFields(document)
-    human = _estimate_rows(fields.object("human"))
-    corrected = fields.object("corrected")
-    confusion = fields.object("confusion")
-    counts = ("true_good", "false_good", "true_bad", "false_bad")
-    counted = all(confusion.number(name) is not None for name in counts)
+def _metric_trust(run: Run, calibration: Calibration) -> JudgeTrust:
+    human = _estimate_rows(_estimates(calibration.human))
+    corrected = _estimates(calibration.corrected)
+    facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
     return JudgeTrust(
-        metric=shorten(fields.text("metric"), 60),
-        applied=_application_note(run, fields),
-        verdict=shorten(fields.text("verdict"), 40),
-        facts=" ".join(filter(None, (_calibration_facts(fields), *_age_notes(run, document)))),
-        reasons=fields.texts("reasons"),
-        notes=fields.texts("notes"),
-        confusion=ConfusionTable(*map(confusion.count, counts)) if counted else None,
-        agreement=_estimate_rows(fields.object("agreement")),
-        detection=_estimate_rows(fields.object("detection")),
+        metric=shorten(calibration.metric, 60),
+        applied=_application_note(run, calibration),
+        verdict=shorten(calibration.verdict, 40),
+        facts=" ".join(filter(None, facts)),
+        reasons=calibration.reasons,
+        notes=calibration.notes,
+        confusion=calibration.confusion,
+        agreement=_estimate_rows(calibration.agreement),
+        detection=_estimate_rows(calibration.detection),
         # If nothing is known of the annotators' agreement, one row says why.
         human=tuple(row for row in human if row[1].measured) or human[:1],
-        settling=read_disputes(run, document),
-        probability=tuple(_number_rows(fields.object("probability"))),
-        reliability=draw_reliability(document),
-        without_band=fields.text("uncertain_band_reason"),
+        settling=read_disputes(run, calibration),
+        probability=tuple(_number_rows(calibration.probability)),
+        reliability=draw_reliability(calibration),
+        without_band=calibration.uncertain_band_reason,
         baselines=tuple(
             (f"{shorten(name.replace('_', ' '), 40)}, {label}", text)
-            for name, numbers in fields.objects("baselines").items()
+            for name, numbers in calibration.baselines.items()
             for label, text in _number_rows(numbers)
         ),
         corrected=tuple(
-            (label, corrected.formatted(name))
+            (label, format_estimate(name, corrected[name]))
             for name, label in _METHOD_NAMES.items()
             if name in corrected
         ),
-        labelling=forecast_labels(document),
-        bias=read_biases(document),
-        advice=_labeling_advice(run, fields),
+        labelling=forecast_labels(calibration),
+        bias=read_biases(calibration),
+        advice=_labeling_advice(run, calibration),
     )
 
 
-def _manifest_calibration(run: Run) -> Mapping[str, JsonValue]:
+def _manifest_calibration(run: Run) -> Calibration:
     """The rates that a run's manifest holds, in the shape of a calibration document."""
-    stored = JsonFields(run.manifest).object("calibration").values
-    rates = {name: stored[name] for name in ("sensitivity", "specificity") if name in stored}
-    return {**stored, "agreement": rates} if stored else {}
+    stored = run.manifest.get("calibration")
+    if not isinstance(stored, dict):
+        return Calibration()
+    rates = {name: stored.get(name) for name in ("sensitivity", "specificity")}
+    return parse_document(Calibration, {**stored, "agreement": rates}, "manifest.json")
 
 
-def _calibration_facts(document: JsonFields) -> str:
-    if not document:
+def _calibration_facts(calibration: Calibration) -> str:
+    if not calibration.metric:
         return ""
-    facts = f"Compared with human labels of {document.text('metric') or 'a metric'}"
-    if n := document.count("n"):
-        facts += f": {pluralize(n, 'case')}; annotators called {document.count('positives'):,} good"
-    threshold = document.number("threshold")
+    facts = f"Compared with human labels of {calibration.metric}"
+    if n := calibration.n:
+        facts += f": {pluralize(n, 'case')}; annotators called {calibration.positives:,} good"
+    threshold = calibration.threshold
     called = "" if threshold is None else f" The judge calls good what has {threshold:.4g} or more."
     return f"{facts}.{called}"
 
 
-def _application_note(run: Run, document: JsonFields) -> str:
+def _application_note(run: Run, calibration: Calibration) -> str:
     """Whether failure modes and risks were made with this calibration; "" if with none."""
     from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
 
     used = applied_calibration(run)
-    if used is None or not run.calibration or document.text("metric") != _CORRECTED_METRIC:
+    if used is None or not run.calibration or calibration.metric != _CORRECTED_METRIC:
         return ""
     if used.same:
         return "The run's failure modes and corrected risks were made with this calibration."
@@ -315,66 +306,77 @@ def _application_note(run: Run, document: JsonFields) -> str:
     )
 
 
-def _age_notes(run: Run, document: Mapping[str, JsonValue]) -> Iterator[str]:
+def _age_notes(run: Run, calibration: Calibration) -> Iterator[str]:
     """How old the calibration was when the run was made, and how the judge has changed since."""
     from misslink.calibration.score_drift import detect_drift
     from misslink.calibration.stored_calibration import verdict_scores  # imports numpy
     from misslink.linking.judge_calibration import STALE_AFTER_DAYS, age_in_days, identity_changes
 
-    fields, manifest = JsonFields(document), JsonFields(run.manifest)
+    manifest, document = manifest_of(run), calibration.model_dump(mode="json")
     try:
-        made = dt.datetime.fromisoformat(manifest.text("created"))
+        made = dt.datetime.fromisoformat(manifest.created)
     except ValueError:
         made = None
     days = age_in_days(document, made) if made and made.tzinfo else None
     if days is not None and days > 0:
         drift = "; the judge may have drifted since" if days >= STALE_AFTER_DAYS else ""
-        created = shorten(fields.text("created").partition("T")[0], 20)
+        created = shorten(calibration.created.partition("T")[0], 20)
         yield f"This calibration is of {created}, {pluralize(days, 'day')} before the run{drift}."
-    for name, before, now in identity_changes(document, manifest.object("inputs").values):
+    for name, before, now in identity_changes(document, manifest.inputs):
         yield (
             f"The judge's {shorten(name, 40)} was {shorten(before, 40)} when it was calibrated and "
             f"is {shorten(now, 40)} in this run; label some new answers."
         )
-    shift = detect_drift(document, verdict_scores(run, fields.text("metric")).values())
+    shift = detect_drift(document, verdict_scores(run, calibration.metric).values())
     if shift is not None:
         yield shift.sentence
 
 
-def _estimate_rows(fields: JsonFields) -> tuple[tuple[str, FormattedEstimate], ...]:
-    decimals = tuple(
-        (label, format_decimal_estimate(name, fields.estimate(name)))
+def _estimates(document: Document) -> Mapping[str, Estimate]:
+    """The estimates that a document really holds, by name."""
+    return {
+        name: value
+        for name, value in document
+        if isinstance(value, Estimate) and name in document.model_fields_set
+    }
+
+
+def _estimate_rows(
+    estimates: Mapping[str, Estimate],
+) -> tuple[tuple[str, FormattedEstimate], ...]:
+    decimals = (
+        (label, format_decimal_estimate(name, estimates[name]))
         for name, label in _DECIMAL_NAMES.items()
-        if name in fields
+        if name in estimates
     )
-    shares = ((label, name) for name, label in _SHARE_NAMES.items() if name in fields)
-    return (*decimals, *((label, fields.formatted(name)) for label, name in shares))
+    shares = (
+        (label, format_estimate(name, estimates[name]))
+        for name, label in _SHARE_NAMES.items()
+        if name in estimates
+    )
+    return (*decimals, *shares)
 
 
-def _number_rows(fields: JsonFields) -> Iterator[tuple[str, str]]:
+def _number_rows(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
     """Numbers by name, such as a Brier score."""
-    for name in fields:
-        number = fields.number(name)
+    for name, number in numbers.items():
         text = "not measured" if number is None else format_decimal(number, 3)
         yield shorten(_NUMBER_NAMES.get(name, name), 40), text
 
 
-def _labeling_advice(run: Run, document: JsonFields) -> str:
+def _labeling_advice(run: Run, calibration: Calibration) -> str:
     """How to calibrate the judge, and then to correct the risks."""
     again = (
         "evaluate again with `--calibration RUN/calibration.json`: replies come from the cache, "
         "and the risks are then corrected for the judge's errors."
     )
     if run.calibration:
-        if (
-            run.manifest.get("calibration") is not None
-            or document.text("metric") != _CORRECTED_METRIC
-        ):
+        if run.manifest.get("calibration") is not None or calibration.metric != _CORRECTED_METRIC:
             return ""
         return f"The run's risks are not corrected by this yet. For that, {again}"
     status = (
         "The run holds only the two rates."
-        if document
+        if calibration.metric
         else "This judge was not compared with human labels of this app's answers."
     )
     return (

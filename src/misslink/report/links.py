@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pydantic import JsonValue
-
-from misslink.render.json_fields import JsonFields
+from misslink.documents import Manifest
 from misslink.types import Case
 
 # What the explorer can be narrowed by; several of them combine by AND.
@@ -100,18 +98,19 @@ class CaseCommand:
     reason: str = ""
 
 
-def build_case_command(manifest: Mapping[str, JsonValue], folder: str = "") -> CaseCommand:
+def build_case_command(manifest: Manifest, folder: str = "") -> CaseCommand:
     """Build the command that evaluates one case, from the run's own command or its manifest.
 
     The manifest is untrusted: every word is quoted for the shell again.
 
     Examples
     --------
-    >>> build_case_command({"command": "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"})
+    >>> command = "misslink evaluate a.py:app --goldset g.jsonl --out reports/a"
+    >>> build_case_command(Manifest(command=command))
     CaseCommand(head='misslink evaluate a.py:app --goldset g.jsonl', out='reports/a-case-', reason='')
     """
     try:
-        words = shlex.split(JsonFields(manifest).text("command"))
+        words = shlex.split(manifest.command)
     except ValueError:
         words = []
     out = folder
@@ -168,15 +167,14 @@ def _reusable_words(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _command_from_manifest(manifest: Mapping[str, JsonValue]) -> list[str]:
+def _command_from_manifest(manifest: Manifest) -> list[str]:
     """The same from a manifest; nothing where the app or the gold set is no file."""
-    app, traces = JsonFields(manifest).text("app"), JsonFields(manifest).text("traces")
-    goldset = JsonFields(manifest).text("goldset")
+    app, traces, goldset = manifest.app, manifest.traces, manifest.goldset
     if not re.search(r"\.\w+$", goldset) or not (traces or ":" in app):
         return []
     words = [*_EVALUATE, *(["--traces", traces] if traces else [app]), "--goldset", goldset]
     for name in _MANIFEST_OPTIONS:
-        value = manifest.get(name)
-        if isinstance(value, str | int) and not isinstance(value, bool):
+        value = getattr(manifest, name, None)
+        if value not in (None, ""):
             words += [f"--{name.replace('_', '-')}", str(value)]
     return words

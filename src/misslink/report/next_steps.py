@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from misslink.documents import Calibration, calibrations_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import format_estimate, pluralize, shorten
-from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import MISS_TYPE_LABELS
 from misslink.report.human_labels import ADJUDICATE_COMMAND
 from misslink.report.links import number_cases, view_fragment
@@ -48,14 +48,10 @@ def label_steps(run: Run, numbers: Mapping[str, int]) -> tuple[NextStep, ...]:
 
     Ties come before more labels: a tied label counts for nothing until it is settled.
     """
-    from misslink.calibration.stored_calibration import stored_calibrations  # imports numpy
-
     judged = len({verdict.case_id for verdict in run.verdicts if verdict.status == "scored"})
     if run.manifest.get("judge") in (None, "none") or not judged:
         return ()
-    calibrations = {
-        metric: JsonFields(document) for metric, document in stored_calibrations(run).items()
-    }
+    calibrations = calibrations_of(run)
     if not calibrations and not run.calibration and run.manifest.get("calibration") is None:
         why = (
             f"The verdicts of {pluralize(judged, 'case')} rest on a judge that was not compared "
@@ -70,14 +66,14 @@ def label_steps(run: Run, numbers: Mapping[str, int]) -> tuple[NextStep, ...]:
 
 
 def _tie_steps(
-    calibrations: Mapping[str, JsonFields], numbers: Mapping[str, int]
+    calibrations: Mapping[str, Calibration], numbers: Mapping[str, int]
 ) -> Iterator[NextStep]:
     """Items that as many annotators called good as bad, of every metric together."""
     tied = [
-        (row.text("case_id"), metric)
-        for metric, document in calibrations.items()
-        for row in document.object("human").rows("queue")
-        if row.values.get("settled") is not True
+        (row.case_id, metric)
+        for metric, calibration in calibrations.items()
+        for row in calibration.human.queue
+        if not row.settled
     ]
     if not tied:
         return
@@ -91,12 +87,12 @@ def _tie_steps(
     yield NextStep(action, why, cases, view_fragment(ids=cases) if cases else _TRUST_FRAGMENT)
 
 
-def _more_labels_steps(calibrations: Mapping[str, JsonFields]) -> Iterator[NextStep]:
+def _more_labels_steps(calibrations: Mapping[str, Calibration]) -> Iterator[NextStep]:
     """The metric that lacks most labels before the judge could be trusted with it."""
     needs = [
         (*needed, metric)
-        for metric, document in calibrations.items()
-        if (needed := _labels_needed(document))[0]
+        for metric, calibration in calibrations.items()
+        if (needed := _labels_needed(calibration))[0]
     ]
     if needs:
         count, reasons, metric = max(needs, key=lambda need: need[0])
@@ -107,25 +103,23 @@ def _more_labels_steps(calibrations: Mapping[str, JsonFields]) -> Iterator[NextS
         yield NextStep(action, reasons, (), _TRUST_FRAGMENT)
 
 
-def _labels_needed(document: JsonFields) -> tuple[int, str]:
+def _labels_needed(calibration: Calibration) -> tuple[int, str]:
     """How many more labels the checks of a calibration need, and what these checks say.
 
     Of the rarer label, as many more are labelled as are expected to contain the missing ones.
     """
     more, reasons = [0], []
-    for check in document.rows("checks"):
-        name = check.text("name")
-        if name not in ("labels", "rarer_label") or check.text("met") in ("", "trust"):
+    for check in calibration.checks:
+        if check.name not in ("labels", "rarer_label") or check.met in ("", "trust"):
             continue
-        reasons.append(check.text("says"))
-        value, needed = check.number("value"), check.number("trust")
-        if value is None or needed is None:
+        reasons.append(check.says)
+        if check.value is None or check.trust is None:
             continue
-        missing = needed - value
-        if name == "rarer_label":
-            if not value:
+        missing = check.trust - check.value
+        if check.name == "rarer_label":
+            if not check.value:
                 continue  # its rate is not known
-            missing *= document.count("n") / value
+            missing *= calibration.n / check.value
         more.append(math.ceil(missing))
     return max(more), " ".join(reasons)
 
@@ -291,9 +285,9 @@ def _failure_mode_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextSte
 
 def _missing_label_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
     """Passages that the gold set may lack: the numbers are too low by them."""
-    rows = JsonFields(run.summary).object("diagnosis", "missing_labels").rows("holes")
+    rows = summary_of(run).diagnosis.missing_labels.holes
     by_cause = {link.case_id for link in run.links if link.failure == "missing_label"}
-    ids = by_cause | {row.text("case_id") for row in rows}
+    ids = by_cause | {row.case_id for row in rows}
     cases = _sorted_numbers(ids, places)
     if cases:
         counted = f"{pluralize(len(rows), 'passage')} in " if rows else ""
@@ -368,8 +362,10 @@ def _few_cases_note(cases: tuple[int, ...]) -> str:
 
 def _replay_note(run: Run, failure: str) -> str:
     """What replay found of a failure mode, where it was replayed."""
-    estimate = JsonFields(run.replay).estimate("failures", failure, "confirmed")
-    if estimate.value is None:
+    replay = replay_of(run)
+    replayed = replay.failures.get(failure) if replay else None
+    if replayed is None or replayed.confirmed.value is None:
         return ""
+    estimate = replayed.confirmed
     text = f" Replay: fixing the context fixed {format_estimate('confirmed', estimate).text}"
     return f"{text}{'' if estimate.value else ', so that this alone may not do'}."

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from misslink.documents import NOT_COMPUTED, Coverage, Summary, manifest_of, summary_of
 from misslink.render.format import (
     FormattedEstimate,
     format_estimate,
@@ -13,7 +14,6 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.types import Case, Estimate, Run, Usage
 
@@ -83,28 +83,27 @@ def format_seconds(value: float) -> str:
 
 
 def _judge_rows(run: Run) -> Iterator[tuple[str, str]]:
-    usage = JsonFields(run.summary).object("usage")
-    if run.manifest.get("judge") == "none" or not usage:
+    usage, manifest = summary_of(run).usage, manifest_of(run)
+    if manifest.judge == "none" or not usage:
         return
-    calls = usage.count("calls")
-    is_heuristic = JsonFields(run.manifest).text("judge").startswith("heuristic")
+    calls = usage.calls
+    is_heuristic = manifest.judge.startswith("heuristic")
     yield "Asked of the judge", pluralize(calls, "question")
-    yield "From the cache, free", pluralize(usage.count("from_cache"), "reply", "replies")
-    if unasked := usage.count("not_asked"):
-        yield "Not asked", f"{pluralize(unasked, 'question')}: budget or time was used up"
+    yield "From the cache, free", pluralize(usage.from_cache, "reply", "replies")
+    if usage.not_asked:
+        yield "Not asked", f"{pluralize(usage.not_asked, 'question')}: budget or time was used up"
     for name, label in _TOKENS if calls and not is_heuristic else ():
-        spent = usage.number(name)
+        spent = getattr(usage, name)
         none = f"{_UNKNOWN}: the judge reported none"
         yield label, none if spent is None else format_number(spent)
-    cost = usage.number("cost")
-    if cost is not None:
-        yield "Cost", f"{cost:,.4g} (in the currency of the prices that were given)"
+    if usage.cost is not None:
+        yield "Cost", f"{usage.cost:,.4g} (in the currency of the prices that were given)"
     elif is_heuristic:
         yield "Cost", "nothing: the heuristic judge runs on this machine"
     elif not calls:
         yield "Cost", "nothing: no question was paid for in this run"
     else:
-        priced = JsonFields(run.manifest).object("judging").number("price_in") is not None
+        priced = manifest.judging.price_in is not None
         why = "the judge did not report its tokens" if priced else "no prices were given"
         yield "Cost", f"{_UNKNOWN}: {why}"
     spent_tokens = [verdict.usage for verdict in run.verdicts if verdict.usage is not None]
@@ -259,10 +258,10 @@ class HeadlineNumber:
 
 @dataclass(frozen=True)
 class MetricRow:
-    """A metric with the counts scored, skipped and failed (None: not counted), and the reasons."""
+    """A metric with its coverage (None: not counted), and why cases have no value."""
 
     shown: FormattedEstimate
-    coverage: tuple[int, int, int] | None
+    coverage: Coverage | None
     why: tuple[str, ...]
     low_is_good: bool
     truth: CorrectedShare | None = None
@@ -310,24 +309,26 @@ class GroupTable:
 
 def headline_numbers(run: Run, k: int) -> tuple[HeadlineNumber, HeadlineNumber, HeadlineNumber]:
     """Return one number per level: recall@k, fully_faithful, correctness."""
-    summary, shares = JsonFields(run.summary), corrected_shares(run)
+    summary, shares = summary_of(run), corrected_shares(run)
     why = no_judge_reason(run)
+    judged = Estimate.missing(why) if why else NOT_COMPUTED
+    recall, faithful = f"recall@{k}", "fully_faithful"
     return (
         HeadlineNumber(
             "Retrieval",
             f"of the needed passages are among the first {k}",
-            summary.formatted("retrieval", f"recall@{k}"),
+            format_estimate(recall, summary.retrieval.get(recall, NOT_COMPUTED)),
         ),
         HeadlineNumber(
             "Generation",
             "of answers claim nothing beyond their passages",
-            summary.formatted("generation", "fully_faithful", why=why),
+            format_estimate(faithful, summary.generation.get(faithful, judged)),
             shares.get("fully_faithful"),
         ),
         HeadlineNumber(
             "Answer",
             "agreement with the reference answers (claim F1)",
-            summary.formatted("answer", "correctness", why=why),
+            format_estimate("correctness", summary.answer.get("correctness", judged)),
             shares.get("correct"),
         ),
     )
@@ -335,7 +336,12 @@ def headline_numbers(run: Run, k: int) -> tuple[HeadlineNumber, HeadlineNumber, 
 
 def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
     """Return the three levels with every metric of the summary."""
-    summary, shares = JsonFields(run.summary), corrected_shares(run)
+    summary, shares = summary_of(run), corrected_shares(run)
+    estimates = {
+        "retrieval": summary.retrieval,
+        "generation": summary.generation,
+        "answer": summary.answer,
+    }
     unscored: dict[str, Counter[str]] = {}
     for verdict in run.verdicts:
         if verdict.status != "scored":
@@ -345,16 +351,16 @@ def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
     for key, (title, question) in _LEVELS.items():
         metrics = tuple(
             MetricRow(
-                shown=summary.formatted(key, name),
-                coverage=_coverage(summary, name),
+                shown=format_estimate(name, estimate),
+                coverage=summary.coverage.get(_SOURCE_METRICS.get(name, name)),
                 why=tuple(
                     f"{count} {reason}"
                     for reason, count in unscored.get(name, Counter()).most_common(3)
                 ),
-                low_is_good=name in summary.array("lower_is_better"),
+                low_is_good=name in summary.lower_is_better,
                 truth=_corrected_share(summary, name, shares),
             )
-            for name in summary.object(key)
+            for name, estimate in estimates[key].items()
         )
         warning = coverage_warning(run) if key == "retrieval" else ""
         levels.append(MetricLevel(title, question, metrics, warning))
@@ -363,9 +369,7 @@ def metric_levels(run: Run) -> tuple[MetricLevel, ...]:
 
 def coverage_warning(run: Run) -> str:
     """Warn if few of the first passages have labels, so that rank metrics rest on few; else ""."""
-    summary = JsonFields(run.summary)
-    for name in summary.object("judged"):
-        share = summary.estimate("judged", name)
+    for name, share in summary_of(run).judged.items():
         if share.value is not None and share.value < _MIN_JUDGED_SHARE:
             return (
                 f"The gold set says of only {format_estimate(name, share).brief} of the first "
@@ -378,21 +382,22 @@ def coverage_warning(run: Run) -> str:
 def group_tables(run: Run) -> tuple[GroupTable, ...]:
     """Return groups by category, tier and each tag, the lowest numbers first, small groups last."""
     tables = []
-    for dimension, groups in JsonFields(run.summary).objects("slices").items():
-        fields = groups.objects()
-        names = tuple(
-            dict.fromkeys(name for group in fields.values() for name in group.object("metrics"))
-        )
+    for dimension, groups in summary_of(run).slices.items():
+        names = tuple(dict.fromkeys(name for group in groups.values() for name in group.metrics))
         rows = []
-        for name, group in fields.items():
-            values = [group.estimate("metrics", metric).value for metric in names]
-            measured = [value for value in values if value is not None]
+        for name, group in groups.items():
+            measured = [
+                estimate.value for estimate in group.metrics.values() if estimate.value is not None
+            ]
             mean = sum(measured) / len(measured) if measured else 2.0  # nothing measured comes last
             row = GroupRow(
                 name=name,
-                n=group.count("n"),
-                small=group.count("n") < _SMALL_GROUP,
-                metrics=tuple(group.formatted("metrics", metric) for metric in names),
+                n=group.n,
+                small=group.n < _SMALL_GROUP,
+                metrics=tuple(
+                    format_estimate(metric, group.metrics.get(metric, NOT_COMPUTED))
+                    for metric in names
+                ),
                 fragment=_group_fragment(run.cases, dimension, name),
             )
             rows.append((row.small, mean, name, row))
@@ -403,22 +408,14 @@ def group_tables(run: Run) -> tuple[GroupTable, ...]:
 
 
 def _corrected_share(
-    summary: JsonFields, name: str, shares: Mapping[str, CorrectedShare]
+    summary: Summary, name: str, shares: Mapping[str, CorrectedShare]
 ) -> CorrectedShare | None:
     """The corrected share of the number `name`, else of the metric as a whole."""
     if name in shares:
         return shares[name]
     whole = next((share for share in shares.values() if share.metric == name), None)
-    levels = [summary.object(level) for level in ("generation", "answer")]
-    return None if whole is None or any(whole.name in level for level in levels) else whole
-
-
-def _coverage(summary: JsonFields, name: str) -> tuple[int, int, int] | None:
-    counts = summary.object("coverage", _SOURCE_METRICS.get(name, name)).values
-    scored, skipped, failed = (counts.get(status) for status in ("scored", "skipped", "failed"))
-    if isinstance(scored, int) and isinstance(skipped, int) and isinstance(failed, int):
-        return scored, skipped, failed
-    return None
+    shown = {*summary.generation, *summary.answer}
+    return None if whole is None or whole.name in shown else whole
 
 
 def _group_fragment(cases: Sequence[Case], dimension: str, name: str) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import PurePath
 
-from pydantic import JsonValue
-
+from misslink.documents import Manifest, manifest_of, whatif_of
 from misslink.render.format import pluralize
-from misslink.render.json_fields import JsonFields
 from misslink.report.association import (
     AdjustedAssociation,
     ContingencyTable,
@@ -177,9 +174,10 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     levels, groups = metric_levels(run), group_tables(run)
     metric_names = {metric.shown.name: None for level in levels for metric in level.metrics}
     metric_names |= dict.fromkeys(name for axis in groups for name in axis.metrics)
-    metric_names |= dict.fromkeys(JsonFields(run.whatif).object("today"))
+    if whatif := whatif_of(run):
+        metric_names |= dict.fromkeys(whatif.today)
     return ReportPage(
-        title=_page_title(run.manifest),
+        title=_page_title(manifest_of(run)),
         facts=_run_facts(run),
         badge=judge_badge(run),
         headline=read_headline(run),
@@ -202,7 +200,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         repeats=repeat_rows(run),
         metrics=tuple((name, metric_words(name)) for name in metric_names),
         manifest=_manifest_rows(run),
-        command=_manifest_text(run.manifest, "command", ""),
+        command=manifest_of(run).command,
     )
 
 
@@ -220,55 +218,45 @@ def _association_details(run: Run) -> AssociationDetails:
     )
 
 
-def _page_title(manifest: Mapping[str, JsonValue]) -> str:
-    app = _manifest_text(manifest, "app", "")
-    if app:
-        return app
-    traces = _manifest_text(manifest, "traces", "")
-    return PurePath(traces).name if traces else "A RAG app"
+def _page_title(manifest: Manifest) -> str:
+    return manifest.app or PurePath(manifest.traces).name or "A RAG app"
 
 
 def _run_facts(run: Run) -> tuple[tuple[str, str], ...]:
-    manifest = run.manifest
-    return (
-        ("Questions", pluralize(len(run.cases), "case")),
-        ("Gold set", PurePath(_manifest_text(manifest, "goldset")).name),
-        ("Judge", _manifest_text(manifest, "judge")),
-        ("Cutoff k", _manifest_text(manifest, "k")),
-        ("Date", _format_date(_manifest_text(manifest, "created"))),
-        ("misslink", _manifest_text(manifest, "misslink")),
-    )
+    manifest = manifest_of(run)
+    facts = {
+        "Gold set": PurePath(manifest.goldset).name,
+        "Judge": manifest.judge,
+        "Cutoff k": manifest.k,
+        "Date": _format_date(manifest.created),
+        "misslink": manifest.misslink,
+    }
+    return (("Questions", pluralize(len(run.cases), "case")), *map(_recorded, facts.items()))
 
 
 def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
     """What is needed to repeat the run, as rows of a label and a text."""
-    manifest = run.manifest
-    rows = {
-        "App": _manifest_text(manifest, "app", ""),
-        "Traces": _manifest_text(manifest, "traces", ""),
-        "Gold set": _manifest_text(manifest, "goldset"),
-        "Judge": _manifest_text(manifest, "judge"),
-        "Cutoff k": _manifest_text(manifest, "k"),
-        "Only these cases": _manifest_text(
-            JsonFields(manifest).object("inputs").values, "cases", ""
-        ),
+    manifest = manifest_of(run)
+    known = {
+        "Gold set": manifest.goldset,
+        "Judge": manifest.judge,
+        "Cutoff k": manifest.k,
+        "Only these cases": manifest.inputs.get("cases"),
         "Asked deeper to": _max_depth(run),
-        "Seed": _manifest_text(manifest, "seed"),
-        "Created": _manifest_text(manifest, "created"),
-        "misslink": _manifest_text(manifest, "misslink"),
+        "Seed": manifest.seed,
+        "Created": manifest.created,
+        "misslink": manifest.misslink,
     }
-    prompts = manifest.get("prompts")
-    for prompt in prompts if isinstance(prompts, list) else []:
-        fields = JsonFields(prompt).values
-        name = (
-            f"Prompt {_manifest_text(fields, 'name')}, version {_manifest_text(fields, 'version')}"
-        )
-        rows[name] = f"sha256 {_manifest_text(fields, 'sha256')}"
-    versions = JsonFields(manifest).object("versions").values
-    if versions:
-        rows["Versions"] = ", ".join(
-            f"{name} {_manifest_text(versions, name)}" for name in versions
-        )
+    optional = ("Only these cases", "Asked deeper to")
+    rows = {"App": manifest.app, "Traces": manifest.traces} | {
+        label: str(value or "") if label in optional else _recorded((label, value))[1]
+        for label, value in known.items()
+    }
+    for prompt in manifest.prompts:
+        rows[f"Prompt {prompt.name}, version {prompt.version}"] = f"sha256 {prompt.sha256}"
+    rows["Versions"] = ", ".join(
+        " ".join(_recorded(version)) for version in manifest.versions.items()
+    )
     return tuple((label, text) for label, text in rows.items() if text)
 
 
@@ -278,9 +266,10 @@ def _max_depth(run: Run) -> str:
     return str(max(depths)) if depths else ""
 
 
-def _manifest_text(mapping: Mapping[str, JsonValue], key: str, missing: str = _NOT_RECORDED) -> str:
-    value = mapping.get(key)
-    return missing if value is None or value == "" else str(value)
+def _recorded(fact: tuple[str, object]) -> tuple[str, str]:
+    """A label with its value as text."""
+    label, value = fact
+    return label, _NOT_RECORDED if value is None or value == "" else str(value)
 
 
 def _format_date(created: str) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
+from misslink.documents import Replay, ReplayedCase, ReplayedFailure, replay_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
-from misslink.render.json_fields import JsonFields
 from misslink.report.glossary import INTERVENTIONS
 from misslink.types import Estimate, Run
 
@@ -71,28 +69,28 @@ class CausalFigures:
 
 def read_replay(run: Run) -> ReplayTable | None:
     """Read the results of replay; None if the run was not replayed."""
-    if not run.replay:
+    replay = replay_of(run)
+    if replay is None:
         return None
-    document = JsonFields(run.replay)
-    words, causal = _describe_causal(document)
-    reasons = Counter(row.text("reason") for row in document.rows("skipped"))
+    words, causal = _describe_causal(replay)
+    reasons = Counter(case.reason for case in replay.skipped)
     return ReplayTable(
-        facts=_replay_facts(document),
+        facts=_replay_facts(replay),
         failures=tuple(
             ReplayedMode(
                 label=_mode_label(mode),
-                count=fields.count("replayed"),
-                of=_case_counts(fields),
-                confirmed=fields.formatted("confirmed"),
+                count=failure.replayed,
+                of=_case_counts(failure),
+                confirmed=format_estimate("confirmed", failure.confirmed),
                 interventions=tuple(
-                    (INTERVENTIONS.get(name, name), fields.formatted("interventions", name))
-                    for name in fields.object("interventions")
+                    (INTERVENTIONS.get(name, name), format_estimate(name, fixed))
+                    for name, fixed in failure.interventions.items()
                 ),
             )
-            for mode, fields in document.objects("failures").items()
-            if fields.count("replayed")
+            for mode, failure in replay.failures.items()
+            if failure.replayed
         ),
-        flaky=document.formatted("flaky"),
+        flaky=format_estimate("flaky", replay.flaky),
         causal=format_estimate("attributable_fraction", causal),
         causal_words=f"{words[:1].upper()}{words[1:]}",
         skipped=tuple(
@@ -103,22 +101,18 @@ def read_replay(run: Run) -> ReplayTable | None:
 
 def causal_figures(run: Run) -> CausalFigures | None:
     """Return association and cause side by side; None if the run was not replayed."""
-    if not run.replay:
+    replay = replay_of(run)
+    if replay is None:
         return None
-    document = JsonFields(run.replay)
     # Only an association over the same answers as the replay's can be compared with it.
-    observed = document.estimate(
-        "observed_attributable_fraction",
-        why="the replay holds none over the answers that it counts as bad",
-    )
+    observed = replay.observed_attributable_fraction
     association = " go with a retrieval miss"
     if observed.value is not None and observed.value <= 0:
         association = ": they are no more frequent after a miss"
     words = f"of {BAD_ANSWERS}{association}{_uncertainty_text(observed)}"
-    causal_words, causal = _describe_causal(document)
+    causal_words, causal = _describe_causal(replay)
     sentences = (
-        _confirmed_sentence(mode, fields.estimate("confirmed"))
-        for mode, fields in document.objects("failures").items()
+        _confirmed_sentence(mode, failure.confirmed) for mode, failure in replay.failures.items()
     )
     return CausalFigures(
         figures=(
@@ -132,15 +126,15 @@ def causal_figures(run: Run) -> CausalFigures | None:
 def describe_case_replays(run: Run) -> dict[str, tuple[str, ...]]:
     """Describe every replay of each case, by case id."""
     texts: dict[str, tuple[str, ...]] = {}
-    for row in JsonFields(run.replay).rows("cases"):
-        case_id = row.text("case_id")
-        texts[case_id] = (*texts.get(case_id, ()), _describe_replay(row))
+    replay = replay_of(run)
+    for case in replay.cases if replay else ():
+        texts[case.case_id] = (*texts.get(case.case_id, ()), _describe_replay(case))
     return texts
 
 
-def _describe_causal(document: JsonFields) -> tuple[str, Estimate]:
+def _describe_causal(replay: Replay) -> tuple[str, Estimate]:
     """The causal fraction in words, and the share to write before them, which is not negative."""
-    causal = document.estimate("causal_attributable_fraction", why="the replay gives none")
+    causal = replay.causal_attributable_fraction
     harmful = causal.value is not None and causal.value < 0
     words = (
         f"{'more' if harmful else 'fewer'} {BAD_ANSWERS} when what was missed is handed over"
@@ -160,15 +154,13 @@ def _uncertainty_text(estimate: Estimate) -> str:
     return f" ({NOT_ESTABLISHED})" if includes_zero else ""
 
 
-def _replay_facts(document: JsonFields) -> str:
-    usage, seed = document.object("usage"), document.values.get("seed")
-    app, judge, sample = document.text("app"), document.text("judge"), document.count("sample")
-    calls, saved = usage.count("calls"), usage.count("generations_kept")
+def _replay_facts(replay: Replay) -> str:
+    calls, saved = replay.usage.calls, replay.usage.generations_kept
     parts = (
-        app and f"App {app}",
-        judge and f"judge {judge}",
-        sample and f"at most {pluralize(sample, 'case')} a failure mode",
-        f"seed {seed}" if isinstance(seed, int) else "",
+        replay.app and f"App {replay.app}",
+        replay.judge and f"judge {replay.judge}",
+        replay.sample and f"at most {pluralize(replay.sample, 'case')} a failure mode",
+        "" if replay.seed is None else f"seed {replay.seed}",
         calls and f"{pluralize(calls, 'question')} to the judge",
         saved and f"{pluralize(saved, 'answer')} of the app kept from before",
     )
@@ -180,14 +172,12 @@ def _mode_label(mode: str) -> str:
     return FAILURE_MODES[mode].label if mode in FAILURE_MODES else mode
 
 
-def _case_counts(fields: JsonFields) -> str:
-    names = ("cases", "also", "flaky", "same_answer")
-    cases, also, flaky, unchanged = map(fields.count, names)
+def _case_counts(failure: ReplayedFailure) -> str:
     parts = (
-        cases and f"of {pluralize(cases, 'case')}",
-        also and f"{also:,} to which it only contributes",
-        flaky and f"{flaky:,} flaky",
-        unchanged and f"{unchanged:,} with the same answer",
+        failure.cases and f"of {pluralize(failure.cases, 'case')}",
+        failure.also and f"{failure.also:,} to which it only contributes",
+        failure.flaky and f"{failure.flaky:,} flaky",
+        failure.same_answer and f"{failure.same_answer:,} with the same answer",
     )
     return ", ".join(part for part in parts if part)
 
@@ -208,28 +198,27 @@ def _confirmed_sentence(mode: str, confirmed: Estimate) -> str:
     )
 
 
-def _describe_replay(row: JsonFields) -> str:
-    repeats = row.object("repeats").values
+def _describe_replay(case: ReplayedCase) -> str:
     outcomes = ", ".join(
-        f"{INTERVENTIONS.get(name, name)}: {outcome}{_second_draw(outcome, repeats.get(name))}"
-        for name, outcome in row.object("outcomes").values.items()
+        f"{INTERVENTIONS.get(name, name)}: {outcome}{_second_draw(outcome, case.repeats.get(name))}"
+        for name, outcome in case.outcomes.items()
         if outcome is not None
     )
     verdict = "Replayed, inconclusive"
-    if row.values.get("flaky") is True:
+    if case.flaky:
         verdict = "Flaky: the answer changes when nothing is changed"
-    elif row.values.get("confirmed") is True:
-        mode = row.text("replayed_as")
-        differs = mode not in ("", row.text("failure"))
+    elif case.confirmed:
+        mode = case.replayed_as
+        differs = mode not in ("", case.failure)
         label = FAILURE_MODES[mode].label.lower() if mode in FAILURE_MODES else mode
         verdict = f"Confirmed by replay{f' as {label}' if differs else ''}"
-    elif row.values.get("confirmed") is False:
+    elif case.confirmed is False:
         verdict = "Not confirmed by replay"
     text = f"{verdict}: {outcomes}." if outcomes else f"{verdict}."
-    return f"{text} {row.text('reason')}".rstrip()
+    return f"{text} {case.reason}".rstrip()
 
 
-def _second_draw(first: JsonValue, second: JsonValue) -> str:
+def _second_draw(first: str, second: str | None) -> str:
     """The second draw of the same, if there is one."""
     if second is None:
         return ""

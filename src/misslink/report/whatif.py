@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from misslink.documents import (
+    NOT_COMPUTED,
+    Estimates,
+    ForecastError,
+    OptionMetric,
+    WhatIfOption,
+    whatif_of,
+)
 from misslink.render.format import (
     FormattedEstimate,
     format_difference,
@@ -12,7 +20,6 @@ from misslink.render.format import (
     format_p_value,
     pluralize,
 )
-from misslink.render.json_fields import JsonFields
 from misslink.types import Run
 
 _VERDICTS = {"option": "better", "today": "worse"}
@@ -61,88 +68,79 @@ class WhatIfTable:
 
 def read_whatif(run: Run) -> WhatIfTable | None:
     """Read what other retrieval options would change; None if this was not evaluated."""
-    document = JsonFields(run.whatif)
-    rows = document.rows("options")
-    if not rows:
+    whatif = whatif_of(run)
+    if whatif is None or not whatif.options:
         return None
-    today = document.object("today")
+    today = whatif.today
     metric = next((name for name in today if name.startswith("recall")), next(iter(today), ""))
-    corpus = document.object("corpus").count("passages")
     facts = "No corpus was given, so the options are those that the run's own ranks can tell."
-    if corpus:
-        facts = f"Searched were the same {pluralize(corpus, 'passage')} with the same questions."
+    if whatif.corpus:
+        passages = pluralize(whatif.corpus["passages"], "passage")
+        facts = f"Searched were the same {passages} with the same questions."
     # Without a heading the run's k is not the number of passages in its prompt.
-    width = document.count("context_passages")
+    width = whatif.context_passages
     in_context = width and metric == f"recall@{width}"
-    skipped = (
-        f"{row.text('name')} was not tried: {row.text('reason')}."
-        for row in document.rows("skipped")
-    )
+    skipped = (f"{option.name} was not tried: {option.reason}." for option in whatif.skipped)
     return WhatIfTable(
         facts=facts,
         metric=metric,
         heading=f"Recall in the context (today {pluralize(width, 'passage')})"
         if in_context
         else "",
-        options=tuple(_option_row(row, today, metric) for row in rows),
-        error=_forecast_error(document.object("forecast_error")),
-        notes=(*skipped, *document.texts("notes")),
+        options=tuple(_option_row(option, today, metric) for option in whatif.options),
+        error=_forecast_error(whatif.forecast_error) if whatif.forecast_error else (),
+        notes=(*skipped, *whatif.notes),
     )
 
 
-def _option_row(row: JsonFields, today: JsonFields, metric: str) -> OptionRow:
+def _option_row(option: WhatIfOption, today: Estimates, metric: str) -> OptionRow:
     effects = {
-        name: _option_effect(name, fields, today) for name, fields in row.objects("metrics").items()
+        name: _option_effect(name, compared, today) for name, compared in option.metrics.items()
     }
     moved = "misses fixed: not known"
-    if row.values.get("misses_mended") is not None and row.values.get("new_misses") is not None:
-        fixed = pluralize(row.count("misses_mended"), "miss", "misses")
-        moved = f"{fixed} fixed, {row.count('new_misses'):,} new"
+    if option.misses_mended is not None and option.new_misses is not None:
+        fixed = pluralize(option.misses_mended, "miss", "misses")
+        moved = f"{fixed} fixed, {option.new_misses:,} new"
     return OptionRow(
-        name=row.text("name"),
-        what=row.text("what"),
+        name=option.name,
+        what=option.what,
         main=effects.get(metric),
         changes=tuple(effects.values()),
         tokens=(
-            row.formatted("context_tokens", "today", name="context_tokens"),
-            row.formatted("context_tokens", "b", name="context_tokens"),
+            format_estimate("context_tokens", option.context_tokens.get("today", NOT_COMPUTED)),
+            format_estimate("context_tokens", option.context_tokens.get("b", NOT_COMPUTED)),
         ),
-        avoided=row.formatted("unfaithful_avoided"),
+        avoided=format_estimate("unfaithful_avoided", option.unfaithful_avoided),
         moved=moved,
-        finding=row.text("finding"),
+        finding=option.finding,
     )
 
 
-def _option_effect(name: str, fields: JsonFields, today: JsonFields) -> OptionEffect:
-    p_holm, cutoff = fields.number("p_holm"), fields.count("at")
-    untested = "not tested" if p_holm is None else "no detectable difference"
-    other = cutoff and name.partition("@")[2] != str(cutoff)
+def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> OptionEffect:
+    untested = "not tested" if compared.p_holm is None else "no detectable difference"
+    other = compared.at and name.partition("@")[2] != str(compared.at)
     # Where the option has fewer cases than the run, today's value is that of the same cases.
-    paired = fields.estimate("a") if "a" in fields else today.estimate(name)
+    paired = compared.a or today.get(name, NOT_COMPUTED)
     return OptionEffect(
-        at=f"at {cutoff} under the option" if other else "",
+        at=f"at {compared.at} under the option" if other else "",
         today=format_estimate(name, paired),
-        option=fields.formatted("b", name=name),
-        difference=format_difference(name, fields.estimate("difference")),
-        verdict=_VERDICTS.get(fields.text("winner"), untested),
-        p=format_p_value(p_holm),
+        option=format_estimate(name, compared.b),
+        difference=format_difference(name, compared.difference),
+        verdict=_VERDICTS.get(compared.winner, untested),
+        p=format_p_value(compared.p_holm),
     )
 
 
-def _forecast_error(fields: JsonFields) -> tuple[tuple[str, str], ...]:
+def _forecast_error(check: ForecastError) -> tuple[tuple[str, str], ...]:
     """The forecast of one option compared with regenerated answers, as labels and texts."""
-    if not fields:
-        return ()
-    error = fields.estimate("error", why="no case was checked")
-    checked = fields.count("checked")
-    if not checked:
-        return (("Not checked", error.reason or "no case was checked"),)
-    forecast, measured = fields.number("forecast"), fields.number("measured")
+    if not check.checked:
+        return (("Not checked", check.error.reason or "no case was checked"),)
+    forecast, measured = check.forecast, check.measured
     rows = (
-        ("Option", fields.text("option")),
-        ("Cases checked", f"{checked:,} of {fields.count('affected'):,} that it affects"),
+        ("Option", check.option),
+        ("Cases checked", f"{check.checked:,} of {check.affected:,} that it affects"),
         ("Avoided by the forecast", "" if forecast is None else format_number(round(forecast, 1))),
         ("Avoided in fact", "" if measured is None else format_number(measured)),
-        ("Forecast less fact, a case", format_difference("error", error).text),
+        ("Forecast less fact, a case", format_difference("error", check.error).text),
     )
     return tuple((label, text) for label, text in rows if text)
