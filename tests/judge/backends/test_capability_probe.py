@@ -91,7 +91,10 @@ def test_a_format_is_given_up_once_where_the_server_ignores_it():
     wordings(settling)
     settling.record_obedience(RequestFormat(), obeyed=False, ignored=True)
     assert settling.request_format == RequestFormat(structure="plain")
-    assert settling.abilities() == asdict(RequestFormat())  # an inference, so for this run only
+    assert settling.abilities() == {
+        **asdict(RequestFormat()),
+        "gives_logprobs": None,
+    }  # an inference, so for this run only
 
 
 def test_a_server_that_obeyed_is_not_taken_to_ignore_the_format():
@@ -127,7 +130,7 @@ def test_what_a_failing_server_took_is_for_this_run_only():
     settling.broken("a", [RequestFormat()])
     settling.accepted(settling.broken("a", [RequestFormat()]))
     assert (settling.request_format, settling.settled) == (PLAIN, True)
-    assert settling.abilities() == asdict(RequestFormat())
+    assert settling.abilities() == {**asdict(RequestFormat()), "gives_logprobs": None}
     assert settling.takes("json_schema") is False
 
 
@@ -136,7 +139,7 @@ def test_a_server_that_was_only_down_is_asked_as_before():
     settling.broken("a", [RequestFormat()])
     settling.broken("a", [RequestFormat()])
     assert wordings(settling) == ([RequestFormat()], True)
-    assert settling.abilities() == asdict(RequestFormat())
+    assert settling.abilities() == {**asdict(RequestFormat()), "gives_logprobs": None}
 
 
 def test_what_an_earlier_run_found_out_is_doubted_where_the_server_fails_now():
@@ -175,3 +178,10 @@ def test_what_was_never_offered_is_not_taken():
     settling = CapabilityProbe(RequestFormat(seed=False))
     wordings(settling)
     assert (settling.takes("seed"), settling.takes("logprobs")) == (False, True)
+
+
+@pytest.mark.parametrize(("known", "believed"), [(True, True), (False, False), (1, None)])
+def test_whether_a_server_gives_probabilities_is_learned(known, believed):
+    settling = CapabilityProbe(RequestFormat())
+    settling.learn({"gives_logprobs": known})
+    assert settling.gives_logprobs is believed

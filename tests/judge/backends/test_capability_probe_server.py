@@ -67,13 +67,13 @@ def test_a_verdict_carries_the_probability_of_its_labels(judge_server, opening):
     assert reply.chance("claims.1.support", "supported") == pytest.approx(0.1)
     assert reply.chance("passages.0.relevant", "true") == pytest.approx(0.8)
     assert all(sum(of.values()) == pytest.approx(1) for of in reply.probabilities.values())
-    assert judge.logprobs is True
+    assert judge.abilities["gives_logprobs"] is True
 
 
 def test_a_server_that_takes_logprobs_and_gives_none_is_known_for_it(judge_server, opening):
     judge, (reply,) = in_turn(judge_server, 1, opening)
     assert reply.probabilities == {}
-    assert (judge.logprobs, judge.abilities["logprobs"]) == (False, True)
+    assert (judge.abilities["gives_logprobs"], judge.abilities["logprobs"]) == (False, True)
 
 
 def test_a_server_that_refuses_logprobs_is_not_asked_for_them_again(judge_server, opening):
@@ -315,15 +315,14 @@ def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
         {"structure": "xml"},
         {"structure": ["plain"], "limit": {}},
         {"structure": "plain", "seed": "yes"},
-        {"price": [0.1, 0.2], "context_length": "8k", "gives_logprobs": 1},
+        {"price": [0.1, 0.2], "context_length": "8k"},
         {"price": {"prompt": 10**400, "completion": True}},
     ],
 )
 def test_abilities_that_are_none_are_not_believed(known):
     judge = open_openai("m", base_url="http://localhost:1/v1")
     judge.learn(known)
-    assert judge.abilities == {}
-    assert (judge.price, judge.context_length, judge.logprobs) == (None, None, None)
+    assert (judge.price, judge.context_length, judge.abilities) == (None, None, {})
 
 
 def test_a_server_without_a_list_of_models_is_normal(judge_server, opening):

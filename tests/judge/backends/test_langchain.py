@@ -88,7 +88,7 @@ def test_what_was_found_out_is_learnt_again(judge_server):
     _, first = ask_once(judge_server)
     judge_server.calls.clear()
     second = open_langchain(SPEC, base_url=judge_server.url)
-    second.learn(first.abilities)
+    second.info.learn(first.abilities)
     ask_all(judge_server, small_ask(2), judge=second)
     assert [call.status for call in judge_server.calls] == [200]
 

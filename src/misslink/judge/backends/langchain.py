@@ -19,6 +19,7 @@ from misslink.judge.backends.connection import (
     redact_keys,
 )
 from misslink.judge.backends.request_format import (
+    REFUSAL_MESSAGE,
     TOP_LOGPROBS,
     CapabilityProbe,
     RequestFormat,
@@ -140,7 +141,6 @@ def _known_providers() -> list[str]:
 
 
 _OK, _SERVER_FAULT = 200, 500
-_REFUSAL_MESSAGE = "the judge refused the question: {}"
 _CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", "model_length")
 _FILTER_REASONS = (
     "content_filter",
@@ -217,8 +217,7 @@ class LangChainJudge:
 
     It requests structured answers by the provider's own means: its JSON schema, else a tool call,
     else JSON mode, else plain words. `secrets` never appear in replies or messages. `connections`
-    are closed with the judge. `logprobs` says whether replies have log-probabilities; None before
-    the first.
+    are closed with the judge.
     """
 
     def __init__(
@@ -235,7 +234,6 @@ class LangChainJudge:
         self.identity = identity
         self.context_length = context_length
         self.max_tokens: int = identity["max_tokens"]
-        self.logprobs: bool | None = None
         self._model = model
         self._connections = connections
         self._secrets = secrets
@@ -255,8 +253,8 @@ class LangChainJudge:
             context_length=self.context_length,
             max_tokens=self.max_tokens,
             abilities=self.abilities,
-            learn=self.learn,
-            structure=self._probe.request_format.structure if self._probe.settled else None,
+            learn=self._probe.learn,
+            structure=self._probe.structure,
             structure_in_doubt=self._probe.doubted,
             supports=self._probe.takes,
         )
@@ -264,17 +262,7 @@ class LangChainJudge:
     @property
     def abilities(self) -> Mapping[str, Any]:
         """What was found out of the provider; empty until a reply came."""
-        if not self._probe.settled:
-            return {}
-        return {**self._probe.abilities(), "gives_logprobs": self.logprobs}
-
-    def learn(self, abilities: Mapping[str, Any]) -> None:
-        """Believe what an earlier run found out; what is none of it is ignored."""
-        if not isinstance(abilities, Mapping):
-            return
-        self._probe.learn(abilities)
-        if isinstance(abilities.get("gives_logprobs"), bool):
-            self.logprobs = abilities["gives_logprobs"]
+        return self._probe.abilities()
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
@@ -299,10 +287,9 @@ class LangChainJudge:
                 complaint = self._complaint(error)
                 request_format = self._otherwise(error, complaint, tried, ask)
                 if request_format is None:
-                    return Reply.nothing(_REFUSAL_MESSAGE.format(complaint))
+                    return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
             else:
                 self._answered = True
-                self.logprobs = self.logprobs or response.gives_logprobs
                 return self._probe.read(response, ask, request_format)
         raise AssertionError("a request_format is tried at least")
 
@@ -318,9 +305,7 @@ class LangChainJudge:
         if other is None:
             self._raise_if_understood(meaning)
         if is_request_refusal(error):
-            other = self._probe.refused(tried, complaint)
-            if other is None and self._probe.request_format not in tried:
-                raise RetryableError(_REFUSAL_MESSAGE.format(complaint), "server") from None
+            other = self._probe.other_format(tried, complaint, complaint)
         return other
 
     async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:

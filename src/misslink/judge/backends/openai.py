@@ -18,6 +18,7 @@ from misslink.judge.backends.connection import (
     transient_openai_error,
 )
 from misslink.judge.backends.request_format import (
+    REFUSAL_MESSAGE,
     TOP_LOGPROBS,
     ApiInterface,
     CapabilityProbe,
@@ -55,7 +56,6 @@ _JSON_MODE_PROBE = Ask(
 )
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
-_REFUSAL_MESSAGE = "the judge refused the question: {}"
 _SERVER_ERROR = 500
 
 
@@ -136,8 +136,6 @@ class OpenAIJudge:
     max_tokens : int
     price : Price or None
         What the server says that its tokens cost.
-    logprobs : bool or None
-        Whether its replies come with log-probabilities; None before the first.
     connection : Connection
     path : str
         Where its requests go, below the base URL.
@@ -161,7 +159,6 @@ class OpenAIJudge:
         self.context_length = context_length
         self.max_tokens: int = settings["max_tokens"]
         self.price: Price | None = None
-        self.logprobs: bool | None = None
         self.connection = ServerConnection(self.name, model, address)
         self.path = interface.path
         self._model = model
@@ -179,7 +176,7 @@ class OpenAIJudge:
             abilities=self.abilities,
             learn=self.learn,
             check_reachable=self.check_reachable,
-            structure=self._probe.request_format.structure if self._probe.settled else None,
+            structure=self._probe.structure,
             structure_in_doubt=self._probe.doubted,
             supports=self._probe.takes,
             probe_json_mode=self._probe_json_mode,
@@ -193,7 +190,6 @@ class OpenAIJudge:
             return {}
         return {
             **self._probe.abilities(),
-            "gives_logprobs": self.logprobs,
             "context_length": self.context_length,
             "price": None if self.price is None else asdict(self.price),
         }
@@ -207,8 +203,6 @@ class OpenAIJudge:
         if self.context_length is None and type(length) is int and length > 0:
             self.context_length = length
         self.price = self.price or parse_price(abilities.get("price"))
-        if isinstance(abilities.get("gives_logprobs"), bool):
-            self.logprobs = abilities["gives_logprobs"]
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply.
@@ -239,16 +233,14 @@ class OpenAIJudge:
                 other = None
                 if getattr(error, "status_code", None) in REFUSAL_STATUSES:
                     about = f"{complaint} '{error.param}' {error.code}"
-                    other = self._probe.refused(tried, about)
-                    if other is None and self._probe.request_format not in tried:
-                        raise RetryableError(_REFUSAL_MESSAGE.format(complaint), "server") from None
+                    other = self._probe.other_format(tried, complaint, about)
                 elif again := transient_openai_error(error, complaint):
                     if ask.structured and _is_server_error(error) and again.after is None:
                         other = self._probe.broken(ask.key, tried)
                     if other is None:
                         raise again from None
                 if other is None:
-                    return Reply.nothing(_REFUSAL_MESSAGE.format(complaint))
+                    return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
                 tried.append(other)
 
     def request(self, ask: Ask) -> dict[str, Any]:
@@ -308,7 +300,6 @@ class OpenAIJudge:
                 raise self.connection.unreachable("its account has no credit left")
             raise RetryableError(response, "server")
         response = replace(response, content=self.connection.censored(response.content))
-        self.logprobs = self.logprobs or response.gives_logprobs
         return self._probe.read(response, ask, request_format)
 
 

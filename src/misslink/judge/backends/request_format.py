@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from misslink.judge.backends.response_parsing import ParsedResponse
-from misslink.judge.protocol import Ask, Reply, schema_json
+from misslink.judge.protocol import Ask, Reply, RetryableError, schema_json
 from misslink.judge.reply_text import is_question_error
 
 Structure = Literal["json_schema", "json_object", "plain"]
@@ -171,6 +171,7 @@ class ApiInterface:
     read: Callable[[str], ParsedResponse | str]
 
 
+REFUSAL_MESSAGE = "the judge refused the question: {}"
 _MAX_FORMATS = 3  # of one question, until the server is known
 _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
 
@@ -191,6 +192,7 @@ class CapabilityProbe:
     def __init__(self, first: RequestFormat) -> None:
         self.request_format = first
         self.settled = False
+        self.gives_logprobs: bool | None = None  # None before the first reply
         self._first = first
         self._hearsay = False  # learnt from an earlier run, not yet seen in this one
         self._refused = 0
@@ -225,8 +227,12 @@ class CapabilityProbe:
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out; what is no request_format is ignored."""
+        if not isinstance(abilities, Mapping):
+            return
+        if isinstance(abilities.get("gives_logprobs"), bool):
+            self.gives_logprobs = abilities["gives_logprobs"]
         names = [field.name for field in fields(RequestFormat)]
-        if not isinstance(abilities, Mapping) or any(name not in abilities for name in names):
+        if any(name not in abilities for name in names):
             return
         values = {name: abilities[name] for name in names}
         if (
@@ -238,14 +244,17 @@ class CapabilityProbe:
             self.settled = self._hearsay = True
 
     def abilities(self) -> dict[str, Any]:
-        """The request_format without what is inferred, as JSON values; empty before it is settled."""
+        """What was found out, without what is inferred, as JSON values; empty before it is settled."""
         if not self.settled:
             return {}
-        return asdict(
-            replace(
-                self.request_format, structure=self._inferred_from or self.request_format.structure
-            )
-        )
+        structure = self._inferred_from or self.request_format.structure
+        request_format = replace(self.request_format, structure=structure)
+        return {**asdict(request_format), "gives_logprobs": self.gives_logprobs}
+
+    @property
+    def structure(self) -> Structure | None:
+        """The structure in which questions are put; None before it is settled."""
+        return self.request_format.structure if self.settled else None
 
     def takes(self, feature: str) -> bool | None:
         """Whether the server takes a parameter or a structure.
@@ -318,6 +327,15 @@ class CapabilityProbe:
             return None
         return other
 
+    def other_format(
+        self, tried: Sequence[RequestFormat], complaint: str, about: str
+    ) -> RequestFormat | None:
+        """As `refused` with a complaint `about` this; raises where the question may be put again."""
+        other = self.refused(tried, about)
+        if other is None and self.request_format not in tried:
+            raise RetryableError(REFUSAL_MESSAGE.format(complaint), "server") from None
+        return other
+
     def broken(self, question: str, tried: Sequence[RequestFormat]) -> RequestFormat | None:
         """Return the request_format in which to put a structured question again that met a 5xx, or None.
 
@@ -347,6 +365,7 @@ class CapabilityProbe:
     def read(self, response: ParsedResponse, ask: Ask, request_format: RequestFormat) -> Reply:
         """Read what was said to `ask`, put in `request_format`, and learn from how it was said."""
         self.accepted(request_format)
+        self.gives_logprobs = self.gives_logprobs or response.gives_logprobs
         reply = response.reply(ask.schema, structured=ask.structured)
         if ask.structured:
             fits = reply.parsed is not None
