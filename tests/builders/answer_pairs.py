@@ -46,24 +46,6 @@ def with_own(judge, *pairs):
     return asyncio.run(prefer(pairs, judge))
 
 
-class Own:
-    """A judge of somebody's own: `answer` makes a reply, or raises."""
-
-    name = "own"
-    identity = {"judge": "own"}  # noqa: RUF012 (the protocol's attribute)
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.asked = []
-
-    async def ask(self, ask):
-        self.asked.append(ask)
-        return self.answer(ask)
-
-    async def close(self):
-        pass
-
-
 def said(better, **chances):
     places = {"better": chances} if chances else {}
     return Reply(Preference(better=better), "raw", probabilities=places)

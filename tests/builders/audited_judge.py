@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from fake_judge import answer_to
 from honest_judge import fenced, honest
 from misslink.judge.checks.audit import audit_document, compare_verdicts
 from misslink.judge.checks.audit_variants import audit_cases
@@ -41,7 +42,7 @@ class HonestJudge:
         times, said = self.asked[ask.key], honest(body)
         self.asked[ask.key] += 1
         other = self.script(said, dict(fenced(body)), times)
-        return other or Reply(ask.schema.model_validate(said), raw="{}")
+        return other or Reply(answer_to(ask, **said), raw="{}")
 
     async def close(self):
         pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from fake_judge import complete, wanted_schema
 from misslink.judge.protocol import Ask, examine
 from misslink.text.normalization import content_words, fold, sentence_spans
 
@@ -32,7 +33,12 @@ def fenced(body: Body) -> list[tuple[str, str]]:
 
 
 def honest(body: Body) -> Body | str:
-    """Examine lexically: a sentence is supported exactly if a passage contains it.
+    """Examine lexically, and fill every field of the schema that this judge does not know."""
+    return complete(wanted_schema(body), _judge(body))
+
+
+def _judge(body: Body) -> Body | str:
+    """A sentence is supported exactly if a passage contains it.
 
     Of two answers the better one is no refusal, and speaks of more of what the question names.
     """

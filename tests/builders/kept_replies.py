@@ -4,38 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
 from misslink.judge.middleware.cache import CachedJudge
-from misslink.judge.protocol import JudgeInfo, Reply
+from misslink.judge.protocol import Reply
 from misslink.types import Usage
 
 
-class Own:
-    """A judge that says `raw` to everything, and counts how often it is asked."""
+def own(name="own:a", raw="raw", **info):
+    """A judge that says `raw` to everything, with its tokens and probabilities."""
 
-    def __init__(self, name="own:a", raw="raw", abilities=None):
-        self.name = name
-        self.identity = {"judge": name}
-        self.raw = raw
-        self.abilities = abilities
-        self.asked = 0
-        self.learnt = None
-
-    @property
-    def info(self):
-        return JudgeInfo(abilities=self.abilities, learn=self.learn)
-
-    def learn(self, abilities):
-        self.learnt = dict(abilities)
-
-    async def ask(self, ask):
-        self.asked += 1
-        parsed = ask.schema(claims=(), passages=(), response="answers")
+    def reply(ask):
         usage = Usage(prompt_tokens=7, completion_tokens=2)
-        return Reply(parsed, self.raw, usage, {"response": {"answers": 0.75}})
+        answer = answer_to(ask, response="answers")
+        return Reply(answer, raw, usage, {"response": {"answers": 0.75}})
 
-    async def close(self):
-        pass
+    return FakeJudge(reply, name, **info)
 
 
 def keep(path, judge, *numbers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fake_judge import FakeJudge
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import (
@@ -25,24 +26,15 @@ INVENTED = ("It has a casino.", "unsupported", None)
 FALSE_QUOTE = ("It has a zoo.", "supported", "it has a zoo")
 
 
-class ScriptedJudge:
-    """Answers with the reply it was given for the ask's name, else with `reply`, and counts."""
-
-    name = "scripted"
-    identity = {"judge": "scripted"}  # noqa: RUF012 (the protocol's attribute)
+class ScriptedJudge(FakeJudge):
+    """Answers with the reply it was given for the ask's name, else with `reply`."""
 
     def __init__(self, reply, **by_name):
-        self.reply = reply
-        self.by_name = by_name
-        self.asked = []
+        def say(ask):
+            given = by_name.get(ask.name, reply)
+            return given(ask) if callable(given) else given
 
-    async def ask(self, ask):
-        self.asked.append(ask)
-        given = self.by_name.get(ask.name, self.reply)
-        return given(ask) if callable(given) else given
-
-    async def close(self):
-        pass
+        super().__init__(say, "scripted")
 
 
 def judged(case, trace, judge, *names, k=5):

@@ -9,7 +9,6 @@ from honest_judge import small_ask
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
-from misslink.judge.protocol import JudgeInfo
 
 
 @asynccontextmanager
@@ -33,37 +32,6 @@ def replies(server, path, numbers, **options):
             return await asyncio.gather(*asks), judge
 
     return asyncio.run(put())
-
-
-class Scripted:
-    """A judge of somebody's own that says what it is told, and knows what its server can do."""
-
-    name = "scripted"
-
-    def __init__(self, reply=None, abilities=None, identity="scripted"):
-        self.identity = {"judge": identity}
-        self.reply = reply
-        self.abilities = abilities
-        self.learnt = []
-
-    @property
-    def info(self):
-        return JudgeInfo(abilities=self.abilities, learn=self.learn)
-
-    def learn(self, abilities):
-        self.learnt.append(dict(abilities))
-
-    async def ask(self, ask):
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return self.reply
-
-    async def close(self):
-        pass
-
-
-def parsed(**more):
-    return small_ask(1).schema(claims=(), passages=(), response="answers", **more)
 
 
 def put_to(judge, path, *asks):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from kept_replies import Own, keep
+from kept_replies import keep, own
 from misslink.judge.middleware.cache import DEFAULT_CACHE
 
 
 def test_merging_prints_lines_for_people_or_one_document(misslink, tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
-    keep(a, Own(), 1, 2)
-    keep(b, Own(raw="another"), 2, 3)
+    keep(a, own(), 1, 2)
+    keep(b, own(raw="another"), 2, 3)
     code, out, err = misslink("cache", "merge", a, b)
     assert (code, err) == (0, "")
     assert out.splitlines() == [

@@ -7,13 +7,14 @@ import sys
 
 import pytest
 
+from fake_judge import FakeJudge
 from honest_judge import small_ask
 from judge_faults import broken_json, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.checks.ping import ping_judge, ping_judge_spec
 from misslink.judge.config import JudgeConfig
-from misslink.judge.protocol import JudgeInfo, Reply, judge_info
+from misslink.judge.protocol import JudgeInfo, judge_info
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.registry import judges
 
@@ -30,22 +31,11 @@ def _no_judge_in_the_environment(monkeypatch):
 def lone():
     """A judge of somebody else's: no server, no options, nothing but the protocol."""
 
-    class Lone:
-        name = "lone"
-        identity = {"judge": "lone"}  # noqa: RUF012 - a constant of this test
-
-        async def ask(self, ask):
-            answer = {"claims": [], "passages": [], "response": "answers"}
-            return Reply(ask.schema.model_validate(answer), "{}")
-
-        async def close(self):
-            pass
-
     arguments = []
 
     def factory(argument):
         arguments.append(argument)
-        return Lone()
+        return FakeJudge(name="lone")
 
     judges.names()  # the built-in ones first
     judges.register("lone")(factory)
@@ -231,15 +221,7 @@ def test_opening_a_judge_does_not_import_its_client():
 
 
 def test_an_identity_that_is_no_json_is_refused():
-    class Odd:
-        name = "odd"
-        identity = {"judge": object()}  # noqa: RUF012 - a constant of this test
-
-        async def ask(self, ask):
-            raise AssertionError
-
-        async def close(self):
-            pass
-
+    odd = FakeJudge()
+    odd.identity = {"judge": object()}
     with pytest.raises(InputError, match="identity that is no JSON"):
-        open_judge(Odd(), cache=None, concurrency=1)
+        open_judge(odd, cache=None, concurrency=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal, Protocol
@@ -366,20 +366,21 @@ class Judge(Protocol):
 
 def judge_info(judge: Judge) -> JudgeInfo:
     """Return the `JudgeInfo` of a judge, or of the judge it wraps if it defines none."""
-    while True:
-        info: JudgeInfo | None = getattr(judge, "info", None)
-        if info is not None:
-            return info
-        inner: Judge | None = getattr(judge, "judge", None)
-        if inner is None:
-            return JudgeInfo()
-        judge = inner
+    infos = (getattr(layer, "info", None) for layer in layers(judge))
+    return next((info for info in infos if info is not None), JudgeInfo())
+
+
+def layers(judge: Judge) -> Iterator[Judge]:
+    """Yield a judge and what it wraps, outermost first: middleware stores that as ``judge``."""
+    layer: Judge | None = judge
+    while layer is not None:
+        yield layer
+        layer = getattr(layer, "judge", None)
 
 
 def unwrap_judge(judge: Judge) -> Judge:
-    """Return the innermost judge: middleware stores the judge it wraps as ``judge``."""
-    inner: Judge | None = getattr(judge, "judge", None)
-    return judge if inner is None else unwrap_judge(inner)
+    """Return the innermost judge."""
+    return list(layers(judge))[-1]
 
 
 class _Part(BaseModel):

@@ -95,7 +95,7 @@ class JudgeSession:
         self.identity = judge.identity
         self.terms = terms
         self.not_asked = 0
-        self._cache = cache
+        self.cache = cache
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""
@@ -117,7 +117,7 @@ class JudgeSession:
             "prompts": None if terms.prompts is None else display_path(terms.prompts),
             "price_in": terms.price_in,
             "price_out": terms.price_out,
-            **({} if self._batches is None else {"batch_price": self._batches.share}),
+            **({} if self.batches is None else {"batch_price": self.batches.share}),
         }
 
     def cascade(self) -> dict[str, Any]:
@@ -143,12 +143,12 @@ class JudgeSession:
         info = judge_info(self.judge)
         check = info.check_reachable
         is_known = info.abilities != {}
-        if check is None or (is_known and self._cache.has_replies()):
+        if check is None or (is_known and self.cache.has_replies()):
             return
         try:
             await check()
         except JudgeUnreachableError:
-            if not self._cache.has_replies():
+            if not self.cache.has_replies():
                 raise
 
     @property
@@ -161,8 +161,8 @@ class JudgeSession:
 
         Where questions are sent in batches, ``in_batches`` is the number of calls in batches.
         """
-        spent: dict[str, Any] = self._cache.usage()
-        price, batches = self.price, self._batches
+        spent: dict[str, Any] = self.cache.usage()
+        price, batches = self.price, self.batches
         prompt, completion = spent["prompt_tokens"], spent["completion_tokens"]
         cost = None
         if price is not None and prompt is not None and completion is not None:
@@ -171,8 +171,9 @@ class JudgeSession:
         return {**spent, **in_batches, "not_asked": self.not_asked, "cost": cost}
 
     @property
-    def _batches(self) -> BatchJudge | None:
-        inner = self._cache.judge
+    def batches(self) -> BatchJudge | None:
+        """The judge that asks in batches, where one does."""
+        inner = self.cache.judge
         return inner if isinstance(inner, BatchJudge) else None
 
     async def close(self) -> None:

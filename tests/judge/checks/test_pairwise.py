@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from answer_pairs import BAD, GOOD, Own, honest, judge_pairs, pair, run, said, shows, with_own
+from answer_pairs import BAD, GOOD, honest, judge_pairs, pair, run, said, shows, with_own
+from fake_judge import FakeJudge
 from honest_judge import fenced
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
@@ -52,7 +53,7 @@ def test_a_judge_that_likes_the_first_place_decides_nothing(judge_server):
 
 
 def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie_that_the_order_made():
-    judge = Own(lambda ask: said("first" if ask.inputs["first"] == GOOD else "tie"))
+    judge = FakeJudge(lambda ask: said("first" if ask.inputs["first"] == GOOD else "tie"))
     (outcome,) = with_own(judge, pair())
     assert (outcome.winner, outcome.orders) == ("tie", ("a", "tie"))
     found = summarize_preferences([outcome])
@@ -119,7 +120,7 @@ def test_what_cannot_be_asked_is_left_out_with_its_reason_and_the_rest_goes_on(t
         return said("first" if ask.inputs["first"] == GOOD else "second")
 
     lost = AnswerPair("2", "A lost question?", GOOD, BAD)
-    outcomes = with_own(Own(answer), pair(), lost)
+    outcomes = with_own(FakeJudge(answer), pair(), lost)
     assert [o.winner for o in outcomes] == ["a", None]
     assert outcomes[1].reason == reason
     assert summarize_preferences(outcomes)["left_out"] == {reason: 1}
@@ -130,7 +131,7 @@ def test_a_judge_that_is_gone_ends_it():
         raise JudgeUnreachableError("nobody answers")
 
     with pytest.raises(JudgeUnreachableError, match="nobody"):
-        with_own(Own(answer), *(pair(case=str(n)) for n in range(20)))
+        with_own(FakeJudge(answer), *(pair(case=str(n)) for n in range(20)))
 
 
 def test_probabilities_of_both_orders_are_averaged_and_half_of_them_are_none():
@@ -139,13 +140,13 @@ def test_probabilities_of_both_orders_are_averaged_and_half_of_them_are_none():
             return said("first", first=0.7, second=0.2, tie=0.1)
         return said("second", first=0.4, second=0.5, tie=0.1)
 
-    (outcome,) = with_own(Own(answer), pair())
+    (outcome,) = with_own(FakeJudge(answer), pair())
     assert outcome.probability == pytest.approx(0.3)  # P(B better): 0.2 as second, 0.4 as first
 
     def once(ask):
         return said("first", second=0.2) if ask.inputs["first"] == GOOD else said("second")
 
-    (outcome,) = with_own(Own(once), pair())
+    (outcome,) = with_own(FakeJudge(once), pair())
     assert outcome.probability is None
 
 
@@ -157,24 +158,23 @@ def test_the_heuristic_judge_says_that_it_cannot():
 
 def test_a_concurrency_of_none_is_refused_and_does_not_hang():
     with pytest.raises(InputError, match="must be at least 1"):
-        asyncio.run(prefer([pair()], Own(lambda _: said("tie")), concurrency=0))
+        asyncio.run(prefer([pair()], FakeJudge(lambda _: said("tie")), concurrency=0))
 
 
 def test_no_more_pairs_are_under_way_than_allowed():
     busy = most = 0
 
-    class Counting(Own):
-        async def ask(self, ask):
-            nonlocal busy, most
-            busy += 1
-            most = max(most, busy)
-            await asyncio.sleep(0)
-            busy -= 1
-            return said("tie")
+    async def count(_):
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(0)
+        busy -= 1
+        return said("tie")
 
     ticks = []
     pairs = [pair(case=str(n)) for n in range(6)]
-    line = prefer(pairs, Counting(None), concurrency=2, done=lambda *tick: ticks.append(tick))
+    line = prefer(pairs, FakeJudge(count), concurrency=2, done=lambda *tick: ticks.append(tick))
     outcomes = asyncio.run(line)
     assert [o.case_id for o in outcomes] == [p.case_id for p in pairs]
     assert most == 4  # two pairs, each in both orders
@@ -230,7 +230,7 @@ def test_pairs_are_the_shared_cases_and_say_what_is_missing():
     assert [p.case_id for p in pairs] == ["both", "empty"]
     assert pairs[0].reason == "right has no answer (Timeout)"
     assert pairs[1].reason == "left has no answer"
-    judge = Own(lambda _: said("tie"))
+    judge = FakeJudge(lambda _: said("tie"))
     assert [o.winner for o in with_own(judge, *pairs)] == [None, None]
     assert judge.asked == []
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from fake_judge import FakeJudge
 from honest_judge import fenced, honest
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.backends.openai import open_openai
@@ -186,17 +187,7 @@ def test_a_judge_that_finds_everything_good_was_heard_and_is_not_called_silent(j
 
 
 def test_a_judge_that_raises_loses_its_replies_and_is_quoted():
-    class Broken:
-        name = "broken"
-        identity = {"judge": "broken"}  # noqa: RUF012 - a constant of this test
-
-        async def ask(self, ask):
-            raise KeyError("choices")
-
-        async def close(self):
-            pass
-
-    found = measured(Broken(), FAITHFULNESS).document()
+    found = measured(FakeJudge(KeyError("choices")), FAITHFULNESS).document()
     assert "the judge raised KeyError: 'choices'" in str(found["left_out"])
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
 from misslink.errors import InputError
 from misslink.judge.middleware import cache_admin as records
@@ -19,23 +20,16 @@ from misslink.judge.protocol import Reply, SkippedAskError
 from misslink.types import PromptRef, Usage
 
 
-class Own:
+def own(name="own:a", usage=None, **info):
     """A judge that says readable things of even towns and prose of odd ones."""
 
-    def __init__(self, name="own:a", usage=None, abilities=None):
-        self.name = name
-        self.identity = {"judge": name}
-        self.usage = usage
-        self.abilities = abilities
-
-    async def ask(self, ask):
+    def reply(ask):
         if "town 1 " in ask.messages[1]["content"]:
-            return Reply(None, "prose", self.usage, problem="the reply holds no JSON object")
-        parsed = ask.schema(claims=(), passages=(), response="answers")
-        return Reply(parsed, "raw", self.usage, {"response": {"answers": 1.0}})
+            return Reply(None, "prose", usage, problem="the reply holds no JSON object")
+        answer = answer_to(ask, response="answers")
+        return Reply(answer, "raw", usage, {"response": {"answers": 1.0}})
 
-    async def close(self):
-        pass
+    return FakeJudge(reply, name, **info)
 
 
 def keep(path, judge, *asks):
@@ -57,11 +51,11 @@ def label_ask(n):
 def path(tmp_path):
     """A response cache of two judges and two prompts, the first judge's replies a month old."""
     path = tmp_path / "l"
-    keep(path, Own("own:a", Usage(prompt_tokens=10, completion_tokens=2)), *map(small_ask, (1, 2)))
+    keep(path, own("own:a", Usage(prompt_tokens=10, completion_tokens=2)), *map(small_ask, (1, 2)))
     with sqlite3.connect(path) as file:
         file.execute("UPDATE replies SET created = ?", (ago(days=31),))
     file.close()
-    keep(path, Own("own:b"), *map(small_ask, (1, 2)), label_ask(2))
+    keep(path, own("own:b"), *map(small_ask, (1, 2)), label_ask(2))
     return path
 
 
@@ -94,7 +88,7 @@ def test_replies_are_counted_by_judge_and_prompt(path):
 
 
 def test_an_empty_cache_has_no_dates_and_no_tokens(tmp_path):
-    keep(tmp_path / "l", Own())
+    keep(tmp_path / "l", own())
     found = records.cache_stats(tmp_path / "l")
     assert (found["replies"], found["unreadable"], found["without_tokens"]) == (0, 0, 0)
     assert found["prompt_tokens"] is found["first"] is found["last"] is None
@@ -148,7 +142,7 @@ def test_looking_changes_nothing_and_leaves_nothing_behind(path):
 
 def test_looking_goes_on_while_a_run_writes(path):
     async def run():
-        kept = CachedJudge(Own("own:c"), path)
+        kept = CachedJudge(own("own:c"), path)
         await kept.ask(small_ask(5))
         found = records.cache_stats(path)
         rows = records.export_replies(path)
@@ -188,8 +182,8 @@ def test_only_what_meets_every_condition_goes(path, chosen, left):
 
 def test_what_nobody_refers_to_any_more_goes_too_and_the_file_shrinks(tmp_path):
     path = tmp_path / "l"
-    keep(path, Own("own:a", abilities={"seed": True}), *map(small_ask, range(200)))
-    keep(path, Own("own:b", abilities={"seed": False}), small_ask(0))
+    keep(path, own("own:a", abilities={"seed": True}), *map(small_ask, range(200)))
+    keep(path, own("own:b", abilities={"seed": False}), small_ask(0))
     done = records.prune_replies(path, CacheSelection(judge="own:a"), dry_run=False)
     assert done["note"] is None
     assert done["bytes_after"] == path.stat().st_size < done["bytes_before"] / 3
@@ -203,13 +197,10 @@ def test_what_nobody_refers_to_any_more_goes_too_and_the_file_shrinks(tmp_path):
 def test_pruned_replies_are_asked_again_and_the_others_are_not(path):
     records.prune_replies(path, CacheSelection(unreadable=True, judge="own:b"), dry_run=False)
 
-    class Silent(Own):
-        async def ask(self, ask):
-            raise SkippedAskError("it was pruned")
-
-    keep(path, Silent("own:b"), small_ask(2))
+    silent = FakeJudge(SkippedAskError("it was pruned"), "own:b")
+    keep(path, silent, small_ask(2))
     with pytest.raises(SkippedAskError, match="pruned"):
-        keep(path, Silent("own:b"), small_ask(1))
+        keep(path, silent, small_ask(1))
 
 
 def test_pruning_beside_a_run_removes_and_says_that_the_file_is_no_smaller(path):

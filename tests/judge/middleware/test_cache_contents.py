@@ -6,12 +6,13 @@ import asyncio
 import sqlite3
 from dataclasses import replace
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
 from judge_faults import broken_json
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import LabelAlone, Reply
 from misslink.types import Usage
-from through_cache import Scripted, cache, put_to, replies
+from through_cache import cache, put_to, replies
 
 KEY = "sk-secret-0123456789"
 
@@ -27,36 +28,25 @@ def test_an_unreadable_reply_was_paid_for_and_is_kept(judge_server, tmp_path):
 
 
 def test_probabilities_come_back_too(tmp_path):
-    class Sure:
-        name = "sure"
-        identity = {"judge": "sure"}  # noqa: RUF012 - a constant of this test
-
-        async def ask(self, ask):
-            answer = {"claims": [], "passages": [], "response": "answers"}
-            parsed = ask.schema.model_validate(answer)
-            return Reply(parsed, "raw", probabilities={"claims.0.support": {"supported": 0.25}})
-
-        async def close(self):
-            pass
+    chances = {"claims.0.support": {"supported": 0.25}}
+    sure = FakeJudge(lambda ask: Reply(answer_to(ask), "raw", probabilities=chances))
 
     async def put():
-        judge = CachedJudge(Sure(), tmp_path / "l")
+        judge = CachedJudge(sure, tmp_path / "l")
         found = [await judge.ask(small_ask(1)) for _ in range(2)]
         await judge.close()
         return found, judge.calls
 
     found, calls = asyncio.run(put())
     assert calls == 1
-    assert [reply.probabilities for reply in found] == [
-        {"claims.0.support": {"supported": 0.25}}
-    ] * 2
+    assert [reply.probabilities for reply in found] == [chances] * 2
     assert [reply.usage for reply in found] == [None, None]
 
 
 def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
     word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
-    put_to(Scripted(word), tmp_path / "l", small_ask(1))
-    (kept,), _ = put_to(Scripted(), tmp_path / "l", small_ask(1))
+    put_to(FakeJudge(word), tmp_path / "l", small_ask(1))
+    (kept,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(1))
     assert kept == replace(word, from_cache=True)
 
 
@@ -73,8 +63,8 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
     for number, reply in enumerate(
         (Reply(None, half, usage_beyond_belief, problem=half), readable)
     ):
-        (now,), usage = put_to(Scripted(reply), tmp_path / "l", small_ask(number))
-        (later,), _ = put_to(Scripted(), tmp_path / "l", small_ask(number))
+        (now,), usage = put_to(FakeJudge(reply), tmp_path / "l", small_ask(number))
+        (later,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(number))
         assert later == replace(now, from_cache=True)
         assert now.raw == "half ? of a character"
         assert usage["prompt_tokens"] is None

@@ -7,6 +7,7 @@ import sqlite3
 
 import pytest
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteFormat
@@ -14,9 +15,13 @@ from misslink.judge.middleware import cache_admin as records
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import Reply
 from misslink.types import Usage
-from through_cache import Scripted, parsed
 
-SAID = Reply(parsed(), "said", Usage(prompt_tokens=7), {"response": {"answers": 1.0}})
+SAID = Reply(
+    answer_to(small_ask(1), response="answers"),
+    "said",
+    Usage(prompt_tokens=7),
+    {"response": {"answers": 1.0}},
+)
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def damaged(tmp_path):
         path = tmp_path / "l"
 
         async def put():
-            kept = CachedJudge(Scripted(SAID, abilities={"seed": True}), path)
+            kept = CachedJudge(FakeJudge(SAID, abilities={"seed": True}), path)
             for n in (1, 2):
                 await kept.ask(small_ask(n))
             await kept.close()
@@ -43,7 +48,7 @@ def damaged(tmp_path):
 
 def opened(path, act, judge=None):
     async def use():
-        kept = CachedJudge(judge or Scripted(SAID), path)
+        kept = CachedJudge(judge or FakeJudge(SAID), path)
         try:
             found = act(kept)
             return await found if asyncio.iscoroutine(found) else found
@@ -68,12 +73,12 @@ def test_damaged_probabilities_make_a_reply_that_cannot_be_read(damaged, chances
 @pytest.mark.parametrize("abilities", ["{", "[1]", "null"])
 def test_damaged_abilities_are_found_out_again(damaged, abilities):
     path = damaged("UPDATE judges SET abilities = ?", abilities)
-    judge = Scripted(SAID, abilities={"seed": True})
+    judge = FakeJudge(SAID, abilities={"seed": True})
     opened(path, lambda kept: kept.ask(small_ask(3)), judge)
-    assert judge.learnt == []
-    later = Scripted(SAID)
+    assert judge.learned == []
+    later = FakeJudge(SAID)
     opened(path, lambda kept: kept.has_replies(), later)
-    assert later.learnt == [{"seed": True}]
+    assert later.learned == [{"seed": True}]
 
 
 DAMAGE = {

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from honest_judge import small_ask
-from kept_replies import Own, keep
+from kept_replies import keep, own
 from misslink.errors import InputError
 from misslink.judge.middleware import cache_admin as cache_merge
 from misslink.judge.middleware import cache_admin as records
@@ -31,10 +31,10 @@ def counts(found, place=0):
 
 def test_replies_of_other_caches_come_with_all_that_was_kept_of_them(tmp_path):
     a, b, into = tmp_path / "a", tmp_path / "b", tmp_path / "into"
-    keep(into, Own("own:z"), 9)
-    keep(a, Own("own:a"), 1, 2)
-    keep(b, Own("own:b"), 3)
-    keep(b, Own("own:a"), 4)
+    keep(into, own("own:z"), 9)
+    keep(a, own("own:a"), 1, 2)
+    keep(b, own("own:b"), 3)
+    keep(b, own("own:a"), 4)
     wanted = [row for path in (into, a, b) for row in exported(path)]
     found = merge_caches([a, str(b)], into)
     assert exported(into) == wanted
@@ -54,11 +54,11 @@ def test_replies_of_other_caches_come_with_all_that_was_kept_of_them(tmp_path):
 
 
 def test_a_merged_reply_spares_the_call(tmp_path):
-    keep(tmp_path / "a", Own(), 1, 2)
+    keep(tmp_path / "a", own(), 1, 2)
     merge_caches([tmp_path / "a"], tmp_path / "new" / "into")
-    judge = Own()
+    judge = own()
     replies = keep(tmp_path / "new" / "into", judge, 1, 2, 3)
-    assert judge.asked == 1
+    assert len(judge.asked) == 1
     assert [reply.from_cache for reply in replies] == [True, True, False]
     assert replies[0].probabilities == {"response": {"answers": 0.75}}
     assert replies[0].usage == Usage(prompt_tokens=7, completion_tokens=2)
@@ -66,9 +66,9 @@ def test_a_merged_reply_spares_the_call(tmp_path):
 
 def test_what_is_there_stays_and_what_differs_is_counted(tmp_path):
     a, into = tmp_path / "a", tmp_path / "into"
-    keep(into, Own(raw="the first"), 1, 2)
-    keep(a, Own(raw="the first"), 2)
-    keep(a, Own(raw="another"), 1, 3)
+    keep(into, own(raw="the first"), 1, 2)
+    keep(a, own(raw="the first"), 2)
+    keep(a, own(raw="another"), 1, 3)
     before = exported(into)
     assert counts(merge_caches([a], into)) == (3, 1, 1, 1)
     assert exported(into)[:2] == before
@@ -78,9 +78,9 @@ def test_what_is_there_stays_and_what_differs_is_counted(tmp_path):
 
 def test_a_text_is_kept_once_though_each_cache_numbers_it_otherwise(tmp_path):
     a, into = tmp_path / "a", tmp_path / "into"
-    keep(into, Own(), 1, 2)
-    keep(a, Own(), 2, 1)  # the other way round
-    keep(a, Own("own:b"), 2, 1, 3)
+    keep(into, own(), 1, 2)
+    keep(a, own(), 2, 1)  # the other way round
+    keep(a, own("own:b"), 2, 1, 3)
     with sqlite3.connect(a) as file:
         file.execute("UPDATE texts SET id = id + 1000")
         file.execute(
@@ -95,7 +95,7 @@ def test_a_text_is_kept_once_though_each_cache_numbers_it_otherwise(tmp_path):
     with sqlite3.connect(into) as file:
         (texts,) = file.execute("SELECT count(*) FROM texts").fetchone()
     file.close()
-    keep(tmp_path / "fresh", Own(), 1, 2, 3)
+    keep(tmp_path / "fresh", own(), 1, 2, 3)
     with sqlite3.connect(tmp_path / "fresh") as file:
         assert file.execute("SELECT count(*) FROM texts").fetchone() == (texts,)
     file.close()
@@ -103,21 +103,21 @@ def test_a_text_is_kept_once_though_each_cache_numbers_it_otherwise(tmp_path):
 
 def test_what_a_judge_found_out_comes_too_and_the_first_stays(tmp_path):
     a, b, into = tmp_path / "a", tmp_path / "b", tmp_path / "into"
-    keep(a, Own(abilities={"schema": True}), 1)
-    keep(b, Own(abilities={"schema": False}), 2)
-    keep(into, Own(), 3)
+    keep(a, own(abilities={"schema": True}), 1)
+    keep(b, own(abilities={"schema": False}), 2)
+    keep(into, own(), 3)
     merge_caches([a, b], into)
-    judge = Own()
+    judge = own()
     keep(into, judge, 3)
-    assert judge.learnt == {"schema": True}
+    assert judge.learned == [{"schema": True}]
 
 
 def test_a_folder_a_pattern_and_a_url_name_caches_and_the_target_is_none_of_them(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     for number in (10, 9):
-        keep(tmp_path / f"worker-{number}.sqlite", Own(), number)
+        keep(tmp_path / f"worker-{number}.sqlite", own(), number)
     into = tmp_path / "into.sqlite"
-    keep(into, Own(), 1)
+    keep(into, own(), 1)
     (tmp_path / "notes.txt").write_text("no cache", encoding="utf-8")
     found = merge_caches([tmp_path], into)
     assert [one["from"].rpartition("/")[2] for one in found["sources"]] == [
@@ -145,7 +145,7 @@ def test_a_folder_a_pattern_and_a_url_name_caches_and_the_target_is_none_of_them
 def test_replies_that_a_stored_cache_has_only_in_its_log_are_merged(tmp_path):
     """As of a worker that was killed, or runs still: SQLite keeps the newest in a file beside."""
     fsspec = pytest.importorskip("fsspec")
-    kept = CachedJudge(Own(), tmp_path / "a.sqlite")
+    kept = CachedJudge(own(), tmp_path / "a.sqlite")
     asyncio.run(kept.ask(small_ask(1)))
     storage = fsspec.filesystem("memory")
     for name in ("a.sqlite", "a.sqlite-wal"):
@@ -186,12 +186,12 @@ def break_(path, statement):
 )
 def test_a_broken_cache_is_told_and_nothing_of_it_is_merged(tmp_path, statement, said):
     fine, broken, into = tmp_path / "fine", tmp_path / "broken", tmp_path / "into"
-    keep(fine, Own(), 1)
-    keep(broken, Own("own:b"), 1, 2, 3)
+    keep(fine, own(), 1)
+    keep(broken, own("own:b"), 1, 2, 3)
     break_(broken, statement)
     with pytest.raises(InputError, match=rf"broken: {said}"):
         merge_caches([broken], into)
-    keep(into, Own("own:z"), 9)
+    keep(into, own("own:z"), 9)
     with pytest.raises(InputError, match=r"\(those before it, 1, are merged\)") as caught:
         merge_caches([fine, broken], into)
     assert caught.value.path == str(broken)
@@ -213,7 +213,7 @@ def test_what_is_no_cache_leaves_no_new_one_behind(tmp_path):
     with pytest.raises(InputError, match="name the caches to merge"):
         merge_caches([], into)
     assert not into.exists()
-    keep(into, Own(), 1)
+    keep(into, own(), 1)
     with pytest.raises(InputError, match="into: this is the cache that is merged into"):
         merge_caches([into], into)
 
@@ -221,9 +221,9 @@ def test_what_is_no_cache_leaves_no_new_one_behind(tmp_path):
 def test_a_run_may_write_to_the_cache_meanwhile(tmp_path):
     """One that holds the file just now is waited for, and neither loses a reply."""
     a, into = tmp_path / "a", tmp_path / "into"
-    keep(a, Own(), *range(40))
-    keep(into, Own("own:z"), 99)
-    run = CachedJudge(Own("own:z"), into)
+    keep(a, own(), *range(40))
+    keep(into, own("own:z"), 99)
+    run = CachedJudge(own("own:z"), into)
     busy = CACHE_FORMAT.open(into)
     busy.execute("BEGIN IMMEDIATE")
     merging = threading.Thread(target=merge_caches, args=([a], into))
@@ -245,7 +245,7 @@ def test_a_run_may_write_to_the_cache_meanwhile(tmp_path):
 def test_a_merge_that_is_stopped_in_the_middle_goes_on(tmp_path, monkeypatch, count):
     """It is done in pieces, so that no run waits long; those that are done stay."""
     a, into = tmp_path / "a", tmp_path / "into"
-    keep(a, Own(), *range(count))
+    keep(a, own(), *range(count))
     monkeypatch.setattr(cache_merge, "_ROWS_PER_TRANSACTION", 2)
     insert, inserted = cache_merge._insert_reply, []
 
@@ -266,12 +266,12 @@ def test_a_merge_that_is_stopped_in_the_middle_goes_on(tmp_path, monkeypatch, co
 
 def test_samples_of_one_question_are_replies_of_their_own(tmp_path):
     async def put():
-        kept = CachedJudge(Own(), tmp_path / "a")
+        kept = CachedJudge(own(), tmp_path / "a")
         for repeat in range(3):
             await kept.ask(replace(small_ask(1), repeat=repeat))
         await kept.close()
 
     asyncio.run(put())
-    keep(tmp_path / "into", Own(), 1)
+    keep(tmp_path / "into", own(), 1)
     assert counts(merge_caches([tmp_path / "a"], tmp_path / "into")) == (3, 2, 1, 0)
     assert [row["repeat"] for row in exported(tmp_path / "into")] == [0, 1, 2]

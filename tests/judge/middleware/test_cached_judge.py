@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
 from judge_faults import after, no_schema, status
 from judge_server import JudgeServer
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.protocol import Reply, SkippedAskError
-from through_cache import Scripted, cache, parsed, put_to, replies
+from through_cache import cache, put_to, replies
 
 
 def test_a_second_run_asks_nothing_and_gets_the_same(judge_server, tmp_path):
@@ -99,7 +100,7 @@ def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
     path = tmp_path / "l"
 
     async def put():
-        judge = CachedJudge(Scripted(trouble), path)
+        judge = CachedJudge(FakeJudge(trouble), path)
         with pytest.raises(type(trouble)):
             await asyncio.gather(judge.ask(small_ask(1)), judge.ask(small_ask(1)))
         usage = judge.usage()
@@ -107,7 +108,9 @@ def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
         return usage
 
     assert asyncio.run(put())["calls"] == 0
-    (reply,), _ = put_to(Scripted(Reply(parsed(), "said")), path, small_ask(1))
+    (reply,), _ = put_to(
+        FakeJudge(Reply(answer_to(small_ask(1), response="answers"), "said")), path, small_ask(1)
+    )
     assert reply.parsed is not None
     assert not reply.from_cache
 
@@ -158,7 +161,9 @@ def test_what_earlier_replies_used_is_told_newest_first(judge_server, tmp_path):
 
 def test_replies_without_reported_tokens_teach_nothing_about_tokens(tmp_path):
     async def put():
-        judge = CachedJudge(Scripted(Reply(parsed(), "said")), tmp_path / "l")
+        judge = CachedJudge(
+            FakeJudge(Reply(answer_to(small_ask(1), response="answers"), "said")), tmp_path / "l"
+        )
         await judge.ask(small_ask(1))
         usage, spent = judge.usage(), judge.past_usage(5)
         await judge.close()
@@ -170,26 +175,35 @@ def test_replies_without_reported_tokens_teach_nothing_about_tokens(tmp_path):
 
 
 def test_what_a_judge_found_out_is_told_to_the_next_one(tmp_path):
-    first = Scripted(Reply(parsed(), "said"), {"structure": "json_object", "price": {"in": 0.1}})
+    first = FakeJudge(
+        Reply(answer_to(small_ask(1), response="answers"), "said"),
+        abilities={"structure": "json_object", "price": {"in": 0.1}},
+    )
     put_to(first, tmp_path / "l", small_ask(1))
-    assert first.learnt == []
-    second = Scripted(Reply(parsed(), "said"), {"structure": "plain"})
+    assert first.learned == []
+    second = FakeJudge(
+        Reply(answer_to(small_ask(1), response="answers"), "said"), abilities={"structure": "plain"}
+    )
     put_to(second, tmp_path / "l", small_ask(1))  # asks nothing, so nothing new is found out
-    assert second.learnt == [{"structure": "json_object", "price": {"in": 0.1}}]
+    assert second.learned == [{"structure": "json_object", "price": {"in": 0.1}}]
     put_to(second, tmp_path / "l", small_ask(2))
-    third = Scripted(identity="scripted")
+    third = FakeJudge()
     put_to(third, tmp_path / "l")
-    assert third.learnt == [{"structure": "plain"}]
-    stranger = Scripted(identity="another")
+    assert third.learned == [{"structure": "plain"}]
+    stranger = FakeJudge(name="another")
     put_to(stranger, tmp_path / "l")
-    assert stranger.learnt == []
+    assert stranger.learned == []
 
 
 def test_a_judge_without_abilities_is_told_none(tmp_path):
-    put_to(Scripted(Reply(parsed(), "said")), tmp_path / "l", small_ask(1))
-    again = Scripted()
+    put_to(
+        FakeJudge(Reply(answer_to(small_ask(1), response="answers"), "said")),
+        tmp_path / "l",
+        small_ask(1),
+    )
+    again = FakeJudge()
     put_to(again, tmp_path / "l")
-    assert again.learnt == []
+    assert again.learned == []
 
 
 def test_a_resumed_run_asks_the_server_as_the_first_one_did(judge_server, tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fake_judge import FakeJudge, answer_to
 from honest_judge import honest
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic.judge import load_fit, open_heuristic
@@ -18,40 +19,32 @@ from misslink.judge.middleware.cascade import (
     fitted_figures,
     parse_cascade_spec,
 )
-from misslink.judge.protocol import Examination, Reply, RetryableError, SkippedAskError, examine
+from misslink.judge.protocol import Reply, RetryableError, SkippedAskError, examine
 
 PASSAGE = "The ferry leaves at seven. Gulls nest on the roof."
 
 
-class Judge:
+def judge(
+    name,
+    *chances,
+    support="supported",
+    text="The ferry leaves at seven.",
+    quote="The ferry leaves at seven",
+    raises=None,
+):
     """Says what it is told to: P(supported) of every claim, and what it says of them."""
+    claim = {"text": text, "support": support, "quote": quote}
+    probabilities = {
+        f"claims.{place}.support": {"supported": p, "unsupported": 1 - p}
+        for place, p in enumerate(chances)
+        if p is not None
+    }
 
-    def __init__(self, name, *chances, support="supported", raises=None):
-        self.name = name
-        self.identity = {"judge": name}
-        self.asked = []
-        self.closed = False
-        self._chances = chances
-        self._support = support
-        self._raises = raises
+    def reply(ask):
+        answer = answer_to(ask, claims=[claim] * max(len(chances), 1), response="answers")
+        return Reply(answer, name, probabilities=probabilities)
 
-    async def ask(self, ask):
-        self.asked.append(ask)
-        if self._raises:
-            raise self._raises
-        count = max(len(self._chances), 1)
-        quote = "The ferry leaves at seven"
-        claim = {"text": "The ferry leaves at seven.", "support": self._support, "quote": quote}
-        said = {"claims": [claim] * count, "passages": [], "response": "answers"}
-        chances = {
-            f"claims.{place}.support": {"supported": p, "unsupported": 1 - p}
-            for place, p in enumerate(self._chances)
-            if p is not None
-        }
-        return Reply(Examination.model_validate(said), self.name, probabilities=chances)
-
-    async def close(self):
-        self.closed = True
+    return FakeJudge(raises or reply, name)
 
 
 def question(number=0):
@@ -81,7 +74,7 @@ BAND = UncertaintyBand(low=0.1, high=0.9)
     ],
 )
 def test_the_least_sure_claim_decides_who_answers(chances, who):
-    cheap, dear = Judge("cheap", *chances), Judge("dear")
+    cheap, dear = judge("cheap", *chances), judge("dear")
     (reply,) = ask(CascadeJudge(cheap, dear, band=BAND, audit=0))
     assert reply.judge == who
     assert reply.raw == who
@@ -91,22 +84,22 @@ def test_the_least_sure_claim_decides_who_answers(chances, who):
 def test_an_end_that_is_never_reached_decides_nothing():
     for chance, who in ((0.95, "cheap"), (0.0, "dear")):
         cascade = CascadeJudge(
-            Judge("cheap", chance), Judge("dear"), band=UncertaintyBand(None, 0.9), audit=0
+            judge("cheap", chance), judge("dear"), band=UncertaintyBand(None, 0.9), audit=0
         )
         assert ask(cascade)[0].judge == who
     cascade = CascadeJudge(
-        Judge("cheap", 1.0), Judge("dear"), band=UncertaintyBand(None, None), audit=0
+        judge("cheap", 1.0), judge("dear"), band=UncertaintyBand(None, None), audit=0
     )
     assert ask(cascade)[0].judge == "dear"
 
 
 def test_what_the_cheap_judge_cannot_answer_the_other_one_is_asked():
-    dear = Judge("dear")
+    dear = judge("dear")
     cascade = CascadeJudge(open_heuristic(None), dear, band=BAND, audit=0)
     label = replace(question(), inputs={"text": "?"}, name="another")
     assert ask(cascade, label)[0].judge == "dear"
     failing = CascadeJudge(
-        Judge("c", raises=RetryableError("no", "server")), dear, band=BAND, audit=0
+        judge("c", raises=RetryableError("no", "server")), dear, band=BAND, audit=0
     )
     assert ask(failing)[0].judge == "dear"
     declined = examine("When?", (PASSAGE,), "I don't know.")
@@ -117,8 +110,8 @@ def test_the_audit_draws_the_same_share_every_time_whatever_the_order():
     asks = [question(number) for number in range(300)]
 
     def drawn(asks, seed=0, audit=0.2):
-        dear = Judge("dear")
-        cascade = CascadeJudge(Judge("cheap", 0.99), dear, band=BAND, audit=audit, seed=seed)
+        dear = judge("dear")
+        cascade = CascadeJudge(judge("cheap", 0.99), dear, band=BAND, audit=audit, seed=seed)
         ask(cascade, *asks)
         return {each.key for each in dear.asked}
 
@@ -134,7 +127,7 @@ def test_the_audit_draws_the_same_share_every_time_whatever_the_order():
 
 def test_every_sample_of_a_question_goes_to_the_same_judge():
     asks = [replace(question(number), repeat=n) for number in range(40) for n in range(3)]
-    cascade = CascadeJudge(Judge("cheap", 0.99), Judge("dear"), band=BAND, audit=0.3)
+    cascade = CascadeJudge(judge("cheap", 0.99), judge("dear"), band=BAND, audit=0.3)
     by = [reply.judge for reply in ask(cascade, *asks)]
     assert all(len(set(by[at : at + 3])) == 1 for at in range(0, len(by), 3))
     assert set(by) == {"cheap", "dear"}
@@ -142,7 +135,7 @@ def test_every_sample_of_a_question_goes_to_the_same_judge():
 
 def test_the_shares_add_up():
     cheap = open_heuristic(None)
-    dear = Judge("dear", support="supported")
+    dear = judge("dear", support="supported")
     cascade = CascadeJudge(cheap, dear, band=UncertaintyBand(None, 0.8), audit=0.5)
     sure = [question(number) for number in range(30)]
     unsure = [
@@ -161,8 +154,8 @@ def test_the_shares_add_up():
 
 
 def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
-    dear = Judge("dear", support="unsupported")
-    cascade = CascadeJudge(Judge("cheap", 0.99), dear, band=BAND, audit=1)
+    dear = judge("dear", support="unsupported")
+    cascade = CascadeJudge(judge("cheap", 0.99), dear, band=BAND, audit=1)
     replies = ask(cascade, *map(question, range(5)))
     assert {reply.judge for reply in replies} == {"dear"}
     assert cascade.summary()["audited"] == 5
@@ -171,43 +164,38 @@ def test_disagreement_in_the_audit_is_counted_and_the_second_reply_used():
 
 def test_support_without_its_quote_is_no_agreement():
     elsewhere = examine("When?", ("Nothing of the kind.",), "The ferry leaves at seven.")
-    cascade = CascadeJudge(Judge("cheap", 0.99), Judge("dear"), band=BAND, audit=1)
+    cascade = CascadeJudge(judge("cheap", 0.99), judge("dear"), band=BAND, audit=1)
     ask(cascade, elsewhere)
     assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 0)
 
 
 def test_nothing_asked_has_no_shares():
-    found = CascadeJudge(Judge("cheap"), Judge("dear"), band=BAND).summary()
+    found = CascadeJudge(judge("cheap"), judge("dear"), band=BAND).summary()
     assert found["asked"] == 0
     assert found["share_dear"].value is None
     assert found["agreement"].reason
 
 
 def test_a_question_that_is_not_put_stays_not_put():
-    dear = Judge("dear", raises=SkippedAskError("the budget is used up"))
-    cascade = CascadeJudge(Judge("cheap", 0.5), dear, band=BAND, audit=0)
+    dear = judge("dear", raises=SkippedAskError("the budget is used up"))
+    cascade = CascadeJudge(judge("cheap", 0.5), dear, band=BAND, audit=0)
     with pytest.raises(SkippedAskError, match="budget"):
         ask(cascade)
     assert cascade.summary()["asked"] == 0
 
 
 def test_an_audit_that_the_budget_ends_keeps_what_the_cheap_judge_decided():
-    dear = Judge("dear", raises=SkippedAskError("the budget is used up"))
-    cascade = CascadeJudge(Judge("cheap", 0.99), dear, band=BAND, audit=1)
+    dear = judge("dear", raises=SkippedAskError("the budget is used up"))
+    cascade = CascadeJudge(judge("cheap", 0.99), dear, band=BAND, audit=1)
     (reply,) = ask(cascade)
     assert reply.judge == "cheap"
     assert (cascade.summary()["drawn"], cascade.summary()["asked"]) == (0, 1)
 
 
 def test_the_audit_reads_a_short_claim_with_its_question():
-    class Short(Judge):
-        async def ask(self, ask):
-            reply = await super().ask(ask)
-            claim = reply.parsed.claims[0].model_copy(update={"text": "Daily.", "quote": "daily"})
-            return replace(reply, parsed=reply.parsed.model_copy(update={"claims": (claim,)}))
-
+    short = judge("dear", 0.99, text="Daily.", quote="daily")
     asked = examine("How often does the ferry leave?", ("The ferry leaves daily.",), "Daily.")
-    cascade = CascadeJudge(Judge("cheap", 0.99), Short("dear", 0.99), band=BAND, audit=1)
+    cascade = CascadeJudge(judge("cheap", 0.99), short, band=BAND, audit=1)
     ask(cascade, asked)
     assert (cascade.summary()["audited"], cascade.summary()["agreed"]) == (1, 1)
 
@@ -239,7 +227,7 @@ def test_only_the_dear_judges_replies_are_in_the_cache_and_paid_once(judge_serve
 
 
 def test_name_and_identity_say_both_judges_and_the_terms():
-    cascade = CascadeJudge(Judge("a"), Judge("b"), band=BAND, audit=0.1, seed=3)
+    cascade = CascadeJudge(judge("a"), judge("b"), band=BAND, audit=0.1, seed=3)
     assert cascade.name == "cascade:a,b"
     said = json.loads(json.dumps(cascade.identity))
     assert said["cheap"] == {"judge": "a"}
@@ -248,7 +236,7 @@ def test_name_and_identity_say_both_judges_and_the_terms():
 
 
 def test_both_are_closed():
-    cheap, dear = Judge("a"), Judge("b")
+    cheap, dear = judge("a"), judge("b")
     asyncio.run(CascadeJudge(cheap, dear, band=BAND).close())
     assert cheap.closed
     assert dear.closed
@@ -274,7 +262,7 @@ def test_a_band_is_an_interval_of_probabilities(low, high):
 
 def test_the_audit_is_a_share():
     with pytest.raises(InputError, match="--audit"):
-        CascadeJudge(Judge("a"), Judge("b"), band=BAND, audit=1.1)
+        CascadeJudge(judge("a"), judge("b"), band=BAND, audit=1.1)
 
 
 @pytest.mark.parametrize("name", ["heuristic", "heuristic:minilm"])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fake_judge import FakeJudge
 from ferry_context import ANSWER, LAST, PASSAGES, QUESTION, claims_of, examination, filler
 from honest_judge import fenced, honest
 from judge_faults import error
@@ -44,26 +45,9 @@ def ask_server(server, ask=ASK, **options):
     return asyncio.run(act())
 
 
-class Scripted:
+def scripted(*replies):
     """Gives one reply after the other, or raises it."""
-
-    name = "scripted"
-    identity = {"judge": "scripted"}  # noqa: RUF012 - a constant of this test
-    info = JudgeInfo(max_tokens=500)
-
-    def __init__(self, *replies):
-        self.replies = list(replies)
-        self.asked = []
-
-    async def ask(self, ask):
-        self.asked.append(ask)
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    async def close(self):
-        pass
+    return FakeJudge([*replies], max_tokens=500)
 
 
 def test_a_short_examination_is_asked_as_it_stands(judge_server):
@@ -184,7 +168,7 @@ def test_what_was_asked_whole_is_neither_foreseen_nor_asked_in_parts(judge_serve
 
 
 def test_the_judges_own_context_length_counts_where_none_is_given():
-    judge = Scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
+    judge = scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
     judge.info = JudgeInfo(context_length=LENGTH, max_tokens=500)
     asyncio.run(LongContextJudge(CachedJudge(judge, None)).ask(ASK))
     assert judge.asked[0].inputs["passages"] != PASSAGES
@@ -207,7 +191,7 @@ def test_a_passage_longer_than_a_part_is_cut_and_its_evidence_found(judge_server
 
 
 def test_an_answer_too_long_alone_fails_and_names_the_option():
-    judge = Scripted()
+    judge = scripted()
     ask = examine(QUESTION, PASSAGES, " ".join([ANSWER] * 200))
     reply = asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ask))
     assert judge.asked == []
@@ -221,7 +205,7 @@ def test_what_is_said_to_be_needed_is_more_than_what_the_judge_takes():
     ask = examine(QUESTION, PASSAGES, ANSWER)
 
     def put(limit):
-        judge = Scripted(*[Reply(None, "said", problem="unreadable")] * 9)
+        judge = scripted(*[Reply(None, "said", problem="unreadable")] * 9)
         reply = asyncio.run(LongContextJudge(judge, context_length=limit).ask(ask))
         said = re.search(r"need about ([\d,]+) tokens", reply.problem)
         return int(said[1].replace(",", "")) if said else None
@@ -232,7 +216,7 @@ def test_what_is_said_to_be_needed_is_more_than_what_the_judge_takes():
 
 
 def test_a_part_that_fails_fails_the_whole_and_keeps_what_was_said():
-    judge = Scripted(
+    judge = scripted(
         Reply(examination(), "first", Usage(prompt_tokens=7)),
         *[Reply(None, "???", Usage(prompt_tokens=5), problem="the reply is not JSON")] * 9,
     )
@@ -245,29 +229,29 @@ def test_a_part_that_fails_fails_the_whole_and_keeps_what_was_said():
 
 
 def test_a_question_not_put_stays_not_put():
-    judge = Scripted(Reply(examination(), "1"), *[SkippedAskError("the budget is used up")] * 9)
+    judge = scripted(Reply(examination(), "1"), *[SkippedAskError("the budget is used up")] * 9)
     with pytest.raises(SkippedAskError, match="budget"):
         asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ASK))
 
 
 def test_one_word_is_believed_if_it_is_yes_and_else_says_nothing():
     yes, no = (Reply(LabelAlone(supported=word), word) for word in ("yes", "no"))
-    found = asyncio.run(LongContextJudge(Scripted(no, no, yes), context_length=LENGTH).ask(ASK))
+    found = asyncio.run(LongContextJudge(scripted(no, no, yes), context_length=LENGTH).ask(ASK))
     assert found.parsed == LabelAlone(supported="yes")
-    never = asyncio.run(LongContextJudge(Scripted(*[no] * 12), context_length=LENGTH).ask(ASK))
+    never = asyncio.run(LongContextJudge(scripted(*[no] * 12), context_length=LENGTH).ask(ASK))
     assert never.parsed is None
     assert "one word" in never.problem
 
 
 def test_each_sample_of_a_question_is_its_own():
-    judge = Scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
+    judge = scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
     asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(replace(ASK, repeat=2)))
     assert {ask.repeat for ask in judge.asked} == {2}
 
 
 def test_what_is_no_examination_is_passed_on():
     label = ASK.alone()
-    judge = Scripted(Reply(LabelAlone(supported="no"), "no"))
+    judge = scripted(Reply(LabelAlone(supported="no"), "no"))
     reply = asyncio.run(LongContextJudge(judge, context_length=10).ask(label))
     assert judge.asked == [label]
     assert reply.raw == "no"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from fake_judge import FakeJudge
 from honest_judge import honest, small_ask
 from judge_server import completion
 from misslink.judge.backends.openai import open_openai
@@ -17,7 +18,6 @@ from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import (
     Ask,
     Examination,
-    JudgeInfo,
     LabelAlone,
     Reply,
     SkippedAskError,
@@ -235,28 +235,8 @@ def test_every_sample_is_repaired_as_a_sample_of_its_own(judge_server, tmp_path)
     assert len(judge_server.calls) == 6
 
 
-class Own:
-    """A judge of somebody's own, which says these things in turn."""
-
-    name = "own"
-    identity = {"judge": "own"}  # noqa: RUF012 - a constant of this test
-    info = JudgeInfo(note="made for a test")
-
-    def __init__(self, *replies):
-        self.replies = list(replies)
-
-    async def ask(self, ask):
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    async def close(self):
-        self.replies.clear()
-
-
 def ask_own(*replies, ask=None):
-    return asyncio.run(RepairingJudge(Own(*replies)).ask(ask or small_ask(1)))
+    return asyncio.run(RepairingJudge(FakeJudge([*replies])).ask(ask or small_ask(1)))
 
 
 def test_a_spent_budget_stops_a_repair_and_a_later_run_goes_on():
@@ -287,12 +267,12 @@ def test_probabilities_are_those_of_the_reply_that_decided():
 
 
 def test_it_is_a_judge_like_the_one_it_wraps():
-    own = Own(Reply(None, "prose"))
+    own = FakeJudge(Reply(None, "prose"), "own")
     around = RepairingJudge(own)
     assert (around.name, around.identity) == ("own", {"judge": "own"})
     assert judge_info(around) == own.info
     asyncio.run(around.close())
-    assert own.replies == []
+    assert own.closed
 
 
 def test_messages_without_a_user_turn_can_be_repaired_too():

@@ -6,16 +6,14 @@ import json
 import random
 import re
 import statistics
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
-from misslink.judge.batch.judge import BatchJudge, BatchSavings
+from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.middleware.cache import CachedJudge
-from misslink.judge.protocol import Ask, Judge, examine, unwrap_judge
+from misslink.judge.protocol import Ask, examine, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
 
 CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
@@ -81,11 +79,11 @@ class _AskGroup:
 class _TokenRates:
     """Tokens per estimated token, learned from earlier replies; 1 where nothing is known."""
 
-    prompt_factor: float = 1.0
-    counts_schema: bool | None = None  # whether the server bills the answer schema
-    completion_factor: float = 1.0
-    prompts: int = 0  # earlier replies that each factor rests on
-    completions: int = 0
+    prompt_factor: float
+    counts_schema: bool | None  # whether the server bills the answer schema
+    completion_factor: float
+    prompts: int  # earlier replies that each factor rests on
+    completions: int
 
     def prompt_tokens(self, messages: float, schema: float) -> float:
         """Tokens of so many characters of messages and of schema.
@@ -130,13 +128,12 @@ async def forecast_judging(
     """
     if judge is None:
         return JudgingForecast(0, 0, 0, 0, None, "no judge is asked")
-    cache = next((layer for layer in _layers(judge) if isinstance(layer, CachedJudge)), None)
-    batch = next((layer for layer in _layers(judge) if isinstance(layer, BatchJudge)), None)
+    batch = judge.batches
     groups: dict[frozenset[str], _AskGroup] = {}
     rng = random.Random(0)  # noqa: S311 (which asks are simulated is no secret)
     from_cache = submitted = 0
     async for ask, is_repeated in _planned_asks(subjects, metrics, judge, more):
-        if is_repeated or (cache is not None and cache.is_cached(ask)):
+        if is_repeated or judge.cache.is_cached(ask):
             from_cache += 1
             continue
         submitted += batch is not None and batch.is_submitted(ask)
@@ -146,7 +143,7 @@ async def forecast_judging(
         basis = f"the judge {judge.name} is a program, which reads no prompt and bills nothing"
         return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
     rates = await _learn_rates(
-        [] if cache is None else cache.past_usage(_MAX_EARLIER),
+        judge.cache.past_usage(_MAX_EARLIER),
         {fields: group.schema_characters / group.calls for fields, group in groups.items()},
     )
     prompt = sum(
@@ -180,10 +177,9 @@ async def _planned_asks(
         unique = {ask.key: ask for ask in asks}.values()
         for repeat in range(judge.terms.repeats):
             for ask in unique:
-                expanded: Sequence[Ask] = (replace(ask, repeat=repeat),)
-                for layer in _layers(judge):  # middleware may split an ask, or drop it
-                    planned_asks = getattr(layer, "planned_asks", None)
-                    if planned_asks is not None:
+                expanded = [replace(ask, repeat=repeat)]
+                for layer in layers(judge):  # middleware may split an ask, or drop it
+                    if planned_asks := getattr(layer, "planned_asks", None):
                         expanded = [
                             part for whole in expanded for part in await planned_asks(whole)
                         ]
@@ -193,14 +189,6 @@ async def _planned_asks(
                     seen.add(key)
     for ask in more:
         yield ask, False
-
-
-def _layers(judge: Judge) -> Iterator[Judge]:
-    """A judge and what it wraps, outermost first."""
-    layer: Judge | None = judge
-    while layer is not None:
-        yield layer
-        layer = getattr(layer, "judge", None)
 
 
 async def _completion_tokens(groups: Iterable[_AskGroup]) -> float:
@@ -233,13 +221,8 @@ async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
     """Characters of the JSON that the heuristic judge would answer; None where it cannot."""
     if not _EXAMINATION_INPUTS <= set(inputs) <= {*_EXAMINATION_INPUTS, "references"}:
         return None
-    reply = await _heuristic_judge().ask(examine(**inputs))
+    reply = await open_heuristic().ask(examine(**inputs))
     return len(reply.parsed.model_dump_json()) if reply.parsed else None
-
-
-@cache
-def _heuristic_judge() -> Judge:
-    return open_heuristic()
 
 
 async def _learn_rates(
@@ -265,26 +248,15 @@ async def _learn_rates(
             prompts.append((sum(map(len, contents)), schema_length, prompt_tokens))
         if completion_tokens and (length := await simulate_reply(_fenced_inputs(contents[-1]))):
             completions.append((length, completion_tokens))
+    completion_factor, counts = _token_ratio(completions), (len(prompts), len(completions))
     if not prompts:
-        return _TokenRates(
-            completion_factor=_token_ratio(completions), completions=len(completions)
-        )
+        return _TokenRates(1.0, None, completion_factor, *counts)
     ways = {
-        counts_schema: [
-            (length + counts_schema * schema, tokens) for length, schema, tokens in prompts
-        ]
-        for counts_schema in (False, True)
+        billed: [(length + billed * schema, tokens) for length, schema, tokens in prompts]
+        for billed in (False, True)
     }
-    counts_schema = min(
-        ways, key=lambda way: (_ratio_spread(ways[way]), abs(_token_ratio(ways[way]) - 1))
-    )
-    return _TokenRates(
-        _token_ratio(ways[counts_schema]),
-        counts_schema,
-        _token_ratio(completions),
-        len(prompts),
-        len(completions),
-    )
+    billed = min(ways, key=lambda way: (_ratio_spread(ways[way]), abs(_token_ratio(ways[way]) - 1)))
+    return _TokenRates(_token_ratio(ways[billed]), billed, completion_factor, *counts)
 
 
 def _ratio_spread(pairs: Sequence[tuple[float, int]]) -> float:
@@ -334,11 +306,11 @@ def _basis(rates: _TokenRates, calls: int, groups: Iterable[_AskGroup], prompt: 
             " of the answer schema, which some servers bill and some do not: up to"
             f" {error:.0%} more or less"
         )
-    simulated = min(calls, _SAMPLE_SIZE)
-    completions = f"completion tokens are what the heuristic judge writes to {simulated} of {calls}"
-    completions += (
-        f" questions, scaled to {rates.completions} earlier replies"
-        if rates.completions
-        else f" questions, characters / {CHARACTERS_PER_TOKEN}"
+    simulated = f"{min(calls, _SAMPLE_SIZE)} of {calls}"
+    scale = f"characters / {CHARACTERS_PER_TOKEN}"
+    if rates.completions:
+        scale = f"scaled to {rates.completions} earlier replies"
+    return (
+        f"{prompts}; completion tokens are what the heuristic judge writes to {simulated} questions,"
+        f" {scale}; calls to repair a reply are not included"
     )
-    return f"{prompts}; {completions}; calls to repair a reply are not included"

@@ -22,6 +22,7 @@ from misslink.judge.protocol import (
     Reply,
     examine,
     judge_info,
+    layers,
     schema_json,
     total_usage,
     unwrap_judge,
@@ -519,13 +520,8 @@ class LongContextJudge:
 
     def _is_cached(self, ask: Ask) -> bool:
         """Whether a response cache holds the reply to the whole question."""
-        judge: Judge | None = self.judge
-        while judge is not None:
-            is_cached = getattr(judge, "is_cached", None)
-            if is_cached is not None:
-                return bool(is_cached(ask))
-            judge = getattr(judge, "judge", None)
-        return False
+        caches = (getattr(layer, "is_cached", None) for layer in layers(self.judge))
+        return any(is_cached(ask) for is_cached in caches if is_cached is not None)
 
     async def _in_parts(self, case: _ExaminationInput, limit: int) -> Reply:
         alone = estimate_ask_tokens(self._examine(case, ())) + self._reply_room(case)
