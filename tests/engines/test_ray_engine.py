@@ -243,7 +243,7 @@ def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_ow
 
         first, second = open_ray(None, 1), open_ray(None, 1)
         try:
-            await asyncio.gather(first.pool.everybody(None), second.pool.everybody(None))
+            await asyncio.gather(first.pool.ready(None), second.pool.ready(None))
         finally:
             await first.close()
             await second.close()

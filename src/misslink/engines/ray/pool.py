@@ -76,24 +76,9 @@ def task_failed(task: asyncio.Task[None]) -> bool:
     return task.cancelled() or task.exception() is not None
 
 
-def death_reason(death: Exception) -> str:
-    """Return what Ray says last of a death."""
-    lines = str(death).strip().splitlines()
-    return (lines[-1] if lines else type(death).__name__)[:300]
-
-
 def describe_error(error: BaseException) -> str:
     """Return an error's class and words."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def unreadable_message(name: str, error: Any) -> str:
-    """Return the sentence for a worker that cannot import what it is sent."""
-    cause = getattr(error, "cause", None) or error
-    return (
-        f"the worker {name} cannot read what it is sent ({describe_error(cause)}); install there what is "
-        "installed here"
-    )
 
 
 _log = logging.getLogger(__name__)
@@ -201,14 +186,6 @@ class WorkerPool:
                     member.reserved = False
                     self._changed.set()
 
-    async def everybody(self, key: str | None) -> None:
-        """Wait until all workers can be asked; raises as `ready` does."""
-        await self.ready(key)
-        while not all(member.can(key) for member in self._members):
-            self._raise_what_failed(key)
-            self._changed.clear()
-            await self._changed.wait()
-
     async def call(
         self, member: WorkerHandle, stage: str, method: str, *arguments: Any
     ) -> WorkerReply:
@@ -233,7 +210,11 @@ class WorkerPool:
                 ray.cancel(call)
             raise
         except ray.exceptions.RayTaskError as error:
-            raise InputError(unreadable_message(member.name, error)) from None
+            cause = describe_error(getattr(error, "cause", None) or error)
+            raise InputError(
+                f"the worker {member.name} cannot read what it is sent ({cause}); install there "
+                "what is installed here"
+            ) from None
         except ray.exceptions.RayError as death:  # or it cannot be reached
             self._bury(member, death)
             raise WorkerDiedError(member.name) from None
@@ -361,7 +342,9 @@ class WorkerPool:
         self._deaths += 1
         _log.warning("the worker %s died; its calls are repeated on another worker", member.name)
         if self._deaths >= max(_MIN_FATAL_DEATHS, 3 * self.count):
+            reason = (str(death).strip().splitlines() or [type(death).__name__])[-1][:300]
             raise EngineUnreachableError(
-                f"{self._deaths} workers died in a row, the last one because {death_reason(death)}; {_RESUME_HINT}"
+                f"{self._deaths} workers died in a row, the last one because {reason}; "
+                f"{_RESUME_HINT}"
             )
         self._fill()
