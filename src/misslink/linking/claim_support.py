@@ -33,7 +33,7 @@ Texts = tuple[str, ...]
 # sentences that people found supported, or wrote from the passage itself, that loses 0.6 %
 # (RAGTruth 10 of 1,360, BEGIN 1 of 198, CLAPNQ none of 411; none of the 6 that RAGTruth marks as
 # contradicted), and it spares 88 % of the pairs with a passage of another question. At 0.3 it
-# would lose 3.1 % of RAGTruth's. tests/linking/test_claims_prefilter.py measures it again.
+# would lose 3.1 % of RAGTruth's. tests/linking/test_claim_support.py measures it again.
 MIN_SHARED_STEMS = 0.15
 # Of two languages, a claim shares fewer of its short words with a passage. Stricter than the cut
 # for a whole answer and all its passages, which would take a third of English pairs that share no

@@ -1,9 +1,10 @@
-"""Every miss type planted in a real Chroma and found again; what is measured, against oracles."""
+"""Cosines, ranks and shared words of missed passages."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from misslink.linking.miss_measurement import measure_misses
 from misslink.linking.miss_types import MIN_PAIRS
+from misslink.linking.missed_passages import PassagePool
+from misslink.linking.similarity import EmbeddingSimilarity
+from misslink.retrieval import Need, match_needs, satisfies
 from misslink.types import Case, Passage, Trace
 from planted import World
 
@@ -305,3 +309,98 @@ def test_texts_without_a_word_break_nothing():
     traces = [Trace(case_id=case.id, retrieved=retrieved) for case in cases]
     found = asyncio.run(measure_misses(cases, traces, 1, embedder=None, corpus=retrieved))
     assert all(len(missed) == 3 for missed in found.missed.values())
+
+
+@pytest.fixture
+def meaning():
+    draw = np.random.default_rng(7)
+
+    def unit(rows):
+        made = draw.standard_normal((rows, 12)).astype(np.float32)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    given = unit(30)
+    given[3] = 0  # a blank text is near nothing
+    questions = {f"q{n}": n for n in range(20)}
+    passages = {f"p{n}": n for n in range(30)}
+    return EmbeddingSimilarity(questions, passages, unit(20), given)
+
+
+def test_many_passages_at_once_are_as_each_alone_to_the_last_digit(meaning):
+    passages = [f"p{p}" for p in range(33)]
+    for question in (f"q{q}" for q in range(22)):
+        together = meaning.cosines(question, passages)
+        assert together == [meaning.cosine(question, passage) for passage in passages]
+        assert [one is None for one in together] == [
+            question in {"q20", "q21"} or p >= 30 for p in range(33)
+        ]
+        assert all(-1 <= one <= 1 for one in together if one is not None)
+
+
+def test_a_cosine_is_the_product_of_its_two_vectors(meaning):
+    product = meaning._question_vectors.astype(float) @ meaning._passage_vectors.astype(float).T
+    for q, p in ((0, 0), (19, 29), (7, 3)):
+        assert meaning.cosine(f"q{q}", f"p{p}") == pytest.approx(product[q, p], abs=1e-6)
+
+
+def test_of_no_passage_there_is_no_cosine(meaning):
+    assert meaning.cosines("q0", []) == []
+
+
+SYLLABLES = ["the ", "cat ", "sat ", "on ", "a ", "mat, ", "ten ", "often. ", "Caf\u00e9 ", "1.5 "]
+
+
+def corpus_and_needs(seed):
+    """A text cut into chunks, and pieces of it: some within a chunk, some over a boundary."""
+    generator = np.random.default_rng(seed)
+    text = "".join(generator.choice(SYLLABLES, 400))
+    cuts = [0, *sorted(generator.choice(len(text), 12, replace=False)), len(text)]
+    chunks = [text[at:end] for at, end in pairwise(cuts)]
+    passages = [Passage(id=f"p{at}", text=c, rank=at) for at, c in enumerate(chunks, 1)]
+    starts = generator.integers(0, len(text) - 90, 40)
+    pieces = [text[at : at + generator.integers(8, 90)] for at in starts]
+    return passages, [Need(f"evidence-{at}", 1, piece) for at, piece in enumerate(pieces, 1)]
+
+
+def test_one_search_over_all_texts_finds_what_each_passage_holds():
+    whole = split = nowhere = 0
+    for seed in range(20):
+        passages, needs = corpus_and_needs(seed)
+        pool = PassagePool([], passages)
+        for need in needs:
+            found = pool.locate(need)
+            alone = [one for one in passages if satisfies(need, one)]
+            together = match_needs([need], passages)
+            if alone:
+                assert found.passages == (alone[0],)
+                whole += 1
+            elif together:
+                assert found.split
+                assert found.passages == together[0].passages
+                split += 1
+            else:
+                assert found is None
+                nowhere += 1
+    assert min(whole, split, nowhere) > 20
+
+
+def test_without_a_listed_corpus_nothing_is_located_or_lacking():
+    seen = Passage(id="a", text="text", rank=1)
+    pool = PassagePool([Trace(case_id="c", retrieved=[seen])], None)
+    assert pool.passages == (seen,)
+    assert pool.locate(Need("a", 1)) is None
+    assert not pool.lacks(Need("z", 1))
+
+
+def test_a_passage_listed_without_a_text_is_not_lacking():
+    pool = PassagePool([], [Passage(id="bare", rank=1), Passage(id="full", text="text", rank=2)])
+    assert not pool.lacks(Need("bare", 1))
+    assert pool.lacks(Need("other", 1))
+    assert list(pool.position) == ["full"]
+
+
+def test_a_corpus_that_knows_the_texts_by_other_ids_can_lack_an_evidence_but_no_id():
+    trace = Trace(case_id="c", retrieved=[Passage(id="app-1", text="The Text.", rank=1)])
+    pool = PassagePool([trace], [Passage(id="file-1", text="the text.", rank=1)])
+    assert pool.lacks(Need("evidence-1", 1, "Something else entirely."))
+    assert not pool.lacks(Need("app-2", 1))
