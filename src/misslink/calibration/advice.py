@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.probabilities import TARGET_RATE
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError, known_names
 from misslink.io.jsonl import read_text
@@ -157,10 +158,13 @@ class TrustCriteria:
     rules : sequence of TrustRule
     band : float
         In (0.5, 1): probabilities at which calls are correct less often form the uncertain band.
+    target : float
+        In (0, 1]: the precision, and the recall, that fitted thresholds are to reach.
     """
 
     rules: tuple[TrustRule, ...] = TRUST_RULES
     band: float = 0.6
+    target: float = TARGET_RATE
 
     @classmethod
     def read(cls, path: str | Path) -> TrustCriteria:

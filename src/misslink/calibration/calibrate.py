@@ -32,7 +32,6 @@ from misslink.calibration.inter_annotator import (
     tied_answers,
 )
 from misslink.calibration.probabilities import (
-    TARGET_RATE,
     nested_thresholds,
     probability_measures,
     recalibrate,
@@ -59,7 +58,6 @@ def calibrate(
     criteria: TrustCriteria | None = None,
     known_only: bool = False,
     audit: Mapping[str, Any] | None = None,
-    target: float = TARGET_RATE,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a judge with human labels.
@@ -80,8 +78,6 @@ def calibrate(
         Leave out labels of cases without a verdict, instead of refusing them.
     audit : mapping or None
         The result of ``misslink judge audit`` that the run stores.
-    target : float
-        In (0, 1]: the precision, and the recall, that fitted thresholds are to reach.
     seed : int
         Random seed of every draw.
 
@@ -98,9 +94,9 @@ def calibrate(
     """
     if threshold is not None and not 0 <= threshold <= 1:
         raise InputError(f"--threshold {threshold:g} is not from 0 to 1")
-    if not 0 < target <= 1:
-        raise InputError(f"--wanted {target:g} is not above 0 and at most 1")
     criteria = criteria or TrustCriteria()
+    if not 0 < criteria.target <= 1:
+        raise InputError(f"--wanted {criteria.target:g} is not above 0 and at most 1")
     cases = verdicts.cases | (all_verdicts.cases if all_verdicts else frozenset())
     own = labels.select_metric(verdicts.metric)
     labels_of_run = own.select_cases(cases, display_path(verdicts.name), leave_out=known_only)
@@ -155,7 +151,7 @@ def calibrate(
         "probability_intervals": probability["intervals"],
         "reliability": reliability_diagram(pairs),
         "recalibration": recalibrate(pairs, seed),
-        "nested": nested_thresholds(pairs, seed, target),
+        "nested": nested_thresholds(pairs, seed, criteria.target),
         "uncertain_band": band,
         "uncertain_band_reason": no_band,
         "corrected": prevalence,

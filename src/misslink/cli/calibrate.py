@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,6 +100,7 @@ def calibrate(
     if (run is None) == (verdicts is None):
         raise InputError("name a run folder, or a file with --verdicts, and not both")
     limits = TrustCriteria.read(criteria) if criteria else TrustCriteria()
+    limits = replace(limits, target=target)
     human = load_labels(labels or [_label_folder(run)])
     whole = None if run is None else read_run(run)
     document = calibrate_verdicts(
@@ -110,7 +112,6 @@ def calibrate(
         all_verdicts=read_verdicts(all_verdicts, metric) if all_verdicts else None,
         criteria=limits,
         known_only=known_only,
-        target=target,
         seed=seed,
         audit=whole.audit if whole else None,
     )

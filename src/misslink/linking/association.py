@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.judge_calibration import Calibration
@@ -24,6 +24,20 @@ from misslink.types import Case, Estimate, Link, Verdict
 
 TableCell = Literal["miss_bad", "miss_good", "hit_bad", "hit_good", "left_out"]
 IsBad = Callable[[Link], bool | None]
+
+
+class BadAnswer(NamedTuple):
+    """What counts as a bad answer, and what a bad and a good one are called."""
+
+    is_bad: IsBad  # None: not known
+    bad: str
+    good: str
+
+    def cells(self, table: TwoByTwo) -> dict[str, int]:
+        """A table by the names of its cells."""
+        names = (f"{row}_{column}" for row in ("miss", "hit") for column in (self.bad, self.good))
+        return dict(zip(names, table, strict=True))
+
 
 NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
 _HETEROGENEITY_P = (
@@ -70,8 +84,7 @@ def risk_estimates(table: TwoByTwo, seed: int) -> dict[str, Estimate]:
 def adjust_for_category(
     links: Sequence[Link],
     category_of: Mapping[str, str | None],
-    is_bad: IsBad,
-    names: tuple[str, str],
+    bad_answer: BadAnswer,
     seed: int,
 ) -> dict[str, Any]:
     """Compare misses with hits within each category only, and pool (Mantel-Haenszel).
@@ -81,10 +94,7 @@ def adjust_for_category(
     links : sequence of Link
     category_of : mapping of str to str or None
         Case id to category; a case it does not name has none.
-    is_bad : callable
-        Whether a link's answer is bad; None: not known.
-    names : pair of str
-        What a bad and a good answer are called, such as 'unfaithful' and 'faithful'.
+    bad_answer : BadAnswer
     seed : int
 
     Returns
@@ -96,13 +106,13 @@ def adjust_for_category(
     """
     groups: dict[str | None, list[Link]] = {}
     for link in links:
-        if table_cell(link, is_bad(link)) != "left_out":
+        if table_cell(link, bad_answer.is_bad(link)) != "left_out":
             groups.setdefault(category_of.get(link.case_id), []).append(link)
     named = sorted(name for name in groups if name is not None)
     if not named:
         return _missing_adjustment("no case that could be placed has a category")
     order: list[str | None] = [*named, *([None] if None in groups else [])]
-    tables = [count_table(groups[name], is_bad)[0] for name in order]
+    tables = [count_table(groups[name], bad_answer.is_bad)[0] for name in order]
     pooled = mantel_haenszel(tables, seed=seed)
     p = heterogeneity_test(tables, seed=seed)
     crude = table_risk_difference(*(sum(counts) for counts in zip(*tables, strict=True)))
@@ -113,7 +123,7 @@ def adjust_for_category(
         "risk_ratio": pooled.risk_ratio.model_dump(),
         "attributable_fraction": pooled.attributable_fraction.model_dump(),
         "strata": [
-            {"name": NO_CATEGORY if name is None else name, **_stratum_document(table, names)}
+            {"name": NO_CATEGORY if name is None else name, **_stratum_document(table, bad_answer)}
             for name, table in zip(order, tables, strict=True)
         ],
         "left_out": {"strata": len(silent), "cases": sum(silent)},
@@ -137,17 +147,19 @@ def _missing_adjustment(reason: str) -> dict[str, Any]:
     }
 
 
-def _stratum_document(table: TwoByTwo, names: tuple[str, str]) -> dict[str, Any]:
+def _stratum_document(table: TwoByTwo, bad_answer: BadAnswer) -> dict[str, Any]:
     a, b, c, d = table
-    bad, good = names
     estimates = {
         "risk_given_miss": proportion(a, a + b),
         "risk_given_hit": proportion(c, c + d),
         "risk_difference": table_risk_difference(*table),
         "risk_ratio": risk_ratio(a, a + b, c, c + d),
     }
-    counts = {f"miss_{bad}": a, f"miss_{good}": b, f"hit_{bad}": c, f"hit_{good}": d}
-    return {"table": counts, **{key: estimate.model_dump() for key, estimate in estimates.items()}}
+    return {"table": bad_answer.cells(table), **_dumped(estimates)}
+
+
+def _dumped(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {name: estimate.model_dump() for name, estimate in estimates.items()}
 
 
 def table_risk_difference(a: int, b: int, c: int, d: int) -> Estimate:
@@ -221,14 +233,14 @@ def correct_for_judge(
     links: Sequence[Link],
     verdicts: Iterable[Verdict],
     calibration: Calibration,
-    names: tuple[str, str],
+    bad_answer: BadAnswer,
     seed: int,
 ) -> dict[str, Any]:
     """Return the table's numbers corrected for the judge's errors.
 
     As ``summary.json`` holds it under ``link.corrected``: ``table`` counts the cases as the judge calls
     them, ``judged`` holds their numbers before the correction, and ``uncertain`` counts the cases whose
-    link has no answer outcome. `names` are the words for a bad and a good answer.
+    link has no answer outcome. Of `bad_answer` only the words count.
 
     Notes
     -----
@@ -259,17 +271,13 @@ def correct_for_judge(
     if not sum(table):
         reason = "no case both needs a passage and has a verdict that the judge scored"
         estimates = dict.fromkeys(estimates, Estimate.missing(reason))
-    bad, good = names
-    cells = (f"miss_{bad}", f"miss_{good}", f"hit_{bad}", f"hit_{good}")
     placed = [link for link in links if table_cell(link, is_bad(link)) != "left_out"]
     return {
-        **{name: estimate.model_dump() for name, estimate in estimates.items()},
+        **_dumped(estimates),
         "sensitivity": calibration.sensitivity.model_dump(),
         "specificity": calibration.specificity.model_dump(),
-        "table": {**dict(zip(cells, table, strict=True)), "left_out": left_out},
-        "judged": {
-            key: estimate.model_dump() for key, estimate in risk_estimates(table, seed).items()
-        },
+        "table": {**bad_answer.cells(table), "left_out": left_out},
+        "judged": _dumped(risk_estimates(table, seed)),
         "uncertain": sum(link.answer == "unknown" for link in placed),
         "warning": correction.warning,
     }
@@ -305,16 +313,17 @@ def summarize_association(
     """
     category_of = {case.id: case.category for case in cases}
     failures = Counter(link.failure for link in links)
-    names = ("unfaithful", "faithful")
+    unfaithful = BadAnswer(is_unfaithful, "unfaithful", "faithful")
+    wrong = BadAnswer(_is_wrong, "wrong", "right")
     return {
-        **_risk_document(links, category_of, is_unfaithful, names, seed),
-        "corrected": correct_for_judge(links, verdicts, calibration, names, seed)
+        **_risk_document(links, category_of, unfaithful, seed),
+        "corrected": correct_for_judge(links, verdicts, calibration, unfaithful, seed)
         if calibration is not None and calibration.metric == "faithfulness"
         else None,
         "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
-        "wrong": _risk_document(links, category_of, _is_wrong, ("wrong", "right"), seed),
+        "wrong": _risk_document(links, category_of, wrong, seed),
     }
 
 
@@ -330,26 +339,18 @@ def _is_wrong(link: Link) -> bool | None:
 def _risk_document(
     links: Sequence[Link],
     category_of: Mapping[str, str | None],
-    is_bad: IsBad,
-    names: tuple[str, str],
+    bad_answer: BadAnswer,
     seed: int,
 ) -> dict[str, Any]:
+    is_bad, bad, good = bad_answer
     table, left_out = count_table(links, is_bad)
-    miss_bad, miss_good, hit_bad, hit_good = table
-    bad_name, good_name = names
     estimates = risk_estimates(table, seed)
     if not sum(table):
-        reason = f"no case both needs a passage and has an answer judged {bad_name} or {good_name}"
+        reason = f"no case both needs a passage and has an answer judged {bad} or {good}"
         estimates = dict.fromkeys(estimates, Estimate.missing(reason))
     return {
-        "table": {
-            f"miss_{bad_name}": miss_bad,
-            f"miss_{good_name}": miss_good,
-            f"hit_{bad_name}": hit_bad,
-            f"hit_{good_name}": hit_good,
-            "left_out": left_out,
-        },
-        **{name: estimate.model_dump() for name, estimate in estimates.items()},
-        "adjusted": adjust_for_category(links, category_of, is_bad, names, seed),
+        "table": {**bad_answer.cells(table), "left_out": left_out},
+        **_dumped(estimates),
+        "adjusted": adjust_for_category(links, category_of, bad_answer, seed),
         "dose_response": dose_response(links, is_bad),
     }
