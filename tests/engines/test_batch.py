@@ -15,7 +15,7 @@ from misslink.engines.batch import BatchEngine, open_batch
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.batch.scheduler import BatchTiming
 from misslink.judge.batch.store import pending_batches
-from misslink.pipeline import EvaluationConfig, forecast_async, run_async
+from misslink.pipeline import forecast_async, run_async
 from test_killed import write_inputs
 
 AT_ONCE = BatchEngine(BatchTiming(linger=0, first=0, longest=0))
@@ -47,7 +47,7 @@ def run(server, name, **options):
 
 
 def foreseen(server, name, **options):
-    return run_async(lambda: forecast_async(EvaluationConfig(**given(server, name, **options))), 1)
+    return run_async(lambda: forecast_async(**given(server, name, **options)), 1)
 
 
 def same(a, b):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import misslink
-from misslink.pipeline import EvaluationConfig, forecast_async
+from misslink.pipeline import forecast_async
 
 NOISE = "Gulls nest under the roof of the old casino, and nobody counts them there in winter."
 NEEDED = "The ferry to Holm leaves at seven in the morning, and it takes dogs free of charge."
@@ -38,15 +38,15 @@ def a_run(judge, **terms):
 def test_the_question_about_what_was_missed_is_foreseen(judge_server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = a_run("openai:test-judge", base_url=judge_server.url, api_key="k")
-    foreseen = asyncio.run(forecast_async(EvaluationConfig(**given)))
+    foreseen = asyncio.run(forecast_async(**given))
     assert judge_server.calls == []
     used = misslink.evaluate(**given).summary["usage"]
     assert foreseen.calls == used["calls"] == len(judge_server.calls) == 4
-    again = asyncio.run(forecast_async(EvaluationConfig(**given)))
+    again = asyncio.run(forecast_async(**given))
     assert (again.calls, again.from_cache) == (0, 4)
 
 
 def test_the_heuristic_judge_is_asked_nothing_more(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    foreseen = asyncio.run(forecast_async(EvaluationConfig(**a_run("heuristic"))))
+    foreseen = asyncio.run(forecast_async(**a_run("heuristic")))
     assert foreseen.calls == 3

@@ -36,8 +36,8 @@ def evaluate(
     traces: str | None = option(
         None, "--traces", "Evaluate recorded traces instead of calling an app."
     ),
-    case: list[str] | None = option(
-        None, "--case", "Evaluate only the case with this id; repeatable.", show_default="all"
+    only: list[str] = option(
+        [], "--case", "Evaluate only the case with this id; repeatable.", show_default="all"
     ),
     judge: str = option(
         "heuristic",
@@ -92,51 +92,31 @@ def evaluate(
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Evaluate a RAG app over a gold set and write the linked report."""
+    options = dict(locals())  # the parameters of misslink.evaluate, but for a few
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig
 
+    del options["given"], options["as_json"], options["dry_run"]
     stamp = dt.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
-    run_and_print(
-        as_json,
-        dry_run=dry_run,
-        app=app,
-        goldset=goldset,
-        traces=traces,
-        judge=judge,
-        out=out or str(Path("reports") / stamp),
-        k=k,
-        depth=depth,
-        concurrency=concurrency,
-        cache=cache,
-        id_key=id_key,
-        input_key=input_key,
-        embedding=embedding,
-        calibration=calibration,
-        labels=labels or None,
-        known_only=known_only,
-        terms=JudgeConfig(**given),
-        seed=seed,
-        overwrite=overwrite,
-        only=tuple(case or ()),
-        engine=engine,
-        ray_address=ray_address,
-        workers=workers,
-        command=shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
-    )
+    options |= {
+        "out": out or str(Path("reports") / stamp),
+        "labels": labels or None,
+        "terms": JudgeConfig(**given),
+        "command": shlex.join(["misslink", *map(redact_url, sys.argv[1:])]),
+    }
+    run_and_print(as_json, dry_run=dry_run, **options)
 
 
-def run_and_print(
-    as_json: bool, *, dry_run: bool = False, command: str | None = None, **options: Any
-) -> None:
+def run_and_print(as_json: bool, *, dry_run: bool = False, **options: Any) -> None:
     """Evaluate with progress on stderr, and print the summary or the forecast of a dry run."""
     from misslink.io.storage import redact_url
-    from misslink.pipeline import EvaluationConfig, evaluate_async, forecast_async
+    from misslink.pipeline import evaluate_async, forecast_async
 
     if options["cache"] is None:
         del options["cache"]  # from Python, None means none; here it means the default one
     if dry_run:
         forecast = _with_progress(
-            options, lambda progress: forecast_async(EvaluationConfig(**options), progress)
+            options, lambda progress: forecast_async(**options, progress=progress)
         )
         output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
         if options["app"] is not None:  # its traces are beside the run folder
@@ -146,9 +126,7 @@ def run_and_print(
                 file=sys.stderr,
             )
         return
-    run = _with_progress(
-        options, lambda progress: evaluate_async(**options, command=command, progress=progress)
-    )
+    run = _with_progress(options, lambda progress: evaluate_async(**options, progress=progress))
     if as_json:
         output.print_json(run.summary)
     else:

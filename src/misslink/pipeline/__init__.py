@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from misslink.pipeline.config import EvaluationConfig, Progress
+from misslink.pipeline.context import Progress
 from misslink.pipeline.evaluate import evaluate, evaluate_async, forecast_async, run_async
 
 __all__ = [
-    "EvaluationConfig",
     "Progress",
     "evaluate",
     "evaluate_async",

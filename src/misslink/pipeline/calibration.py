@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from misslink.calibration import calibrate, verdicts_from_run
 from misslink.calibration.inter_annotator import load_labels
@@ -23,8 +23,11 @@ from misslink.io import GoldSet
 from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, hash_content
 from misslink.linking.judge_calibration import Calibration
-from misslink.pipeline.config import EvaluationConfig, EvaluationContext
+from misslink.pipeline.context import EvaluationContext
 from misslink.types import Run, Trace, Verdict
+
+if TYPE_CHECKING:
+    from misslink.pipeline.evaluate import EvaluationConfig
 
 _log = logging.getLogger(__name__)
 _MAX_LISTED = 5

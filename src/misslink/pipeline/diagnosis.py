@@ -15,11 +15,11 @@ from misslink.linking.checklist import build_checklist
 from misslink.linking.embedding_map import build_embedding_map
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
 from misslink.linking.missing_labels import find_missing_labels, missing_label_document
-from misslink.pipeline.config import EvaluationConfig
 from misslink.types import Case, Link, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
+    from misslink.pipeline.evaluate import EvaluationConfig
 
 
 _log = logging.getLogger(__name__)

@@ -7,13 +7,14 @@ import contextvars
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.calibration.stored_calibration import corrected_shares
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
+from misslink.errors import InputError
 from misslink.io.manifest import build_manifest, display_path
 from misslink.io.storage import as_url, redact_url
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
@@ -26,12 +27,7 @@ from misslink.linking.claim_support import forecast_claim_needs
 from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
 from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
-from misslink.pipeline.config import (
-    DEFAULT_CONCURRENCY,
-    EvaluationConfig,
-    EvaluationContext,
-    Progress,
-)
+from misslink.pipeline.context import EvaluationContext, Progress
 from misslink.pipeline.diagnosis import diagnosis_document, open_corpus_context
 from misslink.pipeline.summary import (
     judge_repeatability,
@@ -57,6 +53,87 @@ _NO_USAGE = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """The options of an evaluation; `misslink.evaluate` documents each.
+
+    Raises
+    ------
+    InputError
+        The options contradict each other, or a number is out of range.
+    """
+
+    app: Any
+    goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None
+    traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None
+    judge: str | Judge | None
+    out: str | Path | None
+    k: int
+    depth: int
+    concurrency: int
+    cache: str | Path | None
+    id_key: str | None
+    input_key: str | None
+    embedding: Any
+    calibration: str | Path | None
+    labels: Any
+    known_only: bool
+    terms: JudgeConfig | None
+    seed: int
+    overwrite: bool
+    only: Sequence[str]
+    engine: str | Engine
+    ray_address: str | None
+    workers: int | None
+    progress: Progress | None
+    command: str | None
+
+    def __post_init__(self) -> None:
+        if (self.app is None) == (self.traces is None):
+            raise InputError("give an app to run or a file of traces, one of the two")
+        if self.goldset is None:
+            raise InputError("give a gold set: a file with one JSON object a line")
+        if self.labels is not None and self.calibration is not None:
+            raise InputError(
+                "give --calibration, made before, or --labels, to calibrate this run's judge on; "
+                "not both"
+            )
+        if self.labels is not None and (self.judge is None or self.judge == "none"):
+            raise InputError("labels calibrate a judge, and there is none. Name one with --judge")
+        counts = (self.k, self.depth, self.concurrency)
+        if any(not isinstance(count, int) or count < 1 for count in counts):
+            raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
+        if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
+            raise InputError(f"--workers is {self.workers}; it must be 1 or more")
+
+    @property
+    def judge_config(self) -> JudgeConfig:
+        """`terms`, or the defaults."""
+        return self.terms or JudgeConfig()
+
+    @property
+    def spec(self) -> str | None:
+        """Where the app is imported from; None for an object and for traces."""
+        return self.app if isinstance(self.app, str) else None
+
+    @property
+    def app_name(self) -> str | None:
+        """The spec or the qualified name of the app; None for traces."""
+        return self.app if self.app is None or self.spec else _qualified_name(self.app)
+
+    @property
+    def embedding_name(self) -> str:
+        """The spec or the qualified name of the embedding that measures misses."""
+        if isinstance(self.embedding, str):
+            return self.embedding
+        return _qualified_name(type(self.embedding))
+
+
+def _qualified_name(value: Any) -> str:
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
 def evaluate(
     app: Any = None,
     goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None = None,
@@ -66,7 +143,7 @@ def evaluate(
     out: str | Path | None = None,
     k: int = 5,
     depth: int = 100,
-    concurrency: int = DEFAULT_CONCURRENCY,
+    concurrency: int = 8,
     cache: str | Path | None = DEFAULT_CACHE,
     id_key: str | None = None,
     input_key: str | None = None,
@@ -162,11 +239,18 @@ def evaluate(
 
 async def evaluate_async(*args: Any, **options: Any) -> Run:
     """Evaluate a RAG app as `evaluate` does, with the same parameters, inside async code."""
-    return await run_pipeline(EvaluationConfig(*args, **options))
+    return await run_pipeline(_config(*args, **options))
 
 
+def _config(*args: Any, **options: Any) -> EvaluationConfig:
+    call = _SIGNATURE.bind(*args, **options)
+    call.apply_defaults()
+    return EvaluationConfig(**call.arguments)
+
+
+_SIGNATURE = inspect.signature(evaluate)
 # Documentation tools and editors show the parameters of `evaluate`.
-setattr(evaluate_async, "__signature__", inspect.signature(evaluate))  # noqa: B010 (mypy)
+setattr(evaluate_async, "__signature__", _SIGNATURE)  # noqa: B010 (mypy)
 
 
 async def run_pipeline(config: EvaluationConfig) -> Run:
@@ -287,18 +371,15 @@ def run_async(work: Callable[[], Coroutine[Any, Any, Result]], threads: int) -> 
     return results[0]
 
 
-async def forecast_async(
-    config: EvaluationConfig, progress: Progress | None = None
-) -> JudgingForecast:
-    """Forecast the judge's calls and their cost without making any.
+async def forecast_async(*args: Any, **options: Any) -> JudgingForecast:
+    """Forecast the judge's calls of `evaluate` with these parameters, and their cost; make none.
 
     The app runs, because the judge's questions depend on its answers. Its traces are saved beside
     ``out``, so that the evaluation itself does not run it again.
     """
     from misslink.judge.checks.dry_run import forecast_judging
 
-    config = replace(config, progress=progress or config.progress)
-    async with stages.open_context(config) as context:
+    async with stages.open_context(_config(*args, **options)) as context:
         traces, _ = await stages.capture_traces(context)
         subjects = context.subjects(traces)
         asks = await _claim_need_asks(context, traces)

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from misslink.capture import Watcher, check_gold_ids, load_app, warn_capture_gaps
 from misslink.engines.local import map_concurrently
@@ -24,11 +25,14 @@ from misslink.linking.attribution_rules import link_case
 from misslink.linking.judge_calibration import Calibration, check_judge, read_calibration_document
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
-from misslink.pipeline.config import EvaluationConfig, EvaluationContext
+from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.diagnosis import open_named_embedder
 from misslink.registry import engines, judged_metrics
 from misslink.retrieval import score_cases
 from misslink.types import Case, Link, Trace, Verdict
+
+if TYPE_CHECKING:
+    from misslink.pipeline.evaluate import EvaluationConfig
 
 _log = logging.getLogger(__name__)
 _SCORE_BLOCK = 2_000  # cases that are scored together

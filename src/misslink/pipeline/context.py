@@ -1,0 +1,54 @@
+"""Everything that an evaluation opens before its first judge call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from misslink.embedding import Embedder
+from misslink.engines.protocol import Engine
+from misslink.io import GoldSet, RunStaging
+from misslink.io.labels import Labels
+from misslink.judge.judged_metric import JudgedMetric, Subject
+from misslink.judge.prompts import Prompts
+from misslink.judge.session import JudgeSession
+from misslink.linking.judge_calibration import Calibration
+from misslink.types import Trace
+
+if TYPE_CHECKING:
+    from misslink.pipeline.evaluate import EvaluationConfig
+
+Progress = Callable[[str, int, int], None]  # stage, done, total
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """Everything that an evaluation reads, loads and opens before its first judge call."""
+
+    config: EvaluationConfig
+    gold: GoldSet
+    app: Any
+    engine: Engine
+    recorded: Mapping[str, Trace] | None
+    judge: JudgeSession | None
+    calibration: Calibration | None
+    calibration_document: Mapping[str, Any] | None
+    labels: Labels | None
+    embedder: Embedder | None
+    metrics: tuple[JudgedMetric, ...]
+    prompts: Prompts
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    work: str
+    staging: RunStaging | None
+
+    def subjects(self, traces: Mapping[str, Trace]) -> Iterator[Subject]:
+        """Each case with its trace, in the gold set's order."""
+        for case in self.gold.cases:
+            yield Subject(case, traces[case.id], self.config.k, self.prompts)
+
+    def tick(self, stage: str, done: int, total: int) -> None:
+        """Report progress."""
+        if self.config.progress:
+            self.config.progress(stage, done, total)
