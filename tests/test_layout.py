@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from code_size import BUDGETS, PACKAGE, SELF_CONTAINED, sizes
+from misslink.render.reasons import SENTENCES
 
 pytestmark = pytest.mark.source
 
@@ -46,6 +48,51 @@ def test_a_class_name_occurs_once_in_the_core():
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(PACKAGE)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+MOST_PARAMETERS = 8
+# The public `evaluate` is one call with all options. The others are still to get an options object.
+LONG_CALLS = {
+    "pipeline/evaluate.py evaluate",
+    "goldset/generation/pipeline.py generate_async",
+    "goldset/generation/pipeline.py preview_async",
+    "goldset/pooling/pool.py make_pool",
+    "linking/failure_modes.py link_case",
+    "linking/replay/rerun.py __init__",
+    "linking/replay/rerun.py open_rerunner",
+    "linking/replay/runner.py replay_run",
+    "linking/whatif/option_evaluation.py evaluate_options",
+    "calibration/calibrate.py calibrate",
+    "live/experiment_report.py live_report",
+    "live/interleaving.py __init__",
+    "live/requests.py __init__",
+    "live/router.py __init__",
+}
+
+
+def test_a_function_has_at_most_eight_parameters():
+    """Commands have one for each of their options."""
+    long_calls = {
+        f"{path.relative_to(PACKAGE)} {node.name}"
+        for path in PACKAGE.rglob("*.py")
+        if "cli" not in path.relative_to(PACKAGE).with_suffix("").parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for arguments in [[*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+        if sum(each.arg not in {"self", "cls"} for each in arguments) > MOST_PARAMETERS
+    }
+    assert long_calls - LONG_CALLS == set()
+
+
+def test_each_reason_code_has_its_sentence():
+    codes = {
+        found[1]
+        for path in PACKAGE.rglob("*.py")
+        for found in re.finditer(
+            r'Reason\(\s*code="(\w+)"', path.read_text(encoding="utf-8").replace(">>>", "")
+        )
+    }
+    assert codes - {"few"} <= set(SENTENCES)  # few: an example
 
 
 def test_each_layer_imports_only_earlier_ones():

@@ -504,11 +504,28 @@ class Link(FrozenModel):
     basis: Literal["observed", "replayed"] = "observed"
 
 
+class Reason(BaseModel):
+    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``.
+
+    `misslink.render.reasons.describe_reason` gives its sentence.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    code: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the sentence is about."""
+        return dict(self.model_extra or {})
+
+
 class Estimate(FrozenModel):
     """A number fit to be read: its value, a 95 % interval, what it rests on and how.
 
-    ``value``, ``low`` and ``high`` are None together, and ``reason`` then says why. An end that
-    is not bounded (a risk ratio over an empty cell) is None with a reason, the value standing.
+    ``value``, ``low`` and ``high`` are None together, and ``reason`` then says why in a sentence,
+    ``reason_code`` in a code if it has one. An end that is not bounded (a risk ratio over an empty
+    cell) is None with a reason, the value standing.
     """
 
     value: float | None
@@ -517,6 +534,7 @@ class Estimate(FrozenModel):
     n: int = Field(ge=0)
     method: str
     reason: str | None = None
+    reason_code: Reason | None = None
 
     @model_validator(mode="after")
     def _missing_says_why(self) -> Estimate:
@@ -525,9 +543,14 @@ class Estimate(FrozenModel):
         return self
 
     @classmethod
-    def missing(cls, reason: str, *, n: int = 0, method: str = "none") -> Estimate:
+    def missing(cls, reason: str | Reason, *, n: int = 0, method: str = "none") -> Estimate:
         """An estimate that could not be computed."""
-        return cls(value=None, low=None, high=None, n=n, method=method, reason=reason)
+        missing = {"value": None, "low": None, "high": None, "n": n, "method": method}
+        if isinstance(reason, str):
+            return cls(**missing, reason=reason)
+        from misslink.render.reasons import describe_reason
+
+        return cls(**missing, reason=describe_reason(reason), reason_code=reason)
 
 
 class Run(FrozenModel):

@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from misslink.io.goldset import read_goldset
 
 DL19 = Path(__file__).parents[3] / "shared" / "data" / "retrieval" / "dl19"
-KEYS = {"value", "low", "high", "n", "method", "reason"}
+KEYS = {"value", "low", "high", "n", "method", "reason", "reason_code"}
 N = 12
 
 # Three queries with a relevant document, one without, and q5 that the run lacks.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gated_run import decided, gated_run, numbers_of
-from misslink.compare.missing_values import describe_unmeasured, unmeasured_cases
+from misslink.compare.missing_values import unmeasured_cases
 from misslink.compare.run_metrics import metric_value
 from misslink.gate.criteria import read_criteria
 from misslink.gate.decision import decide_gates
@@ -104,4 +104,3 @@ def test_why_there_was_nothing_to_measure():
         "c1": "there is no trace of",
         "c2": "the app failed on",
     }
-    assert describe_unmeasured({"c1": "there is no trace of"}) == "there is no trace of 1 question"

@@ -10,7 +10,7 @@ from misslink import evaluate
 from misslink.compare.run_metrics import known_metric_names, metric_value, select_cases
 from misslink.errors import InputError
 from misslink.registry import judged_metrics
-from misslink.types import Run
+from misslink.types import Estimate, Run
 from small_runs import small_run
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
@@ -177,7 +177,7 @@ def test_trust_is_what_the_run_was_calibrated_with():
         "uncertain_band": None,
     }
     run = small_run([1], calibration=calibration)
-    assert metric_value(run, "trust.sensitivity").estimate.model_dump() == rate
+    assert metric_value(run, "trust.sensitivity").estimate == Estimate.model_validate(rate)
     assert metric_value(run, "trust.kappa").estimate.value is None
     assert "--calibration" in metric_value(small_run([1]), "trust.kappa").estimate.reason
 
@@ -186,7 +186,7 @@ def test_trust_is_also_what_calibrate_wrote_beside_the_run():
     kappa = {"value": 0.6, "low": 0.4, "high": 0.8, "n": 60, "method": "bootstrap", "reason": None}
     document = {"agreement": {"kappa": kappa, "f1": kappa}, "weighted": {"f1": {**kappa, "n": 9}}}
     run = small_run([1]).model_copy(update={"calibration": document})
-    assert metric_value(run, "trust.kappa").estimate.model_dump() == kappa
+    assert metric_value(run, "trust.kappa").estimate == Estimate.model_validate(kappa)
     assert metric_value(run, "trust.f1").estimate.n == 9, "weighed where the draw was uneven"
     assert metric_value(run, "trust.auroc").estimate.reason == "the run's calibration has no auroc"
 

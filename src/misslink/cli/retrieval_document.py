@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, known_names
 from misslink.io.storage import parquet_error, read_bytes
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -335,7 +335,7 @@ def _values_mean(
     measured = scores.query_values(name)[1]
     indexes = np.flatnonzero(measured if inside is None else measured & inside)
     if not len(indexes):
-        return Estimate.missing("no query has a value")
+        return Estimate.missing(Reason(code="no_query_value"))
     listed = values[indexes].tolist()
     if clusters is None:
         return mean(listed, seed=scores.seed)

@@ -23,7 +23,7 @@ from misslink.compare.run_metrics import (
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.stats.run_comparison import compare_paired_runs
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Reason, Run
 
 _BINARY_VALUES = frozenset({0.0, 1.0})
 
@@ -92,7 +92,6 @@ def is_binary(pairs: Sequence[tuple[float, float]]) -> bool:
 
 _LEVELS = ("retrieval", "generation", "answer")
 _MIN_RUNS = 2
-_NOT_JUDGED = "this run was not judged by it"
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ def _values_per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
             f"the metric '{first.name}' has no value per case, so runs cannot be paired by "
             "it; remove it, or gate on it with  misslink gate --baseline"
         )
-    absent = replace(first, estimate=Estimate.missing(_NOT_JUDGED), of_case={})
+    absent = replace(first, estimate=Estimate.missing(Reason(code="not_judged_by_it")), of_case={})
     return [value or absent for value in values]
 
 
@@ -289,8 +288,9 @@ def _difference_with_reason(
     if difference["value"] is not None:
         return difference
     missing = next((s.value.estimate for s in (a, b) if s.value.estimate.value is None), None)
-    reason = (missing and missing.reason) or "no case has a value in both runs"
-    return Estimate.missing(reason).model_dump()
+    if missing is None:
+        return Estimate.missing(Reason(code="no_common_value")).model_dump()
+    return Estimate.missing(missing.reason_code or missing.reason or "").model_dump()
 
 
 def _metric_level(a: Run, b: Run, name: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from misslink.compare.run_metrics import MetricValue, judged_readings
-from misslink.render.metric_format import question_count
+from misslink.render.reasons import describe_unmeasured
 from misslink.retrieval import case_needs, unmeasured_reason
-from misslink.types import Run, Verdict
+from misslink.types import Reason, Run, Verdict
 
 _MAX_REASONS = 3  # of one run
 _APP_FAILED, _VERDICT_FAILED = "the app failed", "the verdict failed"
@@ -167,16 +167,10 @@ def _left_out(run: Run, value: MetricValue) -> dict[str, str]:
     return {name: why for name, why in unmeasured_cases(run).items() if values.get(name) is None}
 
 
-def describe_unmeasured(reasons: Mapping[str, str]) -> str:
-    """Describe why cases have no value, such as ``the app failed on 3 questions``."""
-    counts = Counter(reasons.values())
-    return ", and ".join(f"{why} {question_count(n)}" for why, n in counts.most_common())
-
-
 def unmeasured_notes(run: Run, value: MetricValue) -> Iterator[str]:
     """Yield a note if a metric leaves unmeasured cases out."""
     if reasons := newly_unmeasured(run, value, None, ()):
-        text = describe_unmeasured(reasons)
+        text = describe_unmeasured(Counter(reasons.values()))
         pronoun = "it" if len(reasons) == 1 else "them"
         yield f"{text[:1].upper()}{text[1:]}; {value.name} leaves {pronoun} out."
 
@@ -223,11 +217,6 @@ def _has_reply(verdict: Verdict) -> bool:
     return verdict.status != "skipped" or verdict.raw is not None or verdict.usage is not None
 
 
-def unfinished_judging_reason(
-    unjudged: Collection[str], unknown: str, run: str = "this run"
-) -> str:
-    """Explain that a gate fails because the judge was not asked about all cases of a run."""
-    return (
-        f"the judging of {run} was stopped early ({question_count(len(unjudged))} left), so "
-        f"{unknown} is not known; run the same  misslink evaluate  command again"
-    )
+def unfinished_judging(unjudged: Collection[str], unknown: str, run: str = "this run") -> Reason:
+    """A gate fails because the judge was not asked about all cases of a run."""
+    return Reason(code="unfinished_judging", run=run, unjudged=len(unjudged), unknown=unknown)

@@ -23,7 +23,7 @@ from misslink.registry import judged_metrics, rank_metrics
 from misslink.retrieval import format_metric_name, parse_metric, score_cases
 from misslink.stats import proportion
 from misslink.stats.intervals import median
-from misslink.types import Estimate, FailureMode, Link, Run
+from misslink.types import Estimate, FailureMode, Link, Reason, Run
 
 ROUNDING_TOLERANCE = 1e-9  # between two ways to compute one number
 UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
@@ -210,7 +210,7 @@ def _case_metric(
     run: Run, name: str, estimate: Estimate, of_case: Mapping[str, float | None], *, low: bool
 ) -> MetricValue:
     if not run.cases:
-        estimate = Estimate.missing("there are no cases")
+        estimate = Estimate.missing(Reason(code="no_cases"))
     return MetricValue(name, estimate, of_case, low)
 
 
@@ -230,7 +230,7 @@ def _judged_metric(run: Run, name: str, metric: str, read: Reading) -> MetricVal
     of_case |= {verdict.case_id: read(verdict) for verdict in verdicts}
     estimate = mean_reading(verdicts, read, seed=manifest_int(run, "seed", 0))
     if not verdicts and run.verdicts:
-        estimate = Estimate.missing(f"this run was not judged by {metric}")
+        estimate = Estimate.missing(Reason(code="not_judged_by", metric=metric))
     return _case_metric(run, name, estimate, of_case, low=name in _lower_is_better_names(run))
 
 
@@ -276,23 +276,23 @@ def _document_estimate(run: Run, name: str) -> Estimate:
     group, _, metric_path = name.partition(".")
     if name == "latency":
         times = [trace.latency_s for trace in run.traces if trace.latency_s is not None]
-        return median(times) if times else Estimate.missing("no trace has a latency")
+        return median(times) if times else Estimate.missing(Reason(code="no_latency"))
     if group == "trust" and metric_path in _TRUST_RATES:
         return _trust_estimate(run, metric_path)
     if group in _DOCUMENT_COMMANDS and metric_path and getattr(run, group) is None:
-        return Estimate.missing(f"this needs  {_DOCUMENT_COMMANDS[group]}  on the run first")
+        return Estimate.missing(Reason(code="needs_command", command=_DOCUMENT_COMMANDS[group]))
     try:
         if group == "link":
             estimate = find_estimate({"link": link_summary(run)}, name, n=len(run.links))
-            return estimate if run.cases else Estimate.missing("there are no cases")
+            return estimate if run.cases else Estimate.missing(Reason(code="no_cases"))
         estimate = find_estimate(_run_documents(run), name, n=len(run.cases))
     except MissingPathError:
         links = {"link": run.summary.get("link", {})}
         if group == "link" and "selected" in run.manifest and name in iter_paths(links):
-            return Estimate.missing("the selected cases have no such number")
+            return Estimate.missing(Reason(code="not_of_selection"))
         raise _unknown_metric_error(run, name) from None
     if "selected" in run.manifest:
-        return Estimate.missing("this number is known for the whole run only")
+        return Estimate.missing(Reason(code="whole_run_only"))
     return estimate
 
 
@@ -307,11 +307,8 @@ def _trust_estimate(run: Run, name: str) -> Estimate:
         except MissingPathError:
             continue
     if not any(documents):
-        return Estimate.missing(
-            "the judge was not compared with human labels: run  misslink calibrate  on the run, or "
-            "evaluate with --calibration"
-        )
-    return Estimate.missing(f"the run's calibration has no {name}")
+        return Estimate.missing(Reason(code="not_calibrated"))
+    return Estimate.missing(Reason(code="not_in_calibration", name=name))
 
 
 def _run_documents(run: Run) -> dict[str, Any]:
@@ -353,7 +350,7 @@ def find_estimate(document: Mapping[str, Any], path: str, *, n: int) -> Estimate
     """
     node, last_key, reason = _resolve_path(document, path.split("."), "", None)
     if node is None:
-        return Estimate.missing(reason or f"the run has no number there ({last_key} is null)")
+        return Estimate.missing(reason or Reason(code="null_number", name=last_key))
     if isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS:
         return parse_estimate(node)
     number = as_finite(node)

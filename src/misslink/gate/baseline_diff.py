@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.compare.config_diff import config_differences
-from misslink.compare.missing_values import describe_unmeasured, newly_unmeasured
+from misslink.compare.missing_values import newly_unmeasured
 from misslink.compare.pairing import NamedRun, pair_cases
 from misslink.compare.run_metrics import (
     ROUNDING_TOLERANCE,
@@ -28,15 +29,9 @@ from misslink.io import read_complete_run
 from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path
 from misslink.io.storage import as_url, redact_url
-from misslink.render.metric_format import (
-    format_change,
-    format_drop,
-    format_values,
-    metric_bounds,
-    question_count,
-)
+from misslink.render.metric_format import metric_bounds
 from misslink.stats import paired_difference, proportion
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Reason, Run
 
 _LEVELS = ("retrieval", "generation", "answer")
 _LINK_COUNTS = ("failures", "retrieval", "answers")
@@ -92,7 +87,11 @@ def summary_estimate(summary: Mapping[str, Any], name: str) -> Estimate:
         total = part + counts.get("failed", 0)
     else:
         return find_estimate(summary, name, n=n)
-    return proportion(part, total) if total else Estimate.missing(f"{name} has no cases")
+    return (
+        proportion(part, total)
+        if total
+        else Estimate.missing(Reason(code="no_such_cases", metric=name))
+    )
 
 
 def _outcome_counts(counts: Any) -> dict[str, int]:
@@ -290,63 +289,62 @@ def metric_change(
     )
 
 
-def regression_problems(outcome: GateOutcome) -> Iterator[str]:
+def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
     """Yield what violates the gate's limit on regressions."""
     gate, change, earlier = outcome.gate, outcome.change, outcome.baseline
     limit, now = gate.regression_max, outcome.estimate
     if limit is None or now.value is None:
         return
+    about: dict[str, Any] = {"metric": outcome.metric, "corrected": outcome.is_corrected}
     if earlier is None or earlier.value is None or change is None:
-        reason = "" if earlier is None else f": {earlier.reason}"
-        yield f"the baseline has no {outcome.called} to compare with{reason}"
+        why = None if earlier is None else str(earlier.reason)
+        yield Reason(code="no_baseline_value", **about, why=why)
         return
     if change.lost:
-        count, reasons = len(change.lost), describe_unmeasured(change.lost)
-        verb = "has" if count == 1 else "have"
-        yield (
-            f"{outcome.metric} is over {question_count(now.n)} now and was over {earlier.n:,}: "
-            f"{reasons}"
-            if outcome.numbers_alone
-            else f"{question_count(count)} {verb} no value of {outcome.metric} now that had one: "
-            f"{reasons}"
-        )
+        reasons = dict(Counter(change.lost.values()))
+        if outcome.numbers_alone:
+            counts = {"n": now.n, "before": earlier.n}
+            yield Reason(code="fewer_values", metric=outcome.metric, **counts, reasons=reasons)
+        else:
+            lost = len(change.lost)
+            yield Reason(code="values_lost", metric=outcome.metric, lost=lost, reasons=reasons)
     if outcome.paired and (change.by_chance or any(pair_count_problems(outcome))):
         return
     if change.drop <= limit + ROUNDING_TOLERANCE:
         return
     # A corrected number and that of its baseline may be estimated in two ways.
-    by_means = outcome.paired or gate.estimate == "corrected"
-    ends = (change.means if by_means else None) or (earlier.value, now.value)
-    was, is_now = format_values(outcome.metric, *ends)
-    text = (
-        f"{outcome.called} {'rose' if ends[1] > ends[0] else 'dropped'} from {was} to {is_now}: "
-        f"{format_drop(outcome.metric, change.drop)} for the worse, more than the "
-        f"{format_drop(outcome.metric, limit)} allowed"
+    by_means = outcome.paired or outcome.is_corrected
+    before, value = (change.means if by_means else None) or (earlier.value, now.value)
+    paired = change.difference.model_dump() if outcome.paired and change.difference else None
+    yield Reason(
+        code="regressed",
+        **about,
+        before=before,
+        value=value,
+        drop=change.drop,
+        allowed=limit,
+        paired=paired,
     )
-    if outcome.paired and change.difference is not None:
-        interval = format_change(outcome.metric, change.difference)
-        text += f" (paired over {question_count(change.difference.n)}: {interval}, without 0)"
-    yield text
 
 
-def change_suffix(outcome: GateOutcome) -> str:
-    """The change of a gate that passed, as the end of a sentence; "" without a baseline."""
+def allowed_change(outcome: GateOutcome) -> dict[str, Any] | None:
+    """The change of a gate that passed, by what it was measured; None without a baseline."""
     change, earlier, now = outcome.change, outcome.baseline, outcome.estimate.value
     if earlier is None or earlier.value is None or change is None or now is None:
-        return ""
-    if not outcome.paired or change.means is None or change.difference is None:
-        if outcome.gate.estimate == "corrected" and change.means and change.means[1] != now:
-            # The number itself is estimated in another way, so the two show no change.
-            was, is_now = format_values(outcome.metric, *change.means)
-            return f"; by the judge's error rates alone it was {was} and is {is_now}"
-        return f", was {format_values(outcome.metric, earlier.value)[0]}"
-    was, is_now = format_values(outcome.metric, *change.means)
-    text = f"; paired over {question_count(change.difference.n)} it was {was} and is {is_now}"
-    limit = outcome.gate.regression_max
-    if limit is not None and change.drop > limit + ROUNDING_TOLERANCE:
-        interval = format_change(outcome.metric, change.difference)
-        text += f", a change of {interval}, not enough data to tell (its interval includes 0)"
-    return text
+        return None
+    if outcome.paired and change.means is not None and change.difference is not None:
+        limit = outcome.gate.regression_max
+        return {
+            "by": "pairs",
+            "before": change.means[0],
+            "value": change.means[1],
+            "difference": change.difference.model_dump(),
+            "undecided": limit is not None and change.drop > limit + ROUNDING_TOLERANCE,
+        }
+    if outcome.is_corrected and change.means and change.means[1] != now:
+        # The number itself is estimated in another way, so the two show no change.
+        return {"by": "error_rates", "before": change.means[0], "value": change.means[1]}
+    return {"by": "value", "before": earlier.value}
 
 
 @cache
@@ -360,21 +358,16 @@ def interval_can_exclude_zero(pairs: int) -> bool:
     return high is not None and high < 0
 
 
-def pair_count_problems(outcome: GateOutcome) -> Iterator[str]:
+def pair_count_problems(outcome: GateOutcome) -> Iterator[Reason]:
     """Yield a problem if too few cases are paired for a paired gate."""
-    change = outcome.change
+    change, metric = outcome.change, outcome.metric
     if not outcome.paired or change is None:
         return
     pairs = 0 if change.difference is None else change.difference.n
     needed = outcome.gate.min_cases
-    text = f"a value of {outcome.metric} in both runs"
-    few = f"only {question_count(pairs)} {'has' if pairs == 1 else 'have'} {text}"
     if not pairs:
-        yield f"no question has {text}, so nothing could be paired"
+        yield Reason(code="nothing_paired", metric=metric)
     elif needed is not None and pairs < needed:
-        yield f"{few}, and {needed:,} must"
+        yield Reason(code="too_few_pairs", metric=metric, n=pairs, needed=needed)
     elif not interval_can_exclude_zero(pairs):
-        yield (
-            f"{few}: even if all of them got worse the interval of the change would include 0, so "
-            "nothing is decided"
-        )
+        yield Reason(code="pairs_undecided", metric=metric, n=pairs)

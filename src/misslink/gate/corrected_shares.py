@@ -22,6 +22,7 @@ from misslink.gate.criteria import Gate, ShipCriteria
 from misslink.gate.outcome import MetricChange
 from misslink.metrics import GOOD_SHARES
 from misslink.render.metric_format import format_values
+from misslink.render.reasons import count_labels
 from misslink.types import Estimate, Run
 
 _LINK_RISKS = frozenset(
@@ -118,7 +119,7 @@ def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterat
     """Yield the judge's own number beside a corrected one, or the corrected beside the judge's."""
     if share is None:
         return
-    labels = label_count(share)
+    labels = count_labels(share.labels)
     if gate.estimate == "corrected":
         if stored_calibrations(run).get(share.metric, {}).get("verdict") == "do not use":
             yield (
@@ -135,10 +136,6 @@ def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterat
         yield f"Corrected for the judge's errors it is {interval}, by {labels}."
     else:
         yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
-
-
-def label_count(share: CorrectedRate) -> str:
-    return f"{share.labels:,} label{'' if share.labels == 1 else 's'}"
 
 
 def format_share_interval(name: str, share: Estimate) -> str:

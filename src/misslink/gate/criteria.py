@@ -14,7 +14,7 @@ from misslink.compare.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
 from misslink.io.yaml_with_lines import EntryPath, YamlDocument, read_yaml
 from misslink.render.metric_format import metric_bounds
-from misslink.types import Case, FailureMode, Run
+from misslink.types import Case, FailureMode, Reason, Run
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _NonEmpty = Annotated[str, Field(min_length=1)]
@@ -209,12 +209,13 @@ def describe_filter(gate: Gate | NewFailures) -> str:
     return " and ".join(f"{name} '{value}'" for name, value in conditions.items())
 
 
-def no_match_reason(gate: Gate | NewFailures, run: Run) -> str:
+def no_case_reason(gate: Gate | NewFailures, run: Run) -> Reason:
     """Why a gate without cases fails, with the nearest names that the run has."""
-    if not describe_filter(gate):
-        return "the run has no cases"
+    selection = describe_filter(gate)
+    if not selection:
+        return Reason(code="no_case_in_run")
     hint = next(filter(None, _filter_hints(gate, run)), "")
-    return f"no question of the run has {describe_filter(gate)}" + (f"; {hint}" if hint else "")
+    return Reason(code="no_case_selected", selection=selection, hint=hint)
 
 
 def _filter_hints(gate: Gate | NewFailures, run: Run) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from misslink.compare.missing_values import (
     judged_metrics_behind,
-    unfinished_judging_reason,
+    unfinished_judging,
     unjudged_cases,
     unmeasured_notes,
 )
@@ -25,8 +26,8 @@ from misslink.errors import InputError, did_you_mean
 from misslink.gate.baseline_diff import (
     BaselineDiff,
     GateBaseline,
+    allowed_change,
     baseline_value,
-    change_suffix,
     diff_against_baseline,
     metric_change,
     pair_count_problems,
@@ -37,21 +38,18 @@ from misslink.gate.corrected_shares import (
     corrected_change,
     corrected_notes,
     corrected_share,
-    label_count,
     require_correction,
 )
-from misslink.gate.criteria import Gate, ShipCriteria, no_match_reason, select_gate_cases
+from misslink.gate.criteria import Gate, ShipCriteria, no_case_reason, select_gate_cases
 from misslink.gate.new_failures import decide_new_failures
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.render.metric_format import (
-    format_values,
     metric_candidates,
     metric_cutoff,
-    question_count,
 )
-from misslink.types import Run
+from misslink.types import Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.abstained"})  # good where there is no answer to give
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
@@ -158,7 +156,7 @@ def _decide_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
         metric=metric,
         passed=False,
         estimate=value.estimate,
-        reason="",
+        reasons=(),
         baseline=None if earlier is None else earlier.estimate,
         change=change,
         notes=(*_gate_notes(diff, gate, value, run), *corrected_notes(diff.run, gate, share)),
@@ -169,27 +167,31 @@ def _decide_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
     )
     judged = judged_metrics_behind(run, metric)
     before = diff.baseline_run
-    reason = None
+    reason: Reason | None = None
     if not run.cases:
-        reason = no_match_reason(gate, diff.run)
+        reason = no_case_reason(gate, diff.run)
     elif value.estimate.value is None:
-        reason = f"{outcome.called} could not be computed: {value.estimate.reason}"
+        reason = Reason(
+            code="not_computed",
+            metric=metric,
+            corrected=outcome.is_corrected,
+            why=value.estimate.reason,
+        )
     elif unjudged := unjudged_cases(run, judged):
-        reason = unfinished_judging_reason(unjudged, metric)
+        reason = unfinished_judging(unjudged, metric)
     elif before is not None and gate.regression_max is not None:
         judged = judged_metrics_behind(before, metric)
         unjudged = unjudged_cases(select_gate_cases(before, gate), judged) & diff.both
         if unjudged:
             unknown = f"how far {metric} changed"
-            reason = unfinished_judging_reason(unjudged, unknown, "the baseline")
+            reason = unfinished_judging(unjudged, unknown, "the baseline")
     if reason is not None:
-        return replace(outcome, reason=reason)
+        return replace(outcome, reasons=(reason,))
     too_few = [*_case_count_problem(outcome), *pair_count_problems(outcome)]
     problems = [*too_few, *_limit_problems(outcome), *regression_problems(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
         outcome = replace(outcome, cases=())
-    reason = "; ".join(problems) or _passed_reason(outcome)
-    return replace(outcome, passed=not problems, reason=reason)
+    return replace(outcome, passed=not problems, reasons=tuple(problems or [_met(outcome)]))
 
 
 def _measured_cases(outcome: GateOutcome) -> int:
@@ -198,37 +200,40 @@ def _measured_cases(outcome: GateOutcome) -> int:
     return outcome.estimate.n if share is None else share.raw.n
 
 
-def _case_count_problem(outcome: GateOutcome) -> Iterator[str]:
+def _case_count_problem(outcome: GateOutcome) -> Iterator[Reason]:
     n, needed = _measured_cases(outcome), outcome.gate.min_cases
     if needed is not None and n < needed:
-        verb = "has" if n == 1 else "have"
-        yield f"only {question_count(n)} {verb} a value of {outcome.metric}, and {needed:,} must"
+        yield Reason(code="too_few_cases", metric=outcome.metric, n=n, needed=needed)
 
 
-def _limit_problems(outcome: GateOutcome) -> Iterator[str]:
+def _limit_problems(outcome: GateOutcome) -> Iterator[Reason]:
     """The limits that the value does not meet."""
-    gate, estimate, called = outcome.gate, outcome.estimate, outcome.called
+    gate, estimate = outcome.gate, outcome.estimate
+    about: dict[str, Any] = {"metric": outcome.metric, "corrected": outcome.is_corrected}
     for limit, sign, end in ((gate.threshold, 1, "low"), (gate.at_most, -1, "high")):
         if limit is None:
             continue
-        number = getattr(estimate, end) if gate.on == end else estimate.value
+        by_end = gate.on == end
+        number = getattr(estimate, end) if by_end else estimate.value
         if number is None:
-            yield f"{called} has no {end} end of an interval: {estimate.reason}"
+            yield Reason(code="no_interval_end", **about, end=end, why=estimate.reason)
         elif sign * (number - limit) < -ROUNDING_TOLERANCE:
-            value, needed = format_values(outcome.metric, number, limit)
-            limit_name = f"the {end} end of the interval of {called}" if gate.on == end else called
-            side = "below the floor" if sign > 0 else "above the ceiling"
-            yield f"{limit_name} is {value}, {side} of {needed}"
+            code = "below_floor" if sign > 0 else "above_ceiling"
+            shown_end = end if by_end else None
+            yield Reason(code=code, **about, value=number, limit=limit, end=shown_end)
 
 
-def _passed_reason(outcome: GateOutcome) -> str:
-    if outcome.estimate.value is None:
-        return ""
-    (now,) = format_values(outcome.metric, outcome.estimate.value)
-    reason = f"{outcome.called} is {now} over {question_count(_measured_cases(outcome))}"
-    if outcome.corrected is not None and outcome.gate.estimate == "corrected":
-        reason += f", by {label_count(outcome.corrected)}"
-    return reason + change_suffix(outcome)
+def _met(outcome: GateOutcome) -> Reason:
+    labels = outcome.corrected.labels if outcome.corrected and outcome.is_corrected else None
+    return Reason(
+        code="met",
+        metric=outcome.metric,
+        corrected=outcome.is_corrected,
+        value=outcome.estimate.value,
+        n=_measured_cases(outcome),
+        labels=labels,
+        change=allowed_change(outcome),
+    )
 
 
 def _worst_cases(value: MetricValue) -> tuple[str, ...]:

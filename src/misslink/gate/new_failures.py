@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from misslink.compare.missing_values import (
-    describe_unmeasured,
     judged_metrics_behind,
-    unfinished_judging_reason,
+    unfinished_judging,
     unjudged_cases,
     unmeasured_cases,
 )
@@ -26,15 +26,14 @@ from misslink.gate.criteria import (
     Gate,
     NewFailures,
     matches_filter,
-    no_match_reason,
+    no_case_reason,
     select_gate_cases,
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.render.metric_format import metric_cutoff, question_count
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, match_needs, retrieval_cutoff
-from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace
-
-_AXIS_LABELS = {"failures": "failure mode", "retrieval": "retrieval outcome"}
+from misslink.types import Case, Estimate, Link, Reason, RetrievalMiss, Run, Trace
 
 
 def decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> GateOutcome:
@@ -87,7 +86,15 @@ def decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> Ga
             method="count",
             reason=no_interval,
         ),
-        reason=_count_reason(len(new), spec),
+        reasons=(
+            Reason(
+                code="new_failures",
+                n=len(new),
+                allowed=spec.at_most,
+                failure=spec.failure,
+                retrieval=spec.retrieval,
+            ),
+        ),
         notes=(
             *_case_notes(diff, new, len(outcomes) - len(known_outcomes)),
             *(diff.judged_otherwise if axis == "failures" else ()),
@@ -96,28 +103,27 @@ def decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> Ga
         lower_is_better=True,
     )
     if not selected:
-        return replace(outcome, passed=False, reason=no_match_reason(spec, run))
+        return replace(outcome, passed=False, reasons=(no_case_reason(spec, run),))
     metrics = judged_metrics_behind(run, f"link.{axis}")
     if unjudged := unjudged_cases(select_gate_cases(run, spec), metrics):
-        reason = unfinished_judging_reason(unjudged, "who fails")
-        return replace(outcome, passed=False, reason=reason)
+        reason = unfinished_judging(unjudged, "who fails")
+        return replace(outcome, passed=False, reasons=(reason,))
     unjudged = unjudged_cases(baseline, metrics)
     unsettled = [n for n in new if n in unjudged and earlier.get(n) in UNKNOWN_OUTCOMES]
     if unsettled:
-        reason = unfinished_judging_reason(unsettled, "who failed before", "the baseline")
+        reason = unfinished_judging(unsettled, "who failed before", "the baseline")
         certain = len(new) - len(unsettled) + len(unknown)
         if certain <= spec.at_most < certain + len(unsettled):
-            return replace(outcome, reason=reason)
-        outcome = replace(outcome, notes=(*outcome.notes, f"{reason[:1].upper()}{reason[1:]}."))
+            return replace(outcome, reasons=(reason,))
+        sentence = describe_reason(reason)
+        note = f"{sentence[:1].upper()}{sentence[1:]}."
+        outcome = replace(outcome, notes=(*outcome.notes, note))
     if not known_outcomes:
-        reason = (
-            f"the {_AXIS_LABELS[axis]} of every case is unknown, so new failures could not be "
-            "counted"
-        )
-        return replace(outcome, passed=False, reason=reason)
+        reason = Reason(code="outcomes_unknown", axis=axis)
+        return replace(outcome, passed=False, reasons=(reason,))
     if unknown:
-        reason = f"{outcome.reason}; {_inconclusive_reason(run, axis, unknown)}"
-        return replace(outcome, reason=reason)
+        reason = _inconclusive_reason(run, axis, unknown)
+        return replace(outcome, reasons=(*outcome.reasons, reason))
     return outcome
 
 
@@ -126,24 +132,11 @@ def _outcomes_by_case(run: Run, axis: str, ids: Collection[str]) -> dict[str, st
     return {link.case_id: outcome_of(link) for link in run.links if link.case_id in ids}
 
 
-def _count_reason(count: int, spec: NewFailures) -> str:
-    condition = f"the failure mode {spec.failure}" if spec.failure else "a failure mode"
-    condition = f"the retrieval outcome {spec.retrieval}" if spec.retrieval else condition
-    verb = "has" if count == 1 else "have"
-    allowed = {0: "none is", 1: "1 is"}.get(spec.at_most, f"{spec.at_most:,} are")
-    return f"{question_count(count)} {verb} {condition} now and had not before; {allowed} allowed"
-
-
-def _inconclusive_reason(run: Run, axis: str, unknown: tuple[str, ...]) -> str:
-    """Explain that more cases may have failed."""
-    were, are = ("was", "is") if len(unknown) == 1 else ("were", "are")
-    text = f"{question_count(len(unknown))} {were} decided before and {are} inconclusive now"
+def _inconclusive_reason(run: Run, axis: str, unknown: tuple[str, ...]) -> Reason:
+    """More cases may have failed."""
     reasons = unmeasured_cases(run)
-    missing = {name: reasons[name] for name in unknown if name in reasons}
-    if missing:
-        return f"{text}, and may be among them ({describe_unmeasured(missing)})"
-    judged = "; the judge's verdicts do not settle the failure mode" if axis == "failures" else ""
-    return f"{text}, and may be among them{judged}"
+    missing = Counter(reasons[name] for name in unknown if name in reasons)
+    return Reason(code="inconclusive_now", n=len(unknown), axis=axis, reasons=dict(missing))
 
 
 def _case_notes(diff: BaselineDiff, new: tuple[str, ...], inconclusive: int) -> list[str]:

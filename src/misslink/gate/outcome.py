@@ -10,7 +10,8 @@ from misslink.calibration.stored_calibration import CorrectedRate
 from misslink.gate.criteria import Gate, ShipCriteria
 from misslink.render.markdown import single_line
 from misslink.render.metric_format import question_count
-from misslink.types import Estimate, Run
+from misslink.render.reasons import describe_reasons
+from misslink.types import Estimate, Reason, Run
 
 _MAX_LISTED = 5  # cases in a line of text
 
@@ -68,7 +69,7 @@ class GateOutcome:
         In the baseline.
     change : MetricChange or None
         None unless both have a value.
-    reason : str
+    reasons : tuple of Reason
         Why the gate failed or passed.
     notes : tuple of str
     cases : tuple of str
@@ -84,7 +85,7 @@ class GateOutcome:
     metric: str
     passed: bool
     estimate: Estimate
-    reason: str
+    reasons: tuple[Reason, ...]
     baseline: Estimate | None = None
     change: MetricChange | None = None
     notes: tuple[str, ...] = ()
@@ -94,9 +95,14 @@ class GateOutcome:
     corrected: CorrectedRate | None = None
 
     @property
-    def called(self) -> str:
-        """The name of the metric in a sentence."""
-        return f"{self.metric} (corrected)" if self.gate.estimate == "corrected" else self.metric
+    def reason(self) -> str:
+        """The reasons as one sentence."""
+        return describe_reasons(self.reasons)
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether the gate is on the corrected metric."""
+        return self.gate.estimate == "corrected"
 
     @property
     def paired(self) -> bool:
@@ -121,6 +127,8 @@ class GateOutcome:
             "regression": self.change and change.drop,
             "regression_max": gate.regression_max,
             "reason": self.reason,
+            "reason_code": self.reasons[0].model_dump() if self.reasons else None,
+            "reason_codes": [reason.model_dump() for reason in self.reasons],
             "notes": list(self.notes),
             "estimate": self.estimate.model_dump(),
             "estimated": gate.estimate,

@@ -164,9 +164,9 @@ async def capture_traces(context: EvaluationContext) -> tuple[dict[str, Trace], 
             context.app, id_key=config.id_key, depth=config.depth, input_key=config.input_key
         )
         captured = await _watch_app(context, watcher)
-    no_trace = "there is no trace of this case"
     traces = {
-        case.id: captured.get(case.id) or Trace(case_id=case.id, unmeasured=no_trace)
+        case.id: captured.get(case.id)
+        or Trace(case_id=case.id, unmeasured="there is no trace of this case")
         for case in context.gold.cases
     }
     return traces, watcher

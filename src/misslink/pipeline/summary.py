@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES
 from misslink.stats import mean, proportion
-from misslink.types import Case, Estimate, Repeats, Verdict
+from misslink.types import Case, Estimate, Reason, Repeats, Verdict
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
-_LOWER_IS_BETTER_PARTS = (
-    "over_refused",
-    "should_have_abstained",
-)  # of abstention, which is good when high
+# Of abstention, which is good when high.
+_LOWER_IS_BETTER_PARTS = ("over_refused", "should_have_abstained")
 # Parts of verdicts that are numbers of their own, and what these are called.
 _NAMED_PARTS: dict[str, dict[str, str]] = {
     "correctness": {"precision": "correctness_precision", "recall": "correctness_recall"},
@@ -118,14 +117,9 @@ def verdict_coverage(
     }
 
 
-def lower_is_better(metrics: Iterable[object]) -> list[str]:
-    """Names of the numbers of `levels` that are good when they are low, sorted.
-
-    Parameters
-    ----------
-    metrics : iterable of JudgedMetric
-    """
-    low = [str(getattr(m, "name", "")) for m in metrics if getattr(m, "better", "high") == "low"]
+def lower_is_better(metrics: Iterable[JudgedMetric]) -> list[str]:
+    """Names of the numbers of `levels` that are good when they are low, sorted."""
+    low = [metric.name for metric in metrics if getattr(metric, "better", "high") == "low"]
     return sorted([*low, *_LOWER_IS_BETTER_PARTS])
 
 
@@ -146,7 +140,7 @@ def mean_scores(values: Iterable[float | None], *, seed: int) -> Estimate:
     """Mean of a rank metric over the cases that have a value; missing where none has."""
     scores = [value for value in values if value is not None]
     if not scores:
-        return Estimate.missing("no case has relevant passages and a ranking")
+        return Estimate.missing(Reason(code="no_relevant_ranking"))
     return mean(scores, seed=seed)
 
 
@@ -168,17 +162,21 @@ def _verdict_label(verdict: Verdict) -> float | None:
     return None if verdict.label is None else float(verdict.label)
 
 
-def _missing_reason(verdicts: Sequence[Verdict]) -> str:
+def _missing_reason(verdicts: Sequence[Verdict]) -> Reason:
     """Say why no verdict has a value, the most frequent reason first."""
     if not verdicts:
-        return "no judge was asked"
+        return Reason(code="not_judged")
     reasons = Counter(f"{v.status}: {v.reason}" for v in verdicts if v.value is None)
     if not reasons:
-        return "no verdict has this part"
+        return Reason(code="no_part")
     reason, count = reasons.most_common(1)[0]
-    other_count = len(reasons) - 1
-    more = f", and {other_count} other reason{'s' * (other_count > 1)}" if other_count else ""
-    return f"no case has a value ({count} of {len(verdicts)} {reason}{more})"
+    return Reason(
+        code="no_verdict_value",
+        verdicts=len(verdicts),
+        n=count,
+        why=reason,
+        others=len(reasons) - 1,
+    )
 
 
 T = TypeVar("T")
@@ -251,13 +249,13 @@ def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> dict[str, A
         if len(sample_labels := _without_missing(repeat.labels)) >= _MIN_SAMPLES
     ]
     spreads = [repeat.spread for repeat in repeats if repeat.spread is not None]
-    flip_rate = disagreement = Estimate.missing("no verdict has two samples with a label")
+    flip_rate = disagreement = Estimate.missing(Reason(code="no_two_labels"))
     if labels:
         flip_rate = proportion(
             sum(len(set(sample_labels)) > 1 for sample_labels in labels), len(labels)
         )
         disagreement = mean([_disagreement(sample_labels) for sample_labels in labels], seed=seed)
-    spread = Estimate.missing("no verdict has two samples with a value")
+    spread = Estimate.missing(Reason(code="no_two_values"))
     if spreads:
         spread = mean(spreads, seed=seed, bounds=(0.0, _LARGEST_SD))
     return {

@@ -1,0 +1,268 @@
+"""The sentence of each reason code: why a number is missing, and why a gate failed or passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from misslink.render.metric_format import (
+    format_change,
+    format_drop,
+    format_values,
+    question_count,
+)
+from misslink.types import Estimate, Reason
+
+
+def describe_reason(reason: Reason) -> str:
+    """Return the sentence of a reason, without a capital and a full stop.
+
+    >>> describe_reason(Reason(code="no_cases"))
+    'there are no cases'
+    >>> describe_reason(Reason(code="not_judged_by", metric="correctness"))
+    'this run was not judged by correctness'
+    """
+    sentence = SENTENCES[reason.code]
+    parameters = reason.parameters
+    return sentence.format(**parameters) if isinstance(sentence, str) else sentence(**parameters)
+
+
+def describe_reasons(reasons: Iterable[Reason]) -> str:
+    """Return the sentences of several reasons as one."""
+    return "; ".join(map(describe_reason, reasons))
+
+
+def count_labels(labels: int) -> str:
+    """Return how many labels.
+
+    >>> count_labels(1), count_labels(1200)
+    ('1 label', '1,200 labels')
+    """
+    return "1 label" if labels == 1 else f"{labels:,} labels"
+
+
+def describe_unmeasured(counts: Mapping[str, int]) -> str:
+    """Describe why cases have no value, by the number of cases of each reason.
+
+    >>> describe_unmeasured({"the app failed on": 3})
+    'the app failed on 3 questions'
+    """
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", and ".join(f"{why} {question_count(n)}" for why, n in ordered)
+
+
+def _no_verdict_value(verdicts: int, n: int, why: str, others: int) -> str:
+    more = f", and {others} other reason{'s' * (others > 1)}" if others else ""
+    return f"no case has a value ({n} of {verdicts} {why}{more})"
+
+
+def _called(metric: str, *, corrected: bool) -> str:
+    return f"{metric} (corrected)" if corrected else metric
+
+
+def _have(count: int) -> str:
+    return f"{question_count(count)} {'has' if count == 1 else 'have'}"
+
+
+def _limit_not_met(
+    metric: str, value: float, limit: float, side: str, *, end: str | None, corrected: bool
+) -> str:
+    number, needed = format_values(metric, value, limit)
+    called = _called(metric, corrected=corrected)
+    name = called if end is None else f"the {end} end of the interval of {called}"
+    return f"{name} is {number}, {side} of {needed}"
+
+
+def _below_floor(
+    metric: str, value: float, limit: float, *, end: str | None, corrected: bool
+) -> str:
+    return _limit_not_met(metric, value, limit, "below the floor", end=end, corrected=corrected)
+
+
+def _above_ceiling(
+    metric: str, value: float, limit: float, *, end: str | None, corrected: bool
+) -> str:
+    return _limit_not_met(metric, value, limit, "above the ceiling", end=end, corrected=corrected)
+
+
+def _no_interval_end(metric: str, end: str, why: str, *, corrected: bool) -> str:
+    return f"{_called(metric, corrected=corrected)} has no {end} end of an interval: {why}"
+
+
+def _not_computed(metric: str, why: str, *, corrected: bool) -> str:
+    return f"{_called(metric, corrected=corrected)} could not be computed: {why}"
+
+
+def _too_few_cases(metric: str, n: int, needed: int) -> str:
+    return f"only {_have(n)} a value of {metric}, and {needed:,} must"
+
+
+def _too_few_pairs(metric: str, n: int, needed: int) -> str:
+    return f"only {_have(n)} a value of {metric} in both runs, and {needed:,} must"
+
+
+def _pairs_undecided(metric: str, n: int) -> str:
+    return (
+        f"only {_have(n)} a value of {metric} in both runs: even if all of them got worse the "
+        "interval of the change would include 0, so nothing is decided"
+    )
+
+
+def _no_baseline_value(metric: str, why: str | None, *, corrected: bool) -> str:
+    text = f"the baseline has no {_called(metric, corrected=corrected)} to compare with"
+    return text if why is None else f"{text}: {why}"
+
+
+def _values_lost(metric: str, lost: int, reasons: Mapping[str, int]) -> str:
+    return f"{_have(lost)} no value of {metric} now that had one: {describe_unmeasured(reasons)}"
+
+
+def _fewer_values(metric: str, n: int, before: int, reasons: Mapping[str, int]) -> str:
+    return (
+        f"{metric} is over {question_count(n)} now and was over {before:,}: "
+        f"{describe_unmeasured(reasons)}"
+    )
+
+
+def _regressed(
+    metric: str,
+    before: float,
+    value: float,
+    drop: float,
+    allowed: float,
+    paired: Mapping[str, Any] | None,
+    *,
+    corrected: bool,
+) -> str:
+    was, is_now = format_values(metric, before, value)
+    text = (
+        f"{_called(metric, corrected=corrected)} {'rose' if value > before else 'dropped'} from "
+        f"{was} to {is_now}: {format_drop(metric, drop)} for the worse, more than the "
+        f"{format_drop(metric, allowed)} allowed"
+    )
+    if paired is None:
+        return text
+    difference = Estimate.model_validate(paired)
+    interval = format_change(metric, difference)
+    return f"{text} (paired over {question_count(difference.n)}: {interval}, without 0)"
+
+
+def _met(
+    metric: str,
+    value: float,
+    n: int,
+    *,
+    labels: int | None,
+    corrected: bool,
+    change: Mapping[str, Any] | None,
+) -> str:
+    (now,) = format_values(metric, value)
+    text = f"{_called(metric, corrected=corrected)} is {now} over {question_count(n)}"
+    if labels is not None:
+        text += f", by {count_labels(labels)}"
+    return text if change is None else text + _met_change(metric, **change)
+
+
+def _met_change(
+    metric: str,
+    by: str,
+    before: float,
+    value: float = 0.0,
+    difference: Mapping[str, Any] | None = None,
+    *,
+    undecided: bool = False,
+) -> str:
+    if by == "value":
+        return f", was {format_values(metric, before)[0]}"
+    was, is_now = format_values(metric, before, value)
+    if difference is None:
+        return f"; by the judge's error rates alone it was {was} and is {is_now}"
+    paired = Estimate.model_validate(difference)
+    text = f"; paired over {question_count(paired.n)} it was {was} and is {is_now}"
+    if undecided:
+        interval = format_change(metric, paired)
+        text += f", a change of {interval}, not enough data to tell (its interval includes 0)"
+    return text
+
+
+def _no_case_selected(selection: str, hint: str) -> str:
+    return f"no question of the run has {selection}" + (f"; {hint}" if hint else "")
+
+
+def _unfinished_judging(run: str, unjudged: int, unknown: str) -> str:
+    return (
+        f"the judging of {run} was stopped early ({question_count(unjudged)} left), so "
+        f"{unknown} is not known; run the same  misslink evaluate  command again"
+    )
+
+
+def _new_failures(n: int, allowed: int, *, failure: str | None, retrieval: str | None) -> str:
+    condition = f"the failure mode {failure}" if failure else "a failure mode"
+    condition = f"the retrieval outcome {retrieval}" if retrieval else condition
+    number = {0: "none is", 1: "1 is"}.get(allowed, f"{allowed:,} are")
+    return f"{_have(n)} {condition} now and had not before; {number} allowed"
+
+
+_AXES = {"failures": "failure mode", "retrieval": "retrieval outcome"}
+
+
+def _outcomes_unknown(axis: str) -> str:
+    return f"the {_AXES[axis]} of every case is unknown, so new failures could not be counted"
+
+
+def _inconclusive_now(n: int, axis: str, reasons: Mapping[str, int]) -> str:
+    were, are = ("was", "is") if n == 1 else ("were", "are")
+    text = f"{question_count(n)} {were} decided before and {are} inconclusive now"
+    if reasons:
+        return f"{text}, and may be among them ({describe_unmeasured(reasons)})"
+    judged = "; the judge's verdicts do not settle the failure mode" if axis == "failures" else ""
+    return f"{text}, and may be among them{judged}"
+
+
+SENTENCES: dict[str, str | Callable[..., str]] = {
+    # an estimate
+    "no_cases": "there are no cases",
+    "no_such_cases": "{metric} has no cases",
+    "not_judged": "no judge was asked",
+    "not_judged_by": "this run was not judged by {metric}",
+    "not_judged_by_it": "this run was not judged by it",
+    "no_common_value": "no case has a value in both runs",
+    "no_latency": "no trace has a latency",
+    "not_of_selection": "the selected cases have no such number",
+    "whole_run_only": "this number is known for the whole run only",
+    "needs_command": "this needs  {command}  on the run first",
+    "not_calibrated": (
+        "the judge was not compared with human labels: run  misslink calibrate  on the run, or "
+        "evaluate with --calibration"
+    ),
+    "not_in_calibration": "the run's calibration has no {name}",
+    "null_number": "the run has no number there ({name} is null)",
+    "no_relevant_ranking": "no case has relevant passages and a ranking",
+    "no_verdict_value": _no_verdict_value,
+    "no_part": "no verdict has this part",
+    "no_two_labels": "no verdict has two samples with a label",
+    "no_two_values": "no verdict has two samples with a value",
+    "no_query_value": "no query has a value",
+    # a gate
+    "met": _met,
+    "below_floor": _below_floor,
+    "above_ceiling": _above_ceiling,
+    "no_interval_end": _no_interval_end,
+    "not_computed": _not_computed,
+    "too_few_cases": _too_few_cases,
+    "nothing_paired": (
+        "no question has a value of {metric} in both runs, so nothing could be paired"
+    ),
+    "too_few_pairs": _too_few_pairs,
+    "pairs_undecided": _pairs_undecided,
+    "no_baseline_value": _no_baseline_value,
+    "values_lost": _values_lost,
+    "fewer_values": _fewer_values,
+    "regressed": _regressed,
+    "no_case_in_run": "the run has no cases",
+    "no_case_selected": _no_case_selected,
+    "unfinished_judging": _unfinished_judging,
+    "new_failures": _new_failures,
+    "outcomes_unknown": _outcomes_unknown,
+    "inconclusive_now": _inconclusive_now,
+}
