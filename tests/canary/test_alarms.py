@@ -1,5 +1,11 @@
+"""Control charts of runs: when an alarm opens, what it says, and when it recovers."""
+
+from __future__ import annotations
+
 import dataclasses
+import math
 import random
+from pathlib import Path
 
 import pytest
 
@@ -7,10 +13,17 @@ from misslink.canary.alarms import CanaryMeasure, RunReading, detect_alarms
 from misslink.errors import InputError
 
 HEALTH = (CanaryMeasure("health", least=0.5),)
+ANY_HEALTH = (CanaryMeasure("health"),)
+ROOT = Path(__file__).parents[2]
+NORMAL = [0.9, 0.87, 0.93, 0.9, 0.87, 0.9, 0.93, 0.87, 0.9, 0.93]
 
 
-def history(*values, n=30, start=1):
-    return [RunReading(run, run * 3600.0, {"health": v}, n) for run, v in enumerate(values, start)]
+def history(*values, n=30, start=1, suspects=None):
+    told = suspects or {}
+    return [
+        RunReading(run, run * 3600.0, {"health": value}, n, told.get(run, ()))
+        for run, value in enumerate(values, start)
+    ]
 
 
 def usual(runs=20, seed=4):
@@ -185,3 +198,133 @@ def test_runs_out_of_order_are_refused():
     runs = history(0.9, 0.9)
     with pytest.raises(InputError, match="run 1 stands behind run 2"):
         detect_alarms(runs[::-1])
+
+
+def test_runs_too_far_off_to_learn_from_are_noted():
+    values = [*NORMAL, *NORMAL]
+    values[3] = 0.1
+    assert detect_alarms(history(*values), ANY_HEALTH).notes == (
+        "health was too far off to learn from in run 4",
+    )
+
+
+def test_a_start_that_was_not_steady_is_noted():
+    settling = [0.3 + 0.02 * place for place in range(20)]
+    notes = detect_alarms(history(*settling, *NORMAL, *NORMAL), ANY_HEALTH).notes
+    assert "those before were not steady" in notes[0]
+    assert "health was learnt from runs" in notes[0]
+
+
+def test_two_changes_with_a_recovery_between_them_are_two_alarms():
+    values = [*NORMAL, *NORMAL, 0.2, *NORMAL, *NORMAL, 0.2, 0.2]
+    first, second = detect_alarms(history(*values), ANY_HEALTH).episodes
+    assert (first.run, first.state) == (21, "recovered")
+    assert 26 <= first.ended <= 36
+    assert f"recovered in run {first.ended}" in first.sentence
+    assert (second.run, second.state, second.ended) == (42, "open", None)
+    assert second.since == 42
+
+
+def test_suspects_are_from_about_the_time_of_the_change_and_each_is_named_once():
+    told = {5: ("long ago",), 24: ("a.md edited",), 25: ("a.md edited",), 28: ("later",)}
+    values = [*NORMAL, *NORMAL, 0.9, 0.9, 0.9, 0.9, *[0.2] * 4]
+    (alarm,) = detect_alarms(history(*values, suspects=told), ANY_HEALTH).alarms
+    assert alarm.since == 25
+    assert alarm.suspects == ("a.md edited",)
+
+
+def test_without_a_suspect_it_says_that_none_is_known():
+    (alarm,) = detect_alarms(history(*NORMAL, *NORMAL, 0.2), ANY_HEALTH).alarms
+    assert alarm.suspects == ()
+    assert "No change of the corpus or the embedding is known" in alarm.sentence
+
+
+def test_a_measure_of_which_little_is_good_rises():
+    errors = (CanaryMeasure("errors", better="low"),)
+    runs = [RunReading(i, 0.0, {"errors": 0.0}, 30) for i in range(20)]
+    (alarm,) = detect_alarms([*runs, RunReading(20, 0.0, {"errors": 1.0}, 30)], errors).alarms
+    assert alarm.sentence.startswith("errors rose in run 20: 1.000 now, 0.000 is usual")
+
+
+def test_sentences_name_measures_in_words_and_show_the_difference():
+    runs = [
+        RunReading(
+            run, 0.0, {"health": 1.0, "top_score": 0.6 + (run % 3) * 1e-5, "latency_s": 0.4}, 30
+        )
+        for run in range(20)
+    ]
+    worse = RunReading(20, 0.0, {"health": 1.0, "top_score": 0.45, "latency_s": 4.0}, 30)
+    said = {alarm.measure: alarm.sentence for alarm in detect_alarms([*runs, worse]).alarms}
+    assert said["top_score"].startswith("top score fell in run 20: 0.45 now, 0.6 is usual")
+    assert said["latency_s"].startswith("median latency rose in run 20: 4 s now, 0.4 s is usual")
+    better = RunReading(20, 0.0, {"health": 1.0, "top_score": 0.604, "latency_s": 0.2}, 30)
+    (note,) = (n for n in detect_alarms([*runs, better]).notes if "median latency" in n)
+    assert "0.2 s in run 20, 0.4 s is usual" in note
+
+
+@pytest.mark.parametrize("page", ["docs/canary.md", "benchmarks/canary_run_length.md"])
+def test_both_pages_hold_the_whole_table(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    _, _, rest = text.partition("<!-- run lengths -->\n")
+    rows = rest.partition("<!-- /run lengths -->")[0].splitlines()
+    assert len(rows) == 2 + 27
+    other = (ROOT / "docs/canary.md").read_text(encoding="utf-8")
+    assert all(row in other for row in rows)
+
+
+def test_false_alarms_are_no_oftener_than_promised_in_any_row_of_the_table():
+    """At random times, 370 runs apart on average: 63 % have one within 370 runs."""
+    text = (ROOT / "docs/canary.md").read_text(encoding="utf-8")
+    rows = text.partition("<!-- run lengths -->\n")[2].partition("<!-- /run")[0].splitlines()[2:]
+    shares = [float(row.split("|")[5].partition("%")[0]) for row in rows]
+    assert len(shares) == 27
+    assert max(shares) <= 100 * (1 - math.exp(-1))
+
+
+def reading(n=30, **values):
+    return RunReading(1, 0.0, values, n)
+
+
+def test_a_step_is_one_question_of_a_share():
+    assert CanaryMeasure("health").step([reading(n=30), reading(n=30), reading(n=0)]) == 1 / 30
+    assert CanaryMeasure("health").step([]) > 0
+
+
+def test_a_step_of_a_score_is_a_hundredth_of_it_unless_it_is_given():
+    scores = [reading(top_score=-12.0), reading(top_score=8.0), reading(top_score=10.0)]
+    assert CanaryMeasure("top_score", unit="score").step(scores) == pytest.approx(0.1)
+    assert CanaryMeasure("top_score", unit="score", resolution=0.5).step(scores) == 0.5
+    assert CanaryMeasure("top_score", unit="score").step([reading(top_score=0.0)]) > 0
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_was_not_measured(value):
+    assert CanaryMeasure("health").plotted(reading(health=value)) is None
+    assert CanaryMeasure("health").plotted(reading()) is None
+
+
+@pytest.mark.parametrize(
+    ("measure", "one", "other", "told"),
+    [
+        (CanaryMeasure("health"), 0.75, 1.0, ("0.750", "1.000")),
+        (CanaryMeasure("health"), 0.99996, 1.0, ("0.99996", "1.00000")),
+        (CanaryMeasure("score", unit="score"), 0.5996, 0.6, ("0.5996", "0.6")),
+        (CanaryMeasure("s", unit="s"), 2.5, 2.5, ("2.5 s", "2.5 s")),
+        (CanaryMeasure("score", unit="score"), 0.1 + 0.2, 0.3, ("0.3", "0.3")),
+    ],
+)
+def test_two_values_have_digits_enough_to_tell_them_apart(measure, one, other, told):
+    assert measure.format_distinct(one, other) == told
+
+
+def test_seconds_are_drawn_by_their_logarithm_even_where_there_were_none():
+    latency = CanaryMeasure("latency_s", better="low", unit="s")
+    assert latency.chart_to_value(latency.plotted(reading(latency_s=2.5))) == pytest.approx(2.5)
+    assert latency.plotted(reading(latency_s=0.0)) is not None
+
+
+def test_what_is_worse_than_bearable_is_not_learnt():
+    assert CanaryMeasure("health", least=0.5).learnable(0.4) is None
+    assert CanaryMeasure("health", least=0.5).learnable(0.5) == 0.5
+    assert CanaryMeasure("errors", better="low", least=0.2).learnable(0.3) is None
+    assert CanaryMeasure("health").learnable(0.0) == 0.0

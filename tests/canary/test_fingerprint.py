@@ -25,8 +25,8 @@ def test_what_was_added_removed_and_edited_is_named():
 
 
 def test_the_order_of_the_documents_is_no_change():
-    one = Fingerprint.from_passages(passages(a="one", b="two"))
-    other = Fingerprint.from_passages(reversed(passages(a="one", b="two")))
+    one = fingerprint_corpus(passages(a="one", b="two"))
+    other = fingerprint_corpus(reversed(passages(a="one", b="two")))
     assert one.digest == other.digest
     assert compare_fingerprints(one, other).is_empty
     assert compare_fingerprints(one, other).sentence == ""

@@ -1,3 +1,8 @@
+"""News reaches a real webhook, signed, in bounded time; what does not arrive waits."""
+
+from __future__ import annotations
+
+import functools
 import http.server
 import json
 import random
@@ -10,10 +15,64 @@ from pathlib import Path
 
 import pytest
 
-from misslink.canary.webhook import DeliveryClock, deliver, sign
+from canary_runs import finished
+from misslink.canary.history import CanaryHistory
+from misslink.canary.webhook import (
+    DeliveryClock,
+    DeliveryFailedError,
+    deliver,
+    http_post,
+    notify,
+    parse_url,
+    sign,
+    url_origin,
+    webhook_from_options,
+)
+from misslink.errors import InputError
 
 NEWS = {"name": "main", "run": 41, "text": "h\u00e9alth \ud83d fell"}
 DOCS = Path(__file__).parents[2] / "docs" / "canary.md"
+ONCE = functools.partial(deliver, tries=1, timeout_s=5.0)
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """A webhook that gives each of `answers` (a status and headers) once, then `status`."""
+
+    def __init__(self, answers=()):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers, self.status, self.got = list(answers), 200, []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, self.headers, body))
+        answers = self.server.answers
+        status, headers = answers.pop(0) if answers else (self.server.status, {})
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def receiver(*answers):
+    with Receiver(answers) as server:
+        yield server.url, server.got
+        server.shutdown()
+
+
+@pytest.fixture
+def hook():
+    with Receiver() as server:
+        yield server
+        server.shutdown()
 
 
 class Time:
@@ -28,36 +87,6 @@ class Time:
     def sleep(self, seconds):
         self.waits.append(seconds)
         self.at += seconds
-
-
-@contextmanager
-def receiver(*answers):
-    """A webhook that gives each answer (a status and headers) once, then 200; and what it got."""
-    got, left = [], list(answers)
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append((self.path, self.headers, body))
-            status, headers = left.pop(0) if left else (200, {})
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", got
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def sent(url, **options):
@@ -178,8 +207,6 @@ def test_a_strange_redirect_is_told(place):
     ("url", "options", "told"),
     [
         ("ftp://host/x", {}, "no address"),
-        ("http://[::1", {}, "no address"),
-        ("http://host:99999/", {}, "no address"),
         ("http://127.0.0.1/", {"secret": ""}, "secret is empty"),
     ],
 )
@@ -193,3 +220,187 @@ def test_a_document_that_is_not_json_is_told():
     delivery = deliver("http://127.0.0.1:1/", {"value": float("nan")}, secret=None)
     assert (delivery.ok, delivery.attempts) == (False, 0)
     assert "not JSON" in delivery.error
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A history in which an alarm opened and waits to be told."""
+    with CanaryHistory(tmp_path / "canary.sqlite") as history:
+        for number in range(12):
+            history.enter(finished(number, tell=True))
+        history.enter(finished(12, ill=range(8), tell=True))
+        yield history
+
+
+def test_an_alarm_is_delivered_signed_and_only_once(history, hook, monkeypatch):
+    monkeypatch.setenv("HOOK_SECRET", "long and secret")
+    to = webhook_from_options(hook.url, "HOOK_SECRET")
+    delivered = notify(history, "main", to, ONCE)
+    assert (delivered["ok"], delivered["sent"], delivered["waiting"]) == (True, 1, 0)
+    ((_, headers, body),) = hook.got
+    told = json.loads(body)
+    assert (told["event"], told["name"], told["run"]) == ("alarm", "main", 13)
+    assert {news["measure"] for news in told["news"]} >= {"health"}
+    signature = sign("long and secret", headers["Misslink-Timestamp"], body)
+    assert headers["Misslink-Signature"] == signature
+    assert notify(history, "main", to, ONCE) is None
+    assert len(hook.got) == 1
+
+
+def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
+    hook.status = 503
+    to = webhook_from_options(hook.url, None)
+    lost = notify(history, "main", to, ONCE)
+    assert (lost["ok"], lost["sent"], lost["waiting"], lost["status"]) == (False, 0, 1, 503)
+    assert lost["error"]
+    for number in range(13, 60):
+        history.enter(finished(number, tell=True))
+    hook.got.clear()
+    hook.status = 200
+    delivered = notify(history, "main", to, ONCE)
+    assert delivered["waiting"] == 0
+    events = [json.loads(body)["event"] for *_, body in hook.got]
+    assert events[0] == "alarm"
+    assert events[-1] == "recovered"
+    assert len(events) == delivered["sent"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422])
+def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook, status):
+    for number in range(13, 60):  # until it has recovered
+        history.enter(finished(number, tell=True))
+    waiting = len(history.outbox.letters("main"))
+    assert waiting >= 2
+    hook.answers = [(status, {})]
+    told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
+    assert (told["ok"], told["sent"], told["refused"]) == (False, waiting - 1, 1)
+    assert (told["waiting"], told["status"]) == (0, status)
+    assert len(hook.got) == waiting
+    assert history.outbox.letters("main") == ()
+    (kept,) = history.outbox.refused("main")
+    assert (kept.run, kept.content["event"]) == (13, "alarm")
+    assert f"status {status}" in kept.error
+    assert notify(history, "main", webhook_from_options(hook.url, None), ONCE) is None
+
+
+@pytest.mark.parametrize("status", [302, 408, 425, 429, 500, 503])
+def test_what_may_be_taken_another_time_waits(history, hook, status):
+    hook.status = status
+    told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
+    assert (told["refused"], told["waiting"]) == (0, 1)
+    assert history.outbox.refused("main") == ()
+
+
+def test_a_webhook_that_is_down_is_told_and_keeps_the_news(history, hook):
+    hook.shutdown()
+    hook.server_close()
+    lost = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
+    assert (lost["ok"], lost["status"], lost["waiting"]) == (False, None, 1)
+    assert len(history.outbox.letters("main")) == 1
+
+
+def test_an_address_and_its_secret_are_never_stored(history, monkeypatch):
+    monkeypatch.setenv("HOOK_SECRET", "long-and-secret")
+    to = webhook_from_options("http://user:pass@127.0.0.1:9/hook?token=12345", "HOOK_SECRET")
+    notify(history, "main", to, ONCE)
+    content = b"".join(one.read_bytes() for one in history.path.parent.iterdir())
+    for secret in (b"long-and-secret", b"token=12345", b"user:pass"):
+        assert secret not in content
+    assert "secret" not in repr(to)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "hook", "ftp://host/x", "http://", "http://[::1", "http://h:x", "http://h:99999/"]
+)
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(InputError, match="--webhook takes an address"):
+        webhook_from_options(url, None)
+
+
+def test_a_secret_that_is_not_set_or_signs_nothing_is_refused(monkeypatch):
+    monkeypatch.delenv("HOOK_SECRET", raising=False)
+    with pytest.raises(InputError, match="HOOK_SECRET is not set"):
+        webhook_from_options("http://127.0.0.1:9/hook", "HOOK_SECRET")
+    with pytest.raises(InputError, match="give both"):
+        webhook_from_options(None, "HOOK_SECRET")
+
+
+def test_without_a_webhook_nothing_is_sent(history):
+    assert webhook_from_options(None, None) is None
+    assert notify(history, "main", None, ONCE) is None
+    assert len(history.outbox.letters("main")) == 1
+
+
+@contextmanager
+def listener(talk):
+    """A server that takes one connection and does with it what `talk` does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection, _ = server.accept()
+            with connection:
+                talk(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/hook"
+        finally:
+            thread.join()
+
+
+def test_a_server_that_never_answers_is_left_in_time():
+    with (
+        listener(lambda connection: connection.makefile("rb").read()) as url,
+        pytest.raises(DeliveryFailedError, match="no answer"),
+    ):
+        http_post(parse_url(url), b"{}", {}, timeout_s=0.2)
+
+
+def test_an_answer_that_comes_in_drops_is_left_in_time():
+    """Each drop comes within the timeout of a read; all of them do not."""
+    left = threading.Event()
+
+    def drip(connection):
+        try:
+            while not left.wait(0.02):
+                connection.sendall(b"H")
+        except OSError:
+            left.set()
+
+    with listener(drip) as url:
+        with pytest.raises(DeliveryFailedError, match=r"no answer|HTTP"):
+            http_post(parse_url(url), b"{}", {}, timeout_s=0.3)
+        left.set()
+
+
+@pytest.mark.parametrize("answer", [b"", b"hello\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n"])
+def test_what_is_no_http_is_told(answer):
+    def talk(connection):
+        connection.recv(65536)
+        connection.sendall(answer)
+
+    with listener(talk) as url, pytest.raises(DeliveryFailedError):
+        http_post(parse_url(url), b"", {}, timeout_s=5)
+
+
+def test_a_body_that_never_ends_is_not_read():
+    def talk(connection):
+        connection.recv(65536)
+        connection.sendall(
+            b"HTTP/1.1 204 No Content\r\nContent-Length: 999999999\r\nX-A: b\r\n\r\n"
+        )
+
+    with listener(talk) as url:
+        status, headers = http_post(parse_url(url), b"{}", {}, timeout_s=5)
+    assert (status, headers["x-a"]) == (204, "b")
+
+
+def test_only_the_origin_of_an_address_is_shown():
+    assert url_origin(parse_url("https://u:p@host:8443/T0/SECRET?k=v")) == "https://host:8443"
+    assert url_origin(parse_url("http://[::1]:80/x")) == "http://[::1]:80"
+
+
+def test_a_host_with_control_characters_cannot_be_used():
+    with pytest.raises(DeliveryFailedError):
+        http_post(parse_url("http://a b/x"), b"", {}, timeout_s=2)

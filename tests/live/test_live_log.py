@@ -27,11 +27,6 @@ def log_with(path, *names):
     return path
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "live.sqlite"
-
-
 def changed(path, statement):
     with sqlite3.connect(path) as file:
         file.execute(statement)

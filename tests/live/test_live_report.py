@@ -38,11 +38,6 @@ def thumb(number, value, at=2000.0, kind="thumbs"):
     return (f"q{number}", None, kind, value, None, at)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "live.sqlite"
-
-
 def summary(folder, **metrics):
     folder.mkdir()
     estimates = {

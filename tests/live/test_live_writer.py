@@ -41,11 +41,6 @@ def ids(path):
     return [exposure.id for exposure in read_live(path).exposures]
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "deep" / "live.sqlite"
-
-
 def test_what_many_threads_write_is_all_there(path):
     log = LiveLog(path)
     threads = [

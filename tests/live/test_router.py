@@ -14,7 +14,7 @@ from langchain_core.runnables import (
     RunnableLambda,
 )
 
-from live_apps import ALL_B, EVEN, Hangs, Two, chain, every_way, of, raises
+from live_apps import ALL_B, EVEN, Two, chain, every_way, of, raises
 from misslink.errors import InputError
 from misslink.live import (
     Experiment,
@@ -25,18 +25,6 @@ from misslink.live import (
     read_live,
 )
 from misslink.live.assignment import unit_hash
-
-
-@pytest.fixture
-def hangs():
-    one = Hangs()
-    yield one
-    one.let_go.set()
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "live.sqlite"
 
 
 def test_a_unit_gets_the_same_variant_by_every_face(path):
@@ -269,15 +257,8 @@ def test_feedback_is_checked_and_kept(path):
     )
     router.feedback("thumbs", True, exposure="request-1")  # noqa: FBT003 - as a web form gives it
     router.feedback("my own kind", -3.5, unit="ann")
-    for arguments, said in [
-        (("thumbs", -1), "1 is good"),
-        (("thumbs", float("nan")), "number"),
-        (("cost", -1), "at least 0"),
-        (("", 1), "kind"),
-        (("latency", "fast"), "number"),
-    ]:
-        with pytest.raises(InputError, match=said):
-            router.feedback(*arguments, exposure="request-1")
+    with pytest.raises(InputError, match="1 is good"):
+        router.feedback("thumbs", -1, exposure="request-1")
     with pytest.raises(InputError, match="a request or a unit"):
         router.feedback("thumbs", 1)
     router.invoke("q", of("ann"))

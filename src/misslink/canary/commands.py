@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,10 @@ from misslink.cli.output import (
     interruptible,
     print_json,
     print_line,
+    print_table,
     progress_bars,
     redirect_app_stdout,
     strip_control,
-    table_cell,
 )
 from misslink.errors import InputError, MisslinkError, known_names
 
@@ -51,29 +51,30 @@ _STATUS_WORDS = {"learning": "learning", "ok": "ok", "alarm": "ALARM"}
 def print_run(document: Mapping[str, Any], results: Sequence[CanaryResult]) -> None:
     """Print what one run found: its figures, what is ill or unmeasured, its alarms."""
     from rich.console import Console
-    from rich.table import Table
 
     from misslink.canary.markdown import format_latency
+    from misslink.render.table import TextTable
 
     console = Console()
-    figures = Table(show_header=False)
-    for key, label in _FIGURE_NAMES.items():
-        text = format_estimate(document[key], key, as_decimal=key == "top_score")
-        figures.add_row(table_cell(console, label), table_cell(console, text))
-    figures.add_row(table_cell(console, "seconds"), table_cell(console, format_latency(document)))
-    console.print(figures)
-    ill = [result for result in results if result.healthy is not True]
-    if ill:
-        table = Table()
-        for column in ("canary", "owner", "health", "why"):
-            table.add_column(column, overflow="fold")
-        degraded = {canary["id"] for canary in document["degraded"]}
-        for result in ill:
-            state = "not measured" if result.healthy is None else "ill"
-            state = "degraded" if result.canary in degraded else state
-            texts = (result.canary, result.owner or "", state, result.said)
-            table.add_row(*(table_cell(console, text) for text in texts))
-        console.print(table)
+    figures = [
+        (label, format_estimate(document[key], key, as_decimal=key == "top_score"))
+        for key, label in _FIGURE_NAMES.items()
+    ]
+    figures.append(("seconds", format_latency(document)))
+    print_table(console, TextTable(("", "all canaries"), figures))
+    degraded = {canary["id"] for canary in document["degraded"]}
+    states = {None: "not measured", False: "ill"}
+    ill = [
+        (
+            result.canary,
+            result.owner or "",
+            "degraded" if result.canary in degraded else states[result.healthy],
+            result.said,
+        )
+        for result in results
+        if result.healthy is not True
+    ]
+    print_table(console, TextTable(("canary", "owner", "health", "why"), ill))
     for alarm in document["alarms"]:
         print_line(console, f"{alarm['state']}: {alarm['sentence']}", "bold")
     for suspect in document["suspects"]:
@@ -88,19 +89,15 @@ def print_run(document: Mapping[str, Any], results: Sequence[CanaryResult]) -> N
 
 def print_history(document: Mapping[str, Any]) -> None:
     """Print the runs of a series, the latest last, and its alarms."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
     from misslink.canary.markdown import format_latency
     from misslink.render.format import pluralize
+    from misslink.render.table import TextTable
 
     console = Console()
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in ("run", "at", "health", "found", "score", "sec", "ill", "failed", "status"):
-        table.add_column(column, overflow="fold", no_wrap=True)
-    for run in document["runs"]:
-        texts = (
+    rows = [
+        (
             str(run["run"]),
             run["at"][5:16].replace("T", " "),
             _format_figure(run["health"], "health"),
@@ -111,8 +108,10 @@ def print_history(document: Mapping[str, Any]) -> None:
             str(run["errors"]),
             _STATUS_WORDS[run["status"]],
         )
-        table.add_row(*(table_cell(console, text) for text in texts))
-    console.print(table)
+        for run in document["runs"]
+    ]
+    columns = ("run", "at", "health", "found", "score", "sec", "ill", "failed", "status")
+    print_table(console, TextTable(columns, rows, numbers=columns[:-1]))
     for alarm in document["alarms"]:
         print_line(console, f"{alarm['state']}: {alarm['sentence']}")
     if document["waiting"]:
@@ -381,7 +380,7 @@ def _record_and_notify(
     """Record the run, notify its webhook, write and print; return the exit code."""
     from misslink.canary.history import CanaryHistory
     from misslink.canary.markdown import run_markdown
-    from misslink.canary.results import result_to_json, save_pending_run
+    from misslink.canary.results import save_pending_run
     from misslink.canary.webhook import notify
     from misslink.io.atomic import atomic_write
     from misslink.io.sqlite import SqliteLockedError
@@ -406,7 +405,7 @@ def _record_and_notify(
     if recorded.taken_in:
         _print_error(f"{recorded.taken_in} runs saved beside the history were entered")
     if as_json:
-        results = [result_to_json(result) for result in observation.results]
+        results = [asdict(result) for result in observation.results]
         print_json({**document, "results": results})
     elif not to_stdout:
         print_run(document, observation.results)

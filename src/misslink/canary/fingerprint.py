@@ -45,13 +45,6 @@ class Fingerprint:
         whole = [sorted(self.documents.items()), self.embedding]
         return hashlib.sha256(json.dumps(whole, ensure_ascii=True).encode()).hexdigest()
 
-    @classmethod
-    def from_passages(
-        cls, passages: Iterable[_PassageLike], embedding: str | None = None
-    ) -> Fingerprint:
-        """Return the fingerprint of passages, as `fingerprint_corpus` does."""
-        return fingerprint_corpus(passages, embedding)
-
 
 @dataclass(frozen=True)
 class FingerprintDiff:
@@ -95,11 +88,11 @@ class FingerprintDiff:
             if ids
         ]
         if self.is_other_embedding:
-            before, after = (
-                _short_text(self.embedding_before or ""),
-                _short_text(self.embedding_after or ""),
+            models = (
+                _short_text(str(self.embedding_before)),
+                _short_text(str(self.embedding_after)),
             )
-            parts.append(f"the embedding model changed from {before} to {after}")
+            parts.append("the embedding model changed from {} to {}".format(*models))
         return "; ".join(parts)
 
 

@@ -9,25 +9,20 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from misslink.canary.alarms import AlarmStatus, RunReading, detect_alarms
+from misslink.canary.alarms import AlarmStatus, CanaryAlarm, RunReading, detect_alarms
 from misslink.canary.fingerprint import Fingerprint, FingerprintDiff, compare_fingerprints
 from misslink.canary.results import (
     CanaryResult,
+    DegradedCanary,
     FinishedRun,
+    RunFigures,
     find_degraded,
     load_pending_runs,
-    result_to_json,
     run_figures,
 )
 from misslink.io.sqlite import SqliteFormat, transaction
-
-if TYPE_CHECKING:
-    from misslink.canary.alarms import AlarmStatus, CanaryAlarm
-    from misslink.canary.fingerprint import FingerprintDiff
-    from misslink.canary.results import DegradedCanary, FinishedRun, RunFigures
-
 
 _SCHEMA = (
     """
@@ -176,22 +171,7 @@ def run_document(
     changed: FingerprintDiff | None,
     suspects: Sequence[str],
 ) -> dict[str, Any]:
-    """The document of a run.
-
-    Parameters
-    ----------
-    finished : Finished
-    run : int
-        Its id in the history.
-    found : Figures
-    watched : Watched
-        What the charts say after it.
-    lost : sequence of Degraded
-    changed : Changed or None
-        Since the run before; None where that is not known.
-    suspects : sequence of str
-        The same, and a change of the app's code, in sentences.
-    """
+    """The document of a run that the charts were checked with; `changed`: since the run before."""
     return {
         "name": finished.name,
         "run": run,
@@ -230,20 +210,10 @@ def news_document(
         event = "alarm"
     else:
         event = "accepted" if "accepted" in states else "recovered"
-    news_items = (
-        "name",
-        "run",
-        "at",
-        "app",
-        "status",
-        "health",
-        "coverage",
-        "top_score",
-        "answered",
-    )
+    about = ("name", "run", "at", "app", "status", "health", "coverage", "top_score", "answered")
     return {
         "event": event,
-        **{key: document.get(key) for key in news_items},
+        **{key: document.get(key) for key in about},
         "news": list(news),
         "alarms": document["alarms"],
         "degraded": document["degraded"],
@@ -422,7 +392,7 @@ def _record_run(
     file.executemany(
         "INSERT INTO results VALUES (?, ?, ?, ?)",
         [
-            (run, place, result.canary, json.dumps(result_to_json(result)))
+            (run, place, result.canary, json.dumps(asdict(result)))
             for place, result in enumerate(finished.results)
         ],
     )
@@ -491,8 +461,8 @@ def _store_fingerprint(file: sqlite3.Connection, fingerprint: Fingerprint | None
 
 
 def _decompress(packed: bytes) -> dict[str, str]:
-    text: dict[str, str] = json.loads(zlib.decompress(packed))
-    return text
+    documents: dict[str, str] = json.loads(zlib.decompress(packed))
+    return documents
 
 
 def _load_readings(

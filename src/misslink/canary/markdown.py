@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from misslink.render.format import format_decimal_estimate, format_estimate, pluralize
-from misslink.render.markdown import escape_markdown, markdown_table
+from misslink.render.markdown import escape_markdown
+from misslink.render.table import TextTable
 from misslink.types import Estimate
 
 _STATUS_WORDS = {"learning": "still learning", "ok": "fine", "alarm": "**ALARM**"}
@@ -43,20 +44,20 @@ def history_markdown(document: Mapping[str, Any]) -> str:
         f"Now {_STATUS_WORDS[document['status']]}.",
     ]
     if document["alarms"]:
-        parts.append(_alarm_table(document["alarms"]))
+        parts.append(_alarm_list(document["alarms"]))
     header = ("Run", "At", "Health", "Coverage", "Top score", "Seconds", "Failed", "Status")
     rows = [
         (
             str(run["run"]),
             run["at"][:16].replace("T", " "),
-            *(_format_figure(run, key) for key in ("health", "coverage", "top_score")),
+            *(_figure(run, key) for key in ("health", "coverage", "top_score")),
             format_latency(run),
             str(run["errors"]),
             _STATUS_WORDS[run["status"]],
         )
         for run in document["runs"]
     ]
-    parts.append(markdown_table(header, rows, right=(0, 6)))
+    parts.append(TextTable(header, rows, numbers=("Run", "Failed")).markdown())
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -65,17 +66,13 @@ def _run_section(document: Mapping[str, Any]) -> Iterator[str]:
     app = f" of {escape_markdown(str(document['app']))}" if document.get("app") else ""
     yield f"Run {document['run']}{app}, {document['at']}: {_STATUS_WORDS[document['status']]}."
     if document["alarms"]:
-        yield _alarm_table(document["alarms"]).strip("\n")
-    rows = [
-        (label, escape_markdown(_estimate_text(document[key], key)))
-        for key, label in _FIGURE_NAMES.items()
-    ]
+        yield _alarm_list(document["alarms"])
+    rows = [(label, _estimate_text(document[key], key)) for key, label in _FIGURE_NAMES.items()]
     rows.append(("Seconds to an answer", format_latency(document)))
-    yield markdown_table(
-        ("", f"of {pluralize(document['canaries'], 'canary', 'canaries')}"), rows
-    ).strip("\n")
+    of = f"of {pluralize(document['canaries'], 'canary', 'canaries')}"
+    yield TextTable(("", of), rows).markdown().strip("\n")
     if document["degraded"]:
-        yield _degraded_table(document["degraded"]).strip("\n")
+        yield _degraded_table(document["degraded"])
     if document["suspects"]:
         yield "Since the run before: " + escape_markdown("; ".join(document["suspects"])) + "."
     notes = [escape_markdown(note) for note in (document["reason"], *document["notes"]) if note]
@@ -83,28 +80,23 @@ def _run_section(document: Mapping[str, Any]) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in notes)
 
 
-def _alarm_table(alarms: Sequence[Mapping[str, Any]]) -> str:
+def _alarm_list(alarms: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"- **{alarm['state']}**: {escape_markdown(alarm['sentence'])}" for alarm in alarms]
     return "\n".join(lines)
 
 
 def _degraded_table(degraded: Sequence[Mapping[str, str]]) -> str:
     rows = [
-        tuple(escape_markdown(canary[key] or "") for key in ("id", "owner", "before", "now"))
+        tuple(canary[key] or "" for key in ("id", "owner", "before", "now"))
         for canary in degraded[:_MAX_LISTED]
     ]
     more = len(degraded) - _MAX_LISTED
-    text = markdown_table(("Degraded", "Owner", "Before", "Now"), rows).strip("\n")
+    text = TextTable(("Degraded", "Owner", "Before", "Now"), rows).markdown().strip("\n")
     return f"{text}\n\n{more} more are in the JSON of the same run." if more > 0 else text
 
 
-def _format_figure(run: Mapping[str, Any], key: str) -> str:
-    estimate = run[key]
-    return (
-        "not measured"
-        if estimate["value"] is None
-        else escape_markdown(_estimate_text(estimate, key))
-    )
+def _figure(run: Mapping[str, Any], key: str) -> str:
+    return "not measured" if run[key]["value"] is None else _estimate_text(run[key], key)
 
 
 def _estimate_text(estimate: Mapping[str, Any], key: str) -> str:

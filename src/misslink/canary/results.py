@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import logging
-import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -125,18 +124,24 @@ class DegradedCanary:
 def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures:
     """Summarize a run's results; health is the share of healthy canaries among those measured."""
     # An app that hangs or fails counts in ``answered``, not as 0 in health.
+    import numpy as np
+
     from misslink.stats import mean, proportion
 
     measured = [result.healthy for result in results if result.healthy is not None]
     coverage = [result.found for result in results if result.found is not None]
     scores = [result.score for result in results if result.score is not None]
-    times = sorted(result.latency_s for result in results if result.latency_s is not None)
+    times = [result.latency_s for result in results if result.latency_s is not None]
+    median, tail = np.quantile(times, [0.5, _TAIL_SHARE]).tolist() if times else (None, None)
     none = "the app answered no question whose passages could be looked for"
+    why_no_health = "there is no canary"
+    if results:
+        why_no_health = f"the health of no canary was measured; of the first: {results[0].said}"
     return RunFigures(
         health=(
             proportion(sum(measured), len(measured))
             if measured
-            else Estimate.missing(_why_no_health(results))
+            else Estimate.missing(why_no_health)
         ),
         coverage=mean(coverage, seed=seed) if coverage else Estimate.missing(none),
         top_score=(
@@ -149,11 +154,7 @@ def run_figures(results: Sequence[CanaryResult], *, seed: int = 0) -> RunFigures
             if results
             else Estimate.missing("there is no canary")
         ),
-        latency={
-            "median": _quantile(times, 0.5),
-            "p95": _quantile(times, _TAIL_SHARE),
-            "n": len(times),
-        },
+        latency={"median": median, "p95": tail, "n": len(times)},
     )
 
 
@@ -186,28 +187,6 @@ def find_degraded(
                 DegradedCanary(result.canary, result.owner, healthy[0].said, result.said)
             )
     return tuple(degraded)
-
-
-def result_to_json(result: CanaryResult) -> dict[str, Any]:
-    """A result as JSON values; ``Result(**plain)`` is the same again."""
-    return asdict(result)
-
-
-def _why_no_health(results: Sequence[CanaryResult]) -> str:
-    if not results:
-        return "there is no canary"
-    first = next((result.said for result in results), "")
-    return f"the health of no canary was measured; of the first: {first}"
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The linear quantile of sorted values, as NumPy's default."""
-    if not ordered:
-        return None
-    position = share * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
 
 
 _log = logging.getLogger("misslink")
@@ -268,7 +247,7 @@ def save_pending_run(finished: FinishedRun, history: Path) -> Path:
     """
     plain = {
         **asdict(finished),
-        "results": [result_to_json(result) for result in finished.results],
+        "results": [asdict(result) for result in finished.results],
         "fingerprint": finished.fingerprint
         and {
             "documents": dict(finished.fingerprint.documents),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -254,7 +253,7 @@ def _check_relevance(
 
 
 def _check_verdict(parts: _HealthFindings, right: bool | None, verdict: Verdict | None) -> None:
-    why = _reason_suffix(verdict.reason if verdict else None)
+    why = f": {verdict.reason}" if verdict and verdict.reason else ""
     if right is None:
         parts.unknown.append(f"the answer was not judged{why}")
     elif right:
@@ -263,11 +262,6 @@ def _check_verdict(parts: _HealthFindings, right: bool | None, verdict: Verdict 
         parts.wrong.append(f"the answer is wrong{why}")
 
 
-def _reason_suffix(reason: str | None) -> str:
-    return f": {reason}" if reason else ""
-
-
-_log = logging.getLogger("misslink")
 _MAX_LISTED = 100_000  # passages of the app's own store that are fingerprinted
 _MAX_VECTORS = (
     10_000  # passages whose vectors are taken from the store in place of being made again
@@ -277,26 +271,15 @@ _EXCERPT_LENGTH = 300  # characters of what the app raised that are kept
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass
-class _TimeBudget:
-    """What is left of the time of a run."""
-
-    deadline_s: float
-    began: float = field(default_factory=time.monotonic)
-
-    def remaining(self) -> float:
-        return self.began + self.deadline_s - time.monotonic()
-
-
 async def run_canaries(
     request: CanaryRequest, tick: Progress = lambda *_: None
 ) -> CanaryObservation:
     """Call the app with every canary within the deadline; app errors count as not measured."""
-    started_at, clock = time.time(), _TimeBudget(request.deadline_s)
+    started_at, deadline = time.time(), time.monotonic() + request.deadline_s
     watcher = Watcher(request.app, id_key=request.id_key, input_key=request.input_key)
     loop = BackgroundLoop()
     try:
-        observed = await _call_app(request, watcher, loop, clock, tick)
+        observed = await _call_app(request, watcher, loop, deadline, tick)
         notes: list[str] = []
         embedder = await _resolve_embedder(request, watcher, loop, notes)
         relevance = await _measure_relevance(request, observed, embedder, loop, notes)
@@ -334,11 +317,11 @@ async def _call_app(
     request: CanaryRequest,
     watcher: Watcher,
     loop: BackgroundLoop,
-    clock: _TimeBudget,
+    deadline: float,
     tick: Progress,
 ) -> dict[str, CanaryTrace]:
     async def ask(canary: Canary) -> CanaryTrace:
-        seconds = min(request.timeout_s, clock.remaining())
+        seconds = min(request.timeout_s, deadline - time.monotonic())
         if seconds <= 0:
             late = f"it was not asked, the {request.deadline_s:g} seconds of the run were over"
             return CanaryTrace(None, "not_asked", late)
@@ -437,14 +420,10 @@ async def _list_corpus(
 def _fingerprint_app(
     passages: Sequence[Passage] | None, embedder: Embedder | None
 ) -> Fingerprint | None:
-    from misslink.canary.fingerprint import Fingerprint
+    from misslink.canary.fingerprint import fingerprint_corpus
 
     named = f"{embedder.name} {embedder.identity[:8]}" if embedder else None
-    return (
-        None
-        if passages is None and named is None
-        else Fingerprint.from_passages(passages or (), named)
-    )
+    return None if passages is None and named is None else fingerprint_corpus(passages or (), named)
 
 
 def _measure_coverage(

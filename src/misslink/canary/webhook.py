@@ -6,9 +6,7 @@ import hashlib
 import hmac
 import json
 import os
-import queue
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +15,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from misslink.canary.history import CanaryHistory
 from misslink.errors import InputError
-from misslink.io.retry import retry_after_seconds
+from misslink.io.retry import Backoff, retry_after_seconds
+from misslink.timeouts import TimeoutRunner, TookTooLongError
 
-_FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 10.0
+_BACKOFF = Backoff(first_s=1.0, longest_s=10.0)
 _MAX_REDIRECTS = 3
 _REDIRECT_STATUSES = (307, 308)  # other redirects turn a POST into a GET
 _RETRY_STATUSES = (408, 425, 429)  # and all from 500 on
@@ -63,30 +61,25 @@ def http_post(
 
     query = f"?{parts.query}" if parts.query else ""
     url = f"{url_origin(parts)}{parts.path or '/'}{query}"
-    answers: queue.Queue[tuple[int, Mapping[str, str]] | DeliveryFailedError] = queue.Queue()
 
-    def send() -> None:
-        try:
-            timeout = {"timeout": httpx.Timeout(timeout_s).as_dict()}
-            request = httpx.Request("POST", url, headers=headers, content=body, extensions=timeout)
-            # The transport itself: a client fails on a location that is not an address.
-            with httpx.HTTPTransport(trust_env=False) as transport:
-                answer = transport.handle_request(request)
-                answers.put((answer.status_code, dict(answer.headers.multi_items())))
-        except httpx.TimeoutException:
-            answers.put(DeliveryFailedError("no answer in time"))
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the alarm is sent again later
-            reason = "connection refused" if "refused" in str(error) else str(error)
-            answers.put(DeliveryFailedError(reason or type(error).__name__))
+    def send() -> tuple[int, Mapping[str, str]]:
+        timeout = {"timeout": httpx.Timeout(timeout_s).as_dict()}
+        request = httpx.Request("POST", url, headers=headers, content=body, extensions=timeout)
+        # The transport itself: a client fails on a location that is not an address.
+        with httpx.HTTPTransport(trust_env=False) as transport:
+            answer = transport.handle_request(request)
+            return answer.status_code, dict(answer.headers.multi_items())
 
-    # A daemon thread: httpx limits neither a name lookup nor the time of all reads together.
-    threading.Thread(target=send, name="misslink-webhook", daemon=True).start()
     try:
-        answer = answers.get(timeout=timeout_s)
-    except queue.Empty:
+        # httpx limits neither a name lookup nor the time of all reads together.
+        answer: tuple[int, Mapping[str, str]] = TimeoutRunner(timeout_s).call(send)
+    except TookTooLongError:
         raise DeliveryFailedError(f"no answer within {timeout_s:.3g} s") from None
-    if isinstance(answer, DeliveryFailedError):
-        raise answer
+    except httpx.TimeoutException:
+        raise DeliveryFailedError("no answer in time") from None
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the alarm is sent again later
+        reason = "connection refused" if "refused" in str(error) else str(error)
+        raise DeliveryFailedError(reason or type(error).__name__) from None
     return answer
 
 
@@ -224,8 +217,7 @@ def deliver(
                 retry_after = retry_after_seconds(answer_headers)
         if attempt >= tries:
             break
-        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0**attempt)
-        wait_s = rng.uniform(0, longest) if retry_after is None else retry_after
+        wait_s = _BACKOFF.wait_s(attempt, rng) if retry_after is None else retry_after
         if clock.now() + wait_s >= deadline:
             why += f", and it is not tried again within {total_s:g} s"
             break

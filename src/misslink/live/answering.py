@@ -12,13 +12,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing, closing
-from typing import Any, cast
+from contextlib import aclosing, closing, contextmanager
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessageChunk
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from misslink.live.requests import CURRENT_STATS, Request, Traffic
+from misslink.live.requests import CURRENT_STATS, CallStats, Request, Traffic
 from misslink.timeouts import TimeoutRunner
 
 
@@ -274,59 +274,75 @@ class VariantCaller:
         config["metadata"] = {**(config.get("metadata") or {}), **marks}
         return cast("RunnableConfig", config)
 
+    def _started(self, variant: str, request: Request) -> _Started:
+        return _Started(
+            self.variants[variant],
+            self._config(variant, request),
+            self._traffic.add_call_stats(request),
+            self.bounds[variant],
+        )
+
     def _ask(
         self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
     ) -> Any:
-        stats = self._traffic.add_call_stats(request)
-        config = self._config(variant, request)
+        app, config, stats, bounds = self._started(variant, request)
 
         def work() -> Any:
-            token = CURRENT_STATS.set(stats)
-            try:
-                return self.variants[variant].invoke(app_input, config, **keywords)
-            finally:
-                CURRENT_STATS.reset(token)
+            with _counted(stats):
+                return app.invoke(app_input, config, **keywords)
 
-        return self.bounds[variant].call(work)
+        return bounds.call(work)
 
     async def _aask(
         self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
     ) -> Any:
-        stats = self._traffic.add_call_stats(request)
-        config = self._config(variant, request)
+        app, config, stats, bounds = self._started(variant, request)
 
         async def work() -> Any:
-            token = CURRENT_STATS.set(stats)
-            try:
-                return await self.variants[variant].ainvoke(app_input, config, **keywords)
-            finally:
-                CURRENT_STATS.reset(token)
+            with _counted(stats):
+                return await app.ainvoke(app_input, config, **keywords)
 
-        return await self.bounds[variant].acall(work)
+        return await bounds.acall(work)
 
     def _stream(
         self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
     ) -> Any:
-        stats = self._traffic.add_call_stats(request)
-        config = self._config(variant, request)
+        app, config, stats, bounds = self._started(variant, request)
 
         def begin() -> Iterator[Any]:
             CURRENT_STATS.set(stats)  # in a context that is only this stream's
-            return self.variants[variant].stream(app_input, config, **keywords)
+            return app.stream(app_input, config, **keywords)
 
-        return self.bounds[variant].stream(begin)
+        return bounds.stream(begin)
 
     def _astream(
         self, variant: str, request: Request, app_input: Any, keywords: Mapping[str, Any]
     ) -> Any:
-        stats = self._traffic.add_call_stats(request)
-        config = self._config(variant, request)
+        app, config, stats, bounds = self._started(variant, request)
 
         def begin() -> AsyncIterator[Any]:
             CURRENT_STATS.set(stats)  # in a context that is only this stream's
-            return self.variants[variant].astream(app_input, config, **keywords)
+            return app.astream(app_input, config, **keywords)
 
-        return self.bounds[variant].astream(begin)
+        return bounds.astream(begin)
+
+
+class _Started(NamedTuple):
+    """What a call of a variant needs."""
+
+    app: Runnable[Any, Any]
+    config: RunnableConfig
+    stats: CallStats
+    bounds: TimeoutRunner
+
+
+@contextmanager
+def _counted(stats: CallStats) -> Iterator[None]:
+    token = CURRENT_STATS.set(stats)
+    try:
+        yield
+    finally:
+        CURRENT_STATS.reset(token)
 
 
 def _ends_caller(error: BaseException) -> bool:

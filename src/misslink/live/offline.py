@@ -129,10 +129,8 @@ def disagreements(
     results = []
     for name, off in offline.items():
         for metric, live_metric in live.items():
-            offline_difference, live_difference = (
-                off["difference"],
-                live_metric["always_valid"]["difference"],
-            )
+            offline_difference = off["difference"]
+            live_difference = live_metric["always_valid"]["difference"]
             sign = 1 if live_metric["better"] == "high" else -1
             if None in (offline_difference["value"], live_difference["value"]):
                 continue
@@ -161,38 +159,18 @@ def _excludes_none(interval: Mapping[str, Any]) -> bool:
 
 
 def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
-    first_estimate, second_estimate = (
-        Estimate.model_validate(dict(first)),
-        Estimate.model_validate(dict(second)),
-    )
-    count = first_estimate.n + second_estimate.n
-    if first_estimate.value is None or second_estimate.value is None:
-        reason = first_estimate.reason or second_estimate.reason or "one run has no value"
-        return Estimate.missing(reason, n=count, method="square and add")
-    value = second_estimate.value - first_estimate.value
-    if (
-        first_estimate.low is None
-        or first_estimate.high is None
-        or second_estimate.low is None
-        or second_estimate.high is None
-    ):
-        return Estimate(
-            value=value,
-            low=None,
-            high=None,
-            n=count,
-            method="square and add",
-            reason="one run has no interval",
-        )
-    below = math.hypot(
-        second_estimate.value - second_estimate.low, first_estimate.high - first_estimate.value
-    )
-    above = math.hypot(
-        second_estimate.high - second_estimate.value, first_estimate.value - first_estimate.low
-    )
-    return Estimate(
-        value=value, low=value - below, high=value + above, n=count, method="square and add"
-    )
+    one, other = Estimate.model_validate(dict(first)), Estimate.model_validate(dict(second))
+    count, method = one.n + other.n, "square and add"
+    if one.value is None or other.value is None:
+        reason = one.reason or other.reason or "one run has no value"
+        return Estimate.missing(reason, n=count, method=method)
+    value = other.value - one.value
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        why = "one run has no interval"
+        return Estimate(value=value, low=None, high=None, n=count, method=method, reason=why)
+    below = math.hypot(other.value - other.low, one.high - one.value)
+    above = math.hypot(other.high - other.value, one.value - one.low)
+    return Estimate(value=value, low=value - below, high=value + above, n=count, method=method)
 
 
 def _read_offline_run(folder: Path) -> OfflineRun:
