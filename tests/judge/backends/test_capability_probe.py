@@ -1,10 +1,21 @@
+"""How it is found out what a server takes."""
+
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import asdict
 
 import pytest
 
+from ask_server import in_turn, replies, with_judge
+from honest_judge import small_ask
+from judge_faults import after, no_schema, no_structure, status
+from misslink.judge.backends.openai import open_openai, open_responses
 from misslink.judge.backends.request_format import CapabilityProbe, RequestFormat
+from misslink.judge.config import JudgeConfig
+from misslink.judge.protocol import RetryableError
+from misslink.judge.session import open_judge
 
 
 def wordings(settling, *complaints):
@@ -185,3 +196,322 @@ def test_whether_a_server_gives_probabilities_is_learned(known, believed):
     settling = CapabilityProbe(RequestFormat())
     settling.learn({"gives_logprobs": known})
     assert settling.gives_logprobs is believed
+
+
+@pytest.fixture(autouse=True)
+def _no_judge_in_the_environment(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(params=[open_openai, open_responses], ids=["chat", "responses"])
+def opening(request):
+    """How the judge is opened: both interfaces behave the same."""
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("script", "structures"),
+    [
+        (no_schema, ["json_schema", "json_object"]),
+        (no_structure, ["json_schema", "json_object", None]),
+    ],
+)
+def test_what_a_server_takes_is_found_out_once(judge_server, script, structures):
+    judge_server.script = script
+    found = replies(judge_server, 5)
+    assert all(reply.parsed for reply in found)
+    asked = [call.body.get("response_format", {}).get("type") for call in judge_server.calls]
+    assert asked[: len(structures)] == structures
+    assert asked[len(structures) :] == [structures[-1]] * 4
+
+
+def test_a_model_with_its_own_parameters_is_met(judge_server):
+    def particular(body):
+        if "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            return status(400, message)(body)
+        if "temperature" in body:
+            return status(400, "'temperature' does not support 0.0 with this model.")(body)
+        return None
+
+    judge_server.script = particular
+    assert all(reply.parsed for reply in replies(judge_server, 3))
+    assert [call.status for call in judge_server.calls] == [400, 400, 200, 200, 200]
+    assert judge_server.calls[-1].body["max_completion_tokens"] == 4096
+    assert "response_format" not in judge_server.calls[-1].body  # the third try is the barest
+
+
+def test_a_verdict_carries_the_probability_of_its_labels(judge_server, opening):
+    judge_server.logprobs = True
+    judge, (reply,) = in_turn(judge_server, 1, opening)
+    assert reply.chance("claims.0.support", "supported") == pytest.approx(0.8)
+    assert reply.chance("claims.1.support", "supported") == pytest.approx(0.1)
+    assert reply.chance("passages.0.relevant", "true") == pytest.approx(0.8)
+    assert all(sum(of.values()) == pytest.approx(1) for of in reply.probabilities.values())
+    assert judge.abilities["gives_logprobs"] is True
+
+
+def test_a_server_that_takes_logprobs_and_gives_none_is_known_for_it(judge_server, opening):
+    judge, (reply,) = in_turn(judge_server, 1, opening)
+    assert reply.probabilities == {}
+    assert (judge.abilities["gives_logprobs"], judge.abilities["logprobs"]) == (False, True)
+
+
+def test_a_server_that_refuses_logprobs_is_not_asked_for_them_again(judge_server, opening):
+    def refuses(body):
+        return status(400, "logprobs is not supported")(body) if "logprobs" in body else None
+
+    judge_server.script = refuses
+    _, found = in_turn(judge_server, 3, opening)
+    assert all(reply.parsed for reply in found)
+    assert [call.status for call in judge_server.calls] == [400, 200, 200, 200]
+
+
+def test_a_question_for_one_word_sends_no_format_and_no_schema(judge_server, opening):
+    judge_server.logprobs = True
+    judge_server.script = lambda _: "Yes"
+    word = small_ask(1).alone()
+    reply = with_judge(judge_server, lambda judge: judge.ask(word), opening)
+    assert reply.parsed.supported == "yes"
+    (call,) = judge_server.calls
+    assert not {"response_format", "text"} & set(call.body)
+    sent = call.body.get("messages") or call.body["input"]
+    assert sent == [dict(message) for message in word.messages]
+
+
+def test_the_probability_of_one_word_is_that_of_the_word(judge_server, opening):
+    judge_server.logprobs = True
+    judge_server.script = lambda _: "no"
+    word = small_ask(1).alone()
+    reply = with_judge(judge_server, lambda judge: judge.ask(word), opening)
+    assert reply.chance("supported", "yes") == pytest.approx(0.2)
+
+
+def test_at_most_three_calls_are_refused_until_a_server_that_takes_nothing_is_met(
+    judge_server, opening
+):
+    def bare_only(body):
+        return (
+            status(400, "Bad Request")(body)
+            if set(body) - {"model", "messages", "max_tokens"}
+            else None
+        )
+
+    judge_server.script = bare_only
+    found = replies(judge_server, 6, opening)
+    assert all(reply.parsed for reply in found)
+    assert [call.status for call in judge_server.calls].count(400) == 2
+    assert len(judge_server.calls) == 8
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The sky is blue.",
+        '{"verdict": "yes"}',
+        'Here it is: {"verdict": "yes"}',
+        '{"claims": ["The sky is blue."], "passages": [], "response": "answers"}',
+    ],
+)
+def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(
+    judge_server, opening, content
+):
+    judge_server.script = lambda body: content if "response_format" in body else None
+    judge, found = in_turn(judge_server, 3, opening)
+    assert [reply.parsed is None for reply in found] == [True, False, False]
+    assert judge.info.structure == "plain"
+    assert judge.abilities["structure"] == "json_schema"  # an inference, so for this run only
+    sent = judge_server.calls[1].body
+    assert "JSON object of this schema" in (sent.get("messages") or sent["input"])[0]["content"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"claims": [], "passages": [], "response": "mumbles"}',
+        '{"claims": [], "passages": [], "resp',
+        "I'm sorry, but I can't help with that.",
+    ],
+)
+def test_a_first_reply_that_does_not_fit_changes_no_wording(judge_server, opening, content):
+    judge_server.script = after(1, lambda _: content)
+    judge, found = in_turn(judge_server, 2, opening)
+    assert [reply.parsed is None for reply in found] == [True, False]
+    assert judge.info.structure == "json_schema"
+    assert len(judge_server.calls) == 2
+
+
+def test_what_a_server_seems_to_ignore_is_asked_for_by_the_next_run_again(judge_server, opening):
+    judge_server.script = after(1, lambda _: "The sky is blue.")
+    first, _ = in_turn(judge_server, 2, opening)
+    assert (first.info.structure, first.abilities["structure"]) == ("plain", "json_schema")
+
+    async def second(judge):
+        judge.learn(first.abilities)
+        await judge.ask(small_ask(3))
+        return judge.info.structure
+
+    assert with_judge(judge_server, second, opening) == "json_schema"
+
+
+def fails_at_structure(body):
+    return status(500, "grammar crashed")(body) if "response_format" in body else None
+
+
+def test_a_server_that_fails_at_the_answer_format_is_asked_without(judge_server, opening):
+    judge_server.script = fails_at_structure
+
+    async def use(judge):
+        with pytest.raises(RetryableError):
+            await judge.ask(small_ask(0))
+        found = [await judge.ask(small_ask(n)) for n in range(3)]
+        return found, judge
+
+    found, judge = with_judge(judge_server, use, opening)
+    assert all(reply.parsed for reply in found)
+    assert [call.status for call in judge_server.calls] == [500, 500, 200, 200, 200]
+    assert (judge.info.structure, judge.abilities["structure"]) == ("plain", "json_schema")
+
+
+def test_a_throttled_run_gets_on_with_a_server_that_fails_at_the_answer_format(judge_server):
+    judge_server.script = fails_at_structure
+
+    async def use():
+        terms = JudgeConfig(base_url=judge_server.url)
+        judge = open_judge("openai:test-judge", cache=None, concurrency=4, terms=terms)
+        try:
+            return await asyncio.gather(*(judge.ask(small_ask(n)) for n in range(4)))
+        finally:
+            await judge.close()
+
+    assert all(reply.parsed for reply in asyncio.run(use()))
+    assert [call.status for call in judge_server.calls].count(200) == 4
+
+
+@pytest.mark.parametrize("code", [500, 502, 503])
+def test_a_server_that_is_down_is_not_taken_to_fail_at_the_answer_format(
+    judge_server, opening, code
+):
+    judge_server.script = after(5, status(code, "down"))
+
+    async def use(judge):
+        for _ in range(4):
+            with pytest.raises(RetryableError):
+                await judge.ask(small_ask(0))
+        await judge.ask(small_ask(0))
+        return judge.info.structure
+
+    assert with_judge(judge_server, use, opening) == "json_schema"
+    formats = ["response_format" in c.body or "text" in c.body for c in judge_server.calls]
+    assert formats == [True, True, False, True, True, True]
+
+
+def test_a_server_that_asks_to_wait_is_not_suspected(judge_server, opening):
+    judge_server.script = after(2, status(503, "loading", retry_after="1"))
+
+    async def use(judge):
+        for _ in range(2):
+            with pytest.raises(RetryableError):
+                await judge.ask(small_ask(0))
+
+    with_judge(judge_server, use, opening)
+    assert len(judge_server.calls) == 2
+
+
+def test_a_question_is_not_lost_when_the_third_wording_is_refused_too(judge_server):
+    def particular(body):
+        for name in ("response_format", "seed", "max_tokens"):
+            if name in body:
+                return status(400, f"{name} is not supported")(body)
+        return None
+
+    judge_server.script = particular
+
+    async def use(judge):
+        with pytest.raises(RetryableError, match="refused the question: max_tokens"):
+            await judge.ask(small_ask(0))
+        return await judge.ask(small_ask(0))
+
+    assert with_judge(judge_server, use).parsed is not None
+    assert [call.status for call in judge_server.calls] == [400, 400, 400, 200]
+
+
+@pytest.mark.parametrize("content", ['{"claims": [{"text": "The sky', "", "{}"])
+def test_a_broken_reply_after_a_good_one_changes_no_wording(judge_server, content):
+    judge_server.script = after(1, lambda _: None, lambda _: content)
+    judge, found = in_turn(judge_server, 2)
+    assert [reply.parsed is None for reply in found] == [False, True]
+    assert judge.info.structure == "json_schema"
+
+
+def test_what_was_found_out_is_learnt_by_the_next_judge(judge_server, opening):
+    judge_server.script = no_schema
+    judge_server.offer = {
+        "max_model_len": 8192,
+        "pricing": {"prompt": "0.00000015", "completion": "0.0000006"},
+    }
+
+    async def first(judge):
+        await judge.check_reachable()
+        await judge.ask(small_ask(1))
+        return judge.abilities
+
+    known = with_judge(judge_server, first, opening)
+    assert json.loads(json.dumps(known)) == known
+    assert (known["structure"], known["context_length"]) == ("json_object", 8192)
+    assert known["price"] == {"prompt": 0.15, "completion": 0.6}
+
+    async def second(judge):
+        judge.learn(known)
+        found = await asyncio.gather(*(judge.ask(small_ask(n)) for n in range(3)))
+        return found, judge.abilities
+
+    calls = len(judge_server.calls)
+    found, again = with_judge(judge_server, second, opening)
+    assert all(reply.parsed for reply in found)
+    assert again == known
+    assert len(judge_server.calls) == calls + 3  # nothing is found out twice
+
+
+def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
+    judge_server.script = no_structure
+    known = asdict(RequestFormat())
+
+    async def use(judge):
+        judge.learn(known)
+        return [await judge.ask(small_ask(n)) for n in range(2)], judge.info.structure
+
+    found, structure = with_judge(judge_server, use)
+    assert all(reply.parsed for reply in found)
+    assert structure == "plain"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        [],
+        "plain",
+        None,
+        {"structure": "xml"},
+        {"structure": ["plain"], "limit": {}},
+        {"structure": "plain", "seed": "yes"},
+        {"price": [0.1, 0.2], "context_length": "8k"},
+        {"price": {"prompt": 10**400, "completion": True}},
+    ],
+)
+def test_abilities_that_are_none_are_not_believed(known):
+    judge = open_openai("m", base_url="http://localhost:1/v1")
+    judge.learn(known)
+    assert (judge.price, judge.context_length, judge.abilities) == (None, None, {})
+
+
+def test_a_server_without_a_list_of_models_is_normal(judge_server, opening):
+    judge_server.models = ()
+    assert with_judge(judge_server, lambda judge: judge.check_reachable(), opening) is None
+    url = f"{judge_server.url}/elsewhere"
+    assert (
+        with_judge(judge_server, lambda judge: judge.check_reachable(), opening, base_url=url)
+        is None
+    )

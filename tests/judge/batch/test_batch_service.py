@@ -1,4 +1,4 @@
-"""Files and batches of a real server, and of one that sends what is none."""
+"""Files and batches of a real server, of one that sends what is none, and when questions go out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import openai
 import pytest
 
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.batch.batch_file import BatchLine, input_line
+from misslink.judge.batch.scheduler import BatchScheduler, BatchTiming
 from misslink.judge.batch.service import BatchService, BatchState
 
 
@@ -116,3 +118,86 @@ def test_the_error_of_a_line_is_that_of_a_request(server, status, kind):
     assert "so it is" in str(found)
     for strange in (None, "text", [], 3):
         assert with_service(server, error).status_code == status, strange
+
+
+def told(**fields):
+    return json.dumps({"id": "r", "custom_id": "k", **fields}).encode()
+
+
+def test_an_answer_has_its_status_and_its_body():
+    line = BatchLine.read(told(response={"status_code": 200, "body": {"a": 1}}, error=None))
+    assert (line.key, line.status, line.body, line.good) == ("k", 200, {"a": 1}, True)
+    assert not BatchLine.read(told(response={"status_code": 500, "body": {}})).good
+
+
+def test_a_question_that_was_not_put_says_why():
+    line = BatchLine.read(
+        told(response=None, error={"code": "batch_expired", "message": "too late"})
+    )
+    assert (line.status, line.problem, line.good) == (None, "too late", False)
+    assert (
+        BatchLine.read(told(response=None, error={"code": "batch_expired"})).problem
+        == "batch_expired"
+    )
+    assert BatchLine.read(told()).problem == "it was not processed, and no reason is given"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"{", b"[1]", b'"k"', b"{}", b'{"custom_id": 3}', b"\xff\xfe", b"[" * 100_000, b"null"],
+)
+def test_what_is_no_line_is_none(raw):
+    assert BatchLine.read(raw) is None
+
+
+@pytest.mark.parametrize("response", [3, [], {"status_code": "200"}, {"status_code": True}, {}])
+def test_a_strange_answer_is_none_at_all(response):
+    assert BatchLine.read(told(response=response)).status is None
+
+
+@pytest.mark.parametrize("text", ["a\nb\r\u2028\x85\u2029c", "half \ud800 of a pair", "äöü 漢字"])
+def test_a_line_is_one_line_whatever_it_asks(text):
+    body = {"messages": [{"role": "user", "content": text}]}
+    line = input_line("k" * 64, "/chat/completions", body)
+    assert line.decode().splitlines(keepends=True) == [line.decode()]
+    assert json.loads(line) == {
+        "custom_id": "k" * 64,
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": body,
+    }
+
+
+def test_nothing_goes_out_while_answers_are_read_however_slowly_they_come():
+    async def within():
+        flow = BatchScheduler(BatchTiming(linger=0, first=0, longest=0), lambda _: None)
+        with flow.reading():
+            quiet = asyncio.create_task(flow.wait_until_idle())
+            for _ in range(200):
+                await asyncio.sleep(0)
+            waited = not quiet.done()
+        await quiet
+        return waited
+
+    assert asyncio.run(within())
+
+
+def test_after_a_full_queue_one_goes_after_the_other():
+    async def within():
+        flow, most, now = BatchScheduler(BatchTiming(0, 0, 0), lambda _: None), 0, 0
+
+        async def submit():
+            nonlocal most, now
+            async with flow.submission_turn():
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+
+        await asyncio.gather(*(submit() for _ in range(5)))
+        at_first = most
+        most, flow.queue_full = 0, True
+        await asyncio.gather(*(submit() for _ in range(5)))
+        return at_first, most
+
+    assert asyncio.run(within()) == (5, 1)

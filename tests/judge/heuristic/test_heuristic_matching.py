@@ -3,7 +3,13 @@
 import pytest
 
 from heuristic_examination import TOWER
-from misslink.judge.backends.heuristic.matching import MatchingContext
+from misslink.judge.backends.heuristic.matching import (
+    MatchingContext,
+    is_polarity_only,
+    leading_polarity,
+    strip_polarity,
+)
+from misslink.text.normalization import extract_numbers, number_words_to_digits
 
 
 def test_features_of_a_verbatim_copy_are_all_zero():
@@ -54,3 +60,46 @@ def test_numbers_and_what_code_spells_are_compared_whole():
     assert held.match("Read sys.platform.").features[0] == 0
     assert held.match("Read sys.platlib.").features[0] == 1 / (2 + 4)
     assert held.match("Read for 123457 users.").features[0] == 1 / (3 + 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "rest"),
+    [
+        ("Yes, there is.", True, "there is."),
+        ("**Yes** \u2014 it does.", True, "it does."),
+        ("No: never.", False, "never."),
+        ("No it does not.", False, "it does not."),
+        ("False.", False, ""),
+        ("No changes are made.", None, "No changes are made."),
+        ("True and False are constants.", None, "True and False are constants."),
+        ("None.", None, "None."),
+        ("", None, ""),
+    ],
+)
+def test_a_yes_or_no_is_told_from_other_first_words(text, expected, rest):
+    assert leading_polarity(text) is expected
+    assert strip_polarity(text) == rest
+    assert is_polarity_only(text) == (expected is not None and not rest)
+
+
+@pytest.mark.parametrize(
+    ("words", "digits"),
+    [
+        ("it leaves at seven", "it leaves at 7"),
+        ("twenty-one men", "21 men"),
+        ("two hundred and fifty men", "250 men"),
+        ("one thousand two hundred", "1200"),
+        ("a hundred years", "a 100 years"),
+        ("two and three", "2 and 3"),
+        ("the first of the twelfth", "the 1st of the 12th"),
+        ("5 thousand", "5 thousand"),
+        ("someone weighs tenfold", "someone weighs tenfold"),
+        ("in a second", "in a second"),
+    ],
+)
+def test_numbers_in_words_become_digits(words, digits):
+    assert number_words_to_digits(words) == digits
+
+
+def test_the_numbers_of_a_text_have_no_thousands_commas():
+    assert extract_numbers("1,200 men and twelve boats at 3.5 knots") == {"1200", "12", "3.5"}

@@ -1,4 +1,4 @@
-"""Judges with a planted weakness are found out, and honest or merely noisy ones are not accused."""
+"""What a judge says of answers that were changed, and what the numbers of that are."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import asyncio
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from audited_judge import FILLERS, INVENTED, HonestJudge, audited, heard_of, subject
+from audited_judge import BLUE, FILLERS, INVENTED, HonestJudge, audited, heard_of, subject
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.checks.audit import audit_document, compare_verdicts, nothing_compared_reason
-from misslink.judge.checks.audit_variants import audit_asks, audit_cases
+from misslink.judge.checks.audit_variants import (
+    AUDITED,
+    audit_asks,
+    audit_cases,
+    draw_audit_sample,
+    pad_answer,
+    reorder_passages,
+)
 from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.text.normalization import fold
+from misslink.types import Case, Run, Trace, Verdict
 
 CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
 
@@ -229,3 +239,124 @@ def test_asking_ends_with_the_first_thing_that_makes_it_pointless():
 
 def test_the_invented_sentence_of_these_tests_is_in_no_passage():
     assert all(INVENTED not in passage.text for passage in subject(1).context)
+
+
+def test_filler_stands_word_for_word_in_a_passage_and_doubles_the_answer():
+    case = subject(1)
+    longer = pad_answer(case, "passages", seed=3)
+    assert longer.answer.startswith(case.answer)
+    added = longer.answer[len(case.answer) :].strip()
+    whole = " ".join(passage.text for passage in case.context)
+    assert all(f"{part.strip('. ')}." in whole for part in added.split(". "))
+    assert len(longer.answer) >= 2 * len(case.answer) - 60
+    assert longer.case == case.case
+    assert longer.context == case.context
+
+
+def test_what_the_answer_says_already_is_no_filler():
+    added = pad_answer(subject(2), "passages", seed=0).answer[len(BLUE.format(2)) :]
+    assert fold(BLUE.format(2)) not in fold(added)
+
+
+def test_questions_fragments_and_refusals_are_no_filler():
+    texts = (
+        "Opening hours. Who runs the town hall today? The passage does not say who built it.",
+        "Table 4 lists " + "many numbers of many towns " * 20 + "in full.",
+    )
+    assert pad_answer(subject(0, passages=texts), "passages", 0) == (
+        "its passages hold no sentence that could be added"
+    )
+
+
+def test_its_own_words_again_are_the_answer_twice():
+    case = subject(3)
+    assert pad_answer(case, "answer", 0).answer == f"{case.answer} {case.answer}"
+
+
+def test_the_filler_of_a_case_is_drawn_by_its_id_and_the_seed_alone():
+    assert (
+        pad_answer(subject(5), "passages", 1).answer == pad_answer(subject(5), "passages", 1).answer
+    )
+    drawn = {pad_answer(subject(5, more=" " * 90), "passages", s).answer for s in range(12)}
+    assert len(drawn) > 1
+
+
+@given(count=st.integers(2, 7), seed=st.integers(0, 99), k=st.integers(1, 9))
+def test_another_order_holds_the_very_passages_that_were_shown(count, seed, k):
+    case = subject(0, passages=tuple(f"Text number {n} is here." for n in range(count)), k=k)
+    shown = [passage.id for passage in case.context]
+    for change in ("passage_order", "passage_shuffle"):
+        other = reorder_passages(case, change, seed)
+        if isinstance(other, str):
+            assert len(shown) < (2 if change == "passage_order" else 3)
+            continue
+        order = [passage.id for passage in other.context]
+        assert sorted(order) == sorted(shown)
+        assert order != shown
+        assert (order == shown[::-1]) == (change == "passage_order")
+        assert [passage.rank for passage in other.context] == list(range(1, len(order) + 1))
+
+
+def test_every_audited_metric_exists():
+    assert set(AUDITED) <= set(judged_metrics.names())
+
+
+def run_of(good, bad, skipped=0, metric="faithfulness"):
+    labels = [True] * good + [False] * bad + [None] * skipped
+    names = [f"c{n}" for n in range(len(labels))]
+    return Run(
+        manifest={},
+        cases=tuple(Case(id=name, question=name) for name in names),
+        traces=tuple(Trace(case_id=name, answer="It is.") for name in names),
+        verdicts=tuple(
+            Verdict(case_id=name, metric=metric, status="skipped", reason="-", judge="j")
+            if label is None
+            else Verdict(
+                case_id=name, metric=metric, status="scored", value=label, label=label, judge="j"
+            )
+            for name, label in zip(names, labels, strict=True)
+        ),
+        links=(),
+        summary={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "size", "expected"),
+    [
+        (90, 10, 50, (40, 10)),  # the rarer call whole
+        (90, 60, 50, (25, 25)),
+        (3, 90, 51, (3, 48)),
+        (3, 4, 50, (3, 4)),
+        (9, 0, 4, (4, 0)),
+        (9, 9, 1, (1, 0)),
+        (9, 9, 5, (3, 2)),
+    ],
+)
+def test_as_many_of_each_call_as_there_are(good, bad, size, expected):
+    found = draw_audit_sample(run_of(good, bad, skipped=5), "faithfulness", size)
+    assert (found.good, found.bad) == expected
+    assert len({case.id for case in found.cases}) == sum(expected)
+
+
+def test_the_seed_decides_and_the_order_of_the_run_does_not():
+    run = run_of(40, 40)
+    turned = run.model_copy(update={"cases": run.cases[::-1], "verdicts": run.verdicts[::-1]})
+    first, again = (
+        draw_audit_sample(run, "faithfulness", 10, 1),
+        draw_audit_sample(turned, "faithfulness", 10, 1),
+    )
+    assert {case.id for case in first.cases} == {case.id for case in again.cases}
+    assert draw_audit_sample(run, "faithfulness", 10, 2).cases != first.cases
+
+
+def test_without_a_verdict_of_the_metric_cases_are_drawn_at_random():
+    found = draw_audit_sample(run_of(20, 0), "helpfulness", 5)
+    assert (len(found.cases), found.good, found.bad) == (5, 0, 0)
+
+
+def test_cases_without_a_label_or_an_answer_are_not_drawn():
+    assert draw_audit_sample(run_of(0, 0, skipped=8), "faithfulness", 5).cases == ()
+    run = run_of(6, 6)
+    silent = run.model_copy(update={"traces": tuple(Trace(case_id=c.id) for c in run.cases)})
+    assert draw_audit_sample(silent, "faithfulness", 5).cases == ()
