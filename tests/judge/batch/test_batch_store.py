@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from honest_judge import small_ask
-from misslink.errors import InputError
 from misslink.judge.batch.store import BatchStore, pending_batches
 from misslink.judge.middleware.cache import CacheStore
 from misslink.judge.protocol import Reply
@@ -114,11 +113,3 @@ def test_what_is_waited_for_is_listed(notes, path):
     kept.add("a", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     assert [one["waiting"] for one in pending_batches(path)] == [1]
-
-
-def test_what_is_no_cache_is_told(tmp_path):
-    (tmp_path / "text").write_text("no database " * 100, encoding="utf-8")
-    with pytest.raises(InputError, match="This file is not a response cache"):
-        BatchStore(tmp_path / "text", "{}", "openai:m")
-    with pytest.raises(InputError, match="There is no response cache"):
-        pending_batches(tmp_path / "none")
