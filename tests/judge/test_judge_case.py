@@ -567,3 +567,12 @@ def test_any_text_gives_a_label_that_stands_in_it_or_a_reason(text):
     else:
         label, start, end = found
         assert text[start:end].casefold() == label
+
+
+def test_claims_are_those_of_the_reply_and_not_of_one_that_is_gone():
+    trace = Trace(case_id="1", retrieved=PASSAGES, answer="It opened in 1904. It has a casino.")
+    subject = Subject(Case(id="1", question="When did it open?"), trace, 5)
+    for _ in range(20):
+        for said in (SUPPORTED, INVENTED):
+            (claim,) = subject.claims(Reply(plain(said), "{}"))
+            assert claim.text == said[0]

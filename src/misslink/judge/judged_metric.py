@@ -24,7 +24,10 @@ class Subject:
     trace: Trace
     k: int
     prompts: Prompts = BUILT_IN
-    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
+    # By the id of a reply, which is kept beside its claims so that no other one gets that id.
+    _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -51,10 +54,9 @@ class Subject:
     def claims(self, reply: Reply) -> tuple[Claim, ...]:
         """Return the claims of a reply, checked; metrics that share it share the work."""
         if id(reply) not in self._claims:
-            self._claims[id(reply)] = read_claims(
-                reply, self.answer, self.context, self.case.question
-            )
-        return self._claims[id(reply)]
+            claims = read_claims(reply, self.answer, self.context, self.case.question)
+            self._claims[id(reply)] = reply, claims
+        return self._claims[id(reply)][1]
 
     @cached_property
     def examination(self) -> Ask | str:
