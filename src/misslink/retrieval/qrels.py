@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -205,6 +206,7 @@ def _parse_grades(documents: Any, query: object, name: str) -> Mapping[str, int]
     """Document to grade, ids as text."""
     if isinstance(documents, str):
         return {documents: 1}
+    alternative = "a dict of documents with grades"
     if not isinstance(documents, Mapping):
         if not isinstance(documents, Iterable):
             raise InputError(
@@ -213,49 +215,65 @@ def _parse_grades(documents: Any, query: object, name: str) -> Mapping[str, int]
                 path=name,
             )
         listed = list(documents)
-        require_text_ids(listed, query, name, "a dict of documents with grades")
+        with_text_ids(listed, query, name, alternative)  # checks them: they need not be hashable
         documents = dict.fromkeys(listed, 1)
-    if set(map(type, documents)) <= {str}:
-        return dict(documents) if type(documents) is not dict else documents
-    require_text_ids(documents, query, name, "a dict of documents with grades")
-    by_text = {str(document): grade for document, grade in documents.items()}
-    if len(by_text) < len(documents):
-        raise InputError(f"query '{query}' has two documents of the same id", path=name)
-    return by_text
+    by_text = with_text_ids(documents, query, name, alternative)
+    return by_text if type(by_text) is dict else dict(by_text)
 
 
-def require_text_ids(ids: Iterable[object], query: object, name: str, alternative: str) -> None:
-    """Reject what is no document id, such as a pair, an object or None.
+def with_text_ids(documents: Any, query: object, name: str, alternative: str) -> Any:
+    """Return documents, a list or a mapping, with whole numbers among their ids as text.
 
-    `alternative` is what could be given in place of a list of ids.
+    What is no id, such as a pair, an object or None, is rejected; `alternative` is what could be
+    given in place of a list of ids.
     """
-    for document in ids:
+    if set(map(type, documents)) <= {str}:
+        return documents
+    for document in documents:
         if isinstance(document, bool) or not isinstance(document, str | Integral):
             raise InputError(
                 f"query '{query}' lists {shorten_repr(document)}, which is no document's id; give "
                 f"a list of ids (text or whole numbers), or {alternative}",
                 path=name,
             )
+    if not isinstance(documents, Mapping):
+        return [str(document) for document in documents]
+    by_text = {str(document): value for document, value in documents.items()}
+    if len(by_text) < len(documents):
+        raise InputError(f"query '{query}' has two documents of the same id", path=name)
+    return by_text
 
 
 def _grade_error(mapping: Mapping[str, Mapping[str, Any]], name: str) -> InputError:
-    for query, documents in mapping.items():
-        for document, grade in documents.items():
-            try:
-                # By itself, not as a float: a whole number may have hundreds of digits.
-                whole = not isinstance(grade, str) and grade == round(grade)
-            except (TypeError, ValueError, OverflowError):
-                whole = False
-            if whole and abs(grade) <= MAX_GRADE:
-                continue
-            problem = (
-                f"too large; grades go up to {MAX_GRADE:.0f}"
-                if whole
-                else "no whole number; a run is given as the run"
-            )
-            return InputError(
-                f"the grade {shorten_repr(grade)} of query '{query}', document '{document}' is "
-                f"{problem}",
-                path=name,
-            )
-    return InputError("a grade is no whole number", path=name)
+    not_whole = "no whole number; a run is given as the run"
+
+    def problem(grade: Any) -> str | None:
+        if grade != round(grade):  # by itself, not as a float: it may have hundreds of digits
+            return not_whole
+        too_large = abs(grade) > MAX_GRADE
+        return f"too large; grades go up to {MAX_GRADE:.0f}" if too_large else None
+
+    return number_error("grade", mapping.items(), problem, not_whole, name)
+
+
+def number_error(
+    kind: str,
+    by_query: Iterable[tuple[str, Mapping[str, Any]]],
+    problem: Callable[[Any], str | None],
+    unreadable: str,
+    name: str,
+) -> InputError:
+    """Return the error about the first number with a problem; `unreadable`: that of other things."""
+    for query, documents in by_query:
+        for document, number in documents.items():
+            wrong: str | None = unreadable
+            if not isinstance(number, str):
+                with suppress(TypeError, ValueError, OverflowError):
+                    wrong = problem(number)
+            if wrong:
+                return InputError(
+                    f"the {kind} {shorten_repr(number)} of query '{query}', document "
+                    f"'{document}' is {wrong}",
+                    path=name,
+                )
+    return InputError(f"a {kind} is {unreadable}", path=name)

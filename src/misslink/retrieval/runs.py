@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from misslink.errors import InputError
-from misslink.io.numbers import shorten_repr
 from misslink.retrieval.arrays import (
     IntArray,
     as_single_precision,
@@ -22,7 +21,7 @@ from misslink.retrieval.arrays import (
     segment_offsets,
 )
 from misslink.retrieval.hits import Hits
-from misslink.retrieval.qrels import Qrels, require_text_ids
+from misslink.retrieval.qrels import Qrels, number_error, with_text_ids
 
 Dedupe = Literal["first"] | None
 
@@ -181,7 +180,7 @@ class MappingRun:
                     "documents, best first, or each a dict of documents with scores",
                     path=self.name,
                 )
-            ranking = _with_text_ids(raw, query, self.name)
+            ranking = with_text_ids(raw, query, self.name, "a dict of documents with scores")
             number = judgements.place.get(query if type(query) is str else str(query))
             if number is None:
                 self._check_unjudged(ranking, str(query))
@@ -319,29 +318,10 @@ def _score_array(scores: Iterable[Any], count: int) -> NDArray[np.float64]:
         return np.full(1, np.nan)
 
 
-def _with_text_ids(ranking: Any, query: object, name: str) -> Any:
-    if set(map(type, ranking)) <= {str}:
-        return ranking
-    require_text_ids(ranking, query, name, "a dict of documents with scores")
-    if not isinstance(ranking, Mapping):
-        return [str(document) for document in ranking]
-    by_text = {str(document): score for document, score in ranking.items()}
-    if len(by_text) < len(ranking):
-        raise InputError(f"query '{query}' has two documents of the same id", path=name)
-    return by_text
-
-
 def _score_error(rankings: Iterable[tuple[str, Mapping[str, Any]]], name: str) -> InputError:
-    for query, scores in rankings:
-        for document, score in scores.items():
-            try:
-                valid = not isinstance(score, str) and np.isfinite(float(score))
-            except (TypeError, ValueError, OverflowError):
-                valid = False
-            if not valid:
-                return InputError(
-                    f"the score {shorten_repr(score)} of query '{query}', document '{document}' "
-                    "is no finite number",
-                    path=name,
-                )
-    return InputError("a score is no finite number", path=name)
+    unreadable = "no finite number"
+
+    def problem(score: Any) -> str | None:
+        return None if np.isfinite(float(score)) else unreadable
+
+    return number_error("score", rankings, problem, unreadable, name)
