@@ -1,8 +1,23 @@
+"""Risks, ratios, attributable fractions and trends, also corrected for the judge."""
+
+import itertools
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+from statsmodels.stats.contingency_tables import Table
 
-from misslink.stats import risk_difference, risk_ratio
+from misslink.stats import (
+    attributable_fraction,
+    correct_association,
+    proportion,
+    risk_difference,
+    risk_ratio,
+    trend_test,
+)
+from misslink.types import Estimate
 
 group = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -72,3 +87,290 @@ def test_an_empty_group_is_missing_and_named(compare):
 def test_counts_that_cannot_be_are_refused_even_where_the_other_group_is_fine(compare):
     with pytest.raises(ValueError, match="7 of 5 cases is not a share"):
         compare(1, 5, 7, 5)
+
+
+count = st.integers(0, 80)
+
+
+def test_value_worked_by_hand():
+    # P(bad) = 19 / 98, P(bad | hit) = 7 / 77: 1 - 7 * 98 / (77 * 19)
+    estimate = attributable_fraction(12, 9, 7, 70)
+    assert estimate.value == pytest.approx(1 - 686 / 1463)
+    assert (estimate.n, estimate.method) == (98, "dirichlet")
+    assert 0.2 < estimate.low < estimate.value < estimate.high < 0.8
+
+
+def test_agrees_with_the_large_sample_interval_on_a_large_table():
+    # Delta method: the log of P(bad | hit) / P(bad) is
+    # log(hit_bad) - log(hits) - log(bad) + log(n), with these slopes in the cells.
+    cells = (1800, 700, 1200, 6300)
+    n, hits, bad = 10_000, 7_500, 3_000
+    slope = {"miss_bad": -1 / bad, "hit_bad": 1 / 1200 - 1 / hits - 1 / bad, "hit_good": -1 / hits}
+    counts = {"miss_bad": 1800, "hit_bad": 1200, "hit_good": 6300}
+    # The slopes times the cells add up to -1, whatever the table.
+    variance = sum(slope[name] ** 2 * counts[name] for name in slope) - 1 / n
+    ratio = (1200 / hits) / (bad / n)
+    error = ratio * variance**0.5
+    estimate = attributable_fraction(*cells)
+    assert estimate.value == pytest.approx(1 - ratio)
+    assert estimate.low == pytest.approx(1 - ratio - 1.96 * error, abs=0.002)
+    assert estimate.high == pytest.approx(1 - ratio + 1.96 * error, abs=0.002)
+
+
+def test_negative_where_hits_go_worse_than_misses():
+    estimate = attributable_fraction(1, 30, 20, 20)
+    assert estimate.value < 0
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_all_bad_answers_after_misses_is_1_with_a_width():
+    estimate = attributable_fraction(8, 2, 0, 40)
+    assert (estimate.value, estimate.high) == (1.0, 1.0)
+    assert estimate.low < 0.95
+
+
+def test_no_misses_is_0_with_a_width():
+    estimate = attributable_fraction(0, 0, 5, 20)
+    assert estimate.value == 0
+    assert estimate.low < 0 < estimate.high
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ((0, 0, 0, 0), "no cases"),
+        ((0, 5, 0, 9), "no bad answer"),
+        ((3, 5, 0, 0), "no case with a hit"),
+    ],
+)
+def test_missing_says_why(cells, reason):
+    estimate = attributable_fraction(*cells)
+    assert (estimate.value, estimate.n) == (None, sum(cells))
+    assert reason in estimate.reason
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(ValueError, match="negative"):
+        attributable_fraction(-1, 2, 3, 4)
+
+
+@settings(deadline=None, max_examples=30)
+@given(count, count, count.filter(bool), count)
+def test_interval_holds_the_value_and_repeats_with_its_seed(a, b, c, d):
+    estimate = attributable_fraction(a, b, c, d, seed=5)
+    assert estimate == attributable_fraction(a, b, c, d, seed=5)
+    assert estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.low < estimate.high
+
+
+def permuted(groups):
+    """P by going through every way to hand the bad answers to the cases."""
+    places = [place for place, (_, n) in enumerate(groups) for _ in range(n)]
+    bad = sum(count for count, _ in groups)
+    middle = sum(places) / len(places) * bad
+    observed = abs(sum(place * count for place, (count, _) in enumerate(groups)) - middle)
+    ways = [
+        abs(sum(chosen) - middle) >= observed - 1e-9
+        for chosen in itertools.combinations(places, bad)
+    ]
+    return sum(ways) / len(ways)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [(3, 4), (2, 5), (1, 7)],
+        [(0, 3), (2, 4), (2, 3)],
+        [(1, 5), (0, 0), (4, 6)],
+        [(2, 5), (1, 9)],
+    ],
+)
+def test_small_groups_have_the_p_of_every_permutation(groups):
+    found = trend_test(groups)
+    assert found.method == "cochran-armitage, exact"
+    assert found.p == pytest.approx(permuted(groups), abs=1e-12)
+
+
+def test_two_groups_are_fishers_exact_test_where_the_tails_match():
+    # Equal groups: the law is symmetric, and both tests add up the same tables.
+    theirs = scipy_stats.fisher_exact([[12, 8], [5, 15]]).pvalue
+    assert trend_test([(12, 20), (5, 20)]).p == pytest.approx(theirs)
+
+
+def test_many_cases_have_the_p_of_statsmodels():
+    groups = [(900, 2000), (1400, 3000), (2400, 5000)]
+    counts = np.array([[bad, n - bad] for bad, n in groups])
+    test = Table(counts, shift_zeros=False).test_ordinal_association(
+        np.array([0, 1, 2]), np.array([1, 0])
+    )
+    found = trend_test(groups)
+    assert found.method == "cochran-armitage"
+    # Theirs has the multinomial variance, short of the permutation's by (n - 1) / n.
+    assert found.p == pytest.approx(test.pvalue, rel=2e-3)
+    assert 0.001 < found.p < 0.1
+
+
+def test_the_slope_is_that_of_the_weighted_line_and_not_of_the_outer_groups():
+    groups = [(0, 1), (40, 60), (10, 60)]
+    found = trend_test(groups)
+    places = np.repeat([0, 1, 2], [n for _, n in groups])
+    bad = np.concatenate([[1] * count + [0] * (n - count) for count, n in groups])
+    assert found.slope == pytest.approx(np.polyfit(places, bad, 1)[0])
+    assert found.slope < 0 < 10 / 60 - 0 / 1
+    assert trend_test([(3, 5)]).slope is None
+
+
+def test_exact_and_normal_agree_where_they_meet():
+    few, many = (
+        trend_test([(100, 220), (180, 440), (230, 640)]),
+        trend_test([(900, 2000), (2380, 5000)] * 2),
+    )
+    assert few.method != many.method
+    counts = np.array([[100, 120], [180, 260], [230, 410]])
+    theirs = Table(counts, shift_zeros=False).test_ordinal_association(
+        np.array([0, 1, 2]), np.array([1, 0])
+    )
+    assert few.p == pytest.approx(theirs.pvalue, abs=0.003)
+
+
+def test_the_direction_does_not_matter_and_an_even_risk_is_no_trend():
+    groups = [(9, 12), (5, 11), (2, 14)]
+    assert trend_test(groups).p == pytest.approx(trend_test(groups[::-1]).p)
+    assert trend_test([(2, 10), (4, 20), (1, 5)]).p == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ([], "fewer than two groups have cases"),
+        ([(3, 5), (0, 0)], "fewer than two groups have cases"),
+        ([(0, 5), (0, 4)], "none of the 9 cases are bad"),
+        ([(5, 5), (4, 4)], "all of the 9 cases are bad"),
+    ],
+)
+def test_nothing_to_test_says_why(groups, reason):
+    found = trend_test(groups)
+    assert (found.p, found.reason) == (None, reason)
+
+
+def test_counts_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="7 of 5 cases is not a share"):
+        trend_test([(1, 5), (7, 5)])
+
+
+NAMES = (
+    "risk_given_miss",
+    "risk_given_hit",
+    "risk_difference",
+    "risk_ratio",
+    "attributable_fraction",
+)
+cells = st.tuples(*[st.integers(0, 60)] * 4)
+
+
+def judge(sensitivity, specificity):
+    return {"sensitivity": proportion(*sensitivity), "specificity": proportion(*specificity)}
+
+
+def test_the_judges_error_is_undone_exactly():
+    # Truly bad: 60 % of 1,000 misses and 10 % of 2,000 hits. The judge calls 80 % of the bad ones
+    # bad and 5 % of the good ones: 480 + 20 and 160 + 90.
+    found = correct_association(500, 500, 250, 1750, **judge((950, 1000), (800, 1000))).estimates
+    assert found["risk_given_miss"].value == pytest.approx(0.6)
+    assert found["risk_given_hit"].value == pytest.approx(0.1)
+    assert found["risk_difference"].value == pytest.approx(0.5)
+    assert found["risk_ratio"].value == pytest.approx(6)
+    assert found["attributable_fraction"].value == pytest.approx(1 - 0.1 / (800 / 3000))
+    for estimate in found.values():
+        assert estimate.low < estimate.value < estimate.high
+        assert estimate.method == "rogan-gladen"
+
+
+def test_a_perfect_judge_measured_often_leaves_the_table_as_it_is():
+    table = (120, 90, 70, 700)
+    found = correct_association(*table, **judge((100_000, 100_000), (100_000, 100_000))).estimates
+    crude = attributable_fraction(*table)
+    ours = found["attributable_fraction"]
+    assert (ours.value, ours.low, ours.high) == pytest.approx(
+        (crude.value, crude.low, crude.high), abs=0.01
+    )
+
+
+def test_the_fewer_labels_the_wider_the_interval():
+    def width(labels):
+        measured = judge((int(0.9 * labels), labels), (int(0.8 * labels), labels))
+        found = correct_association(120, 90, 170, 600, **measured).estimates["risk_given_miss"]
+        return found.high - found.low
+
+    assert width(20) > 1.5 * width(100) > 1.5 * width(10_000)
+
+
+def test_a_risk_below_0_is_cut_with_a_warning_and_not_certain():
+    # 1 of 60 is called bad, where 10 % of good ones should be.
+    found = correct_association(30, 20, 1, 59, **judge((45, 50), (45, 50)))
+    assert "the risk given a hit would be outside of 0 to 1" in found.warning
+    risk = found.estimates["risk_given_hit"]
+    assert (risk.value, risk.low) == (0, 0)
+    assert risk.high > 0.01
+    assert found.estimates["risk_ratio"].value is None
+    assert "no ratio" in found.estimates["risk_ratio"].reason
+    assert found.estimates["attributable_fraction"].low < 0.98
+
+
+@pytest.mark.parametrize("specificity", [(30, 100), (10, 100)])
+def test_a_judge_no_better_than_chance_corrects_nothing_and_says_so(specificity):
+    found = correct_association(30, 20, 10, 90, **judge((70, 100), specificity))
+    assert "no better than chance" in found.warning
+    for estimate in found.estimates.values():
+        assert estimate.value is None
+        assert "no better than chance" in estimate.reason
+
+
+def test_a_table_that_the_judges_errors_cannot_have_made_is_not_corrected():
+    # None of 500 is called bad by a judge that calls half of the good ones bad.
+    found = correct_association(10, 10, 0, 500, **judge((500, 1000), (800, 1000)))
+    assert "contradict each other" in found.warning
+    assert all(estimate.value is None for estimate in found.estimates.values())
+
+
+def test_an_unmeasured_judge_is_missing_not_perfect():
+    unmeasured = Estimate.missing("no bad case was labelled")
+    known = proportion(9, 10)
+    found = correct_association(3, 4, 5, 60, sensitivity=known, specificity=unmeasured)
+    assert found.warning is None
+    assert found.estimates["risk_ratio"].reason == "the judge's specificity was not measured"
+
+
+def test_an_empty_row_has_no_risk_and_leaves_the_other_its_own():
+    found = correct_association(0, 0, 20, 60, **judge((90, 100), (80, 100))).estimates
+    assert found["risk_given_miss"].reason == "no case with a miss"
+    assert found["risk_difference"].value is None
+    assert found["risk_given_hit"].value == pytest.approx((0.25 - 0.1) / 0.7)
+    found = correct_association(20, 60, 0, 0, **judge((90, 100), (80, 100))).estimates
+    assert found["attributable_fraction"].reason == "no case with a hit"
+
+
+def test_negative_counts_are_refused_of_corrected():
+    with pytest.raises(ValueError, match="negative"):
+        correct_association(-1, 2, 3, 4, **judge((9, 10), (9, 10)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(cells, st.integers(5, 40), st.integers(5, 40))
+def test_whatever_the_table_every_number_is_possible_and_repeats(table, good, bad):
+    measured = judge((good, 40), (bad, 40))
+    found = correct_association(*table, **measured, seed=6)
+    assert found == correct_association(*table, **measured, seed=6)
+    assert tuple(found.estimates) == NAMES
+    for name, (least, most) in {
+        "risk_given_miss": (0, 1),
+        "risk_given_hit": (0, 1),
+        "risk_difference": (-1, 1),
+        "attributable_fraction": (float("-inf"), 1),
+    }.items():
+        estimate = found.estimates[name]
+        if estimate.value is None:
+            assert estimate.reason
+        else:
+            assert least <= estimate.low <= estimate.value <= estimate.high <= most
+            assert estimate.low < estimate.high

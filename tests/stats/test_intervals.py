@@ -1,12 +1,60 @@
+"""Intervals of shares, means and medians."""
+
+from __future__ import annotations
+
 import math
 import random
 import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import quantile_test
 
 from misslink.stats import mean, proportion
+from misslink.stats.intervals import mean_band, median, quartiles
+
+
+def test_eight_of_ten_worked_by_hand():
+    # z = 1.96: centre (0.8 + 0.19207) / 1.38415 = 0.71674, half 0.22659
+    estimate = proportion(8, 10)
+    assert (estimate.value, estimate.n, estimate.method) == (0.8, 10, "wilson")
+    assert estimate.low == pytest.approx(0.49016, abs=1e-4)
+    assert estimate.high == pytest.approx(0.94331, abs=1e-4)
+
+
+def test_no_cases_are_missing_and_say_why():
+    estimate = proportion(0, 0)
+    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (None, None, None, 0)
+    assert estimate.reason == "no cases"
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_interval_has_a_width_and_holds_the_value_within_0_and_1(counts):
+    estimate = proportion(*counts)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.high - estimate.low > 0.005
+
+
+@pytest.mark.parametrize("counts", [(-1, 3), (4, 3), (0, -1)])
+def test_counts_that_cannot_be_are_refused(counts):
+    with pytest.raises(ValueError, match="is not a share"):
+        proportion(*counts)
+
+
+@pytest.mark.parametrize("level", [0, 1, 95])
+def test_a_level_that_is_none_is_refused(level):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        proportion(1, 2, level=level)
+
+
+def test_a_higher_level_is_wider():
+    usual, higher = proportion(3, 9), proportion(3, 9, level=0.99)
+    assert higher.low < usual.low
+    assert usual.high < higher.high
+
 
 shares = st.floats(0, 1, allow_nan=False)
 
@@ -121,3 +169,52 @@ def test_without_bounds_the_interval_moves_with_the_values():
     near, far = mean([1.0, 2.0, 4.0], bounds=None), mean([1e6 + 1, 1e6 + 2, 1e6 + 4], bounds=None)
     assert far.low - 1e6 == pytest.approx(near.low)
     assert far.high - 1e6 == pytest.approx(near.high)
+
+
+@pytest.mark.parametrize("n", [6, 7, 25, 60, 400])
+def test_value_and_ends_agree_with_scipy(n):
+    values = np.random.default_rng(n).exponential(size=n).tolist()
+    found = median(values)
+    ends = quantile_test(values, p=0.5).confidence_interval(0.95)
+    assert found.value == pytest.approx(np.median(values))
+    assert (found.low, found.high) == (ends.low, ends.high)
+
+
+def test_few_values_have_no_interval_and_say_so():
+    found = median([1, 2, 3])
+    assert (found.value, found.low, found.high, found.n) == (2, None, None, 3)
+    assert "too few" in found.reason
+
+
+def test_no_values_have_no_median():
+    assert median([]).value is None
+    assert quartiles([]) is None
+
+
+def test_each_row_has_about_the_interval_of_its_mean():
+    chance = random.Random(1)
+    rows = [[chance.random() ** power for _ in range(200)] for power in (0.2, 1, 6)]
+    found = mean_band(np.array(rows))
+    for at, row in enumerate(rows):
+        alone = mean(row)
+        assert found.value[at] == pytest.approx(alone.value)
+        assert found.low[at] == pytest.approx(alone.low, abs=6e-3)
+        assert found.high[at] == pytest.approx(alone.high, abs=6e-3)
+    assert found.n == 200
+
+
+def test_rows_that_are_all_alike_have_a_width_and_stay_within_bounds():
+    found = mean_band(np.array([[0.0] * 9, [1.0] * 9]))
+    assert (found.low[0], found.high[1]) == (0.0, 1.0)
+    assert 0.05 < found.high[0] < 0.4
+    assert found.low[1] == pytest.approx(1 - found.high[0])
+
+
+def test_without_cases_there_is_no_band():
+    assert mean_band(np.zeros((3, 0))).value == ()
+
+
+@pytest.mark.parametrize("bad", [1.5, -0.5, math.nan])
+def test_values_that_cannot_be_are_refused_of_bands(bad):
+    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
+        mean_band(np.array([[0.5, bad]]))
