@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from misslink.errors import InputError, known_names
-from misslink.io.atomic import atomic_write
+from misslink.io.atomic import atomic_write, lock_open_file
 from misslink.io.label_folder import (
     LABELS_FOLDER,
     ItemKey,
@@ -139,7 +139,12 @@ class LabelWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = self.path.open("ab", buffering=0)
         try:
-            _lock(self._file, self.path)
+            lock_open_file(
+                self._file,
+                self.path,
+                "another misslink annotate has this open; continue there, stop it, or use another "
+                "name",
+            )
             journal = read_journal(self.path)
             with _unsaved_message(self.path):
                 self.notes = self._repair(journal.whole, cut=journal.cut)
@@ -224,24 +229,6 @@ def _unsaved_message(path: Path) -> Iterator[None]:
             "folder that you can write to",
             path=path,
         ) from None
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Take the lock that ends with this process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows: there, two processes are not told apart
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = os.fstat(file.fileno()).st_nlink > 0  # else taken away by who ended just now
-    except BlockingIOError:
-        free = False
-    if not free:
-        raise InputError(
-            "another misslink annotate has this open; continue there, stop it, or use another name",
-            path=path,
-        )
 
 
 _FORMATS = ("csv", "jsonl")

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock, Timeout
 
@@ -83,6 +84,30 @@ def finish_folder_swap(
             taken = file.name in reserved or (folder / file.name).exists()
             file.rename(folder / (f"{file.name}.before" if taken else file.name))
     shutil.rmtree(retired)
+
+
+def lock_open_file(file: IO[bytes], path: Path, problem: str) -> None:
+    """Lock a file itself until it is closed; the lock follows it where the file is moved.
+
+    On Windows nothing is locked.
+
+    Raises
+    ------
+    InputError
+        Another process holds it, or has just removed it; `file` is closed.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = os.fstat(file.fileno()).st_nlink > 0
+    except BlockingIOError:
+        free = False
+    if not free:
+        file.close()
+        raise InputError(problem, path=path)
 
 
 def lock_file(path: Path, problem: str, *, shown_path: object = None) -> FileLock:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from pydantic import ValidationError
 
 from misslink.errors import InputError
+from misslink.io.atomic import lock_open_file
 from misslink.types import Trace, Verdict
 
 
@@ -42,7 +43,12 @@ class ReplayCache:
         try:
             # Open to the end: a run that is evaluated anew meanwhile moves it to its new folder.
             self._file = path.open("a+b", buffering=0)
-            _lock_file(self._file, path)
+            lock_open_file(
+                self._file,
+                path.parent,
+                "another misslink is replaying this run; wait for it, then the same command takes "
+                "over its answers",
+            )
             self._file.seek(0)
             text = self._file.read().decode("utf-8", errors="replace")
             if text and not text.endswith("\n"):  # the process that wrote it was killed
@@ -103,23 +109,6 @@ class ReplayCache:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _lock_file(file: BinaryIO, path: Path) -> None:
-    """Take the lock that ends with this process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows: there, two replays of one run are not told apart
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise InputError(
-            "another misslink is replaying this run; wait for it, then the same command takes "
-            "over its answers",
-            path=path.parent,
-        ) from None
 
 
 def _write_error(path: Path, why: str | None) -> InputError:
