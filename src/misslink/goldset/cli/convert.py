@@ -9,8 +9,7 @@ import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line
-from misslink.errors import InputError
-from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths
+from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths, print_lines
 
 _FORMAT_NAMES = "beir, trec, ragas, langsmith, langfuse, huggingface"
 
@@ -31,15 +30,15 @@ def import_command(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Import a gold set of another tool, and count what cannot be imported."""
-    from rich.console import Console
-
     from misslink.goldset.formats import FormatOptions, import_goldset
     from misslink.goldset.formats.base import refuse_existing_file
+    from misslink.goldset.formats.huggingface import COLUMNS
+    from misslink.goldset.logs import parse_columns
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
 
     options = FormatOptions(
-        qrels=qrels, split=split, columns=_parse_column_names(column), overwrite=overwrite
+        qrels=qrels, split=split, columns=parse_columns(column, COLUMNS), overwrite=overwrite
     )
     check_output_paths({"--out": out, "--traces": traces}, [source, qrels])
     for path in filter(None, (out, traces)):
@@ -72,10 +71,7 @@ def import_command(
             where = traces or "not written: name a file with --traces"
             lines.append(f"  {len(imported.traces):,} traces of an app ({where}).")
         lines += (f"  {note}" for note in imported.notes)
-        console = Console()
-        print_line(console, f"{len(imported.cases):,} cases in {out} ({name})", "bold")
-        for line in lines:
-            print_line(console, line)
+        print_lines(f"{len(imported.cases):,} cases in {out} ({name})", lines)
     _warn_dropped("Not imported", imported.left_out)
 
 
@@ -91,8 +87,6 @@ def export_command(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Export a gold set for another tool, and count what its format does not support."""
-    from rich.console import Console
-
     from misslink.goldset.formats import FormatOptions, export_goldset
     from misslink.io import read_goldset
     from misslink.io.storage import redact_url
@@ -106,18 +100,8 @@ def export_command(
         document = {"goldset": redact_url(goldset), "format": name, "out": str(out)}
         print_json({**document, "cases": len(gold.cases), "lost": lost})
     else:
-        print_line(Console(), f"{len(gold.cases):,} cases in {out} ({name})", "bold")
+        print_lines(f"{len(gold.cases):,} cases in {out} ({name})", ())
     _warn_dropped("Not supported by this format", lost)
-
-
-def _parse_column_names(options: list[str]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for flag in options:
-        field, equals, column = (part.strip() for part in flag.partition("="))
-        if not equals or not field or not column:
-            raise InputError(f"--column {flag!r} names no column. Write it as question=NAME.")
-        columns[field] = column
-    return columns
 
 
 def _warn_dropped(problem: str, counts: Mapping[str, int]) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import typer
 
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
-from misslink.cli.output import print_json, print_line
+from misslink.cli.output import print_json
 from misslink.goldset.cli.options import (
     COLUMN_OPTION,
     OUT_OPTION,
     check_output_paths,
+    print_lines,
     refuse_existing,
 )
 
@@ -101,8 +102,6 @@ def from_logs_command(
 
 
 def _print_sample(document: Mapping[str, Any]) -> None:
-    from rich.console import Console
-
     def counts(name: str) -> str:
         return ", ".join(f"{kind} {count:,}" for kind, count in document[name].items() if count)
 
@@ -120,11 +119,8 @@ def _print_sample(document: Mapping[str, Any]) -> None:
             f"  misslink evaluate --traces {document['traces']} --goldset {document['goldset']} "
             "--judge heuristic --out reports/logs"
         )
-    console = Console()
     title = (
         f"{document['written']:,} questions in {document['goldset']}, of "
         f"{document['different']:,} different ones in {document['requests']:,} requests"
     )
-    print_line(console, title, "bold")
-    for line in lines:
-        print_line(console, line)
+    print_lines(title, lines)

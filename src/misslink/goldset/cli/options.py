@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from misslink.cli.options import option
-from misslink.cli.output import check_output_path
+from misslink.cli.output import check_output_path, print_line
 from misslink.errors import InputError
 
 GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
@@ -21,6 +21,16 @@ CORPUS_OPTION: Any = option(None, "--corpus", CORPUS_HELP)
 COLUMN_OPTION: Any = option(
     [], "--column", "FIELD=NAME for a log column with another name: question=query."
 )
+
+
+def print_lines(title: str, lines: Iterable[str]) -> None:
+    """Print a title in bold, and lines below it."""
+    from rich.console import Console
+
+    console = Console()
+    print_line(console, title, "bold")
+    for line in lines:
+        print_line(console, line)
 
 
 def check_output_paths(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:

@@ -18,6 +18,7 @@ from misslink.goldset.cli.options import (
     MARKDOWN_OPTION,
     OUT_OPTION,
     check_output_paths,
+    print_lines,
     refuse_shard,
 )
 
@@ -192,8 +193,6 @@ def merge_command(
     as_json: bool = JSON_OPTION,
 ) -> None:
     """Merge gold sets by the ids of their cases."""
-    from rich.console import Console
-
     from misslink.goldset.diff import merge_goldsets
     from misslink.goldset.writer import write_goldset
     from misslink.io.goldset import read_goldset
@@ -228,10 +227,7 @@ def merge_command(
     )
     if (more := len(merged.same_question) - _SHOWN_QUESTIONS) > 0:
         lines.append(f"And {more:,} more questions have several ids; --json lists all.")
-    console = Console()
-    print_line(console, f"{out}: {len(merged.cases):,} cases", "bold")
-    for line in lines:
-        print_line(console, line)
+    print_lines(f"{out}: {len(merged.cases):,} cases", lines)
 
 
 def _and_more(count: int) -> str:
@@ -248,8 +244,6 @@ def diff_command(
 
     The order of cases and of passages is ignored. The exit code is always 0.
     """
-    from rich.console import Console
-
     from misslink.goldset.diff import diff_cases
     from misslink.io.atomic import atomic_write
     from misslink.io.goldset import read_goldset
@@ -279,11 +273,8 @@ def diff_command(
     if as_json:
         print_json(document)
         return
-    console = Console()
     title = f"{document['before']} -> {document['after']}: {_diff_summary(document)}"
-    print_line(console, title, "bold")
-    for line in _diff_lines(document):
-        print_line(console, f"  {line}")
+    print_lines(title, (f"  {line}" for line in _diff_lines(document)))
 
 
 def _diff_lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from misslink.goldset.logs.requests import (
     first_value,
     read_log_rows,
 )
+from misslink.io.atomic import atomic_path
 from misslink.io.goldset import GoldSet
 from misslink.io.jsonl import read_text
 from misslink.io.rows import Row
@@ -100,18 +101,8 @@ class HuggingFaceFormat:
         ]
         types = (text, text, texts, texts, texts, text)
         table = pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
-        part = target.with_name(f".{target.name}.part")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                pq.write_table(table, part)
-                part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
-        except OSError as problem:
-            reason = problem.strerror or str(problem).partition(". Detail")[0]
-            message = f"Cannot write the file ({reason}). Name another path."
-            raise InputError(message, path=target) from None
+        with atomic_path(target) as part:
+            pq.write_table(table, part)
         counts = count_unsupported_fields(gold.cases, COLUMNS)
         counts["grades other than 1"] += count_unsupported_grades(gold.cases)
         return dict(+counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,10 @@ def read_logs(paths: Iterable[Path], columns: Mapping[str, str] | None = None) -
     return RequestLog(requests, used, dict(left_out))
 
 
-def parse_columns(options: Iterable[str]) -> dict[str, str]:
-    """Parse ``--column question=query`` options: field to column of the log.
+def parse_columns(
+    options: Iterable[str], fields: Collection[str] = tuple(COLUMN_NAMES)
+) -> dict[str, str]:
+    """Parse ``--column question=query`` options: field, one of `fields`, to column of a table.
 
     Raises
     ------
@@ -113,13 +115,9 @@ def parse_columns(options: Iterable[str]) -> dict[str, str]:
     for option in options:
         field, equals, column = (part.strip() for part in option.partition("="))
         if not equals or not column:
-            raise InputError(
-                f"--column {option!r} names no column. Write it as question=NAME_IN_THE_LOG."
-            )
-        if field not in COLUMN_NAMES:
-            raise InputError(
-                f"--column: unknown field '{field}'; {known_names(field, COLUMN_NAMES)}"
-            )
+            raise InputError(f"--column {option!r} names no column. Write it as question=NAME.")
+        if field not in fields:
+            raise InputError(f"--column: unknown field '{field}'; {known_names(field, fields)}")
         columns[field] = column
     return columns
 
