@@ -9,7 +9,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -30,7 +30,9 @@ from misslink.io.label_folder import (
 )
 from misslink.io.labels import ADJUDICATED
 from misslink.io.rows import escape_formula
+from misslink.text.normalization import valid_text
 
+_MAX_COMMENT = 2000  # characters
 _DEVICE_NAMES = re.compile(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 
 
@@ -57,6 +59,13 @@ def validate_annotator(name: str) -> str:
     if _DEVICE_NAMES.fullmatch(_fold_name(name).partition(".")[0]):
         raise InputError(f"'{name}' is not a valid file name on Windows; use another name")
     return name
+
+
+def validate_comment(comment: str) -> str:
+    """Return a comment as it can be written; raise InputError if it is too long."""
+    if len(comment) > _MAX_COMMENT:
+        raise InputError(f"a comment has at most {_MAX_COMMENT:,} characters")
+    return valid_text(comment)
 
 
 def _fold_name(name: str) -> str:
@@ -232,9 +241,7 @@ def _unsaved_message(path: Path) -> Iterator[None]:
 
 
 _FORMATS = ("csv", "jsonl")
-_COLUMNS = (
-    "case_id", "metric", "claim", "label", "annotator", "weight", "comment", "judge_shown", "at"
-)  # fmt: skip
+_FORMULA_COLUMNS = ("comment",)
 
 
 def export_labels(run: Path, path: Path) -> int:
@@ -262,7 +269,7 @@ def export_labels(run: Path, path: Path) -> int:
     if path.resolve().parent == folder.resolve():
         raise InputError("this is the folder of the labels; name another one", path=path)
     rows = _label_rows(folder, None)
-    atomic_write(_serialize(rows, form), path)
+    atomic_write(serialize_rows(rows, form, _FORMULA_COLUMNS), path)
     return len(rows)
 
 
@@ -296,22 +303,38 @@ def labels_text(folder: Path, form: str, seen: ShownContent | None = None) -> st
     InputError
         There is no such form, or no label.
     """
+    return serialize_rows(_label_rows(folder, seen), form, _FORMULA_COLUMNS)
+
+
+def serialize_rows(
+    rows: Sequence[Mapping[str, Any]], form: str, formula_columns: Collection[str]
+) -> str:
+    """Return at least one row as csv or as jsonl without empty fields.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        With the same keys.
+    form : {'csv', 'jsonl'}
+    formula_columns : collection of str
+        Columns of text that a spreadsheet might run as formulas.
+
+    Raises
+    ------
+    InputError
+        There is no such form.
+    """
     if form not in _FORMATS:
         raise InputError(f"there is no form '{form}'; {known_names(form, _FORMATS)}")
-    return _serialize(_label_rows(folder, seen), form)
-
-
-def _serialize(rows: list[dict[str, Any]], form: str) -> str:
     if form == "jsonl":
-        return "".join(
-            json.dumps({k: v for k, v in row.items() if v not in {None, ""}}, ensure_ascii=False)
-            + "\n"
-            for row in rows
-        )
+        filled = ({k: v for k, v in row.items() if v not in {None, ""}} for row in rows)
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in filled)
     file = io.StringIO(newline="")
-    out = csv.DictWriter(file, _COLUMNS, lineterminator="\r\n")  # with "\n", no "\r" is quoted
+    out = csv.DictWriter(file, rows[0], lineterminator="\r\n")  # with "\n", no "\r" is quoted
     out.writeheader()
-    out.writerows({**row, "comment": escape_formula(row["comment"])} for row in rows)
+    out.writerows(
+        {**row, **{name: escape_formula(row[name]) for name in formula_columns}} for row in rows
+    )
     return file.getvalue()
 
 

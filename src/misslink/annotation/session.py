@@ -9,7 +9,12 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
-from misslink.annotation.label_writer import UnchangedFolder, export_labels, labels_text
+from misslink.annotation.label_writer import (
+    UnchangedFolder,
+    export_labels,
+    labels_text,
+    validate_comment,
+)
 from misslink.annotation.questions import CLAIM_METRIC, metrics_to_label, question_for
 from misslink.annotation.tasks import (
     LabelTask,
@@ -25,9 +30,6 @@ from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run
 from misslink.io.label_folder import LABELS_FOLDER, ItemKey, JournalEntry, ShownContent
 from misslink.registry import annotation_sessions
-from misslink.text.normalization import valid_text
-
-_MAX_COMMENT = 2000  # characters
 
 
 @annotation_sessions.register("run")
@@ -152,15 +154,14 @@ class AnnotationSession:
         """
         state, task = self.open(annotator), self._states.task(at)
         item = self._checked(task, metric, claim)
-        if len(comment) > _MAX_COMMENT:
-            raise InputError(f"a comment has at most {_MAX_COMMENT:,} characters")
+        comment = validate_comment(comment)
         self._same.check()
         labels = state.labels(task.case.id)
         entry = JournalEntry(
             "label",
             *(task.case.id, metric, state.writer.annotator, claim),
             label=None if label is None else float(label),
-            comment=valid_text(comment),
+            comment=comment,
             judge_shown=state.looked(task.case.id, metric),
             of=self._hash(item),
             at=utc_now(),

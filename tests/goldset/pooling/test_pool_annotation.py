@@ -86,7 +86,7 @@ def test_a_grade_is_on_disk_when_it_is_answered(pool, folder):
         ({"label": 1, "claim": 0}, "no claims"),
         ({"label": 1, "metric": "faithfulness"}, "only relevance"),
         ({"label": 1, "at": 10**9}, "there is no case"),
-        ({"label": 1, "comment": "x" * 2001}, "longer than 2,000"),
+        ({"label": 1, "comment": "x" * 2001}, "at most 2,000"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_sentence(pool, folder, content, told):

@@ -227,17 +227,26 @@ def total_variation(first: Mapping[str, int], second: Mapping[str, int]) -> floa
 
 def chi_square_statistic(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
     """Return Pearson's statistic that two counts have one distribution; None if one is empty."""
-    n, m = sum(first.values()), sum(second.values())
-    if not n or not m:
+    if not sum(first.values()) or not sum(second.values()):
         return None
-    statistic = 0.0
-    for value in first.keys() | second.keys():
-        both = first.get(value, 0) + second.get(value, 0)
-        if both:
-            expected = both * n / (n + m)
-            difference = first.get(value, 0) - expected
-            statistic += difference**2 * (1 / expected + 1 / (both - expected))
-    return statistic
+    own, pooled = _count_arrays(first, second)
+    return float(_chi_square(own, pooled))
+
+
+def _count_arrays(
+    first: Mapping[str, int], second: Mapping[str, int]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The first counts, and those of both together, of the values that occur."""
+    import numpy as np
+
+    pooled = {v: first.get(v, 0) + second.get(v, 0) for v in sorted(first.keys() | second.keys())}
+    values = [value for value, count in pooled.items() if count]
+    return np.array([first.get(v, 0) for v in values]), np.array([pooled[v] for v in values])
+
+
+def _chi_square(counts: NDArray[Any], pooled: NDArray[Any]) -> Any:
+    expected = pooled * (counts.sum(axis=-1, keepdims=True) / pooled.sum())
+    return ((counts - expected) ** 2 * (1 / expected + 1 / (pooled - expected))).sum(axis=-1)
 
 
 def permutation_p_value(
@@ -257,17 +266,14 @@ def permutation_p_value(
     """
     import numpy as np
 
-    values = [v for v in sorted(first.keys() | second.keys()) if first.get(v) or second.get(v)]
     observed = chi_square_statistic(first, second)
-    if observed is None or len(values) < _MIN_VALUES:
+    own, pooled = _count_arrays(first, second)
+    if observed is None or len(pooled) < _MIN_VALUES:
         return None
-    pooled = np.array([first.get(v, 0) + second.get(v, 0) for v in values])
-    n = sum(first.values())
     random = np.random.default_rng(seed)
+    n = int(own.sum())
     drawn = random.multivariate_hypergeometric(pooled, n, size=permutations, method="marginals")
-    expected = pooled * (n / int(pooled.sum()))
-    statistics = ((drawn - expected) ** 2 * (1 / expected + 1 / (pooled - expected))).sum(axis=1)
-    reached = int((statistics >= observed * (1 - 1e-9)).sum())
+    reached = int((_chi_square(drawn, pooled) >= observed * (1 - 1e-9)).sum())
     return (reached + 1) / (permutations + 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
@@ -148,15 +149,9 @@ def cases_for_drop(drop: float, variance: float) -> int | None:
     def suffices(cases: int) -> bool:
         return detectable_shift(cases) * deviation / math.sqrt(cases) <= drop
 
-    low, high = 1, _MIN_CASES
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > _MAX_CASES:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return max(high, _MIN_CASES)
+    counts = range(_MIN_CASES, _MAX_CASES + 1)
+    place = bisect_left(counts, 1, key=suffices)
+    return counts[place] if place < len(counts) else None
 
 
 def _threshold_power(demand: GateRequirement, limit: str, value: float, effect: float) -> GatePower:

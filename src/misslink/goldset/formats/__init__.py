@@ -6,8 +6,15 @@ A format is one file with one ``@formats.register`` line, here or in another pac
 
 from __future__ import annotations
 
-from misslink.goldset.formats.base import FormatOptions, GoldSetFormat, ImportedGoldSet, formats
-from misslink.goldset.formats.conversion import detect_format, export_goldset, import_goldset
+from misslink.goldset.formats.base import (
+    FormatOptions,
+    GoldSetFormat,
+    ImportedGoldSet,
+    detect_format,
+    export_goldset,
+    formats,
+    import_goldset,
+)
 
 __all__ = [
     "FormatOptions",

@@ -1,10 +1,10 @@
-"""The gold set format protocol, and helpers that the formats share."""
+"""Gold sets of other tools: import and export by format, and what the formats share."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,8 @@ formats = Registry(
 )
 METADATA_KEY = "misslink"  # of a metadata object, for the fields that a format does not support
 _SHOWN_COLUMNS = 10
+_GOLDSET_FIELDS = {"relevant", "relevant_any", "evidence", "references", "answerable"}
+_TABLE_SUFFIXES = {".csv", ".parquet", ".pq"}
 
 
 @dataclass(frozen=True)
@@ -271,3 +273,98 @@ def read_rows_with(path: Path, needed: Sequence[str], known: Sequence[str]) -> I
         columns = f"it has {', '.join(list(seen)[:_SHOWN_COLUMNS]) or 'none'}"
         hint = "; ".join(hints[:3]) or columns
         raise InputError(f"There is no column '{needed[0]}' ({hint}).", path=path)
+
+
+def import_goldset(
+    source: Path, name: str = "auto", options: FormatOptions | None = None
+) -> tuple[str, ImportedGoldSet]:
+    """Read a gold set of another tool.
+
+    Parameters
+    ----------
+    source : Path
+        A file or a folder.
+    name : str
+        A registered format, or 'auto'.
+    options : FormatOptions, optional
+
+    Returns
+    -------
+    str
+        The format's name.
+    ImportedGoldSet
+
+    Raises
+    ------
+    InputError
+        The format is unknown or cannot be detected, or the source is wrong: then with the line.
+    """
+    if not source.exists():
+        raise InputError("File or folder not found. Check the path.", path=source)
+    if name == "auto":
+        name = detect_format(source)
+    imported = _format_named(name).read(source, options or FormatOptions())
+    left_out = {why: count for why, count in imported.left_out.items() if count}
+    return name, replace(imported, left_out=left_out)
+
+
+def export_goldset(
+    gold: GoldSet, name: str, target: Path, options: FormatOptions | None = None
+) -> dict[str, int]:
+    """Write a gold set for another tool.
+
+    Returns
+    -------
+    dict of str to int
+        What the format does not support, with counts of cases.
+
+    Raises
+    ------
+    InputError
+        The format is unknown, an id does not fit it, or the target cannot be written.
+    """
+    return _format_named(name).write(gold, target, options or FormatOptions())
+
+
+def detect_format(source: Path) -> str:
+    """Return the name of the format of a file or folder, by its content.
+
+    Raises
+    ------
+    InputError
+        No format matches, or it is already a gold set of misslink.
+    """
+    row = None if source.is_dir() else _first_row(source)
+    fields = set(row or ())
+    is_goldset = fields & {"question", "query"} and fields & _GOLDSET_FIELDS
+    if is_goldset and source.suffix not in _TABLE_SUFFIXES:
+        raise InputError("This is a gold set already. It needs no import.", path=source)
+    for name in formats.names():
+        if _format_named(name).matches(source, row):
+            return name
+    shown = f" (fields: {', '.join(list(row)[:_SHOWN_COLUMNS])})" if row else ""
+    raise InputError(
+        f"The format is not recognized{shown}. Name it with --format: "
+        f"{', '.join(formats.names())}.",
+        path=source,
+    )
+
+
+def _format_named(name: str) -> GoldSetFormat:
+    format_: GoldSetFormat = formats.get(name)()
+    return format_
+
+
+def _first_row(source: Path) -> Mapping[str, Any] | None:
+    """The first row of a file; None for a file without rows, such as TREC topics."""
+    try:
+        with source.open("rb") as file:
+            head = file.read(2000).lstrip()
+    except OSError as problem:
+        raise InputError(f"Cannot read the file: {problem.strerror}.", path=source) from None
+    suffix = source.suffix.casefold()
+    if head[:1] == b"<" or suffix in {".tsv", ".arrow"}:
+        return None
+    if head[:1] not in {b"{", b"["} and suffix not in {*_TABLE_SUFFIXES, ".gz"}:
+        return None
+    return next(read_log_rows(source), (None, None))[1]

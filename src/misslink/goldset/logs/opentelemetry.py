@@ -96,8 +96,7 @@ def is_span_row(row: Mapping[str, Any]) -> bool:
     keys = {*_BATCH_KEYS, "context.trace_id", "context.span_id", _KIND_KEY}
     if keys & set(row) or f"attributes.{_KIND_KEY}" in row:
         return True
-    context = row.get("context")
-    if isinstance(context, Mapping) and ("trace_id" in context or "span_id" in context):
+    if {"trace_id", "span_id"} & set(_as_object(row.get("context"))):
         return True
     has_attributes = any(f"{name}.".startswith("attributes.") for name in row)
     has_ids = {"traceId", "spanId"} <= set(row) or {"trace_id", "span_id"} <= set(row)
@@ -144,8 +143,7 @@ def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpa
     attributes = row.get("attributes")
     if attributes is not None and not isinstance(attributes, Mapping | list):
         raise InputError("This must be an object.", path=path, line=line, field="attributes")
-    context = row.get("context")
-    ids = {**row, **context} if isinstance(context, Mapping) else row
+    ids = {**row, **_as_object(row.get("context"))}
     flat = _flatten_attributes(attributes)
     prefixes = ("attributes.", "openinference.", "annotations")
     flat |= _flatten_attributes(
@@ -157,11 +155,9 @@ def _parse_span(path: Path, line: int | None, row: Mapping[str, Any]) -> OtelSpa
     )
     if "span_kind" in row:
         flat.setdefault(_KIND_KEY, row["span_kind"])
-    events = decode_json(row.get("events"))
     flat_events = tuple(
         {"name": event.get("name"), **_flatten_attributes(event.get("attributes"))}
-        for event in (events if isinstance(events, list) else ())
-        if isinstance(event, Mapping)
+        for event in _object_items(decode_json(row.get("events")))
     )
     return OtelSpan(
         trace=_span_id(ids, "traceId", "trace_id", "context.trace_id") or place,
@@ -212,8 +208,8 @@ def _flatten_attributes(value: Any) -> dict[str, Any]:
     """Attributes by dotted name, from OTLP's list of keys and values or from objects."""
     flat: dict[str, Any] = {}
     if isinstance(value, list):
-        for item in value:
-            if isinstance(item, Mapping) and isinstance(item.get("key"), str):
+        for item in _object_items(value):
+            if isinstance(item.get("key"), str):
                 _flatten_into(flat, item["key"], _otlp_value(item.get("value"), _MAX_LEVELS))
     elif isinstance(value, Mapping):
         for name, item in value.items():
@@ -244,13 +240,22 @@ def _otlp_value(value: Any, levels: int) -> Any:
     whole = value.get("intValue", value.get("int_value"))
     if whole is not None:  # 64-bit integers are texts in JSON
         return int(whole) if re.fullmatch(r"-?[0-9]{1,20}", str(whole)) else None
-    inner = value.get("arrayValue", value.get("kvlistValue"))
-    listed = inner.get("values") if isinstance(inner, Mapping) else None
-    listed = listed if isinstance(listed, list) else []
+    listed = _as_object(value.get("arrayValue", value.get("kvlistValue"))).get("values")
     if "arrayValue" in value:
-        return [_otlp_value(item, levels - 1) for item in listed]
-    pairs = (item for item in listed if isinstance(item, Mapping))
+        items = listed if isinstance(listed, list) else []
+        return [_otlp_value(item, levels - 1) for item in items]
+    pairs = _object_items(listed)
     return {str(pair.get("key")): _otlp_value(pair.get("value"), levels - 1) for pair in pairs}
+
+
+def _as_object(value: Any) -> Mapping[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _object_items(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; none of anything else."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def requests_from_spans(spans: Iterable[OtelSpan]) -> RequestLog:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from misslink.annotation.annotators import AnnotatorState, AnnotatorStates, utc_now
-from misslink.annotation.label_writer import UnchangedFolder, export_format
+from misslink.annotation.label_writer import (
+    UnchangedFolder,
+    export_format,
+    serialize_rows,
+    validate_comment,
+)
 from misslink.annotation.tasks import LabelTask, letters_by_name
-from misslink.errors import InputError, known_names
+from misslink.errors import InputError
 from misslink.goldset.pooling.grades import GRADE_NAMES, read_grades, resolve_grades
 from misslink.goldset.pooling.pool import (
     PLAN_FILE,
@@ -32,15 +34,10 @@ from misslink.io.label_folder import (
     read_journal,
 )
 from misslink.io.labels import ADJUDICATED
-from misslink.io.rows import escape_formula
 from misslink.registry import annotation_sessions
-from misslink.text.normalization import valid_text
 from misslink.types import Case, Trace
 
-_EXPORT_FORMATS = ("csv", "jsonl")
-_COLUMNS = ("case_id", "passage_id", "grade", "annotator", "comment", "at")
-_TEXT_COLUMNS = ("case_id", "passage_id", "comment")  # a spreadsheet might run them as formulas
-_MAX_COMMENT_LENGTH = 2000
+_FORMULA_COLUMNS = ("case_id", "passage_id", "comment")
 _QUESTION = "Is this passage relevant to the question?"
 _GRADE_MEANINGS = (  # by grade, as in the prompt goldset_relevance
     "it does not help to answer the question",
@@ -61,7 +58,7 @@ def export_grades(pool: Path, path: Path) -> int:
     if pool.resolve() in path.resolve().parents:
         raise InputError("This is the folder of the pool. Name another folder.", path=path)
     rows = _grade_rows(labels_folder(pool), items)
-    atomic_write(_format_rows(rows, form), path)
+    atomic_write(serialize_rows(rows, form, _FORMULA_COLUMNS), path)
     return len(rows)
 
 
@@ -83,19 +80,6 @@ def _grade_rows(folder: Path, items: Mapping[str, PoolItem]) -> list[dict[str, A
         message = "No annotator has labelled this pool. Run  misslink annotate."
         raise InputError(message, path=folder.parent)
     return rows
-
-
-def _format_rows(rows: list[dict[str, Any]], form: str) -> str:
-    if form == "jsonl":
-        filled = ({name: value for name, value in row.items() if value != ""} for row in rows)
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in filled)
-    file = io.StringIO(newline="")
-    out = csv.DictWriter(file, _COLUMNS, lineterminator="\r\n")  # with "\n", no "\r" is quoted
-    out.writeheader()
-    out.writerows(
-        {**row, **{name: escape_formula(row[name]) for name in _TEXT_COLUMNS}} for row in rows
-    )
-    return file.getvalue()
 
 
 @annotation_sessions.register("pool")
@@ -213,10 +197,8 @@ class PoolAnnotationSession:
             raise InputError(f"Unknown claim {claim}. A passage has no claims.")
         if label is not None and label not in self.labels:
             raise InputError(f"Unknown grade {label}. Use 0, 1 or 2.")
-        if len(comment) > _MAX_COMMENT_LENGTH:
-            raise InputError(f"The comment is longer than {_MAX_COMMENT_LENGTH:,} characters.")
+        comment = validate_comment(comment)
         self._unchanged.check()
-        comment = valid_text(comment)
         before = state.labels(task.case.id).get(task.asked[0])
         if before is None or (before.grade, before.comment) != (label, comment):
             entry = JournalEntry(
@@ -247,9 +229,7 @@ class PoolAnnotationSession:
 
     def export(self, form: str) -> str:
         """Return all annotators' grades as text, in the format 'csv' or 'jsonl'."""
-        if form not in _EXPORT_FORMATS:
-            raise InputError(f"Unknown format '{form}'; {known_names(form, _EXPORT_FORMATS)}")
-        return _format_rows(_grade_rows(self.folder, self._items), form)
+        return serialize_rows(_grade_rows(self.folder, self._items), form, _FORMULA_COLUMNS)
 
     def _item(self, state: AnnotatorState, at: int) -> dict[str, Any]:
         task = self._states.task(at)
