@@ -153,6 +153,7 @@ def parse_model(
         field = ".".join(spot) or None
         if error["type"] == "extra_forbidden" and len(spot) == 1:
             raise _unknown_field_error(model, spot[0], path, line) from None
+        # A model's name says nothing to users.
         problem = error["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
         if error["type"] == "missing":
             problem = "this field is required; add it"

@@ -80,6 +80,7 @@ def test_the_reduced_form_has_both_grades_and_the_models_name(tmp_path):
         ("14 doc 1\n", r"line 1: this is no line of qrels \(3 words"),
         ("14 0 doc 1\n14 0 doc high\n", "line 2, field 'grade': 'high' is no whole number"),
         ("14 0 doc 9\n", "line 1, field 'grade': '9' is no whole number from -4 to 4"),
+        (f"14 0 doc {'9' * 5000}\n", "line 1, field 'grade': .* is no whole number"),
         ("14 0 doc 1\n14 0 doc 2\n", "line 2: 14 and doc have the grade 1 and 2; keep one"),
         ("99 0 doc 1\n", "these grade no passage that the first file grades"),
     ],

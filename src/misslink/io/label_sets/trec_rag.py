@@ -166,7 +166,7 @@ def _add_grade(grades: _Grades, row: SourceItem, names: tuple[str, str], field: 
         if not text:
             raise row.error("an id is text or a whole number", name)
     written = row.data[field].strip()
-    if not re.fullmatch(r"[+-]?[0-9]+", written) or abs(int(written)) > _MAX_GRADE_2025:
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", written) or abs(int(written)) > _MAX_GRADE_2025:
         raise row.error(
             f"{shorten_repr(written)} is no whole number from -{_MAX_GRADE_2025} to "
             f"{_MAX_GRADE_2025}",
