@@ -245,19 +245,25 @@ class Slice(Document):
     metrics: Estimates = {}
 
 
+class SummaryWarning(Document):
+    """What a reader of any output must know."""
+
+    code: str = ""
+    message: str = ""
+
+
 class Summary(Document):
     """``summary.json``."""
 
     run: str = ""
     cases: int = 0
     judge: str = ""
-    judge_note: str = ""
     k: int = 0
     retrieval: Estimates = {}
     generation: Estimates = {}
     answer: Estimates = {}
     judged: Estimates = {}
-    labels_notes: tuple[str, ...] = ()
+    warnings: tuple[SummaryWarning, ...] = ()
     link: Association = Association()
     diagnosis: Diagnosis = Diagnosis()
     lower_is_better: tuple[str, ...] = ()

@@ -124,7 +124,7 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
 )
 def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, cache, said, note):
     run = evaluated(labels=said, cache=cache)
-    assert any(note in one for one in run.summary["labels_notes"])
+    assert any(note in warning["message"] for warning in run.summary["warnings"])
     assert any(note in one for one in caplog.messages)
     assert run.manifest["calibration"] is None
     assert run.links == evaluated(cache=cache).links
@@ -134,7 +134,10 @@ def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, cache, sai
 def test_labels_of_cases_that_were_not_evaluated_leave_the_run_uncalibrated(cache):
     run = evaluated(labels=labels(cases=[1]), cache=cache, only=["c0"])
     assert run.calibration is None
-    assert run.summary["labels_notes"] == ["No case that was evaluated is labelled."]
+    assert {
+        "code": "labels",
+        "message": "Of the labels: No case that was evaluated is labelled.",
+    } in (run.summary["warnings"])
 
 
 STRANGER = {"case_id": "zebra", "metric": "faithfulness", "label": 1, "annotator": "ada"}

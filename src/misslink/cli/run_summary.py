@@ -33,13 +33,14 @@ def print_run_summary(run: Run, report: str) -> None:
     """Print the results of a run, the next steps, and the path of its report."""
     from rich.console import Console
 
+    from misslink.documents import summary_of
     from misslink.report.judge_notes import describe_judging
 
     console = Console()
     print_line(console, _title(run), style="bold")
     _print_numbers(console, run)
-    note = run.summary.get("judge_note")
-    for line in ([f"Of the judge: {note}."] if note else []) + list(describe_judging(run)):
+    warnings = [warning.message for warning in summary_of(run).warnings]
+    for line in [*warnings, *describe_judging(run)]:
         _print_wrapped(console, line)
     _print_link(console, run)
     _print_steps(console, run)
@@ -119,9 +120,6 @@ def _corrected(run: Run) -> Iterator[str]:
         else:
             people = format_estimate(name, one.estimate).brief
             yield f"{name} {raw}, corrected {people} by {labels} ({_BY.get(one.by, one.by)})."
-    notes = run.summary.get("labels_notes")
-    for note in notes if isinstance(notes, list) else ():
-        yield f"Of the labels: {note}"
 
 
 def _share_label(run: Run, name: str) -> float | None:

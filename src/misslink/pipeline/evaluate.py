@@ -312,7 +312,6 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     "run": redact_url(config.out) if config.out else None,
                     "cases": len(cases),
                     "judge": context.settings["judge"],
-                    "judge_note": about["judge_note"],
                     "k": k,
                     **level_estimates(scores, verdicts, level_of, seed=seed),
                     "judged": {
@@ -322,7 +321,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                         name: share.document() for name, share in corrected_shares(unlinked).items()
                     },
                     "drift": score_drift(unlinked),
-                    "labels_notes": list(calibrated.notes),
+                    "warnings": _warnings(about["judge_note"], calibrated.notes),
                     "link": summarize_association(
                         links,
                         cases=cases,
@@ -345,6 +344,14 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             if staging:
                 staging.publish(run, run.html)
     return run
+
+
+def _warnings(judge_note: str | None, label_notes: Sequence[str]) -> list[dict[str, str]]:
+    """What a reader of any output must know, each with a code."""
+    of_judge = [{"code": "judge", "message": f"Of the judge: {judge_note}."}] if judge_note else []
+    return of_judge + [
+        {"code": "labels", "message": f"Of the labels: {note}"} for note in label_notes
+    ]
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], threads: int) -> Result:
