@@ -245,13 +245,6 @@ class Slice(Document):
     metrics: Estimates = {}
 
 
-class SummaryWarning(Document):
-    """What a reader of any output must know."""
-
-    code: str = ""
-    message: str = ""
-
-
 class Summary(Document):
     """``summary.json``."""
 
@@ -263,7 +256,7 @@ class Summary(Document):
     generation: Estimates = {}
     answer: Estimates = {}
     judged: Estimates = {}
-    warnings: tuple[SummaryWarning, ...] = ()
+    warnings: tuple[dict[str, str], ...] = ()  # code and message
     link: Association = Association()
     diagnosis: Diagnosis = Diagnosis()
     lower_is_better: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ def print_run_summary(run: Run, report: str) -> None:
     console = Console()
     print_line(console, _title(run), style="bold")
     _print_numbers(console, run)
-    warnings = [warning.message for warning in summary_of(run).warnings]
+    warnings = [warning["message"] for warning in summary_of(run).warnings]
     for line in [*warnings, *describe_judging(run)]:
         _print_wrapped(console, line)
     _print_link(console, run)

@@ -348,10 +348,9 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
 
 def _warnings(judge_note: str | None, label_notes: Sequence[str]) -> list[dict[str, str]]:
     """What a reader of any output must know, each with a code."""
-    of_judge = [{"code": "judge", "message": f"Of the judge: {judge_note}."}] if judge_note else []
-    return of_judge + [
-        {"code": "labels", "message": f"Of the labels: {note}"} for note in label_notes
-    ]
+    messages = [("judge", f"Of the judge: {judge_note}.")] if judge_note else []
+    messages += [("labels", f"Of the labels: {note}") for note in label_notes]
+    return [{"code": code, "message": message} for code, message in messages]
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], threads: int) -> Result:
