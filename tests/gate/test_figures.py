@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from misslink.render.metric_format import format_drop, format_values
+from misslink.render.format import format_drop, format_values
 
 
 @pytest.mark.parametrize(

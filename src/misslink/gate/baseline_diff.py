@@ -29,7 +29,7 @@ from misslink.io import read_complete_run
 from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path
 from misslink.io.storage import as_url, redact_url
-from misslink.render.metric_format import metric_bounds
+from misslink.render.format import metric_bounds
 from misslink.stats import paired_difference, proportion
 from misslink.types import Estimate, Reason, Run
 

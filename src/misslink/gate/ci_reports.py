@@ -17,8 +17,8 @@ from misslink.gate.new_failures import (
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.registry import judged_metrics, rank_metrics
+from misslink.render.format import format_change, format_values, question_count
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
-from misslink.render.metric_format import format_change, format_values, question_count
 
 _MAX_COMMENT = 65_536  # characters of a comment, on GitHub
 _RESERVED = 2_000  # of these, for what is said of what was left out

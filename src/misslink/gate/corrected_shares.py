@@ -21,7 +21,7 @@ from misslink.gate.baseline_diff import BaselineDiff
 from misslink.gate.criteria import Gate, ShipCriteria
 from misslink.gate.outcome import MetricChange
 from misslink.metrics import GOOD_SHARES
-from misslink.render.metric_format import format_values
+from misslink.render.format import format_values
 from misslink.render.reasons import count_labels
 from misslink.types import Estimate, Run
 

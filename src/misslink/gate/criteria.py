@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from misslink.compare.run_metrics import select_cases
 from misslink.errors import InputError, did_you_mean
 from misslink.io.yaml_with_lines import EntryPath, YamlDocument, read_yaml
-from misslink.render.metric_format import metric_bounds
+from misslink.render.format import metric_bounds
 from misslink.types import Case, FailureMode, Reason, Run
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

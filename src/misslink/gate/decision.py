@@ -45,7 +45,7 @@ from misslink.gate.new_failures import decide_new_failures
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
-from misslink.render.metric_format import (
+from misslink.render.format import (
     metric_candidates,
     metric_cutoff,
 )

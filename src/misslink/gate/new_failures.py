@@ -30,7 +30,7 @@ from misslink.gate.criteria import (
     select_gate_cases,
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
-from misslink.render.metric_format import metric_cutoff, question_count
+from misslink.render.format import metric_cutoff, question_count
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, match_needs, retrieval_cutoff
 from misslink.types import Case, Estimate, Link, Reason, RetrievalMiss, Run, Trace

@@ -8,8 +8,8 @@ from typing import Any
 
 from misslink.calibration.stored_calibration import CorrectedRate
 from misslink.gate.criteria import Gate, ShipCriteria
+from misslink.render.format import question_count
 from misslink.render.markdown import single_line
-from misslink.render.metric_format import question_count
 from misslink.render.reasons import describe_reasons
 from misslink.types import Estimate, Reason, Run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from misslink.render.metric_format import (
+from misslink.render.format import (
     format_change,
     format_drop,
     format_values,

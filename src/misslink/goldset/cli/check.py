@@ -162,7 +162,7 @@ def _gate_requirement(gate: Gate, metric: str, gold: GoldSet) -> GateRequirement
     from misslink.gate.criteria import matches_filter
     from misslink.goldset.checks import GateRequirement
     from misslink.registry import rank_metrics
-    from misslink.render.metric_format import base_metric, metric_bounds, metric_candidates
+    from misslink.render.format import base_metric, metric_bounds, metric_candidates
     from misslink.retrieval.matching import case_needs
 
     name = base_metric(metric_candidates(metric)[-1])
