@@ -36,10 +36,15 @@ class Registry:
         self.group = group
         self._packages = packages
         self._entries: dict[str, Any] = {}
+        self._details: dict[str, dict[str, str]] = {}
         self._loaded = False
 
-    def register(self, name: str) -> Callable[[T], T]:
-        """Register the decorated object under `name`."""
+    def register(self, name: str, **details: str) -> Callable[[T], T]:
+        """Register the decorated object under `name`.
+
+        `details` are what users of this kind may ask of an entry, such as the ``file`` that an
+        exporter writes in a run folder.
+        """
 
         def enter(entry: T) -> T:
             earlier = self._entries.setdefault(name, entry)
@@ -49,6 +54,7 @@ class Registry:
                     f"two {self.kind}s are called '{name}' ({', '.join(both)}); rename one of them"
                 )
             self._entries[name] = entry
+            self._details[name] = details
             return entry
 
         return enter
@@ -57,6 +63,11 @@ class Registry:
         """All names, sorted."""
         self._load()
         return sorted(self._entries)
+
+    def details(self, name: str) -> dict[str, str]:
+        """Return what was said of the entry when it was registered; raises as `get`."""
+        self.get(name)
+        return self._details.get(name, {})
 
     def get(self, name: str) -> Any:
         """Return what is registered as `name`.

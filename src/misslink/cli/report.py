@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from misslink.types import Run
 
 
-# Of the others the name is the ending.
-_FILES = {"markdown": "report.md", "parquet": "cases.parquet"}
 _STDOUT = Path("-")
 
 
@@ -90,7 +88,9 @@ def report_writers(folder: Path) -> dict[str, Callable[[Run, Path], Path]]:
 
 def _report_filename(form: str) -> str:
     """What a report of this form is called in a run folder."""
-    return _FILES.get(form, f"report.{form}")
+    from misslink.registry import exporters
+
+    return exporters.details(form).get("file", f"report.{form}")
 
 
 def _refuse_two_files(run: Run, form: str) -> None:
@@ -115,8 +115,11 @@ def _to_stdout(write: Callable[[Run, Path], Path], run: Run) -> None:
 
 def _refuse_part_of_run(path: Path) -> None:
     """Raise where the file is, or would be, one that a run folder is made of and no report."""
+    from misslink.registry import exporters
+
     name = path.name.casefold()
-    if is_part_of_run(path) and not name.startswith("report.") and name != _FILES["parquet"]:
+    reports = {_report_filename(form) for form in exporters.names()}
+    if is_part_of_run(path) and name not in reports and not name.startswith("report."):
         raise InputError(
             "this is a part of a run, not a report; give another path with --out", path=path
         )

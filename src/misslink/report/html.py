@@ -23,7 +23,7 @@ _SCRIPTS = (
 )
 
 
-@exporters.register("html")
+@exporters.register("html", file="report.html")
 def write_html(run: Run, path: Path) -> Path:
     """Write the report of `run` as one HTML file, completely or not at all.
 

@@ -28,7 +28,7 @@ _MISS_FIELDS = {
 }
 
 
-@exporters.register("json")
+@exporters.register("json", file="report.json")
 def write_json(run: Run, path: Path) -> Path:
     """Write `run` as one JSON document, whole or not at all, and return the path.
 

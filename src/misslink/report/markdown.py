@@ -104,7 +104,7 @@ _CODE_SPAN = re.compile(r"`([^`]+)`")
 _NOT_FAILED = frozenset({"", "passed"})  # failure modes that ask for nothing
 
 
-@exporters.register("markdown")
+@exporters.register("markdown", file="report.md")
 def write_markdown(run: Run, path: Path) -> Path:
     """Write the report of `run` as markdown, whole or not at all, and return the path.
 

@@ -30,7 +30,7 @@ _VERDICT_FIELDS = ("status", "label", "probability")  # its value is that of the
 _LABEL_FIELDS = ("share", "stands")
 
 
-@exporters.register("csv")
+@exporters.register("csv", file="report.csv")
 def write_csv(run: Run, path: Path) -> Path:
     """Write the cases of `run` as CSV, whole or not at all, and return the path.
 
@@ -150,7 +150,7 @@ _LIST_COLUMNS = ("also", "missed.passage_id", "missed.miss_type", "retrieved")
 _INTEGER_LIST_COLUMNS = ("missed.grade", "missed.true_rank")
 
 
-@exporters.register("parquet")
+@exporters.register("parquet", file="cases.parquet")
 def write_parquet(run: Run, path: Path) -> Path:
     """Write the cases of `run` as parquet, whole or not at all, and return the path.
 
