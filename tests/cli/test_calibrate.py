@@ -12,7 +12,7 @@ import pytest
 import misslink as package
 from labelled import METRIC, label, table
 from misslink.io import read_run
-from misslink.linking.judge_calibration import Calibration
+from misslink.linking.judge_calibration import Calibration, read_calibration_document
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]"
@@ -123,7 +123,8 @@ def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink
 def test_a_later_evaluation_is_corrected_by_it(misslink, harbour):
     labels, _ = labelled(harbour)
     document = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
-    read = Calibration.read(harbour / "calibration.json")
+    path = harbour / "calibration.json"
+    read = Calibration.from_document(read_calibration_document(path), path)
     assert read.threshold == document["threshold"]
     assert read.sensitivity.value == document["agreement"]["sensitivity"]["value"]
     run = package.evaluate(

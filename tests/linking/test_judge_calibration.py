@@ -24,6 +24,10 @@ DOCUMENT = {
 }
 
 
+def read(path):
+    return Calibration.from_document(read_calibration_document(path), path)
+
+
 @pytest.fixture
 def written(tmp_path):
     def write(**changes):
@@ -35,7 +39,7 @@ def written(tmp_path):
 
 
 def test_a_calibration_is_read_beside_keys_it_does_not_need(written):
-    found = Calibration.read(written(uncertain_band=[0.35, 0.6]))
+    found = read(written(uncertain_band=[0.35, 0.6]))
     assert (found.metric, found.threshold) == ("faithfulness", 0.43)
     assert found.sensitivity == proportion(110, 120)
     assert found.specificity == proportion(60, 80)
@@ -43,14 +47,14 @@ def test_a_calibration_is_read_beside_keys_it_does_not_need(written):
 
 
 def test_the_band_includes_its_ends_and_nothing_beyond(written):
-    found = Calibration.read(written(uncertain_band=[0.35, 0.6]))
+    found = read(written(uncertain_band=[0.35, 0.6]))
     said = [found.is_uncertain(p) for p in (0.0, 0.349, 0.35, 0.5, 0.6, 0.601, 1.0)]
     assert said == [False, False, True, True, True, False, False]
 
 
 @pytest.mark.parametrize("changes", [{}, {"uncertain_band": None}])
 def test_without_a_band_nothing_is_uncertain(written, changes):
-    found = Calibration.read(written(**changes))
+    found = read(written(**changes))
     assert not any(found.is_uncertain(p / 10) for p in range(11))
 
 
@@ -85,7 +89,7 @@ def test_without_a_band_nothing_is_uncertain(written, changes):
 def test_a_wrong_field_is_named_with_the_file_and_the_way_out(written, changes, field):
     path = written(**changes)
     with pytest.raises(InputError) as caught:
-        Calibration.read(path)
+        read(path)
     said = str(caught.value)
     assert said.startswith(f"{path}, {field}: ")
     assert "agreement.sensitivity" in said or "such as [0.35, 0.6]" in said
@@ -96,7 +100,7 @@ def test_a_file_that_is_no_calibration_gives_one_sentence(tmp_path, content):
     path = tmp_path / "calibration.json"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"agreement\.sensitivity"):
-        Calibration.read(path)
+        read(path)
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
@@ -104,7 +108,7 @@ def test_a_number_that_no_run_can_keep_is_refused_by_name(tmp_path, number):
     path = tmp_path / "calibration.json"
     path.write_text(f'{{"metric": "faithfulness", "extra": {number}}}', encoding="utf-8")
     with pytest.raises(InputError, match=f"holds {number}, which is no finite number"):
-        Calibration.read(path)
+        read(path)
 
 
 def test_the_document_is_kept_whole(written):
@@ -113,21 +117,21 @@ def test_the_document_is_kept_whole(written):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.json: No such file"):
-        Calibration.read(tmp_path / "none.json")
+        read(tmp_path / "none.json")
 
 
 def test_an_unmeasured_rate_is_kept_as_missing(written):
     unmeasured = {**proportion(0, 0).model_dump()}
     agreement = {**DOCUMENT["agreement"], "specificity": unmeasured}
-    assert Calibration.read(written(agreement=agreement)).specificity.value is None
+    assert read(written(agreement=agreement)).specificity.value is None
 
 
 def test_rates_of_unequally_drawn_cases_are_the_weighted_ones(written):
     weighted = {"specificity": proportion(30, 60).model_dump()}
-    found = Calibration.read(written(weighted=weighted))
+    found = read(written(weighted=weighted))
     assert found.sensitivity == proportion(110, 120)
     assert found.specificity == proportion(30, 60)
-    assert Calibration.read(written(weighted=None)).specificity == proportion(60, 80)
+    assert read(written(weighted=None)).specificity == proportion(60, 80)
 
 
 RECORDED = {

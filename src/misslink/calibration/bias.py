@@ -184,7 +184,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, dict
         (log-odds of the call good, the label held constant: above 0 it is too lenient), ``unit``
         and ``finding``, a sentence. A covariate that no case has is missing, with a reason.
         'length' and each category of 'model' have ``matched`` too: the difference within a
-        question, among answers with the same label (`misslink.calibration.bias`), with
+        question, among answers with the same label (`category_preference`), with
         ``p_holm`` over all of these and a ``finding``.
 
     Notes

@@ -27,7 +27,7 @@ def agreement_measures(pairs: Sequence[LabelPair], threshold: float) -> dict[str
 
     Parameters
     ----------
-    pairs : sequence of Pair
+    pairs : sequence of LabelPair
         None gives measures that are missing and say so.
     threshold : float
 
@@ -67,7 +67,7 @@ def trivial_baselines(pairs: Sequence[LabelPair]) -> dict[str, dict[str, float |
 
     Parameters
     ----------
-    pairs : sequence of Pair
+    pairs : sequence of LabelPair
 
     Returns
     -------
@@ -96,7 +96,7 @@ def weighted_rates(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Es
 
     Parameters
     ----------
-    pairs : sequence of Pair
+    pairs : sequence of LabelPair
     threshold : float
 
     Returns

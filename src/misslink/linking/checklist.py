@@ -54,7 +54,7 @@ def chunk_quality(
 ) -> tuple[dict[str, Any], str, bool | None]:
     """Return numbers, finding and verdict on the chunks of the corpus, else of the traces.
 
-    `lost` is the share of context places that repeat another passage. Of more than 5,000 chunks every
+    `repeated_places` is the share of context places that repeat another passage. Of more than 5,000 chunks every
     n-th is compared with the others of this sample, so the near-duplicate share is then a lower bound.
     """
     seen = (passage for trace in traces for passage in (*trace.retrieved, *trace.deeper))

@@ -183,7 +183,7 @@ async def judge_claim_needs(
 def forecast_claim_needs(
     claims: Texts, passages: Texts, question: str, *, prompts: Prompts
 ) -> Ask | None:
-    """Return what `judged_needs` would ask a judge without a limit; None where nothing."""
+    """Return what `judge_claim_needs` would ask a judge without a limit; None where nothing."""
     pairs = _related_pairs(claims, passages, question)
     if not pairs:
         return None

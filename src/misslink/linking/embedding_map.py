@@ -165,7 +165,7 @@ def _point_id(link: Link, miss: RetrievalMiss) -> str:
 def _sample_points(
     texts: Mapping[str, str], ranks: Mapping[str, int], generator: np.random.Generator
 ) -> dict[str, str]:
-    """At most `POINTS` of the texts, low ranks first, drawn among equals; in their own order."""
+    """At most `MAX_POINTS` of the texts, low ranks first, drawn among equals; in their own order."""
     if len(texts) <= MAX_POINTS:
         return dict(texts)
     order = generator.permutation(len(texts))

@@ -50,27 +50,17 @@ class Calibration:
     uncertain_band: tuple[float, float] | None = None
 
     @classmethod
-    def read(cls, path: str | Path) -> Calibration:
-        """Read a JSON object with the keys below; others are ignored.
-
-        ``metric``, ``threshold``, ``agreement.sensitivity`` and ``agreement.specificity`` (two Estimates;
-        those of ``weighted`` instead if present), and optionally ``uncertain_band`` (two probabilities).
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, is not such a document, or a number is out of range.
-        """
-        return cls.from_document(read_calibration_document(path), path)
-
-    @classmethod
     def from_document(cls, document: Mapping[str, Any], path: str | Path) -> Calibration:
         """Take the calibration of faithfulness, else the document's own, from a document.
 
+        Read are ``metric``, ``threshold``, ``agreement.sensitivity`` and
+        ``agreement.specificity`` (two Estimates; those of ``weighted`` instead if present), and
+        optionally ``uncertain_band`` (two probabilities); other keys are ignored.
+
         Raises
         ------
         InputError
-            It lacks a key that `read` names, or a number is out of range.
+            It is no such document, or a number is out of range.
         """
         other_metrics = document.get("others")
         if document.get("metric") != _LINKED_METRIC and isinstance(other_metrics, Mapping):

@@ -251,7 +251,7 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
         "below the cutoff",
         below_cutoff,
         "Retrieve more passages (a larger k), or rerank a longer list: the passage is among the"
-        " candidates, behind the cut-off.",
+        " candidates, behind the cutoff.",
     ),
 }
 

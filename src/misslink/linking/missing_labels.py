@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,14 +172,14 @@ def missing_label_document(
     scores: Mapping[str, Mapping[str, float | None]] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the holes and the rank metrics without and with them, as ``summary.json`` has them.
+    """Return the missing labels and the rank metrics without and with them, as ``summary.json`` has them.
 
     Parameters
     ----------
     cases, traces, verdicts
         Of one run.
-    holes : sequence of Hole
-        As `missing_labels` found them.
+    holes : sequence of MissingLabel
+        As `find_missing_labels` found them.
     k : int
         Cut-off of the metrics.
     scores : mapping or None
@@ -203,8 +203,8 @@ def missing_label_document(
     again = score_cases(more, [trace for trace in traces if trace.case_id in changed], names)
     metrics = {}
     for name in names:
-        before = _mean_estimate(without[name], seed)
-        after = _mean_estimate({**without[name], **again[name]}, seed) if changed else before
+        before = mean_score(without[name].values(), seed)
+        after = mean_score({**without[name], **again[name]}.values(), seed) if changed else before
         metrics[name] = {"without": before.model_dump(), "with": after.model_dump()}
     return {
         "holes": [
@@ -268,8 +268,9 @@ def _is_relevance_verdict(verdict: Verdict) -> bool:
     return verdict.metric == "context_relevance" and _is_model_verdict(verdict)
 
 
-def _mean_estimate(values: Mapping[str, float | None], seed: int) -> Estimate:
-    scores = [value for value in values.values() if value is not None]
+def mean_score(values: Iterable[float | None], seed: int) -> Estimate:
+    """The mean of a rank metric over the cases that have it; missing where none has."""
+    scores = [value for value in values if value is not None]
     if not scores:
         return Estimate.missing("no case has relevant passages and a ranking")
     return mean(scores, seed=seed)

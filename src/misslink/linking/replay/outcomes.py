@@ -62,7 +62,7 @@ def replay_outcome(
 ) -> ReplayOutcome:
     """Return how an answer turned out.
 
-    `wanted` are ids of passages that must have reached the prompt; otherwise nothing is known.
+    `target_ids` are ids of passages that must have reached the prompt; otherwise nothing is known.
     """
     facts = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration)
     seen = trace.unmeasured is None and trace.answer is not None
@@ -142,9 +142,9 @@ class ReplayRecord:
         Why it could not be replayed; then nothing follows.
     retrieval : str
         Of its link.
-    found : mapping of str to Outcome
+    found : mapping of str to ReplayOutcome
         The outcomes that there are.
-    repeats : mapping of str to Outcome
+    repeats : mapping of str to ReplayOutcome
         Those of the second draw, by intervention.
     flaky : bool or None
         Whether the unchanged rerun turned out otherwise than the run, or two draws of one

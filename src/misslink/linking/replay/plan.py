@@ -26,7 +26,7 @@ class Intervention:
         Best first.
     wanted : set of str
         Ids that have to reach the prompt; otherwise the intervention did not take place.
-    searches : sequence of Search
+    searches : sequence of InjectedSearch
         What each search of an app that makes several is handed instead.
     """
 
@@ -99,10 +99,13 @@ def plan_case(
     if blank is not None:
         return f"the retrieved passage '{blank}' has no text to hand out"
     trace = trace.model_copy(update={"retrieved": tuple(retrieved)})
-    make = {"ignored_context": _move_relevant_first, "distracted": _remove_irrelevant}.get(
-        failure or link.failure
-    )
-    made = make(case, trace, k) if make else _inject_missed(trace, link.missed, k, known_passages)
+    mode = failure or link.failure
+    if mode == "ignored_context":
+        made = _move_relevant_first(case, trace, k)
+    elif mode == "distracted":
+        made = _remove_irrelevant(case, trace)
+    else:
+        made = _inject_missed(trace, link.missed, k, known_passages)
     if isinstance(made, str):
         return made
     interventions, note = made
@@ -111,7 +114,8 @@ def plan_case(
     changes = tuple(
         passage for passage in interventions if [p.id for p in passage.passages] != order
     )
-    if not changes or (make is None and changes[0].name != "first"):
+    injected = mode not in _CONTRIBUTING
+    if not changes or (injected and changes[0].name != "first"):
         return "the app already had its passages in this order"
     unchanged, *interventions_with_searches = (
         replace(passage, searches=_search_results(passage, trace)) for passage in (own, *changes)
@@ -183,10 +187,7 @@ def _move_relevant_first(
     ], None
 
 
-def _remove_irrelevant(
-    case: Case, trace: Trace, k: int
-) -> tuple[list[Intervention], str | None] | str:
-    del k
+def _remove_irrelevant(case: Case, trace: Trace) -> tuple[list[Intervention], str | None] | str:
     relevant = relevant_ids(case, trace.retrieved)
     gold = [passage for passage in trace.retrieved if passage.id in relevant]
     if not gold:
@@ -252,18 +253,18 @@ def draw_cases(
     Parameters
     ----------
     run : Run
-    observed : mapping of str to Outcome
+    observed : mapping of str to ReplayOutcome
         By case id.
     k : int
-        As of `plan`.
+        As of `plan_case`.
     sample : int
         Cases of each group, at most; a smaller sample is part of a larger one of the same seed.
     seed : int
 
     Returns
     -------
-    drawn, others : list of (group, Plan)
-    skipped : list of Record
+    drawn, undrawn : list of (group, ReplayPlan)
+    skipped : list of ReplayRecord
         Of those that cannot be replayed, with the reason.
     """
     cases = {case.id: case for case in run.cases}

@@ -188,7 +188,7 @@ async def _replay_case(
 
     Raises
     ------
-    NotKeptError
+    NotCachedError
         `only_kept`, and the app or the judge would have to be asked.
     """
     case, link = chosen.case, chosen.link

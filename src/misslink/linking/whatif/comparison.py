@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.errors import InputError
 from misslink.linking.missed_passages import PassagePool
+from misslink.linking.missing_labels import mean_score
 from misslink.render.format import format_p_value, format_points_interval, format_whole_points
 from misslink.retrieval import retrieval_outcome, score_cases, unmeasured_reason
 from misslink.stats import mean
@@ -31,7 +32,7 @@ class RetrievalBaseline:
     ----------
     cases, traces, links : sequence, of equal length
     k : int
-        The run's cut-off.
+        The run's cutoff.
     width : int
         How many passages the answer is written from: the most frequent number.
     listed : int
@@ -67,7 +68,7 @@ class RetrievalBaseline:
         )
 
     def misses(self) -> tuple[bool | None, ...]:
-        """As of `Tried`, for what the run's own retriever gave."""
+        """As `OptionResult.misses`, of what the run's own retriever gave."""
         return OptionResult(self.cases, self.traces, self.width).misses()
 
     def cutoff(self, width: int) -> int:
@@ -224,7 +225,7 @@ def baseline_metrics(
     """The run's own scores by metric and case, and their means."""
     scores = _score_at_cutoff(baseline.cases, baseline.traces, baseline.k, baseline.k)
     return scores, {
-        name: _mean(list(case_scores.values()), seed) for name, case_scores in scores.items()
+        name: mean_score(case_scores.values(), seed) for name, case_scores in scores.items()
     }
 
 
@@ -245,7 +246,7 @@ def compare_metrics(
         for name, case_scores in before.items():
             a, b = list(case_scores.values()), [after[name][case.id] for case in baseline.cases]
             both = [pair for pair in zip(a, b, strict=True) if None not in pair]
-            old, new = (_mean([pair[side] for pair in both], seed) for side in (0, 1))
+            old, new = (mean_score([pair[side] for pair in both], seed) for side in (0, 1))
             row[name] = old, new, paired_difference(a, b, seed=seed)
         rows.append(row)
     corrected = {name: holm([row[name][2].p for row in rows]) for name in before}
@@ -349,13 +350,6 @@ def _score_at_cutoff(
     names = {f"{metric}@{cutoff}": f"{metric}@{k}" for metric in _CUTOFF_METRICS}
     scores = score_cases(cases, traces, [*names, "mrr"])
     return {names.get(name, name): case_scores for name, case_scores in scores.items()}
-
-
-def _mean(values: Sequence[float | None], seed: int) -> Estimate:
-    scores = [value for value in values if value is not None]
-    if not scores:
-        return Estimate.missing("no case has relevant passages and a ranking")
-    return mean(scores, seed=seed)
 
 
 def _p_value_text(compared: Mapping[str, Any]) -> str:

@@ -112,7 +112,7 @@ class ReplayPairs:
 
     @property
     def enough(self) -> bool:
-        """Whether there are `FEWEST_PAIRS` of each kind."""
+        """Whether there are `MIN_PAIRS` of each kind."""
         return min(self.bad[1], self.good[1]) >= MIN_PAIRS
 
     @property
@@ -158,11 +158,11 @@ def estimate_avoided(
 
     Parameters
     ----------
-    table : Table
+    table : RiskTable
         Of the run.
-    changed : sequence of Change
+    changed : sequence of MissChange
         Those without a judged answer do not count.
-    pairs : Pairs or None
+    pairs : ReplayPairs or None
         What a replay found. None: association must do.
     seed : int
         Of the draws.
@@ -207,7 +207,7 @@ def estimate_avoided(
 
 
 def risk_after(table: RiskTable, change: MissChange, pairs: ReplayPairs | None) -> float:
-    """P(unfaithful) of a case under the option, as `avoided` takes it."""
+    """P(unfaithful) of a case under the option, as `estimate_avoided` takes it."""
     shares = None
     if pairs:
         still, turned = (count / n for count, n in (pairs.bad, pairs.good))
@@ -258,8 +258,8 @@ class EffectModel:
 
     Parameters
     ----------
-    table : Table
-    pairs : Pairs or None
+    table : RiskTable
+    pairs : ReplayPairs or None
         None: the run was not replayed, or too few of its misses were.
     notes : sequence of str
         How far the forecast is to be believed.
