@@ -513,11 +513,18 @@ class ForecastError(Document):
     error: Estimate = Estimate.missing("no case was checked")
 
 
+class WhatIfCorpus(Document):
+    """How many passages were searched, and where they are from."""
+
+    passages: int = 0
+    source: str = ""
+
+
 class WhatIf(Document):
     """``whatif.json``."""
 
     run: str = ""
-    corpus: dict[str, int] = {}
+    corpus: WhatIfCorpus | None = None
     embedding: str = ""
     k: int = 0
     context_passages: int = 0

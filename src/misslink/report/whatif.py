@@ -75,7 +75,7 @@ def read_whatif(run: Run) -> WhatIfTable | None:
     metric = next((name for name in today if name.startswith("recall")), next(iter(today), ""))
     facts = "No corpus was given, so the options are those that the run's own ranks can tell."
     if whatif.corpus:
-        passages = pluralize(whatif.corpus["passages"], "passage")
+        passages = pluralize(whatif.corpus.passages, "passage")
         facts = f"Searched were the same {passages} with the same questions."
     # Without a heading the run's k is not the number of passages in its prompt.
     width = whatif.context_passages
