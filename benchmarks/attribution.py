@@ -57,10 +57,8 @@ alternative sets of ids. The exact judge knows each planted answer's claims and 
 so its errors are those of everything but the judge: matching, ranks, prompts seen, quotes looked
 up, rules. The heuristic judge is the one without a model. Intervals are Wilson's, 95 %.
 
-Where several failure modes fit, the first in the order of the design is primary: an invention beside
-complete context is fabricated, with ignored_context contributing, and a right answer that no
-passage supports is a retrieval_miss, with answered_from_memory contributing. "All named" asks for the
-planted failure mode and the contributing one. The heuristic judge never says missing_label, by design.
+Right is a case whose primary failure mode is the planted one, with the planted note where it passed.
+The heuristic judge never notes missing_label, by design.
 
 ## By failure mode
 
@@ -111,14 +109,13 @@ def by_fault(told: dict[str, list[Told]]) -> str:
     """For each fault how often its failure mode was the primary one, and how often it was named."""
     rows = []
     for fault in FAULTS:
-        row: list[object] = [f"`{fault.name}`", fault.what, fault.failure, fault.also or ""]
+        row: list[object] = [f"`{fault.name}`", fault.what, fault.failure, fault.note or ""]
         row.append(sum(each.fault.name == fault.name for each in told["exact"]))
         for judge in JUDGES:
             mine = [each for each in told[judge] if each.fault.name == fault.name]
-            row += [shown(share(e.right for e in mine)), shown(share(e.named for e in mine))]
+            row.append(shown(share(e.right for e in mine)))
         rows.append(row)
-    heads = [f"{judge}: {what}" for judge in JUDGES for what in ("primary right", "all named")]
-    return table(["fault", "planted", "failure", "also", "n", *heads], rows, left=4)
+    return table(["fault", "planted", "failure", "note", "n", *JUDGES], rows, left=4)
 
 
 def by_cause(told: dict[str, list[Told]]) -> str:

@@ -16,7 +16,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
-from faults.planting import DEPTH, K, Plant
+from faults.planting import DEPTH, K
 from misslink.text.normalization import content_words
 
 __all__ = ["WordHashes", "build", "open_store"]
@@ -54,7 +54,7 @@ class BrokenRetriever(BaseRetriever):
     """A Chroma search whose results are rearranged as planted for this question."""
 
     store: Any
-    plants: Mapping[str, Plant]
+    plants: Mapping[str, Any]
     k: int = K
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
@@ -66,7 +66,7 @@ class BrokenRetriever(BaseRetriever):
 class ScriptedModel(BaseChatModel):
     """Answers each question as planted."""
 
-    plants: Mapping[str, Plant]
+    plants: Mapping[str, Any]
 
     @property
     def _llm_type(self) -> str:
@@ -96,13 +96,13 @@ def open_store(documents: Sequence[Document], name: str) -> Any:
     return store
 
 
-def build(store: Any, plants: Mapping[str, Plant]) -> Runnable[str, str]:
+def build(store: Any, plants: Mapping[str, Any]) -> Runnable[str, str]:
     """Make the app: question in, answer out.
 
     Parameters
     ----------
     store : Chroma
-    plants : mapping of str to Plant
+    plants : mapping of str to Plant or Staged
         By question.
     """
 

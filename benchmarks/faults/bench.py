@@ -14,7 +14,7 @@ from faults.gold import Gold, read_gold, reference
 from faults.judge import ExactJudge
 from faults.planting import DEPTH, Fault, K, Plant, Staging
 from misslink.judge.config import JudgeConfig
-from misslink.types import FailureMode, Link, Run
+from misslink.types import Link, Run
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -33,14 +33,9 @@ class Told:
 
     @property
     def right(self) -> bool:
-        """The primary failure mode is the planted one."""
-        return self.link.failure == self.fault.failure
-
-    @property
-    def named(self) -> bool:
-        """The planted failure mode, and the one that must contribute, are among those named."""
-        names: set[FailureMode] = {self.link.failure, *self.link.also}
-        return {self.fault.failure, self.fault.also or self.fault.failure} <= names
+        """The primary failure mode is the planted one, and a passed case has its note."""
+        note = self.fault.note
+        return self.link.failure == self.fault.failure and (not note or note in self.link.notes)
 
     @property
     def miss_types(self) -> set[str]:

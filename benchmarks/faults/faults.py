@@ -46,7 +46,7 @@ def _unanswerable(gold: Gold, stage: Staging) -> dict[str, Any]:
     """The same, and the gold set says so."""
     none = {"evidence": {}, "references": (), "answerable": False}
     case = gold.case.model_copy(update=none)
-    return {**_absent(gold, stage), "case": case, "retrieval": "none_needed"}
+    return {**_absent(gold, stage), "case": case, "retrieval": "not_needed"}
 
 
 def _case(gold: Gold, stage: Staging) -> Any:
@@ -251,7 +251,7 @@ def unlisted_copy(gold: Gold, stage: Staging) -> Plant:
         for one in gold.listed
     )
     placed = (*stage.on_top(copies), *stage.far_down(gold.listed))
-    of_copy = {"case": by_ids(gold), "placed": placed, "added": copies}
+    of_copy = {"case": by_ids(gold), "placed": placed, "added": copies, "retrieval": "hit"}
     return Plant(**{**_missed(gold, stage), **of_copy}, **_answers(_right(gold), states="states"))
 
 
@@ -260,7 +260,7 @@ FAULTS = (
     Fault("declines_rightly", "no passage holds an answer; declines", "passed", declines_rightly),
     Fault("part_suffices", "part of the gold at rank 30; right by the rest", "passed", part_suffices),
     Fault(
-        "not_indexed", "gold not in the index; invents", "retrieval_miss", not_indexed,
+        "not_indexed", "gold not in the index; invents", "not_indexed", not_indexed,
         miss_type="not_indexed",
     ),
     Fault(
@@ -268,7 +268,7 @@ FAULTS = (
         miss_type="below_cutoff",
     ),
     Fault(
-        "dropped", "gold retrieved, kept from the prompt; invents", "retrieval_miss", dropped,
+        "dropped", "gold retrieved, kept from the prompt; invents", "dropped_from_prompt", dropped,
         miss_type="dropped_from_prompt",
     ),
     Fault(
@@ -276,21 +276,15 @@ FAULTS = (
         miss_type="split_evidence",
     ),
     Fault("part_missing", "part of the gold at rank 30; invents", "retrieval_miss", part_missing),
-    Fault(
-        "noise_alone", "gold at rank 30; answers from noise", "retrieval_miss", noise_alone,
-        also="distracted",
-    ),
+    Fault("noise_alone", "gold at rank 30; answers from noise", "retrieval_miss", noise_alone),
     Fault("declines_without", "gold at rank 30; declines", "retrieval_miss", declines_without),
     Fault("noise", "noise before the gold; answers from the noise", "distracted", wrong_by_noise),
-    Fault("contradicts", "gold there; contradicts it", "fabricated", contradicts),
-    Fault(
-        "invents", "gold there; ignores it and invents", "fabricated", invents,
-        also="ignored_context",
-    ),
+    Fault("contradicts", "gold there; contradicts it", "contradicts_context", contradicts),
+    Fault("invents", "gold there; ignores it and invents", "ignored_context", invents),
     Fault("adds", "gold there; answers right and adds an invention", "fabricated", adds),
     Fault("evades", "gold there; evades the question", "ignored_context", evades),
     Fault(
-        "beside_the_point", "gold there; says something else of it", "ignored_context",
+        "beside_the_point", "gold there; says something else of it", "incomplete",
         beside_the_point,
     ),
     Fault(
@@ -301,14 +295,14 @@ FAULTS = (
     Fault("blank", "gold there; the answer is empty", "over_refused", blank),
     Fault(
         "memory", "gold at rank 30; right, which no passage supports", "retrieval_miss",
-        from_memory, also="answered_from_memory",
+        from_memory,
     ),
     Fault(
-        "memory_yes", "gold at rank 30; right, in one word without a claim", "answered_from_memory",
-        yes_from_memory,
+        "memory_yes", "gold at rank 30; right, in one word without a claim", "passed",
+        yes_from_memory, note="answered_from_memory",
     ),
     Fault(
-        "unlisted_copy", "listed gold at rank 30; right by a copy that is not listed", "missing_label",
-        unlisted_copy,
+        "unlisted_copy", "listed gold at rank 30; right by a copy that is not listed", "passed",
+        unlisted_copy, note="missing_label",
     ),
 )  # fmt: skip

@@ -25,7 +25,7 @@ PUSHED_TO = 30  # the rank of what is pushed down
 TELLING = 6  # content words of a sentence that can stand as an answer
 _SYLLABLES = ("bra", "del", "fon", "gi", "kor", "lu", "mep", "na", "pos", "qui", "tar", "vel")
 
-Retrieval = Literal["hit", "partial", "miss", "none_needed"]
+Retrieval = Literal["hit", "partial", "miss", "not_needed"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Plant:
     case : Case
     answer : str
         What the model is told to say.
-    retrieval : {'hit', 'partial', 'miss', 'none_needed'}
+    retrieval : {'hit', 'partial', 'miss', 'not_needed'}
         What must have reached the prompt, or the staging failed.
     said : sequence of Said
         The answer's claims.
@@ -94,7 +94,7 @@ class Plant:
 class Fault:
     """A way to break the app, and the failure mode that must then be named.
 
-    ``also`` must be named among the contributing failure modes; ``miss_type`` is the miss type that
+    ``note`` must be named beside a passed case; ``miss_type`` is the miss type that
     must be given, as the first or among the others that fit.
     """
 
@@ -102,7 +102,7 @@ class Fault:
     what: str
     failure: FailureMode
     plant: Callable[[Gold, Staging], Plant | None] = field(repr=False)
-    also: FailureMode | None = None
+    note: FailureMode | None = None
     miss_type: MissType | None = None
 
 

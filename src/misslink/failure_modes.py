@@ -1,4 +1,4 @@
-"""The failure modes: their names, order, labels, advice and marks."""
+"""The failure modes: their names, order, owners, labels, advice and marks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FailureModeInfo:
-    """Everything about one failure mode but its rule: its words and its mark on the map.
+    """Everything about one failure mode but its rule: who fixes it, its words, its mark on the map.
 
-    ``failed`` is False for the values that are notes on a case, not failures.
+    ``failed`` is False for the values that are not failures: passed, inconclusive, and the notes
+    on passed cases.
     """
 
+    owner: str | None  # retriever, index, prompt, generator, gold_set, none; None: not known
     label: str
     meaning: str
     action: str
@@ -19,62 +21,121 @@ class FailureModeInfo:
     failed: bool = True
 
 
-# The only list of failure modes, the worst first; of several that fit, the first is the primary
-# one. Their rules are in misslink.linking.attribution_rules, by the same names.
+# The only list of failure modes. Of two that explain as many bad claims, the first is the primary
+# one. The rules are in misslink.linking.attribution_rules.
 FAILURE_MODES: dict[str, FailureModeInfo] = {
+    "gold_suspect": FailureModeInfo(
+        "gold_set",
+        "Gold suspect",
+        "A labelled passage supports what the reference contradicts, or the gold set says that "
+        "there is no answer and the passages hold one.",
+        "Read the passage and correct the reference or the answerable flag.",
+        shape="M0-6L1.8-1.8L6 0L1.8 1.8L0 6L-1.8 1.8L-6 0L-1.8-1.8Z",
+    ),
+    "not_indexed": FailureModeInfo(
+        "index",
+        "Not indexed",
+        "The relevant passage is not in the index.",
+        "Index the document, or find out why the loader or the chunking lost it.",
+        shape="M-5-5H5V-2H-2V5H-5Z",
+    ),
+    "conflicting_sources": FailureModeInfo(
+        "index",
+        "Conflicting sources",
+        "A wrong claim rests on a near copy of a relevant passage that states another fact.",
+        "Remove or date the stale copy in the index.",
+        shape="M-6-2H-2V-6H2V-2H6V2H-6Z",
+    ),
+    "dropped_from_prompt": FailureModeInfo(
+        "prompt",
+        "Dropped from the prompt",
+        "The relevant passage was retrieved and did not reach the prompt.",
+        "Look at what stands between retriever and prompt: a compressor, a reranker, a token limit.",
+        shape="M-5-5H5V-2H2V5H-2V-2H-5Z",
+    ),
     "retrieval_miss": FailureModeInfo(
+        "retriever",
         "Retrieval miss",
-        "A needed passage never reached the prompt, and the answer is unfaithful or wrong, "
-        "or the app declined.",
+        "A relevant passage never reached the prompt, and the bad claim, the refusal or the "
+        "omission needed it.",
         "See the missed passage's true rank. Just below the cutoff: raise k or rerank. Far below: "
-        "change chunking or embeddings, or add keyword search. Not found at all: index it.",
+        "change chunking or embeddings, or add keyword search.",
         shape="M0-6L5.5 4.5H-5.5Z",
     ),
+    "over_refused": FailureModeInfo(
+        "generator",
+        "Over-refused",
+        "The passages in the prompt hold the answer, and the app declined.",
+        "Loosen the instruction to decline; show an example that answers from one passage.",
+        shape="M-4.5-4.5H4.5V4.5H-4.5Z",
+    ),
     "should_have_abstained": FailureModeInfo(
+        "generator",
         "Should have abstained",
         "There was nothing to answer from, and the app answered anyway.",
         "Tell the prompt to decline when the passages do not hold the answer.",
         shape="M0 6L5.5-4.5H-5.5Z",
     ),
-    "over_refused": FailureModeInfo(
-        "Over-refused",
-        "The needed passage was in the prompt, and the app declined.",
-        "Loosen the instruction to decline; show an example that answers from one passage.",
-        shape="M-4.5-4.5H4.5V4.5H-4.5Z",
+    "contradicts_context": FailureModeInfo(
+        "generator",
+        "Contradicts the context",
+        "A claim is contradicted by a passage in the prompt.",
+        "Ask for quotes, put the best passages first, try a stronger model.",
+        shape="M-6 0L-2-2L0-6L2-2L6 0L3 5H-3Z",
     ),
     "distracted": FailureModeInfo(
+        "generator",
         "Distracted",
-        "A wrong claim rests on an irrelevant passage.",
+        "A wrong claim rests on an irrelevant passage alone.",
         "Give fewer and better passages: rerank, lower k, drop near-duplicates.",
         shape="M0-6L6 0L0 6L-6 0Z",
     ),
     "fabricated": FailureModeInfo(
+        "generator",
         "Fabricated",
-        "A claim is supported by nothing, although the context was complete.",
+        "A claim is supported by nothing, although the passages hold the answer.",
         "Ask for quotes, shorten the answer, try a stronger model.",
         shape="M-1.7-5.5H1.7V-1.7H5.5V1.7H1.7V5.5H-1.7V1.7H-5.5V-1.7H-1.7Z",
     ),
     "ignored_context": FailureModeInfo(
+        "generator",
         "Ignored context",
-        "The needed passage was in the prompt, and the answer does not use it.",
+        "The passages in the prompt hold the answer, and the app's answer uses none of them.",
         "Put the best passages first, shorten the prompt, ask to answer from the passages alone.",
         shape="M-5-5H5L0 0L5 5H-5L0 0Z",
     ),
+    "incomplete": FailureModeInfo(
+        "generator",
+        "Incomplete",
+        "The answer is faithful and leaves out part of what the passages hold.",
+        "Ask for every part of the question; allow a longer answer.",
+        shape="M-5.5 0A5.5 5.5 0 0 1 5.5 0Z",
+    ),
+    "lost_context": FailureModeInfo(
+        "prompt",
+        "Lost context",
+        "An earlier turn held what was needed, and the standalone question lost it.",
+        "Rewrite the question with the conversation, and look at the rewritten text.",
+        shape="M-5.5-5.5L0-2L5.5-5.5V5.5L0 2L-5.5 5.5Z",
+    ),
     "missing_label": FailureModeInfo(
+        "gold_set",
         "Missing label",
-        "A retrieved passage holds the answer, but the gold set does not list it.",
+        "The correct answer rests on a retrieved passage that the gold set does not list.",
         "Read the passage and, if it is right, add it to the gold set.",
-        shape="M0-6L1.8-1.8L6 0L1.8 1.8L0 6L-1.8 1.8L-6 0L-1.8-1.8Z",
+        shape="M0-5L4.3-2.5V2.5L0 5L-4.3 2.5V-2.5Z",
         failed=False,
     ),
     "answered_from_memory": FailureModeInfo(
+        "none",
         "Answered from memory",
-        "The answer is correct although the needed passage was missing.",
+        "The answer is correct although the relevant passage was missing.",
         "Do not count on it: the model knew this one. Fix retrieval all the same.",
         shape="M-3-5.2H3L6 0L3 5.2H-3L-6 0Z",
         failed=False,
     ),
     "inconclusive": FailureModeInfo(
+        None,
         "Inconclusive",
         "A verdict is missing, or too uncertain to say.",
         "Read the case's reason. Where a verdict failed, judge again with another --cache, because "
@@ -83,6 +144,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         failed=False,
     ),
     "passed": FailureModeInfo(
+        "none",
         "Passed",
         "None of these.",
         "Nothing to do.",
@@ -91,3 +153,4 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     ),
 }
 FAILURES = frozenset(name for name, mode in FAILURE_MODES.items() if mode.failed)
+OWNERS = ("retriever", "index", "prompt", "generator", "gold_set", "none")

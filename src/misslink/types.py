@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    computed_field,
     field_validator,
     model_validator,
 )
@@ -483,25 +484,82 @@ class ClaimLink(FrozenModel):
     by: str = "heuristic"
 
 
-class Link(FrozenModel):
-    """Why a case failed: the retrieval outcome, the answer outcome, and the failure mode.
+class FailureEvidence(FrozenModel):
+    """What a failure mode of a case rests on.
 
-    ``retrieval`` is 'unknown' where what was retrieved was not seen. ``reasons`` holds the
-    evidence for the primary failure mode and for every contributing one; ``basis`` is 'replayed' where
-    a replay has confirmed the failure mode.
+    Parameters
+    ----------
+    failure : str
+    claim : int or None
+        Index of the claim in the faithfulness verdict, from 0.
+    passage_id, quote : str or None
+    reason_code : str
+    """
+
+    failure: FailureMode
+    claim: int | None = None
+    passage_id: str | None = None
+    quote: str | None = None
+    reason_code: str
+
+
+class Link(FrozenModel):
+    """Why a case failed, who fixes it, and what shows it.
+
+    Parameters
+    ----------
+    case_id : str
+    retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
+        By labels: all, some or none of the relevant passages reached the prompt.
+    sufficient : {'yes', 'partly', 'no', 'unknown'}
+        Whether the prompt held the answer; the labels decide a hit, a miss and not_needed.
+    sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
+        The judge's own word.
+    answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
+    correct, complete : bool or None
+    failure : str or None
+        The primary failure mode, 'passed' or 'inconclusive'; None: the answer was not judged.
+    also, notes : sequence of str
+        Further failure modes; notes on a passed case.
+    evidence : sequence of FailureEvidence
+    reason : str
+        The evidence of the primary mode in one sentence; ``reasons`` has one for each.
+    missed : sequence of RetrievalMiss
+    claims : sequence of ClaimLink
+    basis : {'observed', 'inferred', 'replayed'}
+        Inferred: found by a search, without labels. Replayed: a replay confirmed it.
     """
 
     case_id: str
-    retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
-    answer: Literal["faithful", "unfaithful", "abstained", "unknown"]
+    retrieval: Literal["hit", "partial", "miss", "unlabelled", "not_needed", "unknown"]
+    sufficient: Literal["yes", "partly", "no", "unknown"] = "unknown"
+    sufficient_judge: Literal["yes", "partly", "no", "unknown"] = "unknown"
+    answer: Literal["faithful", "unfaithful", "declined", "unknown"]
     correct: bool | None = None
-    failure: FailureMode
+    complete: bool | None = None
+    failure: FailureMode | None
     also: tuple[FailureMode, ...] = ()
+    notes: tuple[FailureMode, ...] = ()
+    evidence: tuple[FailureEvidence, ...] = ()
     reason: str
     reasons: dict[FailureMode, str] = Field(default_factory=dict)
     missed: tuple[RetrievalMiss, ...] = ()
     claims: tuple[ClaimLink, ...] = ()
-    basis: Literal["observed", "replayed"] = "observed"
+    basis: Literal["observed", "inferred", "replayed"] = "observed"
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def owner(self) -> str | None:
+        """Who can fix it: retriever, index, prompt, generator, gold_set, none; None: not known."""
+        return None if self.failure is None else FAILURE_MODES[self.failure].owner
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_owner(cls, data: Any) -> Any:
+        """A written link holds its owner, which follows from the failure mode."""
+        if isinstance(data, dict) and "owner" in data:
+            return {key: value for key, value in data.items() if key != "owner"}
+        return data
 
 
 class Reason(BaseModel):

@@ -43,8 +43,8 @@ def small_run(
     links = [
         Link(
             case_id=name,
-            retrieval={1: "hit", 0: "miss", None: "none_needed"}[hit],
-            answer={1: "faithful", 0: "unfaithful", None: "abstained"}[
+            retrieval={1: "hit", 0: "miss", None: "not_needed"}[hit],
+            answer={1: "faithful", 0: "unfaithful", None: "declined"}[
                 faithful[place] if place < len(faithful) else None
             ],
             failure="passed" if hit else "retrieval_miss",

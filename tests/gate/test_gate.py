@@ -260,7 +260,7 @@ def test_a_limit_that_is_kept_more_easily_the_worse_it_gets_is_refused(tmp_path,
 def test_a_floor_and_a_ceiling_together_are_a_band_and_declining_may_be_wanted(tmp_path):
     gates = [
         "name: a, metric: link.failures.retrieval_miss, threshold: 0.1, at_most: 0.5",
-        "metric: link.answers.abstained, threshold: 0.9",
+        "metric: link.answers.declined, threshold: 0.9",
     ]
     found = decided(tmp_path, gates, gated_run(TEN)).outcomes
     assert [gate.passed for gate in found] == [True, False]

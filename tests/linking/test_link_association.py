@@ -35,8 +35,8 @@ def table():
         *links("hit", "unfaithful", 7, failure="fabricated"),
         *links("partial", "unfaithful", 3, failure="retrieval_miss"),
         *links("hit", "faithful", 70, correct=True),
-        *links("none_needed", "unfaithful", 4),
-        *links("miss", "abstained", 5),
+        *links("not_needed", "unfaithful", 4),
+        *links("miss", "declined", 5),
         *links("hit", "unknown", 1, failure="inconclusive"),
     ]
 
@@ -216,8 +216,8 @@ def test_without_categories_nothing_is_adjusted_and_it_says_why():
 
 def test_the_dose_response_keeps_partial_hits_apart():
     made = Made().table("how", 12, 8, 7, 70).add(4, "partial", "unfaithful")
-    made.add(6, "partial", "faithful").add(3, "partial", "abstained").add(2, "miss", "unknown")
-    made.add(5, "none_needed", "unfaithful").add(5, "unknown", "unfaithful")
+    made.add(6, "partial", "faithful").add(3, "partial", "declined").add(2, "miss", "unknown")
+    made.add(5, "not_needed", "unfaithful").add(5, "unknown", "unfaithful")
     found = made.summary()["dose_response"]
     risks = {each["recall"]: each["risk"] for each in found["groups"]}
     assert list(risks) == ["none", "some", "all"]
@@ -267,8 +267,8 @@ def banded():
 
 def test_what_is_corrected_are_all_cases_by_the_judges_word_uncertain_ones_too():
     calibration = Calibration("faithfulness", 0.5, proportion(9, 10), proportion(8, 10), (0.4, 0.6))
-    made = banded().add(2, "hit", "abstained", chance=0.9).add(3, "miss", "unknown")
-    made.add(4, "none_needed", "faithful")
+    made = banded().add(2, "hit", "declined", chance=0.9).add(3, "miss", "unknown")
+    made.add(4, "not_needed", "faithful")
     found = made.summary(calibration=calibration)
     assert found["table"] == {
         "miss_unfaithful": 8,
@@ -339,7 +339,7 @@ def test_no_calibration_or_that_of_another_metric_corrects_nothing(calibration):
 
 
 def test_wrong_answers_are_adjusted_too_and_never_corrected(calibration):
-    made = Made().add(9, "miss", "abstained", "how", correct=False)
+    made = Made().add(9, "miss", "declined", "how", correct=False)
     made.add(3, "miss", "faithful", "how", correct=True).add(4, "hit", "faithful", "how")
     made.add(20, "hit", "faithful", "how", correct=True).add(5, "hit", "faithful", correct=False)
     wrong = made.summary(calibration=calibration)["wrong"]

@@ -292,5 +292,5 @@ def test_the_whole_way_from_a_server_s_verdicts(judge_server):
 
     verdicts, link = asyncio.run(judge())
     (hole,) = find_missing_labels([case], [trace], verdicts, [link], K)
-    assert (hole.passage_id, link.failure) == ("board", "missing_label")
+    assert (hole.passage_id, link.notes) == ("board", ("missing_label",))
     assert hole.reason == "openai:test-judge calls it relevant, and the right answer rests on it"

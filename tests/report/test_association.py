@@ -8,7 +8,7 @@ from example_run import estimate, missing
 from misslink.report.association import read_headline
 from misslink.types import Case, Link, Run, Verdict
 
-_FAILURES = {"miss": "retrieval_miss", "hit": "fabricated", "none_needed": "should_have_abstained"}
+_FAILURES = {"miss": "retrieval_miss", "hit": "fabricated", "not_needed": "should_have_abstained"}
 
 
 def _link(number, retrieval, answer):
@@ -49,7 +49,7 @@ def run_of(*outcomes, share=None, verdicts=()):
 
 
 MISS, GOOD, HIT = ("miss", "unfaithful"), ("hit", "faithful"), ("hit", "unfaithful")
-NONE, UNSEEN = ("none_needed", "unfaithful"), ("unknown", "unfaithful")
+NONE, UNSEEN = ("not_needed", "unfaithful"), ("unknown", "unfaithful")
 
 
 def test_it_says_what_the_share_is_of_and_which_unfaithful_answers_it_leaves_out():

@@ -33,7 +33,7 @@ def test_cases_come_worst_first_by_cause_then_faithfulness(entries):
     failures = [case.failure for case in entries]
 
     assert failures[:4] == [
-        "retrieval_miss", "retrieval_miss", "should_have_abstained", "over_refused",
+        "retrieval_miss", "retrieval_miss", "over_refused", "should_have_abstained",
     ]  # fmt: skip
     assert entries[0].id == "with-exit"  # 0.25 against 0.40
     assert failures[-3:] == ["passed"] * 3

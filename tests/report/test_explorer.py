@@ -29,7 +29,7 @@ def test_the_list_holds_every_case_worst_first_without_empty_fields():
     found = _read(example_run())["case-list"]
     rows = found["rows"]
 
-    assert [row["number"] for row in rows][:3] == [14, 4, 3]
+    assert [row["number"] for row in rows][:3] == [14, 4, 5]
     assert rows[0] == {
         "number": 14, "id": "with-exit", "failure": "retrieval_miss", "retrieval": "miss",
         "question": "What does a with statement do when its suite raises?",
@@ -171,7 +171,7 @@ def test_of_a_large_run_the_worst_are_here_with_the_counts_of_all():
     }
     listed = found["case-list"]
 
-    assert [row["number"] for row in listed["rows"]] == [14, 4, 3, 5]
+    assert [row["number"] for row in listed["rows"]] == [14, 4, 5, 3]
     assert (listed["total"], listed["table"]) == (14, "a%20b%26c.parquet")
     assert ["passed", 3] in listed["all"]["failure"]
     assert sum(count for _, count in listed["all"]["failure"]) == 14

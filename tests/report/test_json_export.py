@@ -103,7 +103,7 @@ def test_every_case_has_every_metric(read):
 def test_causes_say_how_many_of_how_many_and_which(read):
     assert [row["failure"] for row in read["failures"]][:2] == [
         "retrieval_miss",
-        "should_have_abstained",
+        "over_refused",
     ]
     first = read["failures"][0]
     assert (first["count"], first["cases"]) == (2, [4, 14])

@@ -103,13 +103,15 @@ def test_the_half_that_did_not_reach_the_context_is_what_was_missed():
 
 
 def test_a_case_that_needs_nothing():
-    assert retrieval_outcome(case(relevant={"a": 0}), traced("a"), 3).retrieval == "none_needed"
+    assert retrieval_outcome(case(relevant={"a": 0}), traced("a"), 3).retrieval == "unlabelled"
+    unanswerable = case(relevant=["a"], answerable=False)
+    assert retrieval_outcome(unanswerable, traced("a"), 3).retrieval == "not_needed"
     assert retrieval_outcome(case(), traced("a"), 3).note is None
 
 
 def test_evidence_that_cannot_be_looked_for_is_no_miss_and_says_so():
     found = retrieval_outcome(case(evidence=["the needle"]), traced("ab"), 3)
-    assert found.retrieval == "none_needed"
+    assert found.retrieval == "unknown"
     assert "no retrieved passage has a text" in found.note
 
 

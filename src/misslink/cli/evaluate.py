@@ -36,6 +36,12 @@ def evaluate(
     traces: str | None = option(
         None, "--traces", "Evaluate recorded traces instead of calling an app."
     ),
+    corpus: str | None = option(
+        None,
+        "--corpus",
+        "The index's passages (JSONL, CSV, folder, Chroma store), to know what is not indexed.",
+        show_default="the app's own index",
+    ),
     only: list[str] = option(
         [], "--case", "Evaluate only the case with this id; repeatable.", show_default="all"
     ),

@@ -134,7 +134,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
         if entry["cases"] or entry["replayed"]:
             numbers = [str(entry[name]) for name in counts]
             if entry["also"]:
-                numbers[1] += f" ({entry['contributing']} contributing)"
+                numbers[1] += f" ({entry['also']} contributing)"
             fixed = "; ".join(
                 f"{_ARM_NAMES[name]}: {format_estimate(estimate)}"
                 for name, estimate in entry["interventions"].items()

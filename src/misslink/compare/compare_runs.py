@@ -52,7 +52,9 @@ def flipped_ids(
 
 def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, Any]:
     """Count the failure modes of both runs, and the changes of each case."""
-    before, after = ({link.case_id: link.failure for link in run.links} for run in (a, b))
+    before, after = (
+        {link.case_id: link.failure or "inconclusive" for link in run.links} for run in (a, b)
+    )
     both = [name for name in ids if name in before and name in after]
     moves: dict[tuple[str, str], list[str]] = {}
     for name in both:

@@ -30,11 +30,11 @@ UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
 
 # The outcomes of each axis of a link, and how to read them.
 LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
-    "failures": (get_args(FailureMode), lambda link: link.failure),
+    "failures": (get_args(FailureMode), lambda link: link.failure or "inconclusive"),
     "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
     "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
 }
-_GOOD_OUTCOMES = frozenset({"passed", "hit", "none_needed", "faithful"})
+_GOOD_OUTCOMES = frozenset({"passed", "hit", "not_needed", "faithful"})
 _AXIS_LABELS = {"failures": "failure mode", "retrieval": "retrieval", "answers": "answer"}
 _LEVELS = ("retrieval", "generation", "answer")
 _RBP_PERSISTENCE = 0.8  # the usual one

@@ -218,8 +218,8 @@ def regressed_cases(decision: GateDecision, outcome: GateOutcome) -> list[Regres
         entry = RegressedCase(
             cases[name],
             _newly_missed(link, previous),
-            link.failure if link else "",
-            previous.failure if previous else "",
+            (link.failure or "inconclusive") if link else "",
+            (previous.failure or "inconclusive") if previous else "",
             traces.get(name),
             values=(values[0][name], values[1][name]) if compared else None,
             answer=link.answer if link and changed_answer else "",

@@ -256,7 +256,7 @@ def correct_for_judge(
 
     def is_bad(link: Link) -> bool | None:
         chance = chance_of.get(link.case_id)
-        if chance is None or link.answer == "abstained":
+        if chance is None or link.answer == "declined":
             return None
         return chance < calibration.threshold
 

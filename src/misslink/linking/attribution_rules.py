@@ -1,10 +1,14 @@
-"""Why a case failed: one rule per failure mode, and the link of a case."""
+"""Attribution: the failure mode and the owner of a case, by the evidence that each mode requires."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from misslink.failure_modes import FAILURE_MODES
+from misslink.judge.backends.heuristic import claim_relations
+from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.case_evidence import CaseEvidence
@@ -12,155 +16,309 @@ from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import classify_from_trace
-from misslink.types import Case, FailureMode, Link, Trace, Verdict
+from misslink.text.near_duplicates import passage_stems
+from misslink.types import (
+    Case,
+    Claim,
+    ClaimLink,
+    FailureEvidence,
+    FailureMode,
+    Link,
+    RetrievalMiss,
+    Trace,
+    Verdict,
+)
 
-SUFFICIENT = "the judge finds that the passages that were there hold a full answer"
-
-
-def retrieval_miss(evidence: CaseEvidence) -> str | None:
-    """A needed passage never reached the prompt, and the answer is unfaithful or wrong."""
-    if not evidence.outcome.missed or not evidence.bad or not evidence.answerable:
-        return None
-    missed, needed = len(evidence.outcome.missed), evidence.needed
-    subject = "the needed passage" if needed == 1 else f"{missed} of {needed} needed passages"
-    return f"{subject} never reached the prompt, and {_describe_failure(evidence)}"
-
-
-def should_have_abstained(evidence: CaseEvidence) -> str | None:
-    """There was nothing to answer from, and the app answered."""
-    if evidence.declined is not False:
-        return None
-    if evidence.case.expects_answer is False:
-        return "the corpus holds no answer, and the app gave one"
-    if evidence.outcome.retrieval == "miss" and evidence.bad:
-        return f"no needed passage was there to answer from, and {_describe_failure(evidence)}"
-    return None
-
-
-def over_refused(evidence: CaseEvidence) -> str | None:
-    """The passage was there, and the app declined."""
-    if not evidence.declined or evidence.case.expects_answer is not True:
-        return None
-    if evidence.outcome.retrieval == "hit":
-        return "every needed passage reached the prompt, and the app declined to answer"
-    if evidence.outcome.retrieval == "none_needed":
-        return "the gold set says that there is an answer, and the app declined to give one"
-    if evidence.outcome.retrieval == "partial" and evidence.sufficient:
-        return f"{SUFFICIENT}, and the app declined to answer"
-    return None
-
-
-def distracted(evidence: CaseEvidence) -> str | None:
-    """A wrong claim rests on an irrelevant passage."""
-    if not evidence.needed:
-        return None  # the gold set lists no relevant passage
-    irrelevant = {passage.id for passage in evidence.context} - evidence.relevant
-    for claim in evidence.claims:
-        wrong = claim.correct is False or (evidence.correct is False and claim.correct is not True)
-        rests_on = {item.passage_id for item in claim.evidence}
-        if wrong and claim.support == "supported" and rests_on and rests_on <= irrelevant:
-            return f"a wrong claim rests on the irrelevant passage '{min(rests_on)}'"
-    return None
+# A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
+# one changed word of twenty changes three of its shingles.
+_MIN_COPY_JACCARD = 0.6
+_LINK_MODES: Mapping[str | None, FailureMode] = {
+    "not_indexed": "not_indexed",
+    "dropped_from_prompt": "dropped_from_prompt",
+}
+REASONS: Mapping[str, str] = {
+    "passage_missing": "passage '{passage}' never reached the prompt",
+    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt",
+    "context_insufficient": "the passages in the prompt do not hold the answer",
+    "found_by_search": "no passage is labelled; a search finds '{passage}', which never reached the prompt",
+    "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
+    "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
+    "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
+    "reference contradicts",
+    "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
+    "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
+    "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
+    "claim_unsupported": "a claim has no support, and the passages hold the answer",
+    "nothing_used": "the passages hold the answer, and the answer uses none of them",
+    "left_out": "the answer leaves out part of what the passages hold",
+    "declined": "the passages hold the answer, and the app declined",
+    "answered": "there was nothing to answer from, and the app answered",
+    "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
+    "from_memory": "the answer is correct, and no relevant passage reached the prompt",
+    "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
+}
 
 
-def fabricated(evidence: CaseEvidence) -> str | None:
-    """A claim is not supported although the context was complete."""
-    if evidence.answer != "unfaithful" or (not evidence.answerable and evidence.declined is None):
-        return None  # it may as well have declined, and that was right
-    if evidence.outcome.retrieval in {"partial", "miss"}:
-        return f"{SUFFICIENT}, and {_describe_failure(evidence)}" if evidence.sufficient else None
-    if evidence.outcome.retrieval == "unknown":
-        return None
-    if evidence.needed:
-        return f"every needed passage was there, and {_describe_failure(evidence)}"
-    if not evidence.answerable:
-        return f"there was nothing to answer from, and {_describe_failure(evidence)}"
-    return f"{evidence.outcome.note or 'the gold set lists no passage'}, and {_describe_failure(evidence)}"
+def describe_evidence(item: FailureEvidence) -> str:
+    """One piece of evidence as a sentence."""
+    return REASONS[item.reason_code].format(passage=item.passage_id)
 
 
-def ignored_context(evidence: CaseEvidence) -> str | None:
-    """The needed passage was there, and the answer does not use it."""
-    if not evidence.relevant or not evidence.bad:
-        return None
-    used = {
-        item.passage_id
-        for claim in evidence.claims
-        if claim.support == "supported"
-        for item in claim.evidence
-    }
-    if evidence.claims and not used & evidence.relevant:
-        return "a needed passage reached the prompt, and no supported claim rests on it"
-    if (
-        evidence.outcome.retrieval != "hit"
-        or evidence.correct is not False
-        or evidence.unknown_reason
-    ):
-        return None
-    if evidence.answer == "unknown":
-        return "every needed passage was there, and the answer is wrong and claims nothing of them"
-    if evidence.answer == "faithful":
-        return (
-            "every needed passage was there, and the answer does not draw the right claim from it"
+@dataclass(frozen=True)
+class Attribution:
+    """The primary failure mode (None: the answer was not judged), the others, and the evidence."""
+
+    failure: FailureMode | None
+    reason: str
+    also: tuple[FailureMode, ...] = ()
+    notes: tuple[FailureMode, ...] = ()
+    evidence: tuple[FailureEvidence, ...] = ()
+
+    @property
+    def reasons(self) -> dict[FailureMode, str]:
+        """The first sentence of evidence for each mode and note."""
+        reasons: dict[FailureMode, str] = {}
+        if self.failure is not None:
+            reasons[self.failure] = self.reason
+        for item in self.evidence:
+            reasons.setdefault(item.failure, describe_evidence(item))
+        return reasons
+
+
+def attribute_failure(
+    evidence: CaseEvidence,
+    ties: Mapping[int, ClaimLink],
+    omitted_ties: Sequence[ClaimLink] = (),
+    *,
+    corpus_searched: bool = False,
+) -> Attribution:
+    """Return the failure mode of a case.
+
+    Each bad claim is explained once; the mode that explains most of them is the primary one.
+
+    Parameters
+    ----------
+    evidence : CaseEvidence
+    ties : mapping of int to ClaimLink
+        Index of a bad claim to the missed passage that says most about it, where any does.
+    omitted_ties : sequence of ClaimLink
+        The same for reference claims that the answer omits and nothing in the prompt supports.
+    corpus_searched : bool
+        Whether all of the index was searched for the passages that an unlabelled case needs.
+    """
+    if not evidence.judged:
+        return Attribution(None, "no judge looked at the answer")
+    if not evidence.failed:
+        if unknown := _unknown_outcome(evidence):
+            return Attribution("inconclusive", unknown)
+        notes = tuple(_notes(evidence))
+        return Attribution(
+            "passed",
+            describe_evidence(notes[0]) if notes else _describe_pass(evidence),
+            notes=tuple(note.failure for note in notes),
+            evidence=notes,
         )
-    return None
+    rules = _Rules(evidence, ties, omitted_ties, corpus_searched)
+    if evidence.retrieval == "not_needed":
+        found = [_answered_unanswerable(evidence)]
+    else:
+        found = [rules.explain_claim(index, claim) for index, claim in evidence.bad_claims]
+        found = found or [rules.explain_answer()]
+    known = [item for item in found if item.failure != "inconclusive"]
+    if not known:
+        reason = evidence.unknown_reason or evidence.note or describe_evidence(found[0])
+        return Attribution("inconclusive", reason)
+    order = list(FAILURE_MODES)
+    counts = Counter(item.failure for item in known)
+    modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))
+    first = next(item for item in known if item.failure == modes[0])
+    return Attribution(modes[0], describe_evidence(first), tuple(modes[1:]), (), tuple(known))
 
 
-def missing_label(evidence: CaseEvidence) -> str | None:
-    """A retrieved passage holds the answer, and the gold set does not list it."""
-    if evidence.by_heuristic or evidence.correct is not True or evidence.answer != "faithful":
-        return None
-    if evidence.outcome.retrieval not in {"miss", "partial"}:
-        return None
-    listed = (
-        evidence.relevant | evidence.case.relevant.keys()
-    )  # a grade of 0 is a person's word too
-    rests_on = {item.passage_id for claim in evidence.claims for item in claim.evidence}
-    unlisted = rests_on & (evidence.judged_relevant - listed)
-    if not unlisted:
-        return None
-    return f"the right answer rests on '{min(unlisted)}', which the gold set does not list"
+class _Rules:
+    """Explains the bad claims of one failed case, or the answer where no claim is bad."""
+
+    def __init__(
+        self,
+        evidence: CaseEvidence,
+        ties: Mapping[int, ClaimLink],
+        omitted_ties: Sequence[ClaimLink],
+        corpus_searched: bool,
+    ) -> None:
+        self.evidence = evidence
+        self.ties, self.omitted_ties = ties, omitted_ties
+        self.corpus_searched = corpus_searched
+        self.misses = {miss.passage_id: miss for miss in evidence.missed}
+
+    def explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
+        evidence = self.evidence
+        quote = claim.evidence[0] if claim.evidence else None
+        passage = quote.passage_id if quote else None
+        words = quote.quote if quote else None
+        # The heuristic judge takes a sentence about another subject for a denial.
+        doubtful = evidence.by_heuristic and evidence.retrieval == "miss"
+        if claim.support == "contradicted" and quote and not doubtful:
+            return FailureEvidence(
+                failure="contradicts_context",
+                claim=index,
+                passage_id=passage,
+                quote=words,
+                reason_code="contradicted_by_prompt",
+            )
+        if claim.support == "supported":
+            rests_on = {item.passage_id for item in claim.evidence}
+            labelled = rests_on & evidence.relevant
+            if labelled:
+                failure, code, passage = (
+                    "gold_suspect",
+                    "reference_contradicts_label",
+                    min(labelled),
+                )
+            elif claim.correct is False and self._rests_on_copy(rests_on):
+                failure, code = "conflicting_sources", "copy_says_otherwise"
+            elif evidence.sufficient is False:
+                return self._link(index, self.ties.get(index))
+            else:
+                failure, code = "distracted", "irrelevant_passage"
+            return FailureEvidence(
+                failure=failure, claim=index, passage_id=passage, quote=words, reason_code=code
+            )
+        tie = self.ties.get(index)
+        if tie is not None or evidence.sufficient is False:
+            return self._link(index, tie)
+        if evidence.sufficient is None and not self._missed_texts_known():
+            return _unknown(index)
+        used = any(other.support == "supported" for other in evidence.claims)
+        return FailureEvidence(
+            failure="fabricated" if used or evidence.sufficient is None else "ignored_context",
+            claim=index,
+            reason_code="claim_unsupported" if used else "nothing_used",
+        )
+
+    def explain_answer(self) -> FailureEvidence:
+        """Explain a refusal, or an answer that is wrong or incomplete without a bad claim."""
+        evidence = self.evidence
+        if self.omitted_ties and evidence.sufficient is not True:
+            return self._link(None, self.omitted_ties[0])
+        if evidence.sufficient is False:
+            return self._link(None, None)
+        if evidence.sufficient is None:
+            return _unknown(None)
+        if evidence.declined:
+            return FailureEvidence(failure="over_refused", reason_code="declined")
+        used = {
+            item.passage_id
+            for claim in evidence.claims
+            if claim.support == "supported"
+            for item in claim.evidence
+        }
+        if not used:
+            return FailureEvidence(failure="ignored_context", reason_code="nothing_used")
+        return FailureEvidence(failure="incomplete", passage_id=min(used), reason_code="left_out")
+
+    def _link(self, index: int | None, tie: ClaimLink | None) -> FailureEvidence:
+        """The mode of the missed passage: not indexed, dropped before the prompt, or missed."""
+        evidence = self.evidence
+        miss: RetrievalMiss | None = None
+        if tie is not None:
+            miss = self.misses.get(tie.passage_id)
+        elif evidence.missed and evidence.retrieval != "unlabelled":
+            miss = max(evidence.missed, key=lambda miss: miss.grade)
+        if miss is None:
+            if evidence.retrieval != "unlabelled":
+                return FailureEvidence(
+                    failure="retrieval_miss", claim=index, reason_code="context_insufficient"
+                )
+            if self.corpus_searched and evidence.sufficient is False:
+                return FailureEvidence(
+                    failure="not_indexed", claim=index, reason_code="nothing_in_corpus"
+                )
+            return _unknown(index)
+        if evidence.retrieval == "unlabelled":
+            code = "found_by_search"
+        else:
+            code = "passage_missing" if tie is None else "passage_missing_for_claim"
+        return FailureEvidence(
+            failure=_LINK_MODES.get(miss.miss_type, "retrieval_miss"),
+            claim=index,
+            passage_id=miss.passage_id,
+            quote=tie.quote if tie else None,
+            reason_code=code,
+        )
+
+    def _missed_texts_known(self) -> bool:
+        """Whether a partial hit's missed passages could be compared with the claims."""
+        return self.evidence.retrieval == "partial" and all(
+            miss.text or miss.evidence for miss in self.evidence.missed
+        )
+
+    def _rests_on_copy(self, passage_ids: set[str]) -> bool:
+        """Whether one of these unlabelled passages nearly repeats a relevant passage."""
+        evidence = self.evidence
+        relevant = [p.text for p in evidence.context if p.id in evidence.relevant]
+        relevant += [miss.text for miss in evidence.missed if miss.text]
+        cited = [p.text for p in evidence.context if p.id in passage_ids]
+        return any(_is_copy(one, other) for one in cited for other in relevant)
 
 
-def answered_from_memory(evidence: CaseEvidence) -> str | None:
-    """The answer is correct although the passage was missing."""
-    if (
-        evidence.outcome.retrieval != "miss"
-        or evidence.correct is not True
-        or not evidence.answerable
-    ):
-        return None
-    if missing_label(evidence):
-        return None  # it has its answer from a passage
-    return "the answer is right, and no needed passage reached the prompt"
+def _unknown(index: int | None) -> FailureEvidence:
+    return FailureEvidence(failure="inconclusive", claim=index, reason_code="unknown_sufficiency")
 
 
-def _inconclusive_reason(evidence: CaseEvidence) -> str | None:
-    """What is not known of a case that no rule fits, if it could show a fault."""
-    unseen = evidence.outcome.retrieval == "unknown"
-    retrieval = f"what was retrieved is not known: {evidence.outcome.note}" if unseen else None
+def _is_copy(one: str, other: str) -> bool:
+    """Whether two passages have most of their content words in common."""
+    here, there = set(passage_stems(one)), set(passage_stems(other))
+    return bool(here) and len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
+
+
+def _unknown_outcome(evidence: CaseEvidence) -> str | None:
+    """Why it is not known whether a case failed; None where it passed."""
+    expected = evidence.case.expects_answer
     if evidence.declined:
-        if evidence.case.expects_answer is None:
-            return "the app declined, and the gold set does not say if it should"
-        return retrieval if evidence.answerable else None
-    if evidence.unknown_reason:
-        return evidence.unknown_reason
-    if evidence.declined is None and not evidence.answerable:
+        if expected is None and evidence.sufficient is None:
+            return "the app declined, and nothing says whether there is an answer"
+        return None
+    if expected is False:
         return "there is no answer, and no verdict says whether the app declined"
-    if evidence.correct is False and not unseen:
-        return "the answer is wrong, and the gold set lists no passage to say why"
-    return retrieval
+    return evidence.unknown_reason
 
 
-def _describe_failure(evidence: CaseEvidence) -> str:
-    if evidence.declined:
-        return "the app declined to answer"
-    count = sum(claim.support != "supported" for claim in evidence.claims)
-    if count:
-        claims = "claim is" if len(evidence.claims) == 1 else "claims are"
-        return f"{count} of {len(evidence.claims)} {claims} not supported by what was there"
-    if evidence.answer == "unfaithful":
-        return "the judge finds it not supported by what was there"
-    return "the answer is wrong"
+def _answered_unanswerable(evidence: CaseEvidence) -> FailureEvidence:
+    if evidence.sufficient_judge == "yes" and evidence.answer == "faithful":
+        cited = [item for claim in evidence.claims for item in claim.evidence]
+        return FailureEvidence(
+            failure="gold_suspect",
+            passage_id=cited[0].passage_id if cited else None,
+            quote=cited[0].quote if cited else None,
+            reason_code="answerable_after_all",
+        )
+    return FailureEvidence(failure="should_have_abstained", reason_code="answered")
+
+
+def _notes(evidence: CaseEvidence) -> list[FailureEvidence]:
+    """What a passed case says about the gold set or the model's memory."""
+    if evidence.correct is not True or evidence.outcome.retrieval not in {"miss", "partial"}:
+        return []
+    cited = [item for claim in evidence.claims for item in claim.evidence]
+    if evidence.answer == "faithful" and cited:
+        listed = evidence.relevant | evidence.case.relevant.keys()
+        unlisted = [
+            item
+            for item in cited
+            if item.passage_id not in listed and item.passage_id in evidence.judged_relevant
+        ]
+        if unlisted and not evidence.by_heuristic:
+            return [
+                FailureEvidence(
+                    failure="missing_label",
+                    passage_id=unlisted[0].passage_id,
+                    quote=unlisted[0].quote,
+                    reason_code="unlisted_passage",
+                )
+            ]
+    if evidence.retrieval == "miss" and not evidence.claims:
+        return [FailureEvidence(failure="answered_from_memory", reason_code="from_memory")]
+    return []
 
 
 def _describe_pass(evidence: CaseEvidence) -> str:
@@ -170,39 +328,6 @@ def _describe_pass(evidence: CaseEvidence) -> str:
     if evidence.answer == "unknown":
         return correct
     return f"the answer is {evidence.answer} and {correct}"
-
-
-RULES: Mapping[FailureMode, Callable[[CaseEvidence], str | None]] = {
-    rule.__name__: rule
-    for rule in (
-        retrieval_miss,
-        should_have_abstained,
-        over_refused,
-        distracted,
-        fabricated,
-        ignored_context,
-        missing_label,
-        answered_from_memory,
-    )
-}
-
-
-def classify_failure(evidence: CaseEvidence) -> tuple[FailureMode, dict[FailureMode, str]]:
-    """Return the primary failure mode, and a reason for it and for every other that fits.
-
-    The reasons are in the order of `FAILURE_MODES`. 'inconclusive' and 'passed' stand alone: a
-    mode that the known verdicts show is named, however many others are missing.
-    """
-    reasons = {
-        name: reason
-        for name in FAILURE_MODES
-        if name in RULES and (reason := RULES[name](evidence))
-    }
-    if reasons:
-        return next(iter(reasons)), reasons
-    unknown = _inconclusive_reason(evidence)
-    failure = "inconclusive" if unknown else "passed"
-    return failure, {failure: unknown or _describe_pass(evidence)}
 
 
 async def link_case(
@@ -235,22 +360,66 @@ async def link_case(
         Verdicts in its uncertain band decide nothing.
     """
     outcome = measured.outcomes.get(case.id) if measured else None
-    evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome)
-    failure, reasons = classify_failure(evidence)
     misses = measured.missed.get(case.id) if measured else None
+    evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration, outcome, misses)
     if misses is None:
         misses = classify_from_trace(trace, evidence.outcome, k)
+        evidence = evidence.with_misses(misses)
+    searched = False
+    bad = dict([*evidence.unfaithful, *evidence.bad_claims])
+    omitted = _omitted_claims(evidence) if evidence.failed else ()
+    unlabelled = evidence.retrieval == "unlabelled" and evidence.sufficient is not True
+    if measured is not None and unlabelled and evidence.failed:
+        texts = [claim.text for claim in (*bad.values(), *omitted)]
+        evidence = evidence.with_misses(measured.search([case.question, *texts], trace, k))
+        searched = measured.corpus is not None
+    numbered = [*sorted(bad.items()), *enumerate(omitted, start=len(evidence.all_claims))]
+    links = await link_claims(
+        numbered, evidence.missed, question=case.question, judge=judge, prompts=prompts
+    )
+    related = {link.index: link for link in links if link.relation != "unrelated"}
+    claim_count = len(evidence.all_claims)
+    attribution = attribute_failure(
+        evidence,
+        {index: link for index, link in related.items() if index in bad},
+        [link for index, link in related.items() if index >= claim_count],
+        corpus_searched=searched,
+    )
+    inferred = evidence.retrieval == "unlabelled" and attribution.failure in {
+        "retrieval_miss",
+        "not_indexed",
+    }
     return Link(
         case_id=case.id,
-        retrieval=evidence.outcome.retrieval,
+        retrieval=evidence.retrieval,
+        sufficient=evidence.sufficient_value,
+        sufficient_judge=evidence.sufficient_judge,
         answer=evidence.answer,
         correct=evidence.correct,
-        failure=failure,
-        also=tuple(other for other in reasons if other != failure),
-        reason=reasons[failure],
-        reasons=reasons,
+        complete=evidence.complete,
+        failure=attribution.failure,
+        also=attribution.also,
+        notes=attribution.notes,
+        evidence=attribution.evidence,
+        reason=attribution.reason,
+        reasons=attribution.reasons,
         missed=misses,
-        claims=await link_claims(
-            evidence.unfaithful, misses, question=case.question, judge=judge, prompts=prompts
-        ),
+        claims=tuple(link for link in links if link.index < claim_count and link.index in bad),
+        basis="inferred" if inferred else "observed",
+    )
+
+
+def _omitted_claims(evidence: CaseEvidence) -> tuple[Claim, ...]:
+    """The reference claims that the answer omits and that no passage of the prompt supports."""
+    if not evidence.omitted:
+        return ()
+    texts = tuple(passage.text for passage in evidence.context if passage.text.strip())
+    supported: Sequence[bool] = [False] * len(evidence.omitted)
+    if texts:
+        relations = claim_relations(list(evidence.omitted), MatchingContext(texts))
+        supported = [relation[0] == "would_support" for relation in relations]
+    return tuple(
+        Claim(text=text, support="unsupported")
+        for text, is_supported in zip(evidence.omitted, supported, strict=True)
+        if not is_supported
     )

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from misslink.linking.judge_calibration import Calibration
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
-from misslink.types import Case, Claim, Passage, Trace, Verdict
+from misslink.text.near_duplicates import is_near_duplicate
+from misslink.text.normalization import sentence_spans
+from misslink.types import Case, Claim, Passage, RetrievalMiss, Trace, Verdict
 
-AnswerOutcome = Literal["faithful", "unfaithful", "abstained", "unknown"]
+AnswerOutcome = Literal["faithful", "unfaithful", "declined", "unknown"]
+RetrievalLevel = Literal["hit", "partial", "miss", "unlabelled", "not_needed", "unknown"]
+Sufficiency = Literal["yes", "partly", "no", "unknown"]
+
+MIN_COMPLETE = 0.75  # share of the best reference's claims that a complete answer states
+_SUFFICIENCY: dict[float, Sufficiency] = {1.0: "yes", 0.5: "partly", 0.0: "no"}
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -21,24 +30,33 @@ class CaseEvidence:
     ----------
     case, trace : Case, Trace
     outcome : RetrievalOutcome
+        By the labels alone.
+    missed : sequence of RetrievalMiss
+        Without near-duplicates of passages in the prompt, which lack nothing.
     context : sequence of Passage
         The passages in the prompt.
     relevant : frozenset of str
         Ids of the passages in the prompt that satisfy a need of any alternative.
-    answer : {'faithful', 'unfaithful', 'abstained', 'unknown'}
+    answer : {'faithful', 'unfaithful', 'declined', 'unknown'}
         Unknown where no verdict decides it, or the deciding one is uncertain.
     declined : bool or None
         Whether the app declined to answer; a blank answer declines.
     correct : bool or None
         The label of the correctness verdict, as the share of correct answers counts it.
+    complete : bool or None
+        Whether the answer states at least 75% of the claims of the best reference.
+    omitted : sequence of str
+        Reference claims that the answer does not state.
     all_claims : sequence of Claim
         Every claim of the faithfulness verdict, also of an uncertain one.
     judged_relevant : frozenset of str
         Passages that the judge calls relevant.
-    sufficient : bool or None
-        Whether the judge finds that the passages hold a full answer.
+    sufficient_judge : {'yes', 'partly', 'no', 'unknown'}
+        Whether the passages in the prompt hold a full answer, in the judge's own word.
     by_heuristic : bool
         Whether the verdicts come from the heuristic judge.
+    judged : bool
+        Whether any verdict about the answer exists.
     unknown_reason : str or None
         Which verdict is missing or uncertain, and why; None where all that is needed is known.
     """
@@ -46,15 +64,19 @@ class CaseEvidence:
     case: Case
     trace: Trace
     outcome: RetrievalOutcome
+    missed: tuple[RetrievalMiss, ...]
     context: tuple[Passage, ...]
     relevant: frozenset[str]
     answer: AnswerOutcome
     declined: bool | None
     correct: bool | None
+    complete: bool | None
+    omitted: tuple[str, ...]
     all_claims: tuple[Claim, ...]
     judged_relevant: frozenset[str]
-    sufficient: bool | None
+    sufficient_judge: Sufficiency
     by_heuristic: bool
+    judged: bool
     unknown_reason: str | None
 
     @classmethod
@@ -66,13 +88,14 @@ class CaseEvidence:
         k: int,
         calibration: Calibration | None = None,
         outcome: RetrievalOutcome | None = None,
+        missed: Sequence[RetrievalMiss] | None = None,
     ) -> CaseEvidence:
         """Gather the evidence of one case from its verdicts by metric.
 
         A missing verdict, or one in the uncertain band of `calibration`, decides nothing.
         """
         faithfulness, correctness = verdicts.get("faithfulness"), verdicts.get("correctness")
-        relevance = verdicts.get("context_relevance")
+        relevance, completeness = verdicts.get("context_relevance"), verdicts.get("completeness")
         sufficiency = verdicts.get("context_sufficiency")
         declined = _has_declined(trace, faithfulness, verdicts.get("abstention"))
         correct, correct_unknown = _decided_label(correctness, calibration)
@@ -80,24 +103,68 @@ class CaseEvidence:
             trace, faithfulness, declined, correct, calibration
         )
         context = trace.context(k)
-        return cls(
+        outcome = outcome or retrieval_outcome(case, trace, k)
+        stated = completeness.value if completeness else None
+        evidence = cls(
             case=case,
             trace=trace,
-            outcome=outcome or retrieval_outcome(case, trace, k),
+            outcome=outcome,
+            missed=outcome.missed,
             context=context,
             relevant=frozenset(relevant_ids(case, context)),
             answer=answer,
             declined=declined,
             correct=correct,
+            complete=None if stated is None or declined else stated >= MIN_COMPLETE,
+            omitted=_omitted(case, completeness, declined=bool(declined)),
             all_claims=faithfulness.claims if faithfulness and not declined else (),
             judged_relevant=frozenset(
                 id_ for id_, value in (relevance.passages if relevance else {}).items() if value
             ),
-            sufficient=sufficiency.label if sufficiency else None,
+            sufficient_judge=_sufficiency(sufficiency),
             by_heuristic=faithfulness is None
             or any(v.judge.startswith("heuristic") for v in (faithfulness, relevance) if v),
+            judged=bool(verdicts),
             unknown_reason=answer_unknown or correct_unknown,
         )
+        return evidence.with_misses(outcome.missed if missed is None else missed)
+
+    def with_misses(self, missed: Sequence[RetrievalMiss]) -> CaseEvidence:
+        """The same case with what is known of its missed passages."""
+        texts = [passage.text for passage in self.context]
+        kept = tuple(
+            miss
+            for miss in missed
+            if not any(_says_the_same(miss.text or "", text) for text in texts)
+        )
+        return replace(self, missed=kept)
+
+    @property
+    def note(self) -> str | None:
+        """What the labels could not say about retrieval, and why."""
+        return self.outcome.note
+
+    @property
+    def retrieval(self) -> RetrievalLevel:
+        """How much of what the labels ask for reached the prompt, near-duplicates among it."""
+        by_labels = self.outcome.retrieval
+        if by_labels not in {"partial", "miss"}:
+            return by_labels
+        if not self.missed:
+            return "hit"
+        return "miss" if len(self.missed) == self.needed else "partial"
+
+    @property
+    def sufficient_value(self) -> Sufficiency:
+        """Whether the prompt held the answer: the labels decide, else the judge."""
+        by_labels: dict[str, Sufficiency] = {"hit": "yes", "miss": "no", "not_needed": "no"}
+        return by_labels.get(self.retrieval, self.sufficient_judge)
+
+    @property
+    def sufficient(self) -> bool | None:
+        """`sufficient_value` as a truth value; partly counts as no, None is unknown."""
+        value = self.sufficient_value
+        return None if value == "unknown" else value == "yes"
 
     @property
     def needed(self) -> int:
@@ -105,15 +172,16 @@ class CaseEvidence:
         return len(self.outcome.found) + len(self.outcome.missed)
 
     @property
-    def answerable(self) -> bool:
-        """Not known to be without an answer."""
-        return self.case.expects_answer is not False
-
-    @property
-    def bad(self) -> bool:
-        """The answer is unfaithful or wrong, or the app declined an answerable question."""
-        refused = bool(self.declined) and self.case.expects_answer is True
-        return self.answer == "unfaithful" or self.correct is False or refused
+    def failed(self) -> bool:
+        """Whether the answer is unfaithful, wrong or incomplete, or the choice to answer was wrong."""
+        expected = self.case.expects_answer
+        if self.declined:
+            return expected is True or (expected is None and self.sufficient is True)
+        if expected is False:
+            return self.declined is False
+        if self.answer == "unfaithful" or self.correct is False or self.complete is False:
+            return True
+        return bool(self.bad_claims)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -128,6 +196,48 @@ class CaseEvidence:
             for index, claim in enumerate(self.all_claims)
             if claim.support != "supported"
         )
+
+    @property
+    def bad_claims(self) -> tuple[tuple[int, Claim], ...]:
+        """The claims that are unsupported, contradicted or wrong, with their index."""
+        return tuple(
+            (index, claim)
+            for index, claim in enumerate(self.claims)
+            if claim.support != "supported" or self._is_wrong(claim)
+        )
+
+    def _is_wrong(self, claim: Claim) -> bool:
+        """It contradicts the reference, or in an incorrect answer rests on no labelled passage.
+
+        What a labelled passage supports and the reference does not mention is no error.
+        """
+        if claim.correct is not None or self.correct is not False:
+            return claim.correct is False
+        rests_on = {item.passage_id for item in claim.evidence}
+        return rests_on.isdisjoint(self.relevant) and self.retrieval != "unlabelled"
+
+
+def _says_the_same(one: str, other: str) -> bool:
+    """Whether two passages are near-duplicates with the same numbers."""
+    return is_near_duplicate(one, other) and set(_NUMBER.findall(one)) == set(
+        _NUMBER.findall(other)
+    )
+
+
+def _sufficiency(verdict: Verdict | None) -> Sufficiency:
+    if verdict is None or verdict.value is None:
+        return "unknown"
+    return _SUFFICIENCY.get(verdict.value, "yes" if verdict.label else "partly")
+
+
+def _omitted(case: Case, completeness: Verdict | None, *, declined: bool) -> tuple[str, ...]:
+    """The reference claims that the answer omits; after a refusal the reference's sentences."""
+    if completeness is not None and completeness.claims:
+        return tuple(c.text for c in completeness.claims if c.support == "unsupported")
+    if not declined or not case.references:
+        return ()
+    text = case.references[0]
+    return tuple(text[start:end] for start, end in sentence_spans(text))
 
 
 def _has_declined(
@@ -150,7 +260,7 @@ def _answer_outcome(
 ) -> tuple[AnswerOutcome, str | None]:
     """The answer outcome, and the reason where it is unknown."""
     if declined:
-        return "abstained", None
+        return "declined", None
     if faithfulness is None:
         return "unknown", "no judge checked whether the answer is faithful"
     label, uncertain = _decided_label(faithfulness, calibration)

@@ -308,7 +308,7 @@ async def link_claims(
     """Link every unfaithful claim to the missed passage that says most about it.
 
     A passage that would support the claim goes before one that would contradict it, and that before one
-    that says nothing about it; then the higher grade counts, then the better rank.
+    that says nothing about it; then the higher probability, the higher grade and the better rank.
 
     The heuristic judge relates all pairs. Another judge gets one ask per case, about the pairs that
     share enough words (`judge_claim_needs`); its relations replace the heuristic ones, and ``by`` names
@@ -390,9 +390,9 @@ def _strongest_link(
         rank: float = _NO_RANK if passage.true_rank is None else passage.true_rank
         return (
             _RELATION_STRENGTH[relation.relation],
+            relation.probability or 0.0,
             passage.grade,
             -rank,
-            relation.probability or 0.0,
         )
 
     passage, relation = max(candidates, key=merit)

@@ -149,7 +149,7 @@ def _passage_texts(
 
 def _miss_lines(links: Iterable[Link]) -> list[_MissLine]:
     lines = (
-        _MissLine(link.case_id, _point_id(link, miss), link.failure)
+        _MissLine(link.case_id, _point_id(link, miss), link.failure or "inconclusive")
         for link in links
         for miss in link.missed
     )

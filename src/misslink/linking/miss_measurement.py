@@ -21,6 +21,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import classify_miss
@@ -28,6 +29,9 @@ from misslink.linking.missed_passages import MissedPassage, PassagePool, find_mi
 from misslink.linking.similarity import EmbeddingSimilarity, LexicalSimilarity
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.stats.classification import CaseScore
+from misslink.text.bm25 import Bm25Index
+from misslink.text.near_duplicates import passage_stems
+from misslink.text.normalization import stems
 from misslink.types import Case, Passage, RetrievalMiss, Trace
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 # Passages in the traces that ranks are counted among: of a run of 10,000 cases they would be
 # 50,000, to be stemmed and perhaps embedded, and a rank among those says no more.
 _MAX_POOL = 10_000
+_SEARCHED = 5  # passages outside the prompt that a search for an unlabelled case looks at
 _RANDOM_PASSAGES = 5  # random passages that a known pair is compared with
 
 
@@ -75,6 +80,8 @@ class MissMeasurements:
         Needs given as evidence that one passage carries whole, and that take two.
     outcomes : mapping of str to RetrievalOutcome
         By case.
+    pool : PassagePool or None
+        What is searched for the cases without labels.
     """
 
     missed: Mapping[str, tuple[RetrievalMiss, ...]]
@@ -84,6 +91,30 @@ class MissMeasurements:
     whole: int = 0
     split: int = 0
     outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
+    pool: PassagePool | None = None
+
+    def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
+        """The passages outside the prompt that BM25 finds first for the queries, best first."""
+        if self.pool is None or not self.pool.passages:
+            return ()
+        in_context = {passage.id for passage in trace.context(k)}
+        found: dict[str, Passage] = {}
+        for query in queries:
+            scores = self._bm25.scores(stems(query))
+            for row in scores.argsort(kind="stable")[::-1][: _SEARCHED + len(in_context)]:
+                passage = self.pool.passages[row]
+                if scores[row] > 0 and passage.id not in in_context:
+                    found.setdefault(passage.id, passage)
+        ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
+        return tuple(
+            RetrievalMiss(passage_id=id_, true_rank=ranks.get(id_), text=passage.text)
+            for id_, passage in found.items()
+        )
+
+    @cached_property
+    def _bm25(self) -> Bm25Index:
+        passages = self.pool.passages if self.pool else ()
+        return Bm25Index(passage_stems(passage.text) for passage in passages)
 
 
 @dataclass(frozen=True)
@@ -175,6 +206,7 @@ async def measure_misses(
         whole=whole,
         split=sum(match.split for match in matches)
         + sum(bool(miss.evidence.halves) for miss in misses),
+        pool=pool,
     )
 
 
@@ -322,7 +354,7 @@ def _similarity_samples(
             groups += [("random", among[i]) for i in drawn if among[i] not in needed]
         if semantic is None:
             continue
-        if case_misses.outcome.retrieval not in {"none_needed", "unknown"}:
+        if case_misses.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
             relevant = relevant_ids(case_misses.case, case_misses.trace.retrieved)
             groups += [
                 ("relevant" if passage.id in relevant else "irrelevant", passage.id)

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture import Watcher
 from misslink.errors import InputError
+from misslink.io.corpus import read_corpus
 from misslink.linking.checklist import build_checklist
 from misslink.linking.embedding_map import build_embedding_map
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
@@ -92,7 +94,12 @@ async def open_corpus_context(
     config: EvaluationConfig, named: Embedder | None, watcher: Watcher | None
 ) -> AsyncIterator[CorpusContext]:
     """List the app's index, and open its own embedding where none was named."""
-    passages = await watcher.corpus(_MAX_LISTED) if watcher else None
+    if isinstance(config.corpus, str | Path):
+        passages: tuple[Passage, ...] | None = read_corpus(config.corpus)
+    elif config.corpus is not None:
+        passages = tuple(config.corpus)
+    else:
+        passages = await watcher.corpus(_MAX_LISTED) if watcher else None
     own = None
     if named is None and watcher is not None and config.embedding == "app":
         own = await _open_app_embedder(watcher)

@@ -39,7 +39,7 @@ from misslink.pipeline.summary import (
 )
 from misslink.registry import judged_metrics
 from misslink.retrieval import retrieval_outcome
-from misslink.types import Case, Run, Trace
+from misslink.types import Case, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.judge.checks.dry_run import JudgingForecast
@@ -67,6 +67,7 @@ class EvaluationConfig:
     goldset: str | Path | Iterable[Case | Mapping[str, Any]] | None
     traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None
     judge: str | Judge | None
+    corpus: str | Path | Sequence[Passage] | None
     out: str | Path | None
     k: int
     depth: int
@@ -140,6 +141,7 @@ def evaluate(
     *,
     traces: str | Path | Iterable[Trace | Mapping[str, Any]] | None = None,
     judge: str | Judge | None = "heuristic",
+    corpus: str | Path | Sequence[Passage] | None = None,
     out: str | Path | None = None,
     k: int = 5,
     depth: int = 100,
@@ -178,6 +180,9 @@ def evaluate(
         ``heuristic``, ``openai:MODEL``, ``langchain:PROVIDER:MODEL``, ``llamacpp:FILE.gguf``,
         ``cascade:heuristic,openai:MODEL``, ``file.py:name``, a judge object, or ``none`` for
         rank metrics alone.
+    corpus : path, sequence of Passage, or None
+        The passages of the app's index: JSON Lines, a folder, CSV or a Chroma store. None: those that
+        the app's vector store lists. With them it is known what is not indexed.
     out : path or None
         Run folder to write, with ``report.html`` in it. None writes no run folder.
     k : int

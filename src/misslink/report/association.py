@@ -446,7 +446,7 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     """Return every failure mode that occurs, the worst first, with its share of linked cases."""
     from misslink.stats import proportion  # may import scipy
 
-    counts: Counter[str] = Counter(link.failure for link in run.links)
+    counts: Counter[str] = Counter(link.failure or "inconclusive" for link in run.links)
     return tuple(
         FailureModeRow(
             key=key,
@@ -470,7 +470,11 @@ def _left_out_sentence(run: Run) -> str:
         for link in run.links
         if link.answer == "unfaithful" and link.retrieval not in TABLE_ROWS
     )
-    reasons = {"none_needed": "with no passage to find", "unknown": "whose retrieval was not seen"}
+    reasons = {
+        "not_needed": "with no passage to find",
+        "unlabelled": "without labelled passages",
+        "unknown": "whose retrieval was not seen",
+    }
     parts = [
         f"{other_counts[key]:,} {reason}" for key, reason in reasons.items() if other_counts[key]
     ]

@@ -77,7 +77,7 @@ def select_worst(run: Run, most: int) -> tuple[int, ...]:
     order = rank_cases(run)
     if most >= len(order):
         return order
-    failures = {link.case_id: link.failure for link in run.links}
+    failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
     room = dict.fromkeys([*FAILURE_MODES, ""], cases_per_mode(most))
     chosen = set[int]()
     for number in order:
@@ -97,7 +97,7 @@ def rank_cases(run: Run) -> tuple[int, ...]:
     at the run's cutoff, lower reciprocal rank, and place in the gold set. Cases without a value come
     after those with one, cases without a link last.
     """
-    failures = {link.case_id: link.failure for link in run.links}
+    failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
     severity = {failure: place for place, failure in enumerate(FAILURE_MODES)}
     faithful = [verdict for verdict in run.verdicts if verdict.metric == "faithfulness"]
     values = {verdict.case_id: verdict.value for verdict in faithful if verdict.value is not None}
@@ -256,7 +256,7 @@ def _case_entry(
         number=number,
         id=case.id,
         question=case.question,
-        failure=link.failure if link else "",
+        failure=(link.failure or "inconclusive") if link else "",
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],

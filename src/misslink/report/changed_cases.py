@@ -168,7 +168,7 @@ class _RunIndex:
             letter=self._letter,
             answer=answer,
             why="" if answer else why,
-            failure=_mode_label(link.failure) if link else "",
+            failure=_mode_label(link.failure or "inconclusive") if link else "",
             retrieval=RETRIEVALS.get(link.retrieval, link.retrieval) if link else "",
             href=f"{self._address}#{case_fragment(self._numbers[case_id])}"
             if self._address

@@ -88,7 +88,7 @@ class SankeyDiagram:
 def draw_sankey(links: Sequence[Link]) -> SankeyDiagram | None:
     """Lay out the flow of `links`, with the most severe outcome on top; None without links."""
     counts: Counter[_OutcomeTriple] = Counter(
-        (link.retrieval, link.answer, link.failure) for link in links
+        (link.retrieval, link.answer, link.failure or "inconclusive") for link in links
     )
     if not counts:
         return None

@@ -8,13 +8,14 @@ RETRIEVALS = {
     "miss": "Miss",
     "partial": "Partial hit",
     "hit": "Hit",
-    "none_needed": "None needed",
+    "unlabelled": "Not labelled",
+    "not_needed": "Not needed",
     "unknown": "Not seen",
 }
 ANSWERS = {
     "unfaithful": "Unfaithful",
     "unknown": "Not judged",
-    "abstained": "Abstained",
+    "declined": "Declined",
     "faithful": "Faithful",
 }
 # How the judge's call of a case stands to that of people.

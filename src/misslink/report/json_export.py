@@ -178,7 +178,7 @@ def _failure_mode_counts(run: Run) -> list[dict[str, Any]]:
     numbers = number_cases(run.cases)
     groups: dict[str, list[str]] = {}
     for link in run.links:
-        groups.setdefault(link.failure, []).append(link.case_id)
+        groups.setdefault(link.failure or "inconclusive", []).append(link.case_id)
     return [
         {
             "failure": key,

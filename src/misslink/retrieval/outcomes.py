@@ -23,8 +23,9 @@ class RetrievalOutcome:
 
     Parameters
     ----------
-    retrieval : {'hit', 'partial', 'miss', 'none_needed', 'unknown'}
-        All of it, some, nothing; the case needs nothing; or what was retrieved was not seen.
+    retrieval : {'hit', 'partial', 'miss', 'unlabelled', 'not_needed', 'unknown'}
+        All of it, some, nothing; no passage is labelled; the question has no answer; or what was
+        retrieved was not seen.
     found : sequence of NeedMatch
         The needs that reached the context, ranks counted in the context.
     missed : sequence of RetrievalMiss
@@ -34,7 +35,7 @@ class RetrievalOutcome:
         not really measured.
     """
 
-    retrieval: Literal["hit", "partial", "miss", "none_needed", "unknown"]
+    retrieval: Literal["hit", "partial", "miss", "unlabelled", "not_needed", "unknown"]
     found: tuple[NeedMatch, ...] = ()
     missed: tuple[RetrievalMiss, ...] = ()
     note: str | None = None
@@ -62,11 +63,15 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     unseen = unmeasured_reason(trace)
     if unseen:
         return RetrievalOutcome("unknown", note=unseen)
+    if case.expects_answer is False:
+        return RetrievalOutcome("not_needed")
     alternatives = case_needs(case, trace.retrieved)
     if not alternatives:
         blind = any(case.evidence.values())
         note = "no retrieved passage has a text in which to look for the evidence"
-        return RetrievalOutcome("none_needed", note=note if blind else None)
+        if blind:
+            return RetrievalOutcome("unknown", note=note)
+        return RetrievalOutcome("unlabelled")
     context = trace.context(k)
     attempts = [(needs, match_needs(needs, context)) for needs in alternatives]
     needs, matches = max(

@@ -69,12 +69,12 @@ class TestCauses:
 
     def test_ignored_context_is_confirmed_by_moving_the_passage_to_the_front(self, server):
         app, run = towns(server, "hasty", found=("1",))
-        assert failures(run) == ["ignored_context"]
+        assert failures(run) == ["incomplete"]
         found = replayed(run, app)
         assert line(found, "1")["outcomes"] == {
             "observed": "wrong", "unchanged": "wrong", "first": "good", "alone": "good"
         }  # fmt: skip
-        assert found.document["failures"]["ignored_context"]["confirmed"]["value"] == 1.0
+        assert found.document["failures"]["incomplete"]["confirmed"]["value"] == 1.0
 
     def test_a_distracted_answer_turns_good_without_the_noise(self, server):
         app, run = towns(server, "gullible", rumoured=("1",))
@@ -344,7 +344,7 @@ class TestNoise:
         ("kind", "group", "town"),
         [
             ("attentive", "retrieval_miss", {"missed": ("1",)}),
-            ("hasty", "ignored_context", {"found": ("1",)}),
+            ("hasty", "incomplete", {"found": ("1",)}),
             ("gullible", "distracted", {"rumoured": ("1",)}),
             ("confused", "good_miss", {"echoed": ("1",)}),
         ],
@@ -394,7 +394,7 @@ def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(serv
         if verdict.metric == "faithfulness"
         else verdict
         for verdict in run.verdicts
-        if verdict.metric != "correctness"
+        if verdict.metric not in {"correctness", "completeness"}
     )
     doubted = run.model_copy(
         update={"manifest": {**run.manifest, "calibration": calibration}, "verdicts": probable}

@@ -67,7 +67,7 @@ def replay_outcome(
     facts = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration)
     seen = trace.unmeasured is None and trace.answer is not None
     dropped = target_ids - {passage.id for passage in trace.context(k)} if seen else set()
-    if seen and not dropped and facts.bad:
+    if seen and not dropped and facts.failed:
         return ReplayOutcome(
             bad=True, name=_outcome_name(facts), correct=facts.correct, answer=trace.answer
         )
@@ -78,7 +78,7 @@ def replay_outcome(
         reason = f"the app was handed '{min(dropped)}', and it did not reach the prompt"
     elif reason is None:
         reason = facts.unknown_reason
-        if facts.answer == "abstained" and facts.correct is None:
+        if facts.answer == "declined" and facts.correct is None:
             reason = "the app declined, and the gold set does not say if it should"
     if reason is not None:
         return ReplayOutcome(bad=None, name="inconclusive", reason=reason, answer=trace.answer)
@@ -91,11 +91,15 @@ def _outcome_name(facts: CaseEvidence) -> str:
     return "unfaithful" if facts.answer == "unfaithful" else "wrong"
 
 
-ReplayedFailure = Literal["retrieval_miss", "ignored_context", "distracted"]
+ReplayedFailure = Literal[
+    "retrieval_miss", "dropped_from_prompt", "ignored_context", "incomplete", "distracted"
+]
 GOOD_MISS = "good_miss"  # misses with a good answer: injecting may spoil it
 INTERVENTIONS_BY_FAILURE: Mapping[str, tuple[str, ...]] = {
     "retrieval_miss": ("first", "last"),
+    "dropped_from_prompt": ("first", "last"),
     "ignored_context": ("first", "alone"),
+    "incomplete": ("first", "alone"),
     "distracted": ("without_noise",),
 }
 # Under any of these a bad answer that turns good both times confirms the failure mode: they are generated
@@ -104,6 +108,7 @@ INTERVENTIONS_BY_FAILURE: Mapping[str, tuple[str, ...]] = {
 CONFIRMING_INTERVENTIONS: Mapping[str, tuple[str, ...]] = {
     **INTERVENTIONS_BY_FAILURE,
     "retrieval_miss": ("first",),
+    "dropped_from_prompt": ("first",),
     GOOD_MISS: (),
 }
 _INTERVENTION_TEXT = {
@@ -118,8 +123,8 @@ _SAME_ANSWER = "the answer is the same; only its evidence is there now"
 def count_generations(group: str) -> int:
     """Return how often the app runs for a case that is not flaky.
 
-    >>> {group: count_generations(group) for group in CONFIRMING_INTERVENTIONS}
-    {'retrieval_miss': 4, 'ignored_context': 5, 'distracted': 3, 'good_miss': 2}
+    >>> [count_generations(group) for group in ("retrieval_miss", "incomplete", "distracted")]
+    [4, 5, 3]
     """
     tried = INTERVENTIONS_BY_FAILURE.get(group, ("first",))
     return 1 + len(tried) + len(set(tried) & set(CONFIRMING_INTERVENTIONS[group]))

@@ -99,8 +99,8 @@ def plan_case(
     if blank is not None:
         return f"the retrieved passage '{blank}' has no text to hand out"
     trace = trace.model_copy(update={"retrieved": tuple(retrieved)})
-    mode = failure or link.failure
-    if mode == "ignored_context":
+    mode = failure or link.failure or ""
+    if mode in {"ignored_context", "incomplete"}:
         made = _move_relevant_first(case, trace, k)
     elif mode == "distracted":
         made = _remove_irrelevant(case, trace)
@@ -240,7 +240,7 @@ def _assign_ranks(
 
 
 # Tried also where they only contribute; a retrieval miss is always the primary failure mode.
-_CONTRIBUTING = ("ignored_context", "distracted")
+_CONTRIBUTING = ("ignored_context", "incomplete", "distracted")
 
 PlannedCase = tuple[str, ReplayPlan]  # with its group
 
@@ -284,7 +284,7 @@ def draw_cases(
         if isinstance(chosen, str):
             name = observed[link.case_id].name
             skipped.append(
-                ReplayRecord(link.case_id, group, link.failure, {"observed": name}, chosen)
+                ReplayRecord(link.case_id, group, link.failure or "", {"observed": name}, chosen)
             )
         else:
             groups[group].append(chosen)

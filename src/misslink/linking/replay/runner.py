@@ -211,7 +211,7 @@ async def _replay_case(
     unchanged = await outcome(chosen.unchanged)
     outcomes = {"observed": observed, "unchanged": unchanged}
     record = ReplayRecord(
-        case.id, group, link.failure, {}, note=chosen.note, retrieval=link.retrieval
+        case.id, group, link.failure or "", {}, note=chosen.note, retrieval=link.retrieval
     )
     expected = group != GOOD_MISS
     if observed.bad is None or unchanged.bad is None or observed.bad is not expected:

@@ -107,7 +107,7 @@ def is_miss(case: Case, trace: Trace, width: int) -> bool | None:
     retrieval = retrieval_outcome(
         case, trace.model_copy(update={"prompted": None}), width
     ).retrieval
-    return None if retrieval in {"none_needed", "unknown"} else retrieval == "miss"
+    return None if retrieval in {"unlabelled", "not_needed", "unknown"} else retrieval == "miss"
 
 
 def estimate_tokens(passages: Iterable[Passage]) -> float | None:

@@ -1,0 +1,295 @@
+"""Every failure mode, shown by the evidence that it requires."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from misslink.linking.attribution_rules import link_case
+from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
+
+TEXTS = {
+    "gold": "The ferry to Holm leaves at seven in the morning.",
+    "noise": "The bus to Holm leaves at nine in the evening.",
+    "other": "Tickets are sold on board.",
+}
+
+
+def run_link(*args, **options):
+    return asyncio.run(link_case(*args, **options))
+
+
+@dataclass
+class World:
+    """A case in which the app retrieved `retrieved`, and a judge said what the fields say."""
+
+    retrieved: tuple = ("noise", "other")
+    relevant: tuple = ("gold",)
+    support: str | None = "supported"
+    rests_on: str = "noise"
+    declined: bool = False
+    correct: bool | None = None
+    claim_correct: bool | None = None
+    answerable: bool | None = None
+    judge: str = "openai:m"
+    judged_relevant: tuple = ()
+    faithfulness: str = "scored"
+    sufficient: bool | None = None
+    gold: dict = field(default_factory=dict)
+    more: dict = field(default_factory=dict)
+
+    def link(self, **changes):
+        for name, value in changes.items():
+            setattr(self, name, value)
+        gold = self.gold or {"relevant": self.relevant}
+        case = Case(id="1", question="q", answerable=self.answerable, **gold)
+        passages = tuple(
+            Passage(id=i, text=TEXTS[i], rank=rank) for rank, i in enumerate(self.retrieved, 1)
+        )
+        trace = Trace(
+            case_id="1", retrieved=passages, prompted=self.retrieved, answer="a", **self.more
+        )
+        return run_link(case, trace, {v.metric: v for v in self._verdicts()}, k=5)
+
+    def _verdicts(self):
+        common = {"case_id": "1", "judge": self.judge}
+        evidence = Evidence(passage_id=self.rests_on, quote="q", start=0, end=1)
+        if self.declined:
+            yield Verdict(metric="faithfulness", status="skipped", reason="declines", **common)
+        elif self.faithfulness == "failed":
+            yield Verdict(metric="faithfulness", status="failed", reason="no JSON", **common)
+        elif self.support is not None:
+            supported = self.support == "supported"
+            claim = Claim(
+                text="The ferry to Holm leaves at seven.",
+                support=self.support,
+                evidence=() if self.support == "unsupported" else (evidence,),
+                correct=self.claim_correct,
+            )
+            yield Verdict(
+                metric="faithfulness",
+                status="scored",
+                value=float(supported),
+                label=supported,
+                claims=(claim,),
+                **common,
+            )
+        yield Verdict(
+            metric="abstention",
+            status="skipped",
+            reason="not said",
+            parts={"declined": float(self.declined)},
+            **common,
+        )
+        if self.correct is not None:
+            value = float(self.correct)
+            yield Verdict(
+                metric="correctness", status="scored", value=value, label=self.correct, **common
+            )
+        if self.sufficient is not None:
+            value, label = float(self.sufficient), self.sufficient
+            yield Verdict(
+                metric="context_sufficiency", status="scored", value=value, label=label, **common
+            )
+        if self.judged_relevant:
+            said = dict.fromkeys(self.judged_relevant, 1.0)
+            yield Verdict(
+                metric="context_relevance", status="scored", value=1.0, passages=said, **common
+            )
+
+
+HIT = {"retrieved": ("gold", "noise")}
+PART = {"retrieved": ("gold", "noise"), "relevant": ("gold", "other")}
+EITHER = {"retrieved": ("other", "noise"), "gold": {"relevant_any": [["gold"], ["other"]]}}
+NO_LABEL = {"relevant": ()}
+
+
+@pytest.mark.parametrize(
+    ("world", "failures", "owner"),
+    [
+        # No relevant passage reached the prompt.
+        (World(support="unsupported"), "retrieval_miss", "retriever"),
+        (World(correct=False), "retrieval_miss", "retriever"),
+        (World(declined=True), "retrieval_miss", "retriever"),
+        (World(support=None, correct=False), "retrieval_miss", "retriever"),
+        (World(correct=True, support="unsupported"), "retrieval_miss", "retriever"),
+        (World(support="contradicted"), "contradicts_context", "generator"),
+        (World(correct=True), "passed", "none"),
+        (World(correct=True, judged_relevant=("noise",)), "passed", "none"),
+        # All of them did.
+        (World(**HIT, declined=True), "over_refused", "generator"),
+        (World(**HIT, declined=True, correct=False), "over_refused", "generator"),
+        (World(**HIT, correct=False), "distracted", "generator"),
+        (World(**HIT, claim_correct=False), "distracted", "generator"),
+        (World(**HIT, support="unsupported"), "ignored_context", "generator"),
+        (World(**HIT, support="contradicted", rests_on="gold"), "contradicts_context", "generator"),
+        (World(**HIT, rests_on="gold", correct=False), "incomplete", "generator"),
+        (World(**HIT, rests_on="gold", claim_correct=False), "gold_suspect", "gold_set"),
+        (World(**HIT, rests_on="gold"), "passed", "none"),
+        (World(**HIT, rests_on="gold", correct=True), "passed", "none"),
+        (World(**EITHER, rests_on="other", correct=True), "passed", "none"),
+        (World(**EITHER, declined=True), "over_refused", "generator"),
+        # Some of them did; the judge says whether they suffice.
+        (World(**PART, declined=True), "inconclusive", None),
+        (World(**PART, declined=True, sufficient=True), "over_refused", "generator"),
+        (World(**PART, declined=True, sufficient=False), "retrieval_miss", "retriever"),
+        (World(**PART, support="unsupported"), "inconclusive", None),
+        (World(**PART, support="unsupported", sufficient=True), "ignored_context", "generator"),
+        (World(**PART, support="unsupported", sufficient=False), "retrieval_miss", "retriever"),
+        (World(**PART, support="contradicted", rests_on="gold", sufficient=False),
+         "contradicts_context", "generator"),
+        (World(**PART, rests_on="gold", correct=True), "passed", "none"),
+        # The gold set labels no passage.
+        (World(**NO_LABEL, support="contradicted"), "contradicts_context", "generator"),
+        (World(**NO_LABEL, answerable=True, declined=True), "inconclusive", None),
+        (World(**NO_LABEL, answerable=True, declined=True, sufficient=True), "over_refused",
+         "generator"),
+        (World(**NO_LABEL, declined=True), "inconclusive", None),
+        (World(**NO_LABEL, declined=True, sufficient=False), "passed", "none"),
+        (World(**NO_LABEL, correct=False), "inconclusive", None),
+        (World(**NO_LABEL, support="unsupported", sufficient=False), "inconclusive", None),
+        # There is no answer.
+        (World(**NO_LABEL, answerable=False), "should_have_abstained", "generator"),
+        (World(answerable=False), "should_have_abstained", "generator"),
+        (World(**NO_LABEL, answerable=False, sufficient=True), "gold_suspect", "gold_set"),
+        (World(**NO_LABEL, answerable=False, declined=True), "passed", "none"),
+        (World(answerable=False, declined=True), "passed", "none"),
+        # A verdict is missing.
+        (World(support=None), "inconclusive", None),
+        (World(faithfulness="failed"), "inconclusive", None),
+    ],
+)  # fmt: skip
+def test_a_case_gets_the_failure_mode_and_the_owner_that_its_evidence_shows(world, failures, owner):
+    link = world.link()
+    assert (link.failure, *link.also) == tuple(failures.split()), link.reason
+    assert link.owner == owner
+    assert link.reason
+    failed = link.failure not in {"passed", "inconclusive"}
+    assert bool(link.evidence) == (failed or bool(link.notes))
+
+
+@pytest.mark.parametrize(
+    ("world", "notes"),
+    [
+        (World(correct=True, judged_relevant=("noise",)), ("missing_label",)),
+        (World(**PART, correct=True, judged_relevant=("noise",)), ("missing_label",)),
+        (World(correct=True, judged_relevant=("noise",), judge="heuristic"), ()),
+        (World(correct=True), ()),
+        # A person has judged the passage and found it irrelevant.
+        (World(gold={"relevant": {"gold": 1, "noise": 0}}, correct=True,
+               judged_relevant=("noise",)), ()),
+        (World(**HIT, rests_on="gold", correct=True), ()),
+    ],
+)  # fmt: skip
+def test_a_passed_case_is_noted_where_its_passage_is_not_labelled(world, notes):
+    link = world.link()
+    assert (link.failure, link.notes) == ("passed", notes)
+
+
+def test_a_run_that_no_judge_looked_at_says_nothing_about_answers():
+    case = Case(id="1", question="q", relevant=["gold"])
+    trace = Trace(case_id="1", retrieved=(Passage(id="x", rank=1),), answer=None)
+    link = run_link(case, trace, {}, k=5)
+    assert (link.retrieval, link.failure, link.owner) == ("miss", None, None)
+
+
+def test_an_answer_without_a_claim_is_wrong_because_it_ignores_the_context():
+    world = World(retrieved=("gold",), support=None, correct=False)
+    common = {"case_id": "1", "judge": "j"}
+    skipped = Verdict(
+        metric="faithfulness", status="skipped", reason="the answer makes no claim", **common
+    )
+    case = Case(id="1", question="q", relevant=["gold"])
+    passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
+    trace = Trace(case_id="1", retrieved=passages, answer="It depends.")
+    by_metric = {v.metric: v for v in (*world._verdicts(), skipped)}
+    assert run_link(case, trace, by_metric, k=5).failure == "ignored_context"
+
+
+def test_labels_by_texts_that_no_passage_shows_decide_nothing():
+    case = Case(id="1", question="q", evidence=[TEXTS["gold"]])
+    trace = Trace(case_id="1", retrieved=(Passage(id="x", rank=1),), prompted=("x",), answer="a")
+    verdict = Verdict(
+        case_id="1", metric="faithfulness", status="scored", value=0.0, label=False, judge="j"
+    )
+    link = run_link(case, trace, {"faithfulness": verdict}, k=5)
+    assert (link.retrieval, link.failure) == ("unknown", "inconclusive")
+    assert "no retrieved passage has a text" in link.reason
+
+
+def test_the_passage_and_the_quote_that_contradict_a_claim_are_the_evidence():
+    (item,) = World(**HIT, support="contradicted", rests_on="gold").link().evidence
+    assert (item.claim, item.passage_id, item.quote) == (0, "gold", "q")
+
+
+def test_a_near_copy_of_the_relevant_passage_that_says_otherwise_is_a_conflicting_source():
+    case = Case(id="1", question="q", relevant=["gold"])
+    stale = TEXTS["gold"].replace("seven", "eight")
+    texts = {"stale": stale, "gold": TEXTS["gold"]}
+    passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(texts.items(), 1))
+    claim = Claim(
+        text="The ferry to Holm leaves at eight.",
+        support="supported",
+        evidence=(Evidence(passage_id="stale", quote=stale),),
+        correct=False,
+    )
+    verdict = Verdict(
+        case_id="1", metric="faithfulness", status="scored", value=1.0, label=True,
+        claims=(claim,), judge="openai:m",
+    )  # fmt: skip
+    trace = Trace(case_id="1", retrieved=passages, answer="a")
+    link = run_link(case, trace, {"faithfulness": verdict}, k=5)
+    assert (link.failure, link.owner) == ("conflicting_sources", "index")
+
+
+def test_a_correctness_verdict_that_failed_leaves_the_case_undecided():
+    case = Case(id="1", question="q", relevant=["gold"], references=["r"])
+    trace = Trace(
+        case_id="1", retrieved=(Passage(id="gold", text=TEXTS["gold"], rank=1),), answer="a"
+    )
+    common = {"case_id": "1", "judge": "j"}
+    verdicts = {
+        "faithfulness": Verdict(
+            metric="faithfulness", status="scored", value=1.0, label=True, **common
+        ),
+        "correctness": Verdict(metric="correctness", status="failed", reason="no JSON", **common),
+    }
+    link = run_link(case, trace, verdicts, k=5)
+    assert (link.failure, link.reason) == ("inconclusive", "correctness failed: no JSON")
+
+
+def test_an_unfaithful_claim_is_linked_to_the_missed_passage_it_needed_with_its_true_rank():
+    deep = Passage(id="gold", text=TEXTS["gold"], rank=17, score=0.4)
+    link = World(support="unsupported", more={"deeper": (deep,), "depth": 100}).link()
+    (missed,) = link.missed
+    assert (missed.passage_id, missed.true_rank, missed.miss_type) == ("gold", 17, "below_cutoff")
+    (claim,) = link.claims
+    assert (claim.passage_id, claim.relation, claim.true_rank) == ("gold", "would_support", 17)
+    assert claim.quote in TEXTS["gold"]
+
+
+def test_a_claim_that_the_missed_passage_says_nothing_of_is_unrelated():
+    world = World(relevant=("other",), retrieved=("noise",), support="unsupported")
+    deep = Passage(id="other", text="Gulls nest under the roof.", rank=9)
+    world.more = {"deeper": (deep,), "depth": 100}
+    (claim,) = world.link().claims
+    assert claim.relation == "unrelated"
+
+
+def test_a_passage_that_was_retrieved_and_not_prompted_was_dropped():
+    case = Case(id="1", question="q", relevant=["gold"])
+    passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
+    trace = Trace(case_id="1", retrieved=passages, prompted=("noise",), answer="a")
+    (missed,) = run_link(case, trace, {}, k=5).missed
+    assert (missed.miss_type, missed.true_rank) == ("dropped_from_prompt", 1)
+
+
+def test_an_id_that_was_never_retrieved_is_a_miss_without_a_rank():
+    (missed,) = World(support="unsupported").link().missed
+    assert (missed.passage_id, missed.true_rank, missed.depth) == ("gold", None, None)
+
+
+def test_a_supported_answer_has_no_claim_links():
+    assert World(**HIT, rests_on="gold").link().claims == ()
