@@ -43,7 +43,7 @@ DocumentT = TypeVar("DocumentT", bound=Document)
 Estimates = dict[str, Estimate]
 
 
-class RiskTable(Document):
+class RiskTableDocument(Document):
     """Cases by retrieval and answer; a bad answer is unfaithful, or wrong under ``link.wrong``."""
 
     miss_bad: int = Field(0, validation_alias=AliasChoices("miss_unfaithful", "miss_wrong"))
@@ -83,7 +83,7 @@ class Stratum(Risks):
     """One category."""
 
     name: str = ""
-    table: RiskTable = RiskTable()
+    table: RiskTableDocument = RiskTableDocument()
 
 
 class AdjustedRisks(Risks):
@@ -103,7 +103,7 @@ class RecallGroup(Document):
     risk: Estimate = NOT_COMPUTED
 
 
-class DoseResponse(Document):
+class DoseResponseDocument(Document):
     """The risk by recall, and the test for trend."""
 
     groups: tuple[RecallGroup, ...] = ()
@@ -115,7 +115,7 @@ class CorrectedRisks(Risks):
 
     sensitivity: Estimate = NOT_COMPUTED
     specificity: Estimate = NOT_COMPUTED
-    table: RiskTable = RiskTable()
+    table: RiskTableDocument = RiskTableDocument()
     judged: Risks = Risks()
     uncertain: int = 0
     warning: str = ""
@@ -124,9 +124,9 @@ class CorrectedRisks(Risks):
 class RiskAssociation(Risks):
     """The association of retrieval misses with one kind of bad answers."""
 
-    table: RiskTable = RiskTable()
+    table: RiskTableDocument = RiskTableDocument()
     adjusted: AdjustedRisks = AdjustedRisks()
-    dose_response: DoseResponse = DoseResponse()
+    dose_response: DoseResponseDocument = DoseResponseDocument()
 
 
 class Association(RiskAssociation):
@@ -150,7 +150,7 @@ class ChecklistItem(Document):
     ok: bool | None = None
 
 
-class MissingLabel(Document):
+class MissingLabelDocument(Document):
     """A retrieved passage that holds an answer and that the gold set does not label."""
 
     case_id: str = ""
@@ -168,10 +168,10 @@ class MetricWithLabels(Document):
     with_labels: Estimate = Field(NOT_COMPUTED, validation_alias="with")
 
 
-class MissingLabels(Document):
+class MissingLabelsDocument(Document):
     """The missing labels of a run; ``reason`` says why none could be looked for."""
 
-    holes: tuple[MissingLabel, ...] = ()
+    holes: tuple[MissingLabelDocument, ...] = ()
     metrics: dict[str, MetricWithLabels] = {}
     reason: str = ""
 
@@ -182,7 +182,7 @@ class Diagnosis(Document):
     embedding: str = ""
     corpus: int = 0
     checklist: tuple[ChecklistItem, ...] = ()
-    missing_labels: MissingLabels = MissingLabels()
+    missing_labels: MissingLabelsDocument = MissingLabelsDocument()
 
 
 class Coverage(Document):
@@ -267,7 +267,7 @@ class Summary(Document):
     slices: dict[str, dict[str, Slice]] = {}
 
 
-class ReliabilityBin(Document):
+class ReliabilityBinDocument(Document):
     """Labelled cases with a probability in one range; None where there are none."""
 
     low: float
@@ -332,7 +332,7 @@ class CorrectedPrevalence(Document):
     ties: int = 0
 
 
-class LabelForecast(Document):
+class LabelForecastDocument(Document):
     """The width of the corrected share's interval with so many labels."""
 
     labels: int
@@ -345,11 +345,11 @@ class LabelsNeeded(Document):
 
     reason: str = ""
     verdicts: int = 0
-    curve: tuple[LabelForecast, ...] = ()
+    curve: tuple[LabelForecastDocument, ...] = ()
     for_width: dict[str, int | None] = {}
 
 
-class MatchedPairs(Document):
+class MatchedPairsDocument(Document):
     """Answers to one question with the same label: which of two is scored higher."""
 
     pairs: int = 0
@@ -373,10 +373,10 @@ class Bias(Document):
     n: int = 0
     unit: str = ""
     finding: str = ""
-    matched: MatchedPairs | None = None
+    matched: MatchedPairsDocument | None = None
 
 
-class Calibration(Document):
+class CalibrationDocument(Document):
     """``calibration.json``: a judge against human labels, one metric; ``others`` by metric."""
 
     metric: str = ""
@@ -400,7 +400,7 @@ class Calibration(Document):
     human: AnnotatorAgreement = AnnotatorAgreement()
     labelled: dict[str, float] = {}
     probability: dict[str, float | None] = {}
-    reliability: tuple[ReliabilityBin, ...] = ()
+    reliability: tuple[ReliabilityBinDocument, ...] = ()
     uncertain_band: tuple[Share, Share] | None = None
     uncertain_band_reason: str = ""
     corrected: CorrectedPrevalence = CorrectedPrevalence()
@@ -411,9 +411,9 @@ class Calibration(Document):
     verdict: str = ""
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    others: dict[str, Calibration] = {}
+    others: dict[str, CalibrationDocument] = {}
 
-    def by_metric(self) -> dict[str, Calibration]:
+    def by_metric(self) -> dict[str, CalibrationDocument]:
         """Return every metric's own calibration, this one first."""
         return ({self.metric: self} if self.metric else {}) | {
             metric: other for metric, other in self.others.items() if metric != self.metric
@@ -660,12 +660,12 @@ def summary_of(run: Run) -> Summary:
     return _document_of(run, "summary", Summary) or Summary()
 
 
-def calibration_of(run: Run) -> Calibration | None:
+def calibration_of(run: Run) -> CalibrationDocument | None:
     """Return the run's calibration; raises InputError as `parse_document`."""
-    return _document_of(run, "calibration", Calibration)
+    return _document_of(run, "calibration", CalibrationDocument)
 
 
-def calibrations_of(run: Run) -> dict[str, Calibration]:
+def calibrations_of(run: Run) -> dict[str, CalibrationDocument]:
     """Return the run's calibrations by metric; raises InputError as `parse_document`."""
     calibration = calibration_of(run)
     return calibration.by_metric() if calibration else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE, estimate, missing
-from misslink.documents import Calibration
+from misslink.documents import CalibrationDocument
 from misslink.report.html import render_page
 from misslink.report.judge_notes import read_biases
 from misslink.report.page import build_page
@@ -27,7 +27,7 @@ PAIRS = {
 
 
 def test_pairs_say_which_is_preferred_of_how_many_and_how_surely():
-    (row,) = read_biases(Calibration.model_validate({"bias": {"length": _bias(PAIRS)}}))
+    (row,) = read_biases(CalibrationDocument.model_validate({"bias": {"length": _bias(PAIRS)}}))
     assert row.matched.which == "longer"
     assert row.matched.preferred.brief == "63 % [56, 70]"
     assert row.matched.says == "210 pairs of 48 questions, p < 0.001"
@@ -36,7 +36,7 @@ def test_pairs_say_which_is_preferred_of_how_many_and_how_surely():
 
 def test_a_kind_is_named_by_its_row():
     kind = {"pairs": 1, "questions": 1, "preferred": estimate(1.0, 0.2, 1.0, 1), "p": 1.0}
-    (row,) = read_biases(Calibration.model_validate({"bias": {"model: a": _bias(kind)}}))
+    (row,) = read_biases(CalibrationDocument.model_validate({"bias": {"model: a": _bias(kind)}}))
     assert row.matched.which == ""
     assert row.matched.says == "1 pair of 1 question, p = 1.00"
     assert not row.matched.beyond_chance
@@ -44,7 +44,9 @@ def test_a_kind_is_named_by_its_row():
 
 def test_a_finding_of_pairs_alone_brings_its_row_to_the_front():
     found = read_biases(
-        Calibration.model_validate({"bias": {"position": _bias(None), "length": _bias(PAIRS)}})
+        CalibrationDocument.model_validate(
+            {"bias": {"position": _bias(None), "length": _bias(PAIRS)}}
+        )
     )
     assert [row.of for row in found] == ["length", "position"]
 
@@ -54,7 +56,7 @@ def test_a_finding_of_pairs_alone_brings_its_row_to_the_front():
     [None, {}, {"pairs": 4}, {"longer_preferred": missing("no question has two answers")}],
 )
 def test_where_nothing_can_be_matched_nothing_is_said_of_it(matched):
-    (row,) = read_biases(Calibration.model_validate({"bias": {"length": _bias(matched)}}))
+    (row,) = read_biases(CalibrationDocument.model_validate({"bias": {"length": _bias(matched)}}))
     assert row.matched is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from example_run import HOSTILE
-from misslink.documents import Calibration, calibration_of
+from misslink.documents import CalibrationDocument, calibration_of
 from misslink.report.html import render_page
 from misslink.report.human_labels import read_disputes
 from misslink.report.page import build_page
@@ -13,7 +13,7 @@ from proven_run import proven_run
 
 
 def _queue(*rows):
-    return Calibration.model_validate({"human": {"queue": list(rows)}})
+    return CalibrationDocument.model_validate({"human": {"queue": list(rows)}})
 
 
 def _row(case_id="memory", *, settled=True, claim=None, **labels):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from example_run import estimate, missing
-from misslink.documents import Calibration
+from misslink.documents import CalibrationDocument
 from misslink.report.judge_trust import draw_reliability
 
 BINS = [
@@ -16,7 +16,7 @@ BINS = [
 
 
 def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
-    drawn = draw_reliability(Calibration.model_validate({"reliability": BINS}))
+    drawn = draw_reliability(CalibrationDocument.model_validate({"reliability": BINS}))
     half, full = drawn.bins  # the empty bin is no dot
 
     middle = drawn.size / 2
@@ -33,7 +33,7 @@ def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
 
 def test_the_band_lies_between_its_probabilities():
     band = draw_reliability(
-        Calibration.model_validate({"reliability": BINS, "uncertain_band": [0.25, 0.75]})
+        CalibrationDocument.model_validate({"reliability": BINS, "uncertain_band": [0.25, 0.75]})
     ).band
     # The axis is 300 - 2 x 36 = 228 wide: a quarter of it is 57.
     assert (band.x, band.width) == (36 + 57.0, 114.0)
@@ -44,7 +44,7 @@ def test_the_band_lies_between_its_probabilities():
 def test_without_a_bin_there_is_no_diagram(rows):
     assert (
         draw_reliability(
-            Calibration.model_validate({"reliability": rows, "uncertain_band": [0.2, 0.4]})
+            CalibrationDocument.model_validate({"reliability": rows, "uncertain_band": [0.2, 0.4]})
         )
         is None
     )

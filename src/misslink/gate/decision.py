@@ -51,7 +51,7 @@ from misslink.render.format import (
 )
 from misslink.types import Reason, Run
 
-_TWO_SIDED = frozenset({"link.answers.abstained"})  # good where there is no answer to give
+_TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from misslink.documents import Calibration, DisputedLabel, LabelsNeeded, calibrations_of
+from misslink.documents import CalibrationDocument, DisputedLabel, LabelsNeeded, calibrations_of
 from misslink.io.numbers import parse_decimal
 from misslink.render.format import format_decimal, pluralize, shorten
 from misslink.report.links import case_fragment, number_cases
@@ -55,7 +55,7 @@ class DisputeQueue:
     more: int
 
 
-def read_disputes(run: Run, calibration: Calibration) -> DisputeQueue | None:
+def read_disputes(run: Run, calibration: CalibrationDocument) -> DisputeQueue | None:
     """Read the disputes of a calibration; None if annotators agree."""
     disputes = sorted(_disputes(run, calibration), key=lambda dispute: not dispute.tied)
     if not disputes:
@@ -86,7 +86,7 @@ def describe_label(value: float) -> str:
     return word if value in (0.0, 1.0) else f"{word} ({format_decimal(value)})"
 
 
-def _disputes(run: Run, calibration: Calibration) -> Iterator[Dispute]:
+def _disputes(run: Run, calibration: CalibrationDocument) -> Iterator[Dispute]:
     numbers = number_cases(run.cases)
     for row in calibration.human.queue:
         number = numbers.get(row.case_id)
@@ -200,7 +200,7 @@ class LabelForecast:
     rows: tuple[tuple[str, str, str], ...]
 
 
-def forecast_labels(calibration: Calibration) -> LabelForecast | None:
+def forecast_labels(calibration: CalibrationDocument) -> LabelForecast | None:
     """Say how many labels a calibration needs; None if it forecasts nothing."""
     needed = calibration.labels_needed
     rows = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from misslink import documents
-from misslink.documents import AuditedChange, Calibration, Cascade, JudgeUsage
+from misslink.documents import AuditedChange, CalibrationDocument, Cascade, JudgeUsage
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal_estimate,
@@ -277,7 +277,7 @@ class JudgeBias:
     matched: MatchedPairs | None
 
 
-def read_biases(calibration: Calibration) -> tuple[JudgeBias, ...]:
+def read_biases(calibration: CalibrationDocument) -> tuple[JudgeBias, ...]:
     """Read the biases of a calibration, rows with a finding first."""
     rows = sorted(
         calibration.bias.items(),
@@ -302,7 +302,7 @@ def read_biases(calibration: Calibration) -> tuple[JudgeBias, ...]:
     return tuple(biases)
 
 
-def _matched_pairs(matched: documents.MatchedPairs) -> MatchedPairs | None:
+def _matched_pairs(matched: documents.MatchedPairsDocument) -> MatchedPairs | None:
     """The comparison within questions; None if nothing could be matched."""
     preferred = matched.longer_preferred or matched.preferred
     if preferred is None or preferred.value is None:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from misslink.documents import (
-    Calibration,
+    CalibrationDocument,
     Confusion,
     Document,
+    ReliabilityBinDocument,
     calibration_of,
     calibrations_of,
     manifest_of,
     parse_document,
 )
-from misslink.documents import ReliabilityBin as BinDocument
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -137,7 +137,7 @@ class ReliabilityDiagram:
     band: UnreliableBand | None = None
 
 
-def draw_reliability(calibration: Calibration) -> ReliabilityDiagram | None:
+def draw_reliability(calibration: CalibrationDocument) -> ReliabilityDiagram | None:
     """Draw the reliability diagram of a calibration; None if no bin can be drawn."""
     rows = calibration.reliability
     most = max((row.n for row in rows), default=0)
@@ -156,7 +156,7 @@ def draw_reliability(calibration: Calibration) -> ReliabilityDiagram | None:
     return ReliabilityDiagram(_DIAGRAM_SIZE, _DIAGRAM_EDGE, bins, band)
 
 
-def _reliability_bin(row: BinDocument, most: int) -> ReliabilityBin | None:
+def _reliability_bin(row: ReliabilityBinDocument, most: int) -> ReliabilityBin | None:
     """One bin with its place; None if it holds no case."""
     predicted, good = row.predicted, row.good
     if predicted is None or good.value is None or row.n < 1:
@@ -232,7 +232,7 @@ def read_judge_trust(run: Run) -> tuple[JudgeTrust, ...]:
     return (_metric_trust(run, calibration_of(run) or _manifest_calibration(run)),)
 
 
-def _metric_trust(run: Run, calibration: Calibration) -> JudgeTrust:
+def _metric_trust(run: Run, calibration: CalibrationDocument) -> JudgeTrust:
     human = _estimate_rows(_estimates(calibration.human))
     corrected = _estimates(calibration.corrected)
     facts = (_calibration_facts(calibration), *_age_notes(run, calibration))
@@ -268,16 +268,16 @@ def _metric_trust(run: Run, calibration: Calibration) -> JudgeTrust:
     )
 
 
-def _manifest_calibration(run: Run) -> Calibration:
+def _manifest_calibration(run: Run) -> CalibrationDocument:
     """The rates that a run's manifest holds, in the shape of a calibration document."""
     stored = run.manifest.get("calibration")
     if not isinstance(stored, dict):
-        return Calibration()
+        return CalibrationDocument()
     rates = {name: stored.get(name) for name in ("sensitivity", "specificity")}
-    return parse_document(Calibration, {**stored, "agreement": rates}, "manifest.json")
+    return parse_document(CalibrationDocument, {**stored, "agreement": rates}, "manifest.json")
 
 
-def _calibration_facts(calibration: Calibration) -> str:
+def _calibration_facts(calibration: CalibrationDocument) -> str:
     if not calibration.metric:
         return ""
     facts = f"Compared with human labels of {calibration.metric}"
@@ -288,7 +288,7 @@ def _calibration_facts(calibration: Calibration) -> str:
     return f"{facts}.{called}"
 
 
-def _application_note(run: Run, calibration: Calibration) -> str:
+def _application_note(run: Run, calibration: CalibrationDocument) -> str:
     """Whether failure modes and risks were made with this calibration; "" if with none."""
     from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
 
@@ -306,7 +306,7 @@ def _application_note(run: Run, calibration: Calibration) -> str:
     )
 
 
-def _age_notes(run: Run, calibration: Calibration) -> Iterator[str]:
+def _age_notes(run: Run, calibration: CalibrationDocument) -> Iterator[str]:
     """How old the calibration was when the run was made, and how the judge has changed since."""
     from misslink.calibration.score_drift import detect_drift
     from misslink.calibration.stored_calibration import verdict_scores  # imports numpy
@@ -364,7 +364,7 @@ def _number_rows(numbers: Mapping[str, float | None]) -> Iterator[tuple[str, str
         yield shorten(_NUMBER_NAMES.get(name, name), 40), text
 
 
-def _labeling_advice(run: Run, calibration: Calibration) -> str:
+def _labeling_advice(run: Run, calibration: CalibrationDocument) -> str:
     """How to calibrate the judge, and then to correct the risks."""
     again = (
         "evaluate again with `--calibration RUN/calibration.json`: replies come from the cache, "

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from misslink.documents import Calibration, calibrations_of, replay_of, summary_of
+from misslink.documents import CalibrationDocument, calibrations_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import format_estimate, pluralize, shorten
 from misslink.report.glossary import MISS_TYPE_LABELS
@@ -66,7 +66,7 @@ def label_steps(run: Run, numbers: Mapping[str, int]) -> tuple[NextStep, ...]:
 
 
 def _tie_steps(
-    calibrations: Mapping[str, Calibration], numbers: Mapping[str, int]
+    calibrations: Mapping[str, CalibrationDocument], numbers: Mapping[str, int]
 ) -> Iterator[NextStep]:
     """Items that as many annotators called good as bad, of every metric together."""
     tied = [
@@ -87,7 +87,7 @@ def _tie_steps(
     yield NextStep(action, why, cases, view_fragment(ids=cases) if cases else _TRUST_FRAGMENT)
 
 
-def _more_labels_steps(calibrations: Mapping[str, Calibration]) -> Iterator[NextStep]:
+def _more_labels_steps(calibrations: Mapping[str, CalibrationDocument]) -> Iterator[NextStep]:
     """The metric that lacks most labels before the judge could be trusted with it."""
     needs = [
         (*needed, metric)
@@ -103,7 +103,7 @@ def _more_labels_steps(calibrations: Mapping[str, Calibration]) -> Iterator[Next
         yield NextStep(action, reasons, (), _TRUST_FRAGMENT)
 
 
-def _labels_needed(calibration: Calibration) -> tuple[int, str]:
+def _labels_needed(calibration: CalibrationDocument) -> tuple[int, str]:
     """How many more labels the checks of a calibration need, and what these checks say.
 
     Of the rarer label, as many more are labelled as are expected to contain the missing ones.
