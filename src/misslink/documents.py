@@ -635,13 +635,7 @@ class EmbeddingMap(Document):
 
 
 def parse_document(model: type[DocumentT], content: object, path: object) -> DocumentT:
-    """Read a JSON object as a document.
-
-    Raises
-    ------
-    InputError
-        A field has another type; the message names `path` and the field.
-    """
+    """Read a JSON object as a document; the InputError of a misfit names `path` and the field."""
     try:
         return model.model_validate(content)
     except ValidationError as invalid:

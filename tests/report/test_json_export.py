@@ -160,7 +160,8 @@ def test_what_people_found_stands_beside_what_the_judge_did(read, of_case):
     faithful, correct = read["corrected"]["fully_faithful"], read["corrected"]["correct"]
 
     assert faithful["metric"] == "faithfulness"
-    assert faithful["estimate"] == run.calibration["corrected"]["prediction_powered"]
+    stored = run.calibration["corrected"]["prediction_powered"]
+    assert faithful["estimate"] == {"reason_code": None, **stored}
     assert (faithful["by"], faithful["labels"], faithful["own"]) == (
         "prediction-powered",
         220,

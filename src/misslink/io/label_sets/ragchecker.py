@@ -52,20 +52,20 @@ _Grade = Annotated[Whole, Field(ge=-_MAX_GRADE, le=_MAX_GRADE)]
 _Grades = Annotated[list[_Grade], Field(min_length=2, max_length=2)]  # of two annotators
 
 
-class _Answer(BaseModel):
+class _RagCheckerAnswer(BaseModel):
     model_name: Word = None
     response: str
 
 
-class _PublicRow(BaseModel):
+class _RagCheckerPublicRow(BaseModel):
     """The grades of one annotator."""
 
     instance_id: Id
     dataset: Word = None
     query: Text
     gt_answer: str
-    model1: _Answer
-    model2: _Answer
+    model1: _RagCheckerAnswer
+    model2: _RagCheckerAnswer
     overall_label: _Grade
     correctness_label: _Grade
     completeness_label: _Grade
@@ -83,7 +83,7 @@ class _ScoredRow(BaseModel):
     model2: _Scores
 
 
-class _ReducedRow(BaseModel):
+class _RagCheckerReducedRow(BaseModel):
     id: Id
     dataset: Word = None
     question: Text
@@ -98,10 +98,10 @@ class _ReducedRow(BaseModel):
     ragchecker_delta_b_minus_a: dict[str, Any] | None = None
 
 
-_FORMS: dict[type[_PublicRow | _ScoredRow | _ReducedRow], tuple[str, ...]] = {
-    _PublicRow: ("model1", "model2", "overall_label"),
+_FORMS: dict[type[_RagCheckerPublicRow | _ScoredRow | _RagCheckerReducedRow], tuple[str, ...]] = {
+    _RagCheckerPublicRow: ("model1", "model2", "overall_label"),
     _ScoredRow: ("model1", "model2"),
-    _ReducedRow: ("answer_a", "answer_b", "human_overall"),
+    _RagCheckerReducedRow: ("answer_a", "answer_b", "human_overall"),
 }
 
 
@@ -202,7 +202,7 @@ def _read_pairs(paths: Sequence[Path]) -> dict[str, _AnswerPair]:
     scores: list[tuple[SourceItem, _ScoredRow]] = []
     for path in paths:
         for item, row in read_rows_of(path, _NAME, _EXPECTED_FILES, _FORMS):
-            if isinstance(row, _PublicRow):
+            if isinstance(row, _RagCheckerPublicRow):
                 _add_public_pair(pairs, item, row)
             elif isinstance(row, _ScoredRow):
                 scores.append((item, row))
@@ -225,7 +225,9 @@ def _read_pairs(paths: Sequence[Path]) -> dict[str, _AnswerPair]:
     return pairs
 
 
-def _add_public_pair(pairs: dict[str, _AnswerPair], item: SourceItem, row: _PublicRow) -> None:
+def _add_public_pair(
+    pairs: dict[str, _AnswerPair], item: SourceItem, row: _RagCheckerPublicRow
+) -> None:
     a, b = row.model1, row.model2
     tags = row.dataset, a.model_name or "A", b.model_name or "B"
     answers = a.response, b.response
@@ -243,7 +245,9 @@ def _add_public_pair(pairs: dict[str, _AnswerPair], item: SourceItem, row: _Publ
         grades.append(getattr(row, f"{question}_label"))
 
 
-def _add_reduced_pair(pairs: dict[str, _AnswerPair], item: SourceItem, row: _ReducedRow) -> None:
+def _add_reduced_pair(
+    pairs: dict[str, _AnswerPair], item: SourceItem, row: _RagCheckerReducedRow
+) -> None:
     if row.id in pairs:
         raise item.error(f"'{row.id}' stands twice; name each file once", "id")
     tags = row.dataset, row.system_a or "A", row.system_b or "B"
