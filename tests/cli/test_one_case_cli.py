@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from misslink.documents import Manifest
 from misslink.report.links import build_case_command
 
 
@@ -55,7 +56,7 @@ def test_an_unknown_id_names_the_nearest(misslink, given):
 
 def test_the_report_s_command_for_a_case_runs(misslink, given):
     command = shlex.join(["misslink", *map(str, given), "--out", "reports/all"])
-    found = build_case_command({"command": command})
+    found = build_case_command(Manifest(command=command))
 
     words = shlex.split(f"{found.head} --case='b b' --out {found.out}2")[1:]
     code, _, err = misslink(*words)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from misslink.calibration.stored_calibration import corrected_shares
 from misslink.errors import InputError, did_you_mean
+from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.linking.association import summarize_association
 from misslink.linking.judge_calibration import Calibration
@@ -31,11 +32,17 @@ UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
 # The outcomes of each axis of a link, and how to read them.
 LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
     "failures": (get_args(FailureMode), lambda link: link.failure or "inconclusive"),
+    "owners": (OWNERS, lambda link: link.owner or "unknown"),
     "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
     "answers": (get_args(Link.model_fields["answer"].annotation), lambda link: link.answer),
 }
-_GOOD_OUTCOMES = frozenset({"passed", "hit", "not_needed", "faithful"})
-_AXIS_LABELS = {"failures": "failure mode", "retrieval": "retrieval", "answers": "answer"}
+_GOOD_OUTCOMES = frozenset({"passed", "none", "hit", "not_needed", "faithful"})
+_AXIS_LABELS = {
+    "failures": "failure mode",
+    "owners": "owner",
+    "retrieval": "retrieval",
+    "answers": "answer",
+}
 _LEVELS = ("retrieval", "generation", "answer")
 _RBP_PERSISTENCE = 0.8  # the usual one
 _TRUST_RATES = (

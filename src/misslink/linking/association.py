@@ -321,6 +321,7 @@ def summarize_association(
         if calibration is not None and calibration.metric == "faithfulness"
         else None,
         "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
+        "owners": dict(Counter(str(link.owner) for link in links if link.owner)),
         "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
         "answers": dict(sorted(Counter(link.answer for link in links).items())),
         "wrong": _risk_document(links, category_of, wrong, seed),

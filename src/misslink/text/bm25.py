@@ -26,8 +26,9 @@ class Bm25Index:
 
     Examples
     --------
-    >>> Bm25Index([["ferry", "holm"], ["bakery"]]).scores(["ferry", "zebra"]).round(3).tolist()
-    [0.234, 0.0]
+    >>> scores = Bm25Index([["ferry", "holm"], ["bakery"]]).scores(["ferry", "zebra"])
+    >>> [f"{score:.3f}" for score in scores]
+    ['0.234', '0.000']
     """
 
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
