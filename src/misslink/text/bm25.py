@@ -28,7 +28,7 @@ class Bm25Index:
     --------
     >>> scores = Bm25Index([["ferry", "holm"], ["bakery"]]).scores(["ferry", "zebra"])
     >>> [f"{score:.3f}" for score in scores]
-    ['0.234', '0.000']
+    ['0.241', '0.000']
     """
 
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
