@@ -422,6 +422,8 @@ class RetrievalMiss(FrozenModel):
     grade : int
     true_rank : int or None
         Rank in a deeper search. None: not within ``depth``, or no deeper search.
+    bm25_rank : int or None
+        Rank by BM25 among the passages of the index, or of the traces. None: its text is not known.
     miss_type : str or None
         Why the retriever missed the passage. ``also`` lists other types that fit, ``reason`` gives
         the measurement in one sentence.
@@ -441,6 +443,7 @@ class RetrievalMiss(FrozenModel):
     passage_id: str
     grade: Grade = 1
     true_rank: int | None = None
+    bm25_rank: int | None = None
     miss_type: MissType | None = None
     also: tuple[MissType, ...] = ()
     reason: str | None = None

@@ -249,7 +249,12 @@ class _MissMeasurer:
                 )
             numbers = {**missed.measured, **self._numbers(observed.case, miss)}
             measured = {name: number for name, number in numbers.items() if number is not None}
-            missed = missed.model_copy(update={"measured": measured, "above": above})
+            by_words = self._bm25.get(
+                (observed.case.question, miss.passage.id if miss.passage else "")
+            )
+            missed = missed.model_copy(
+                update={"measured": measured, "above": above, "bm25_rank": by_words}
+            )
             counted = "cosine" in measured and not miss.evidence.halves
             pairs = max(0, len(self._cosines) - counted)
             classified.append(classify_miss(replace(miss.evidence, missed=missed, pairs=pairs)))
