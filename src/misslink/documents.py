@@ -1,12 +1,12 @@
 """The JSON documents inside a run as typed models, and how they are read.
 
-A run keeps each document as it was written, so that it round-trips without loss; `summary_of`,
-`replay_of` and the others parse it once. What an earlier or a partial run lacks has a default, and
-keys that the models do not name stay readable as attributes.
+A run keeps each document as it was written; `summary_of`, `replay_of` and the others parse it once.
+What a partial run lacks has a default, and other keys stay readable as attributes.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -640,8 +640,11 @@ def parse_document(model: type[DocumentT], content: object, path: object) -> Doc
         return model.model_validate(content)
     except ValidationError as invalid:
         error = invalid.errors()[0]
-        field = ".".join(map(str, error["loc"])) or None
-        raise InputError(error["msg"], path=path, field=field) from None
+        if error["type"] == "string_unicode":  # half a character, as a model may write it
+            readable = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+            return parse_document(model, json.loads(readable), path)
+        field = ".".join(map(str, error["loc"]))
+        raise InputError(error["msg"], path=path, field=field or None) from None
 
 
 def manifest_of(run: Run) -> Manifest:
