@@ -640,7 +640,7 @@ def parse_document(model: type[DocumentT], content: object, path: object) -> Doc
         return model.model_validate(content)
     except ValidationError as invalid:
         error = invalid.errors()[0]
-        if error["type"] == "string_unicode":  # half a character, as a model may write it
+        if error["type"] == "string_unicode":  # a key with half a character
             readable = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
             return parse_document(model, json.loads(readable), path)
         field = ".".join(map(str, error["loc"]))
