@@ -161,9 +161,9 @@ def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters
 def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
     opened.select_option("#by-failure", "retrieval_miss")
     row(opened, 14).click()
-    assert fragment(opened) == "failure=retrieval_miss&case=14"
+    until(opened, "location.hash === '#failure=retrieval_miss&case=14'")
     row(opened, 4).click()
-    assert fragment(opened) == "failure=retrieval_miss&case=4"
+    until(opened, "location.hash === '#failure=retrieval_miss&case=4'")
     opened.go_back()
     opened.wait_for_selector("#pane", state="hidden")
     assert fragment(opened) == "failure=retrieval_miss"
