@@ -582,7 +582,7 @@ class Reason(BaseModel):
 
 
 class Estimate(FrozenModel):
-    """A number fit to be read: its value, a 95 % interval, what it rests on and how.
+    """A number fit to be read: its value, a 95% interval, what it rests on and how.
 
     ``value``, ``low`` and ``high`` are None together, and ``reason`` then says why in a sentence,
     ``reason_code`` in a code if it has one. An end that is not bounded (a risk ratio over an empty

@@ -337,7 +337,7 @@ def test_a_case_shows_everything_that_is_known_of_it(at):
     for told in (
         "None of the 2 needed passages reached the prompt", "confirmed by replay", "also",
         "Replay:", "procedural", "topic:context managers", "2.3 s", "Worded by the judge",
-        "The judge's quote is in no passage.", "precision 25 %", "P(supported) 0.07",
+        "The judge's quote is in no passage.", "precision 25%", "P(supported) 0.07",
         "worded differently from the question", "not within the first 100", "Judged by heuristic",
     ):  # fmt: skip
         assert told in text, told

@@ -133,6 +133,6 @@ def test_the_judges_share_and_that_of_people_stand_on_the_first_screen(browser, 
     page = browser.new_page(viewport={"width": 1200, "height": 844})
     page.goto(report.as_uri())
     found = page.locator(".number .found")
-    assert "people would find 65 % [59, 71], by 220 labels." in found.first.inner_text()
+    assert "people would find 65% [59, 71], by 220 labels." in found.first.inner_text()
     assert all(box["y"] + box["height"] <= 844 for box in (f.bounding_box() for f in found.all()))
     page.close()

@@ -50,7 +50,7 @@ ATTACKS = {
     "template": (
         "{{ 7 * 7 }}{% raw %}{# x #}",
         "{{ ''.__class__.__mro__ }}{{ page }}{% endblock %}",
-        f"${{{PWNED}}}#{{{PWNED}}}<%= {PWNED} %>",
+        f"${{{PWNED}}}#{{{PWNED}}}<%= {PWNED}%>",
         f"{{{{constructor.constructor('{PWNED}')()}}}}",
         "%s %(name)s {0} {name!r} $& $1 $` \\1 \\g<0>",
     ),

@@ -116,7 +116,7 @@ class Mixed:
     ----------
     seed : int
     hang : callable
-        What a call does that hangs, 2 % of them: say, `JudgeServer.wait_until_stopped`.
+        What a call does that hangs, 2% of them: say, `JudgeServer.wait_until_stopped`.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ def audit():
         "metrics": {
             "faithfulness": {
                 "padding": _tried(50, 0.22, 0.2, 0.02, 0.06,
-                                  "Padding the answer with what adds nothing turns 22 % of 50 "
+                                  "Padding the answer with what adds nothing turns 22% of 50 "
                                   "verdicts on faithfulness, more often to good.",
                                   claims=estimate(0.08, 0.04, 0.14, 50, "bootstrap")),
                 "passage_order": _tried(48, 0.0, 0.0, 0.0, 0.0, None, left_out={"one passage": 2}),
@@ -94,7 +94,7 @@ def audit():
                 "flipped": estimate(0.3, 0.18, 0.45, 40),
                 "places": {"first": 10, "second": 2},
                 "left_out": {},
-                "finding": "Which of two answers is better changes with their order in 30 % of 40 "
+                "finding": "Which of two answers is better changes with their order in 30% of 40 "
                 "pairs, in favour of the one shown first.",
             },
         },

@@ -109,7 +109,7 @@ def _measured(missed):
     found = {
         "miss_type": "vocabulary_mismatch",
         "also": ("ranked_low",),
-        "reason": "it shares 25 % of the question's words, and BM25 puts it at rank 212 of 594",
+        "reason": "it shares 25% of the question's words, and BM25 puts it at rank 212 of 594",
         "distance": 12,
         "measured": numbers,
         "above": above,
@@ -236,7 +236,7 @@ def diagnosis():
                     "cut_sentences_share": estimate(0.41, 0.37, 0.45, 594),
                     "passages": 594,
                 },
-                "finding": "41 % of chunks end in the middle of a sentence.",
+                "finding": "41% of chunks end in the middle of a sentence.",
                 "ok": False,
             },
             {
@@ -479,7 +479,7 @@ def calibration():
         },
         "notes": [f"ada and {MARKUP} gave the same label to all items.", " ".join(HOSTILE)],
         "verdict": "caution",
-        "reasons": ["Of the bad answers it calls 28 % good.", " ".join(HOSTILE)],
+        "reasons": ["Of the bad answers it calls 28% good.", " ".join(HOSTILE)],
     }  # fmt: skip
 
 

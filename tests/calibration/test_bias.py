@@ -57,7 +57,7 @@ def test_what_is_chance_is_seldom_called_a_bias():
     told = [
         name for seed in range(30) for name, entry in planted(120, seed).items() if entry["finding"]
     ]
-    assert len(told) <= 6  # two families of tests at 5 % each over 30 repetitions: 3 expected
+    assert len(told) <= 6  # two families of tests at 5% each over 30 repetitions: 3 expected
 
 
 def test_what_no_case_tells_stands_there_as_missing():

@@ -40,7 +40,7 @@ def test_prediction_powered_is_the_one_worked_out_by_hand():
 
 def test_the_correction_undoes_what_the_judge_errs():
     verdicts, labels = table(80, 20, 10, 90)
-    # among the others 30 % are good: 0.3 * 0.8 + 0.7 * 0.1 = 31 % are called good
+    # among the others 30% are good: 0.3 * 0.8 + 0.7 * 0.1 = 31% are called good
     others = [verdict(f"o{n}", 0.9 if n < 310 else 0.1) for n in range(1000)]
     found = held(verdicts, labels, all_verdicts=others)["corrected"]
     everyone = (80 + 10 + 310) / 1200
@@ -265,7 +265,7 @@ def marks(said):
 
 @pytest.mark.slow
 def test_the_interval_covers_the_true_difference():
-    """200 draws of two systems that are truly 60 and 72 % good, judged and labelled with error."""
+    """200 draws of two systems that are truly 60 and 72% good, judged and labelled with error."""
     draws, generator, covered = 200, np.random.default_rng(7), 0
     for _ in range(draws):
         good = generator.random((2, 300)) < np.array([[0.6], [0.72]])

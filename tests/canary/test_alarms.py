@@ -273,7 +273,7 @@ def test_both_pages_hold_the_whole_table(page):
 
 
 def test_false_alarms_are_no_oftener_than_promised_in_any_row_of_the_table():
-    """At random times, 370 runs apart on average: 63 % have one within 370 runs."""
+    """At random times, 370 runs apart on average: 63% have one within 370 runs."""
     text = (ROOT / "docs/canary.md").read_text(encoding="utf-8")
     rows = text.partition("<!-- run lengths -->\n")[2].partition("<!-- /run")[0].splitlines()[2:]
     shares = [float(row.split("|")[5].partition("%")[0]) for row in rows]

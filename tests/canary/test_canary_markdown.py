@@ -17,7 +17,7 @@ def test_an_alarm_and_who_owns_what_degraded_are_told(tmp_path):
     last = finished(12, ill=range(8), documents={"d1": "y"})
     text = run_markdown(documents(tmp_path / "c.sqlite", *steady, last)[-1])
     assert "**ALARM**" in text
-    assert text.index("**open**") < text.index("| Healthy canaries | 20 %")
+    assert text.index("**open**") < text.index("| Healthy canaries | 20%")
     assert "1 document edited (d1)" in text
     assert "| c3 | team 1 | the first expected passage is at rank 1 | no expected passage |" in text
 
@@ -45,5 +45,5 @@ def test_hostile_texts_stay_text(tmp_path):
 def test_a_history_is_a_row_a_run(tmp_path):
     runs = documents(tmp_path / "c.sqlite", finished(0), finished(1, ill=(1,)))
     text = history_markdown({"name": "main", "status": "learning", "alarms": [], "runs": runs})
-    assert "| 1 | 1970-01-01 00:00 | 100 % \\[72, 100\\], n = 10 |" in text
-    assert "| 2 | 1970-01-01 01:00 | 90 % \\[60, 98\\], n = 10 |" in text
+    assert "| 1 | 1970-01-01 00:00 | 100% \\[72, 100\\], n = 10 |" in text
+    assert "| 2 | 1970-01-01 01:00 | 90% \\[60, 98\\], n = 10 |" in text

@@ -48,10 +48,10 @@ def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
     panels = {panel.name: panel for panel in page.panels}
     assert list(panels) == ["health", "coverage", "top_score", "latency_s"]  # nothing failed
     health = panels["health"]
-    assert health.now == "20 %"
+    assert health.now == "20%"
     assert len(health.drawn.spots) == len(health.rows) == 25
     assert health.drawn.spots[-1].is_out
-    assert health.rows[0][2] == "20 %"
+    assert health.rows[0][2] == "20%"
     assert health.drawn.band
     assert health.learnt.startswith("learnt from ")
 
@@ -59,7 +59,7 @@ def test_each_measure_has_a_panel_with_a_point_and_a_row_a_run(page):
 def test_points_stand_as_high_as_their_values(page):
     drawn = page.panels[0].drawn
     by_value = {spot.title.rpartition(": ")[2]: spot.y for spot in drawn.spots}
-    assert by_value["100 %"] < by_value["90 %"] < by_value["20 %"]
+    assert by_value["100%"] < by_value["90%"] < by_value["20%"]
     xs = [spot.x for spot in drawn.spots]
     assert xs == sorted(set(xs))
 

@@ -86,7 +86,7 @@ def test_a_judge_that_long_answers_win_over_is_found_out(audit, judge_server):
     padded = kept()["metrics"]["faithfulness"]["padding"]
     assert (padded["to_good"]["value"], padded["to_bad"]["value"]) == (0.5, 0.0)
     (row,) = [line for line in out.splitlines() if line.strip().startswith("padding")]
-    assert row.split()[:5] == ["padding", str(CASES), "50", "%", "[19,"]
+    assert row.split()[:4] == ["padding", str(CASES), "50%", "[19,"]
 
 
 def test_the_heuristic_judge_is_not_asked_the_same_again(misslink, monkeypatch):

@@ -69,7 +69,7 @@ def test_a_terminal_that_knows_no_minus_sign_has_another(misslink, monkeypatch):
     code, _, _ = misslink("compare", "runs/a", "runs/b")
     sys.stdout.flush()
     assert code == 0
-    assert re.search(r"recall@1 +100 % +0 % +-100 points", kept.getvalue().decode("ascii"))
+    assert re.search(r"recall@1 +100% +0% +-100 points", kept.getvalue().decode("ascii"))
 
 
 def test_the_page_links_to_the_reports_beside(misslink, runs):

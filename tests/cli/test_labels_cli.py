@@ -147,8 +147,8 @@ def test_evaluate_prints_the_corrected_share_beside_the_raw_one(misslink, given)
         *("--labels", file),
     )
     assert code == 0, err
-    assert "fully_faithful 50 % [" in out
-    told = next(line for line in out.splitlines() if line.startswith("fully_faithful 50 %"))
+    assert "fully_faithful 50% [" in out
+    told = next(line for line in out.splitlines() if line.startswith("fully_faithful 50%"))
     assert ", corrected 5" in told
     assert told.endswith("by 24 labels (prediction-powered).")
 

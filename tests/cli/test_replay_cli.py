@@ -85,7 +85,7 @@ def test_people_read_the_share_and_what_it_rests_on(misslink, write_run):
     code, out, _ = misslink("replay", write_run())
     assert code == 0
     assert "retrieval_miss" in out
-    assert "100 % [34, 100]" in out
+    assert "100% [34, 100]" in out
     assert "ignored_context" not in out
     assert "Answers of the app: 8 new, 0 reused." in out
     assert "or declined where an answer was due; full misses only" in " ".join(out.split())
@@ -116,13 +116,13 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
 @pytest.mark.parametrize(
     ("causal", "observed", "said"),
     [
-        ((0.4, 0.2, 0.6), (0.5, 0.3, 0.7), "there would be 40 % [20, 60] fewer bad answers"),
+        ((0.4, 0.2, 0.6), (0.5, 0.3, 0.7), "there would be 40% [20, 60] fewer bad answers"),
         ((0.1, -0.2, 0.3), (0.5, 0.3, 0.7), "the interval includes 0: these cases do not"),
-        ((-0.2, -0.5, -0.1), (0.5, 0.3, 0.7), "there would be 20 % [10, 50] more bad answers"),
+        ((-0.2, -0.5, -0.1), (0.5, 0.3, 0.7), "there would be 20% [10, 50] more bad answers"),
         (
             (0.4, 0.2, 0.6),
             (-0.1, -0.4, -0.05),
-            "they are not more frequent after a miss (\u221210 %",
+            "they are not more frequent after a miss (\u221210%",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_no_number_is_cut_or_broken(printed, run, width):
 def test_a_long_name_folds_and_its_number_stays_whole(printed):
     metric = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 1087, "method": "m", "reason": None}
     lines = printed(60, with_metrics(**{WIDE: metric}))
-    (row,) = [line for line in lines if "62 % [51, 72]" in line]
+    (row,) = [line for line in lines if "62% [51, 72]" in line]
     assert row.rstrip().endswith("1,087")
     place = lines.index(row)
     folded = "".join(line[12:34].split(" ")[0] for line in lines[place : place + 4])
@@ -87,7 +87,7 @@ def test_what_was_not_measured_stands_in_a_line_for_each_reason(printed):
 def test_numbers_are_written_as_on_the_page(printed):
     text = "\n".join(printed(80, example_run()))
     assert re.search(r"mrr +0\.51 \[0\.27, 0\.75\] +12\n", text)
-    assert re.search(r"abstention +<1 % \[0, 31\] +9\n", text)
+    assert re.search(r"abstention +<1% \[0, 31\] +9\n", text)
     assert "Lower is better: noise_sensitivity." in text
 
 
@@ -95,12 +95,12 @@ def test_it_says_the_link_the_causes_and_what_to_do(printed):
     lines = printed(80, proven_run())
     text = " ".join(lines)
     assert (
-        "38 % [\u22128, 61] of unfaithful answers to questions with a passage to find go with a "
+        "38% [\u22128, 61] of unfaithful answers to questions with a passage to find go with a "
         "retrieval miss. 2 of 4 came after a miss; the share counts those beyond the rate after "
         "hits."
     ) in text
     assert "This is association, not proof of cause." in lines
-    assert re.search(r"retrieval_miss +2 +14 % \[4, 40\]", text)
+    assert re.search(r"retrieval_miss +2 +14% \[4, 40\]", text)
     steps = [line for line in lines if re.match(r"[1-9]\. ", line)]
     assert [line[:2] for line in steps] == ["1.", "2.", "3."]
     assert lines[-1] == "report: reports/today/report.html"
@@ -150,15 +150,15 @@ def test_an_old_encoding_gets_what_it_can_show(monkeypatch, encoding):
     print_run_summary(with_metrics(دوال=metric), "reports/übermorgen/report.html")
     sys.stdout.flush()
     text = kept.getvalue().decode(encoding)
-    assert "38 % [-8, 61] of unfaithful answers to questions with a passage to find" in text
-    assert re.search(r"\n +\?\?\?\? +50 % \[40, 60\] +9", text)
+    assert "38% [-8, 61] of unfaithful answers to questions with a passage to find" in text
+    assert re.search(r"\n +\?\?\?\? +50% \[40, 60\] +9", text)
 
 
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
         ("aa b c", ["aa b", "c"]),
-        ("x 62 % [51, 72]", ["x", "62 % [51, 72]"]),
+        ("x 62% [51, 72]", ["x", "62% [51, 72]"]),
         ("risk +86 points [2, 96]", ["risk", "+86 points [2, 96]"]),
         ("xy n = 87", ["xy", "n = 87"]),
         ("p < 0.001", ["p < 0.001"]),

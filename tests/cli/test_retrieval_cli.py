@@ -123,8 +123,8 @@ def test_the_table_fits_80_columns_and_says_what_was_counted(misslink, files, mo
 
 def test_little_judged_is_warned_of_and_the_bounds_are_offered(misslink, files):
     _, out, _ = misslink("retrieval", *files)
-    warning = "Warning: Only 62 % of the first 10 are judged"
-    assert warning.replace("of the first 10", "of the first 5, 62 % of the first 10") in out
+    warning = "Warning: Only 62% of the first 10 are judged"
+    assert warning.replace("of the first 10", "of the first 5, 62% of the first 10") in out
     assert "--bounds shows the possible range" in out
     _, out, _ = misslink("retrieval", *files, "--bounds", "--metrics", "mrr")
     assert warning in out
@@ -143,7 +143,7 @@ def test_judgements_are_looked_at_as_deep_as_the_metrics_go(misslink):
     assert set(document["judged"]["judged@20"]) == KEYS
     assert document["judged"]["judged@20"]["value"] == 0.5
     [warning] = document["warnings"]
-    assert warning.startswith("Only 50 % of the first 20 are judged")
+    assert warning.startswith("Only 50% of the first 20 are judged")
 
 
 def test_all_judged_is_not_warned_of(misslink, files):

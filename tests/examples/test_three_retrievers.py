@@ -378,7 +378,7 @@ def test_the_page_states_the_model_as_it_is(example):
     page = " ".join((FOLDER / "README.md").read_text("utf-8").split())
     told = [
         f"chance {users.ASKS_AGAIN}",
-        f"{users.TYPES_KEYWORDS:.0%}".replace("%", " %"),
+        f"{users.TYPES_KEYWORDS:.0%}",
         f"{users.ANSWERED} where the answer",
         f"{users.FIND_IT_THEMSELVES} where only a passage",
         f"{users.MISLED} where neither",
@@ -387,12 +387,12 @@ def test_the_page_states_the_model_as_it_is(example):
         f"standard deviation {users.TEMPER}",
         f"spread {users.PATIENCE_SPREAD}, median {users.PATIENCE_S:g} s",
         *(f"{seconds} s ({name})" for name, seconds in users.LATENCY_S.items()),
-        f"a thumb after {users.GIVES_THUMBS:.0%}".replace("%", " %"),
+        f"a thumb after {users.GIVES_THUMBS:.0%}",
         f"{stages.SHADOWED} requests are answered",
         f"at most {stages.LATENCY_MARGIN_S} s longer",
         f"{100 * stages.WORTH:g} points counts",
         f"{example.run.arguments(['--out', 'x']).users:,} users are about",
-        f"none carries {example.retrievers.ENOUGH:.0%}".replace("%", " %"),
+        f"none carries {example.retrievers.ENOUGH:.0%}",
     ]
     assert [words for words in told if words not in page] == []
 

@@ -27,12 +27,12 @@ def test_a_loss_is_told_in_plain_words_with_the_questions_and_the_rank(tmp_path)
         decided(tmp_path, [*gates, "name: mrr, threshold: 0.1"], run, before)
     )
     assert "1 of 2 gates failed over 40 questions." in text
-    assert "dropped from 100 % to 85 %" in text
+    assert "dropped from 100% to 85%" in text
     assert "Over the 40 questions in both the change is \u221215 points" in text
-    assert "its 95 % interval does not include 0. 6 questions lost their passage:" in text
+    assert "its 95% interval does not include 0. 6 questions lost their passage:" in text
     assert "- Question 0? (`c0`): `gold0` is at rank 10 now, and the app takes 1\n" in text
     assert "- and 1 question more\n" in text
-    assert "| `category: even` | 20 | 100 % | 85 % |" in text
+    assert "| `category: even` | 20 | 100% | 85% |" in text
     assert "<details>\n<summary>1 gate passed</summary>" in text
 
 
@@ -113,7 +113,7 @@ def test_of_a_judged_metric_a_question_says_what_became_of_its_answer(tmp_path):
     text = pull_request_comment(
         decided(tmp_path, ["metric: faithfulness, regression_max: 0.01"], run, before)
     )
-    assert "(`c1`): `faithfulness` 50 % now, was 100 %\n" in text
+    assert "(`c1`): `faithfulness` 50% now, was 100%\n" in text
 
 
 def test_where_a_passage_is_now_goes_by_what_was_seen():

@@ -68,7 +68,7 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         (ONE + "threshold: true}", r"line 2, field 'threshold': gate 'a': this should be a number"),
         (ONE + "threshold: .nan}", r"gate 'a': this should be a finite number"),
         (ONE + "threshold: .inf}", r"gate 'a': this should be a finite number"),
-        (ONE + "threshold: 85}", r"gate 'a': 85 is not between 0 and 1; write 0.85 for 85 %"),
+        (ONE + "threshold: 85}", r"gate 'a': 85 is not between 0 and 1; write 0.85 for 85%"),
         (ONE + "threshold: 85%}", r"should be a number such as 0.85 \(it is '85%'\)"),
         (ONE + "threshold: -0.1}", r"gate 'a': -0.1 is not between 0 and 1"),
         (ONE + "regression_max: -1}", r"gate 'a': this should be at least 0"),
@@ -80,7 +80,7 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         (ONE + "threshold: 0}", r"every run passes"),
         (
             "gates:\n  - {metric: retrieval.recall@2, regression_max: 3}",
-            r"3 is not between 0 and 1; write 0.03 for 3 %",
+            r"3 is not between 0 and 1; write 0.03 for 3%",
         ),
         (
             "gates:\n  - {metric: slices.tag.a.metrics.recall@2, at_most: 3}",
@@ -93,7 +93,7 @@ ONE = "gates:\n  - {name: a, metric: recall@5, "
         ("gates:\n  - {metric: link.attributable_fraction, at_most: 5}", r"5 is not at most 1;"),
         (
             "gates:\n  - {metric: link.risk_difference, regression_max: 2}",
-            r"2 is not between -1 and 1; write 0.02 for 2 %",
+            r"2 is not between -1 and 1; write 0.02 for 2%",
         ),
         ("gates:\n  - {metric: coverage.faithfulness.failed, at_most: -1}", r"-1 is not between 0"),
         (

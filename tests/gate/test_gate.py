@@ -70,7 +70,7 @@ def test_the_change_alone_decides_unless_it_is_to_be_paired(tmp_path):
     found = paired.change.difference
     low, high = round(100 * found.low), round(100 * found.high)
     assert paired.reason == (
-        "recall@1 is 60 % over 10 questions; paired over 10 questions it was 80 % and is 60 %, a "
+        "recall@1 is 60% over 10 questions; paired over 10 questions it was 80% and is 60%, a "
         f"change of \u221220 points [\u2212{-low}, {high}], not enough data to tell (its interval "
         "includes 0)"
     )
@@ -83,7 +83,7 @@ def test_a_paired_loss_beyond_chance_fails(tmp_path):
     found = one(tmp_path, gate, run, baseline)
     assert not found.passed
     assert found.change.difference.high < 0
-    assert "dropped from 100 % to 75 %: 25 points for the worse, more than the 10 points" in (
+    assert "dropped from 100% to 75%: 25 points for the worse, more than the 10 points" in (
         found.reason
     )
 
@@ -94,7 +94,7 @@ def test_of_a_number_that_is_good_when_low_a_rise_is_the_change_for_the_worse(tm
     found = one(tmp_path, gate, more, less)
     assert not found.passed
     assert found.change.drop == pytest.approx(0.4)
-    assert "rose from 20 % to 60 %" in found.reason
+    assert "rose from 20% to 60%" in found.reason
     assert one(tmp_path, gate, less, more).passed
 
 

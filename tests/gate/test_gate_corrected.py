@@ -37,7 +37,7 @@ def only(decision):
 
 
 def test_the_corrected_share_is_held_against_the_limit(tmp_path, run):
-    """The judge says 60 % and people 54 %."""
+    """The judge says 60% and people 54%."""
     share = corrected_shares(run)["fully_faithful"]
     assert share.estimate.value == pytest.approx(0.54)
     raw, people = (
@@ -45,7 +45,7 @@ def test_the_corrected_share_is_held_against_the_limit(tmp_path, run):
         for gate in ("name: judge, metric: fully_faithful", GATE)
     )
     assert (raw.passed, people.passed) == (True, False)
-    assert people.reason == "fully_faithful (corrected) is 54 %, below the floor of 57 %"
+    assert people.reason == "fully_faithful (corrected) is 54%, below the floor of 57%"
     assert people.estimate == share.estimate
 
 
@@ -66,8 +66,8 @@ def test_either_number_stands_beside_the_other_in_every_output(tmp_path, run):
         assert one["raw"]["value"] == pytest.approx(0.6)
     json.dumps(documents, allow_nan=False)
     for text in (pull_request_comment(decision), junit_xml(decision)):
-        assert "By the judge alone it is 60 % [" in text.replace("\\", "")
-        assert "Corrected for the judge's errors it is 54 % [" in text.replace("\\", "")
+        assert "By the judge alone it is 60% [" in text.replace("\\", "")
+        assert "Corrected for the judge's errors it is 54% [" in text.replace("\\", "")
         assert "by 100 labels" in text
 
 
@@ -126,7 +126,7 @@ REGRESSION = f"{GATE}, regression_max: 0.15"
 
 
 def test_a_change_is_larger_for_people_than_for_a_judge_that_errs(tmp_path, run):
-    """70 % before and 60 % now by the judge, whose rates add up to 1.74."""
+    """70% before and 60% now by the judge, whose rates add up to 1.74."""
     before = gated_run("1" * 100, "1" * 70 + "0" * 30)
     found = only(decided(tmp_path, [REGRESSION], run, before))
     gain = 50 / 54 + 36 / 46 - 1
@@ -200,14 +200,14 @@ LINK = "name: a, metric: link.risk_given_miss"
 
 
 def test_the_corrected_risk_stands_beside_the_links_own(tmp_path, linked):
-    """After a miss 85 % are unfaithful by the judge, so (0.85 - 0.1) / 0.8 by people."""
+    """After a miss 85% are unfaithful by the judge, so (0.85 - 0.1) / 0.8 by people."""
     found = only(decided(tmp_path, [f"{LINK}, at_most: 0.9"], linked))
     document = found.document()
     assert (document["value"], document["raw"]["value"]) == (0.85, 0.85)
     assert document["corrected"]["value"] == pytest.approx(0.75 / 0.8)
     assert found.passed
     (note,) = [one for one in document["notes"] if "Corrected" in one]
-    assert note.startswith("Corrected for the judge's errors it is 94 % [")
+    assert note.startswith("Corrected for the judge's errors it is 94% [")
     assert note.endswith(", by 200 labels.")
 
 
@@ -227,7 +227,7 @@ def test_a_share_found_in_another_way_than_its_baseline_is_no_change(tmp_path):
     assert found.passed
     was, is_now = found.change.means
     assert was == is_now != found.estimate.value
-    told = re.findall(r"(\d+ %)", found.reason.partition("error rates alone")[2])
+    told = re.findall(r"(\d+%)", found.reason.partition("error rates alone")[2])
     assert len(told) == 2
     assert told[0] == told[1]
 

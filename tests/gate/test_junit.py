@@ -25,7 +25,7 @@ def test_a_gate_is_a_test_case_and_a_warning_does_not_fail(tmp_path):
     passed, failed, warned = suite
     assert [case.get("name") for case in suite] == ["mrr", "recall_at_1", "ndcg_at_1"]
     assert passed.find("failure") is None
-    assert "below the floor of 90 %" in failed.find("failure").get("message")
+    assert "below the floor of 90%" in failed.find("failure").get("message")
     assert "case: c8" in failed.find("failure").text
     assert warned.find("failure") is None
     assert warned.findtext("system-out").startswith("warning: ")

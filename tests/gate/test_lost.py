@@ -84,7 +84,7 @@ def test_errors_are_a_share_that_is_good_when_low(tmp_path):
     assert (value.estimate.value, value.estimate.n, value.estimate.method) == (0.2, 10, "wilson")
     assert value.lower_is_better
     found = one(tmp_path, "name: errors, at_most: 0.05", gated_run(CRASHED))
-    assert found.reason == "errors is 20 %, above the ceiling of 5 %"
+    assert found.reason == "errors is 20%, above the ceiling of 5%"
     assert one(tmp_path, "name: errors, at_most: 0.05", gated_run(TEN)).passed
 
 

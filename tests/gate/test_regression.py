@@ -25,7 +25,7 @@ def renamed(run, kept):
 
 
 def test_so_few_pairs_that_no_loss_could_show_fail(tmp_path):
-    """All of one, two and three lost: Wilson's interval of 3 of 3 reaches down to 44 %."""
+    """All of one, two and three lost: Wilson's interval of 3 of 3 reaches down to 44%."""
     assert [n for n in range(8) if interval_can_exclude_zero(n)] == [4, 5, 6, 7]
     for kept in (1, 3):
         found = one(tmp_path, PAIRED, renamed(gated_run("0" * 50), kept), gated_run("1" * 50))
@@ -44,10 +44,10 @@ def test_fewest_cases_are_asked_of_the_pairs_too(tmp_path):
 
 
 def test_the_means_that_are_told_are_those_of_the_pairs(tmp_path):
-    """Over all questions it rose from 33 to 80 %; over the ten in both it fell from 100 to 0 %."""
+    """Over all questions it rose from 33 to 80%; over the ten in both it fell from 100 to 0%."""
     run = renamed(gated_run("0" * 10 + "1" * 40), 10)
     found = one(tmp_path, PAIRED, run, gated_run("1" * 10 + "0" * 20))
-    assert "recall@1 dropped from 100 % to 0 %: 100 points for the worse" in found.reason
+    assert "recall@1 dropped from 100% to 0%: 100 points for the worse" in found.reason
     assert "(paired over 10 questions: \u2212100 points [\u2212100, " in found.reason
 
 

@@ -65,7 +65,7 @@ def test_small_slips_are_allowed_and_counted(quote, found, edits):
         "able to legalise",
         "the fee of 1",
         "the fee of 1.5",
-        "the fee of 1.50 %, as it is said by the people of Brest",
+        "the fee of 1.50%, as it is said by the people of Brest",
         "",
         "of the and",
         "...",

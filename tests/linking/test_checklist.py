@@ -96,7 +96,7 @@ def test_recall_in_the_context_and_at_depth():
     assert item["numbers"]["recall_in_context"]["value"] == 0.5
     assert item["numbers"]["recall_at_depth"]["value"] == 1.0
     assert item["ok"] is False
-    assert "100 % [91, 100] is among the first 50" in item["finding"]
+    assert "100% [91, 100] is among the first 50" in item["finding"]
 
 
 def test_recall_at_depth_is_missing_where_nobody_asked_deeper():

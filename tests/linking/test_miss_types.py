@@ -90,7 +90,7 @@ def test_domain_needs_a_low_cosine_shared_words_and_enough_pairs(change, pairs, 
 
 
 def test_so_many_pairs_seldom_put_an_ordinary_one_in_the_lowest_tenth():
-    # At least the lowest 30 % in truth, yet at most a tenth of the others below it.
+    # At least the lowest 30% in truth, yet at most a tenth of the others below it.
     by_chance = [binom.cdf(int(n * 0.1), n, 0.3) for n in range(MIN_PAIRS, 500)]
     assert max(by_chance) < 0.05
     assert binom.cdf(1, 13, 0.3) > 0.05

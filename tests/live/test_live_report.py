@@ -330,7 +330,7 @@ def test_interleaved_lists_are_won_by_unit(path):
 
 
 def ramped(path, better, *, linear=True):
-    """Users come back while the variant grows from 2 % to 50 %, and all are ever more pleased."""
+    """Users come back while the variant grows from 2% to 50%, and all are ever more pleased."""
     chance = random.Random(6)
     place = {f"u{number}": chance.random() for number in range(1500)}
     exposures, feedback = [], []

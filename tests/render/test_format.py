@@ -25,14 +25,14 @@ def _estimate(value, low, high, reason=None):
 @pytest.mark.parametrize(
     ("name", "numbers", "expected"),
     [
-        ("recall@5", (0.62, 0.51, 0.72), "62 % [51, 72], n = 87"),
-        ("fully_faithful", (1.0, 0.957, 1.0), "100 % [96, 100], n = 87"),
+        ("recall@5", (0.62, 0.51, 0.72), "62% [51, 72], n = 87"),
+        ("fully_faithful", (1.0, 0.957, 1.0), "100% [96, 100], n = 87"),
         ("ndcg@5", (0.62, 0.51, 0.72), "0.62 [0.51, 0.72], n = 87"),
         ("mrr", (0.5, 0.4, 0.6), "0.50 [0.40, 0.60], n = 87"),
         ("risk_difference", (0.48, 0.29, 0.67), "+48 points [29, 67], n = 87"),
         ("risk_difference", (-0.17, -0.62, 0.41), f"{MINUS}17 points [{MINUS}62, 41], n = 87"),
         ("risk_ratio", (6.31, 2.94, 13.52), "6.3 times [2.9, 13.5], n = 87"),
-        ("attributable_fraction", (-0.12, -0.4, 0.1), f"{MINUS}12 % [{MINUS}40, 10], n = 87"),
+        ("attributable_fraction", (-0.12, -0.4, 0.1), f"{MINUS}12% [{MINUS}40, 10], n = 87"),
     ],
 )
 def test_each_quantity_is_written_in_its_own_unit(name, numbers, expected):
@@ -54,7 +54,7 @@ def test_a_missing_number_is_its_reason_and_never_a_zero():
 
 def test_nearly_none_and_nearly_all_are_not_rounded_to_none_and_all():
     assert [format_percent(x) for x in (0.0, 0.0049, 0.006, 0.994, 0.996, 1.0)] == [
-        "0 %", "<1 %", "1 %", "99 %", ">99 %", "100 %",
+        "0%", "<1%", "1%", "99%", ">99%", "100%",
     ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_points_are_written_as_in_every_other_sentence():
 
 
 def test_no_number_is_minus_zero():
-    assert format_percent(-0.001) == "0 %"
+    assert format_percent(-0.001) == "0%"
     assert format_decimal(-0.0001) == "0.00"
 
 

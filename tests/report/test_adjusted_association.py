@@ -39,7 +39,7 @@ def test_strata_give_counts_risks_and_the_difference_on_an_axis_through_no_diffe
 
     assert (table.bad, table.by) == ("unfaithful", "category")
     assert (first.miss, first.hit) == ((6, 8), (2, 11))
-    assert first.risks[0].brief == "75 % [45, 100]"
+    assert first.risks[0].brief == "75% [45, 100]"
     assert first.difference.brief == "+57 points [22, 87]"
     assert (first.difference.bar.value, first.difference.bar.signed) == (78.5, True)
     assert second.difference.bar.value < 50 < first.difference.bar.low
@@ -52,7 +52,7 @@ def test_pooled_numbers_stand_beside_the_crude_ones(run):
     assert [(row.label, row.before.value, row.after.value) for row in table.pooled] == [
         ("Risk difference", "+10 points", "+22 points"),
         ("Risk ratio", "1.2 times", "1.9 times"),
-        ("Attributable fraction", "38 %", "21 %"),
+        ("Attributable fraction", "38%", "21%"),
     ]
 
 
@@ -92,9 +92,9 @@ def test_doses_run_from_none_to_all_with_the_trend(run):
     unfaithful, wrong = dose_responses(run)
 
     assert [(label, risk.brief) for label, risk in unfaithful.groups] == [
-        ("none of them", "58 % [31, 81]"),
-        ("some of them", "40 % [12, 77]"),
-        ("all of them", "26 % [12, 49]"),
+        ("none of them", "58% [31, 81]"),
+        ("some of them", "40% [12, 77]"),
+        ("all of them", "26% [12, 49]"),
     ]
     assert unfaithful.trend == (
         "The share of unfaithful answers falls as more of what was needed arrives "
@@ -144,12 +144,12 @@ def test_a_trend_has_the_direction_that_was_tested_not_that_of_its_ends(run):
 def test_corrected_numbers_stand_beside_those_as_judged_and_the_badge_says_so(run):
     found = correct_association(run)
 
-    assert (found.rows[0].before.value, found.rows[0].after.value) == ("54 %", "61 %")
+    assert (found.rows[0].before.value, found.rows[0].after.value) == ("54%", "61%")
     assert [row.before.n for row in found.rows] == [13, 26, 39, 39, 39]  # not the crude table's 36
-    assert found.sensitivity.text == "91 % [85, 95], n = 140"
+    assert found.sensitivity.text == "91% [85, 95], n = 140"
     badge = build_page(run.model_copy(update={"calibration": None})).badge
     assert badge.text == "compared with human labels"
-    assert "72 % [61, 81] of unfaithful ones unfaithful" in badge.note
+    assert "72% [61, 81] of unfaithful ones unfaithful" in badge.note
     assert build_page(example_run()).badge.text == "heuristic judge"
 
 

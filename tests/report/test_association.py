@@ -56,13 +56,13 @@ def test_it_says_what_the_share_is_of_and_which_unfaithful_answers_it_leaves_out
     said = read_headline(run_of(GOOD, NONE, MISS, MISS, *[GOOD] * 20))
 
     assert f"{said.share} {said.interval} {said.words}." == (
-        "100 % [22, 100] of unfaithful answers to questions with a passage to find go with a "
+        "100% [22, 100] of unfaithful answers to questions with a passage to find go with a "
         "retrieval miss."
     )
     left_out = "Unfaithful answers left out: 1 with no passage to find."
     assert said.risks == (
-        "2 of 2 came after a miss. After a miss 67 % [21, 94] of answers were unfaithful (n = 3), "
-        f"after a hit 0 % [0, 15] (n = 21). {left_out}"
+        "2 of 2 came after a miss. After a miss 67% [21, 94] of answers were unfaithful (n = 3), "
+        f"after a hit 0% [0, 15] (n = 21). {left_out}"
     )
     assert said.paragraphs[0].startswith("2 of 2 came after a miss. After a miss, when no needed")
     assert said.paragraphs[0].endswith(left_out)
@@ -128,4 +128,4 @@ def test_a_share_that_is_not_told_leads_nowhere_and_what_is_left_out_is_told_all
 def test_a_summary_without_links_has_its_share_and_no_view():
     run = run_of(MISS, GOOD).model_copy(update={"links": ()})
 
-    assert (read_headline(run).share, read_headline(run).fragment) == ("100 %", "")
+    assert (read_headline(run).share, read_headline(run).fragment) == ("100%", "")

@@ -29,7 +29,7 @@ PAIRS = {
 def test_pairs_say_which_is_preferred_of_how_many_and_how_surely():
     (row,) = read_biases(CalibrationDocument.model_validate({"bias": {"length": _bias(PAIRS)}}))
     assert row.matched.which == "longer"
-    assert row.matched.preferred.brief == "63 % [56, 70]"
+    assert row.matched.preferred.brief == "63% [56, 70]"
     assert row.matched.says == "210 pairs of 48 questions, p < 0.001"
     assert row.matched.beyond_chance
 
@@ -62,5 +62,5 @@ def test_where_nothing_can_be_matched_nothing_is_said_of_it(matched):
 
 def test_the_page_tells_them_and_explains_the_word():
     html = render_page(build_page(proven_run()))
-    assert "it scores the longer one better in 63 % [56, 70]" in html
+    assert "it scores the longer one better in 63% [56, 70]" in html
     assert "<dt>matched pairs</dt>" in html

@@ -172,9 +172,9 @@ def test_a_verdict_says_whether_it_is_good_or_bad(entries):
     def labels(case_id):
         return {row.metric: (row.value, row.label) for row in _case(entries, case_id).verdicts}
 
-    assert labels("with-exit")["faithfulness"] == ("25 %", "bad")
-    assert labels("with-exit")["answer_relevance"] == ("80 %", "")
-    assert labels("rtl")["faithfulness"] == ("100 %", "good")
+    assert labels("with-exit")["faithfulness"] == ("25%", "bad")
+    assert labels("with-exit")["answer_relevance"] == ("80%", "")
+    assert labels("rtl")["faithfulness"] == ("100%", "good")
     assert labels("inconclusive")["faithfulness"] == ("failed", "")
 
 

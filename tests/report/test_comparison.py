@@ -104,7 +104,7 @@ def test_no_metric_is_picked_by_how_it_came_out_for_what_could_have_been_seen():
 
 
 def test_what_no_difference_could_show_is_not_given_in_points():
-    """Two cases at a third of 5 %: even all of the range would be lost in the noise."""
+    """Two cases at a third of 5%: even all of the range would be lost in the noise."""
     a, b = small_run([0, 1], faithful=[1, 1]), small_run([1, 1], faithful=[1, 1])
     one = page_of(a, b).comparisons[0]
     assert one.finding.endswith(
@@ -317,6 +317,6 @@ def test_markdown_links_to_the_page_to_its_cases_and_to_the_reports():
 
 def test_markdown_has_the_numbers_and_the_cases():
     written = comparison_markdown(page_of(A, B))
-    assert "| `recall@1` | 0 % \\[0, 28\\] | 100 % \\[72, 100\\] |" in written
+    assert "| `recall@1` | 0% \\[0, 28\\] | 100% \\[72, 100\\] |" in written
     assert "**better**" in written
     assert "<details><summary>Cases that changed</summary>" in written

@@ -44,8 +44,8 @@ def _shares(value=0.8):
 def test_labels_of_the_runs_own_verdicts_are_used_with_all_of_them():
     found = corrected_shares(_run(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
 
-    assert found.judged.value == "80 %"
-    assert found.corrected.brief == "61 % [52, 70]"
+    assert found.judged.value == "80%"
+    assert found.corrected.brief == "61% [52, 70]"
     assert (found.labels, found.of) == (120, "faithful answers")
     assert found.how == "By prediction-powered inference from 120 labels of this run's verdicts."
 
@@ -56,15 +56,15 @@ def test_a_calibration_of_another_run_gives_its_error_rates_alone():
         "fully_faithful"
     ]
 
-    assert found.corrected.value == f"{round(100 * 0.5 / 0.575)} %"
+    assert found.corrected.value == f"{round(100 * 0.5 / 0.575)}%"
     assert "120 labels of another run" in found.how
 
 
 @pytest.mark.parametrize(
     ("interval", "hint"),
     [
-        ((0.61, 0.52, 0.7), "The judge's 80 % lies above this interval: it is too kind."),
-        ((0.9, 0.85, 0.95), "The judge's 80 % lies below this interval: it is too strict."),
+        ((0.61, 0.52, 0.7), "The judge's 80% lies above this interval: it is too kind."),
+        ((0.9, 0.85, 0.95), "The judge's 80% lies below this interval: it is too strict."),
         ((0.75, 0.7, 0.8), ""),
     ],
 )
@@ -79,15 +79,15 @@ def test_beside_the_same_number_the_judges_share_is_not_told_twice():
     found = corrected_shares(_run(estimate(0.61, 0.52, 0.7, 10, "ppi")))["fully_faithful"]
 
     assert found.describe(format_estimate("fully_faithful", proportion(8, 10))) == (
-        "People would find 61 % [52, 70], by 120 labels."
+        "People would find 61% [52, 70], by 120 labels."
     )
     assert found.describe(format_estimate("fully_faithful", proportion(5, 10))) == (
         f"By the judge, at the calibration's threshold, {found.judged.brief}; "
-        "people would find 61 % [52, 70], by 120 labels."
+        "people would find 61% [52, 70], by 120 labels."
     )
     assert found.describe(format_estimate("correctness", proportion(5, 10))) == (
         f"Faithful answers: by the judge {found.judged.brief}; "
-        "people would find 61 % [52, 70], by 120 labels."
+        "people would find 61% [52, 70], by 120 labels."
     )
 
 

@@ -78,15 +78,15 @@ def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_deci
     ("name", "number", "written"),
     [
         ("places_lost_to_duplicates", estimate(0.05, 0.01, 0.1, 9, "bootstrap"),
-         "5 % [1, 10], n = 9"),
-        ("near_duplicates", estimate(0.11, 0.09, 0.13, 594), "11 % [9, 13], n = 594"),
-        ("recall_at_depth", estimate(0.9, 0.8, 1.0, 40, "bootstrap"), "90 % [80, 100], n = 40"),
+         "5% [1, 10], n = 9"),
+        ("near_duplicates", estimate(0.11, 0.09, 0.13, 594), "11% [9, 13], n = 594"),
+        ("recall_at_depth", estimate(0.9, 0.8, 1.0, 40, "bootstrap"), "90% [80, 100], n = 40"),
         ("median_characters", estimate(812, 790, 836.2, 594, "ranks"), "812 [790, 836], n = 594"),
         ("auroc", estimate(0.9, 0.85, 0.951, 30, "delong"), "0.90 [0.85, 0.95], n = 30"),
         ("auroc", missing("one group is empty"), "not measured: one group is empty"),
         ("lower_quartile_characters", 640.25, "640"),
         ("lower_quartile_characters", None, "not measured"),
-        ("share", 0.3, "30 %"),
+        ("share", 0.3, "30%"),
         ("passages", 12345, "12,345"),
         ("whole", True, "yes"),
     ],
@@ -119,7 +119,7 @@ def test_a_gap_of_a_case_that_is_gone_gets_no_link(run):
 
 def test_metrics_stand_without_and_with_the_gaps(run):
     pairs = [(one.name, one.value, other.value) for one, other in read_missing_labels(run).metrics]
-    assert pairs == [("recall@5", "54 %", "60 %"), ("mrr", "0.51", "0.55")]
+    assert pairs == [("recall@5", "54%", "60%"), ("mrr", "0.51", "0.55")]
 
 
 def test_of_very_many_gaps_the_page_has_the_first_and_says_how_many_there_are(run):

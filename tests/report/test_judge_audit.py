@@ -29,10 +29,10 @@ def test_what_was_found_comes_first_in_the_unit_that_people_read():
         ("faithfulness", "nothing: asked again"),
     ]
     padded, swapped, _, lowered, order, shuffled, _ = rows
-    assert padded.flipped.brief == "22 % [12, 34]"
+    assert padded.flipped.brief == "22% [12, 34]"
     assert padded.direction == (
-        "20 % [10, 32] to good; 2 % [0, 14] to bad; "
-        "of the answer's own claims 8 % [4, 14] are called otherwise"
+        "20% [10, 32] to good; 2% [0, 14] to bad; "
+        "of the answer's own claims 8% [4, 14] are called otherwise"
     )
     assert padded.shift.brief == "+6 points [3, 9]"
     assert swapped.direction == "10 for the one shown first, 2 for the second"

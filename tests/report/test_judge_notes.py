@@ -77,8 +77,8 @@ def test_what_the_replies_took_is_told_whenever_they_were_paid_for():
 
 def test_a_cascade_tells_the_share_it_saw_and_the_agreement():
     share, agreement = describe_judging(run(cascade={"share_dear": HALF, "agreement": HALF}))
-    assert "saw 50 % [20, 80], n = 8 of the questions" in share
-    assert "same label in 50 % [20, 80], n = 8" in agreement
+    assert "saw 50% [20, 80], n = 8 of the questions" in share
+    assert "same label in 50% [20, 80], n = 8" in agreement
     _, empty = describe_judging(run(cascade={"share_dear": HALF}))
     assert "nothing was audited" in empty
 
@@ -92,10 +92,10 @@ def test_repeats_tell_how_often_a_verdict_flips():
     (note,) = describe_judging(run(repeats=repeats))
     assert note == (
         "Each question was put 3 times; verdicts that were not unanimous: "
-        "faithfulness 50 % [20, 80], n = 8."
+        "faithfulness 50% [20, 80], n = 8."
     )
     (row,) = repeat_rows(run(repeats=repeats))
-    assert (row.metric, row.flips.brief, row.moved) == ("faithfulness", "50 % [20, 80]", "0.013")
+    assert (row.metric, row.flips.brief, row.moved) == ("faithfulness", "50% [20, 80]", "0.013")
     assert repeat_rows(run()) == ()
 
 

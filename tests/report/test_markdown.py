@@ -121,9 +121,9 @@ def test_it_tells_what_the_page_tells_in_its_order():
 
 def test_every_number_of_a_table_has_its_interval_and_its_n():
     found = rows(render_markdown(build_page(proven_run())))
-    shares = [cell for row in found for cell in row if re.match(r"[\d<>]+ %", cell)]
+    shares = [cell for row in found for cell in row if re.match(r"[\d<>]+%", cell)]
     assert len(shares) > 20
-    assert all(re.fullmatch(r"\S+ % \[\S+, \S+\], n = \d+", cell) for cell in shares)
+    assert all(re.fullmatch(r"\S+% \[\S+, \S+\], n = \d+", cell) for cell in shares)
 
 
 def test_the_cases_are_the_ten_worst_worst_first():

@@ -39,11 +39,11 @@ def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
 
     assert [row.count for row in rows] == [1, 1, 1, 3]
     assert sum(row.count for row in rows) == len(passages) == 6
-    assert first.share.brief == "17 % [3, 56]"  # Wilson for 1 of 6
+    assert first.share.brief == "17% [3, 56]"  # Wilson for 1 of 6
     assert first.failed == 1
     assert first.advice.startswith("Search by words and by meaning together")
     assert (first.example, first.example_at) == (
-        "it shares 25 % of the question's words, and BM25 puts it at rank 212 of 594", "case=14",
+        "it shares 25% of the question's words, and BM25 puts it at rank 212 of 594", "case=14",
     )  # fmt: skip
     assert first.fragment == "miss_type=vocabulary_mismatch"
     assert rows[-1].label == "not known"
@@ -87,15 +87,15 @@ def test_a_missed_passage_shows_its_reason_distance_measurements_and_rivals_once
     (row, unknown) = _case(run, "with-exit").missed
     (detail,) = row.details  # two evidences, measured alike
 
-    assert detail.reason.startswith("it shares 25 %")
+    assert detail.reason.startswith("it shares 25%")
     assert detail.also == ("ranked too low",)
     assert detail.distance == "12 ranks behind the cut-off"
     assert dict(detail.measured) == {
         "cosine to the question": "0.41",
         "cosine of the last passage given": "0.63",
-        "known pairs with a lower cosine": "8 %",
-        "question's words that it holds": "25 %",
-        "known pairs that share fewer words": "12 %",
+        "known pairs with a lower cosine": "8%",
+        "question's words that it holds": "25%",
+        "known pairs that share fewer words": "12%",
         "rank by embedding": "17",
         "rank by words (BM25)": "212",
         "passages ranked": "594",

@@ -44,7 +44,7 @@ def test_causes_are_advised_by_the_cases_that_each_would_mend():
     ]  # fmt: skip
     assert steps[1].cases == (1, 2, 3, 4, 5, 6)
     # Wilson for 6 of 18
-    assert steps[1].why == "Fabricated: 6 of 18 cases (33 % [16, 56])."
+    assert steps[1].why == "Fabricated: 6 of 18 cases (33% [16, 56])."
     assert steps[1].action == "Ask for quotes, shorten the answer, try a stronger model."
     assert steps[2].why.endswith("Only 1 case: read before you act.")
 
@@ -83,7 +83,7 @@ def test_a_measured_option_goes_before_advice_for_the_same_cases():
 
     assert step.action == "Retrieve by hybrid: BM25 and dense, fused by reciprocal rank."
     assert step.cases == (1, 2, 3, 4, 5, 6)
-    assert "recall@5 goes from 54 % to 81 %" in step.why
+    assert "recall@5 goes from 54% to 81%" in step.why
     assert "forecast: 4.2 [1, 8] unfaithful answers avoided" in step.why
 
 
@@ -100,7 +100,7 @@ def test_a_replay_that_mended_none_takes_confidence_from_the_advice():
     confirmed = {"replayed": 9, "confirmed": proportion(0, 9).model_dump()}
     links = _links(ignored_context=6)
     (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": confirmed}}))
-    assert "fixing the context fixed 0 % [0, 30], n = 9, so that this alone may not do" in step.why
+    assert "fixing the context fixed 0% [0, 30], n = 9, so that this alone may not do" in step.why
     unknown = {"replayed": 9, "confirmed": Estimate.missing("another judge", n=9).model_dump()}
     (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": unknown}}))
     assert "Replay" not in step.why

@@ -41,10 +41,10 @@ def test_the_headline_is_the_share_of_unfaithful_answers_that_go_with_a_miss():
     said = _linked(0.38, 0.24, 0.51)
 
     assert f"{said.share} {said.interval} {said.words}" == (
-        "38 % [24, 51] of unfaithful answers go with a retrieval miss"
+        "38% [24, 51] of unfaithful answers go with a retrieval miss"
     )
-    assert "57 % [37, 76] of answers were unfaithful (21 cases)" in said.paragraphs[0]
-    assert "it was 9 % [5, 17] (77 cases)" in said.paragraphs[0]
+    assert "57% [37, 76] of answers were unfaithful (21 cases)" in said.paragraphs[0]
+    assert "it was 9% [5, 17] (77 cases)" in said.paragraphs[0]
     assert "+48 points [27, 67], the ratio 6.3 times [2.9, 13.5]" in said.paragraphs[0]
     assert "association, not cause" in said.paragraphs[1]
     assert "includes 0" not in said.paragraphs[1]
@@ -64,7 +64,7 @@ def test_the_headline_does_not_claim_a_link_that_is_not_there():
     assert said.share == ""
     assert said.words == "Unfaithful answers are no more frequent after a miss than after a hit"
     assert (
-        "The attributable fraction, \N{MINUS SIGN}20 % [\N{MINUS SIGN}40, 10], is not above 0"
+        "The attributable fraction, \N{MINUS SIGN}20% [\N{MINUS SIGN}40, 10], is not above 0"
         in text
     )
     assert "wrong by the reference are no more frequent after a miss" in text
@@ -77,7 +77,7 @@ def test_the_headline_tells_the_share_of_wrong_answers_too():
 
     assert said.paragraphs[-1] == (
         "Of answers to questions with a passage to find that are wrong by the reference, "
-        "30 % [0, 60] go with a retrieval miss."
+        "30% [0, 60] go with a retrieval miss."
     )
 
 
@@ -122,7 +122,7 @@ def test_the_badge_says_how_far_to_trust_the_judge(judge, badge):
 
 def test_one_number_a_level_at_the_run_s_own_cutoff(page):
     assert [one.shown.text for one in page.numbers] == [
-        "54 % [29, 78], n = 12", "55 % [28, 79], n = 11", "57 % [25, 84], n = 7",
+        "54% [29, 78], n = 12", "55% [28, 79], n = 11", "57% [25, 84], n = 7",
     ]  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):
         ("retrieval_miss", 2), ("over_refused", 1),
     ]  # fmt: skip
     assert sum(row.count for row in rows.values()) == 14
-    assert rows["retrieval_miss"].share.brief == "14 % [4, 40]"  # Wilson for 2 of 14
+    assert rows["retrieval_miss"].share.brief == "14% [4, 40]"  # Wilson for 2 of 14
     assert rows["retrieval_miss"].fragment == "failure=retrieval_miss"
 
 
@@ -167,8 +167,8 @@ def test_the_first_screen_says_the_risks_and_how_far_to_take_them_in_short():
     )
     assert _linked(0.38, 0.2, 0.61).caution == "This is association, not cause."
     assert _linked(0.38, 0.2, 0.61).risks == (
-        "After a miss 57 % [37, 76] of answers were unfaithful (n = 21), "
-        "after a hit 9 % [5, 17] (n = 77)."
+        "After a miss 57% [37, 76] of answers were unfaithful (n = 21), "
+        "after a hit 9% [5, 17] (n = 77)."
     )
     assert build_page(_run()).headline.caution == ""
 
@@ -225,10 +225,10 @@ def test_terms_are_explained_once():
 )
 def test_a_calibrated_judge_gives_the_badge_its_verdict_and_first_reason(verdict, badge, warns):
     run = _run(manifest={"judge": "heuristic"})
-    known = {"verdict": verdict, "reasons": ["Specificity is 55 %.", "More."]}
+    known = {"verdict": verdict, "reasons": ["Specificity is 55%.", "More."]}
     found = build_page(run.model_copy(update={"calibration": known})).badge
 
-    assert (found.text, found.note, found.warns) == (badge, "Specificity is 55 %.", warns)
+    assert (found.text, found.note, found.warns) == (badge, "Specificity is 55%.", warns)
 
 
 def test_groups_come_worst_first_and_small_ones_last_and_marked(page):

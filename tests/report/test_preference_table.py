@@ -21,12 +21,10 @@ def sentences_of(*outcomes, not_asked=0):
 
 
 def test_a_share_says_of_how_many_it_is():
-    """Wilson's interval of 1 in 3 is 6.1 to 79.2 %; of 1 in 4, 4.6 to 69.9 %."""
+    """Wilson's interval of 1 in 3 is 6.1 to 79.2%; of 1 in 4, 4.6 to 69.9%."""
     said = sentences_of(A, A, B, TURNED)
-    assert (
-        said[0] == "B was preferred in 33 % [6, 79] of the 3 decided cases, p = 1.00 (sign test)."
-    )
-    assert said[1] == "The order decided, and nothing else, in 25 % [5, 70] of the 4 pairs."
+    assert said[0] == "B was preferred in 33% [6, 79] of the 3 decided cases, p = 1.00 (sign test)."
+    assert said[1] == "The order decided, and nothing else, in 25% [5, 70] of the 4 pairs."
 
 
 def test_one_decided_case_is_one():

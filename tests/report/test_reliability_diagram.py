@@ -26,7 +26,7 @@ def test_the_diagram_has_a_dot_a_bin_with_cases_the_larger_the_more():
     assert half.radius == 8.0  # the one with most cases
     assert full.radius == 5.5  # 3 + 5 x sqrt(25 / 100)
     assert (half.span, half.predicted, half.good.text) == (
-        "0.00 to 0.50", "0.25", "50 % [40, 60], n = 100",
+        "0.00 to 0.50", "0.25", "50% [40, 60], n = 100",
     )  # fmt: skip
     assert drawn.band is None
 

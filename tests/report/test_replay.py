@@ -28,8 +28,8 @@ def test_a_run_that_was_not_replayed_speaks_of_association_alone():
 def test_the_headline_puts_cause_beside_association_over_the_same_answers(run):
     association, failure = causal_figures(run).figures
 
-    assert (association[0], association[2].text) == ("Association", "35 % [20, 50], n = 98")
-    assert (failure[0], failure[2].text) == ("Cause, by replay", "29 % [15, 43], n = 98")
+    assert (association[0], association[2].text) == ("Association", "35% [20, 50], n = 98")
+    assert (failure[0], failure[2].text) == ("Cause, by replay", "29% [15, 43], n = 98")
     assert failure[1] == (
         "fewer bad answers (unfaithful, wrong, or declined where an answer was due; full misses "
         "only) when what was missed is handed over"
@@ -45,7 +45,7 @@ def test_the_association_is_not_borrowed_from_other_answers(run):
 def test_a_fraction_that_is_not_above_zero_avoided_none(run):
     lost = _with(run, causal_attributable_fraction=estimate(-0.05, -0.2, 0.1, 98))
     _, words, share = causal_figures(lost).figures[1]
-    assert share.brief.replace("\u2212", "-") == "5 % [-10, 20]"
+    assert share.brief.replace("\u2212", "-") == "5% [-10, 20]"
     assert words.startswith("more bad answers (")
     assert words.endswith("(the interval includes 0: these cases do not establish it)")
     assert read_replay(lost).causal_words == f"M{words[1:]}"
@@ -61,10 +61,10 @@ def test_the_confirmed_share_is_told_as_a_count_of_cases(run):
     first, second, *rest = causal_figures(run).sentences
 
     assert first == (
-        "Of 40 replayed retrieval misses, 31 (78 % [62, 88]) were fixed by handing over the "
+        "Of 40 replayed retrieval misses, 31 (78% [62, 88]) were fixed by handing over the "
         "missed passage."
     )
-    assert second.startswith("Of 1 replayed case of ignored context, 1 (100 % [21, 100]) was")
+    assert second.startswith("Of 1 replayed case of ignored context, 1 (100% [21, 100]) was")
     assert rest == []  # nothing is claimed of what was not measured
 
 
@@ -74,11 +74,11 @@ def test_the_table_has_each_cause_with_its_interventions(run):
 
     assert (miss.label, miss.count, miss.of) == ("Retrieval miss", 40, "of 60 cases, 2 flaky")
     assert [(name, share.brief) for name, share in miss.interventions] == [
-        ("needed passage first", "78 % [62, 88]"), ("needed passage last", "60 % [45, 74]"),
+        ("needed passage first", "78% [62, 88]"), ("needed passage last", "60% [45, 74]"),
     ]  # fmt: skip
     assert ignored.of == ""
     assert other.count == 1
-    assert found.flaky.text == "5 % [1, 16], n = 43"
+    assert found.flaky.text == "5% [1, 16], n = 43"
     assert found.facts == (
         "App examples/python_reference/app.py:chain, judge openai:some-model, at most 40 cases a "
         "failure mode, seed 0, 171 questions to the judge."

@@ -67,7 +67,7 @@ DOCUMENT = {
         "for_width": {"0.2": 43, "0.1": 231, "0.05": None},
     },
     "verdict": "caution",
-    "reasons": ["Specificity is 55 %.", HOSTILE[0]],
+    "reasons": ["Specificity is 55%.", HOSTILE[0]],
     "notes": ["3 cases are tied and left out.", HOSTILE[0]],
 }
 
@@ -110,14 +110,14 @@ def test_agreement_is_told_in_the_unit_of_each_statistic():
     assert found.measured
     assert [(label, shown.text) for label, shown in found.agreement] == [
         ("Cohen's kappa", "0.41 [0.30, 0.52], n = 574"),
-        ("Sensitivity: of the good, called good", "90 % [87, 93], n = 464"),
-        ("Specificity: of the bad, called bad", "55 % [46, 64], n = 110"),
+        ("Sensitivity: of the good, called good", "90% [87, 93], n = 464"),
+        ("Specificity: of the bad, called bad", "55% [46, 64], n = 110"),
     ]
     assert found.facts == (
         "Compared with human labels of faithfulness: 574 cases; annotators called 464 good. "
         "The judge calls good what has 0.43 or more."
     )
-    assert (found.verdict, found.reasons) == ("caution", ("Specificity is 55 %.", HOSTILE[0]))
+    assert (found.verdict, found.reasons) == ("caution", ("Specificity is 55%.", HOSTILE[0]))
     assert found.notes == ("3 cases are tied and left out.", HOSTILE[0])
     assert found.baselines == (("majority, F1", "0.000"), ("length, AUROC", "0.700"))
     assert not found.human[0][1].measured

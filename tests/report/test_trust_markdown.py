@@ -14,8 +14,8 @@ def test_both_versions_of_a_share_stand_beside_each_other():
 
     assert table[0] == "| Share of | By the judge | As people would find | How |"
     faithful = next(row for row in table if row.startswith("| faithful"))
-    assert "64 % [35, 85], n = 11" in faithful.replace("\\", "")
-    assert "65 % [59, 71], n = 220" in faithful.replace("\\", "")
+    assert "64% [35, 85], n = 11" in faithful.replace("\\", "")
+    assert "65% [59, 71], n = 220" in faithful.replace("\\", "")
     assert any(row.startswith("| correct answers") for row in table)
     assert corrected_shares_markdown(build_page(example_run())) == ""
 

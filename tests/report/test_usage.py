@@ -73,7 +73,7 @@ def test_the_95th_percentile_is_a_time_that_was_taken():
     """Of 20 times the 19th; interpolated it would be 19.05, and 109 with one of 200 s."""
     for last in (20, 200):
         rows = dict(read_usage(_run("none", latencies=[*range(1, 20), last])).app)
-        assert rows["95 % take at most"] == "19 s, n = 20"
+        assert rows["95% take at most"] == "19 s, n = 20"
 
 
 def test_latency_is_a_median_with_its_interval_and_few_have_no_95th_percentile():
@@ -81,7 +81,7 @@ def test_latency_is_a_median_with_its_interval_and_few_have_no_95th_percentile()
 
     # Of 7 values the binomial distribution cuts none from either side: from least to greatest.
     assert rows["Time per answer, median"] == "4 s [1 s, 7 s], n = 7"
-    assert rows["95 % take at most"] == "not known: 7 times, and it takes 20"
+    assert rows["95% take at most"] == "not known: 7 times, and it takes 20"
 
 
 def test_few_latencies_have_no_interval_and_say_so():

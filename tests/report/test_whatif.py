@@ -28,7 +28,7 @@ def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
 
     assert found.metric == "recall@5"
     assert [option.name for option in found.options] == ["hybrid", "k=10", HOSTILE[0]]
-    assert (best.main.today.value, best.main.option.brief) == ("54 %", "81 % [61, 100]")
+    assert (best.main.today.value, best.main.option.brief) == ("54%", "81% [61, 100]")
     assert best.main.difference.brief == "+27 points [12, 42]"
     assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
     assert best.avoided.brief == "4.2 [1, 8]"
@@ -83,7 +83,7 @@ def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
     found = read_whatif(_with(run, options=[row], context_passages=5))
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"
-    assert (option.main.today.value, option.main.at) == ("70 %", "at 10 under the option")
+    assert (option.main.today.value, option.main.at) == ("70%", "at 10 under the option")
     assert option.moved == "misses fixed: not known"
     assert read_whatif(_with(run, context_passages=7)).heading == ""
     assert read_whatif(run).options[0].main.at == ""

@@ -312,7 +312,7 @@ def test_nested_f1_of_scores_that_tell_nothing_is_not_flattered():
         found = nested_threshold(labels, noise)
         honest.append(found.measured.f1.value)
         flattered.append(at(labels, noise, found.threshold, find=True).f1.value)
-    # with 20 % good cases, F1 of calling by chance is at most 2 * 0.2 / 1.2 = 1/3
+    # with 20% good cases, F1 of calling by chance is at most 2 * 0.2 / 1.2 = 1/3
     assert np.mean(flattered) > 0.38
     assert np.mean(honest) < 1 / 3
 

@@ -43,7 +43,7 @@ def test_the_interval_is_as_wide_as_statsmodels_cluster_robust_error_says(cluste
 
 @pytest.mark.slow
 def test_it_covers_where_taking_cases_for_independent_does_not():
-    """40 clusters of 1 to 9 cases, 150 times: the mean 0.5 is to lie within in 95 % of them."""
+    """40 clusters of 1 to 9 cases, 150 times: the mean 0.5 is to lie within in 95% of them."""
     inside = {"clustered": 0, "independent": 0}
     for seed in range(150):
         values, names = grouped(40, seed)
@@ -52,7 +52,7 @@ def test_it_covers_where_taking_cases_for_independent_does_not():
             ("independent", mean(values, seed=seed)),
         ):
             inside[way] += found.low <= 0.5 <= found.high
-    assert inside["clustered"] >= 135  # 90 %: four standard errors below 95 % is 88 %
+    assert inside["clustered"] >= 135  # 90%: four standard errors below 95% is 88%
     assert inside["independent"] < 120
 
 
@@ -134,7 +134,7 @@ def differing(clusters, most, chance):
 @pytest.mark.parametrize("most", [None, 9])
 @pytest.mark.parametrize("clusters", [10, 20, 31])
 def test_the_interval_of_a_difference_covers_with_few_clusters(clusters, most):
-    """200 times: 95 % are expected, and with 1.5 % for a standard error 90 to 99.5 % allowed."""
+    """200 times: 95% are expected, and with 1.5% for a standard error 90 to 99.5% allowed."""
     truth, inside = 1 / 7 - 0.5 / 9.5, 0
     chance = random.Random(clusters)
     for seed in range(200):

@@ -177,7 +177,7 @@ def test_looking_all_the_time_errs_seldom_where_the_usual_test_errs_often(draw, 
     pairs = [(draw(rng), draw(rng)) for _ in range(200)]
     errs = sum(found_by_some_look(a, b, is_share=is_share) for a, b in pairs)
     usual = sum(any(welch_test(a[:n], b[:n])[1] <= 0.05 for n in LOOKS) for a, b in pairs)
-    # At a true 5 % more than 19 of 200 has a chance under 1 %.
+    # At a true 5% more than 19 of 200 has a chance under 1%.
     assert errs <= stats.binom.ppf(0.99, 200, 0.05)
     assert usual > 2 * stats.binom.ppf(0.5, 200, 0.05)
 

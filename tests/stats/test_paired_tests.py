@@ -249,7 +249,7 @@ def test_odds_have_the_exact_interval_of_the_share_that_gained():
 def test_odds_of_nothing_gained_start_at_0():
     odds = mcnemar_test(0, 5).odds
     assert (odds.value, odds.low) == (0.0, 0.0)
-    one_in_forty = 0.025 ** (1 / 5)  # (1 - share)^5 is 2.5 %
+    one_in_forty = 0.025 ** (1 / 5)  # (1 - share)^5 is 2.5%
     assert odds.high == pytest.approx((1 - one_in_forty) / one_in_forty)
 
 

@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("interval", ["delta", "posterior"])
 
 @BOTH
 def test_value_worked_by_hand(interval):
-    # 60 % called good, 20 % of the bad among them: 0.4 of 0.7
+    # 60% called good, 20% of the bad among them: 0.4 of 0.7
     found = rogan_gladen(600, 1000, JUDGE, interval=interval)
     assert found.value == pytest.approx(4 / 7)
     assert found.low < found.value < found.high

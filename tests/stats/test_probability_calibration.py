@@ -129,9 +129,9 @@ def test_the_interval_of_the_calibration_error_covers_the_truth(n, bend):
     """Probabilities that hold, and such as are up to 0.15 too high.
 
     The truth of those that hold is 0, at the end of what can be, so that the interval errs on one
-    side only: 97.5 %. Of 50 cases an error of 0.15 is hardly larger than what chance makes of none,
-    so that the interval reaches down to it and holds the truth in 99 %. 500 draws have a standard
-    error of 0.7 to 1 %; two of it are granted.
+    side only: 97.5%. Of 50 cases an error of 0.15 is hardly larger than what chance makes of none,
+    so that the interval reaches down to it and holds the truth in 99%. 500 draws have a standard
+    error of 0.7 to 1%; two of it are granted.
     """
     generator = np.random.default_rng([n, int(100 * bend)])
     truth = np.mean(np.minimum(np.arange(0, 1, 1e-4), bend))

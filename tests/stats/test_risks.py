@@ -273,8 +273,8 @@ def judge(sensitivity, specificity):
 
 
 def test_the_judges_error_is_undone_exactly():
-    # Truly bad: 60 % of 1,000 misses and 10 % of 2,000 hits. The judge calls 80 % of the bad ones
-    # bad and 5 % of the good ones: 480 + 20 and 160 + 90.
+    # Truly bad: 60% of 1,000 misses and 10% of 2,000 hits. The judge calls 80% of the bad ones
+    # bad and 5% of the good ones: 480 + 20 and 160 + 90.
     found = correct_association(500, 500, 250, 1750, **judge((950, 1000), (800, 1000))).estimates
     assert found["risk_given_miss"].value == pytest.approx(0.6)
     assert found["risk_given_hit"].value == pytest.approx(0.1)
@@ -306,7 +306,7 @@ def test_the_fewer_labels_the_wider_the_interval():
 
 
 def test_a_risk_below_0_is_cut_with_a_warning_and_not_certain():
-    # 1 of 60 is called bad, where 10 % of good ones should be.
+    # 1 of 60 is called bad, where 10% of good ones should be.
     found = correct_association(30, 20, 1, 59, **judge((45, 50), (45, 50)))
     assert "the risk given a hit would be outside of 0 to 1" in found.warning
     risk = found.estimates["risk_given_hit"]

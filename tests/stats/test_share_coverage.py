@@ -1,8 +1,8 @@
 """The share of good cases from few labels: how often its intervals hold the truth, how wide.
 
-Nine cells: 50, 100 and 300 labels, and 5, 20 and 50 % of the cases good, 1,000 further verdicts.
-A 95 % interval is to cover 93 to 97 % of 1,000 draws. What is drawn has a standard error of its
-own, 0.8 % at 93 and 0.5 % at 97, and one of it is granted. ``benchmarks/calibration_coverage.md``
+Nine cells: 50, 100 and 300 labels, and 5, 20 and 50% of the cases good, 1,000 further verdicts.
+A 95% interval is to cover 93 to 97% of 1,000 draws. What is drawn has a standard error of its
+own, 0.8% at 93 and 0.5% at 97, and one of it is granted. ``benchmarks/calibration_coverage.md``
 shows the same cells, and more judges, in figures.
 """
 
@@ -32,7 +32,7 @@ def error(coverage, draws):
 
 
 def covers(held):
-    """Whether a list of hits and misses is that of a 95 % interval."""
+    """Whether a list of hits and misses is that of a 95% interval."""
     draws = len(held)
     least, most = LEAST - error(LEAST, draws), MOST + error(MOST, draws)
     return least <= np.mean(held) <= most

@@ -66,8 +66,8 @@ class CanaryMeasure:
         A share of the questions from 0 to 1, a score of any range, or seconds; seconds are
         compared by their ratio (on a logarithmic chart).
     resolution : float or None
-        The smallest step that counts (as a ratio for seconds: 0.05 is 5 %); None for one question
-        of a share, and for 1 % of what was learnt otherwise.
+        The smallest step that counts (as a ratio for seconds: 0.05 is 5%); None for one question
+        of a share, and for 1% of what was learnt otherwise.
     least : float or None
         Worse runs are not learnt from: an app that is broken from the first run on would become
         the norm. None learns from any.

@@ -53,7 +53,7 @@ def match_prompts(
 ) -> PromptMatch:
     """Look each passage up in the prompts of the model calls that the answer comes from.
 
-    A passage reached the model if its folded text is in a prompt, or 80 % of its word 5-grams
+    A passage reached the model if its folded text is in a prompt, or 80% of its word 5-grams
     are. The calls that count are those whose output is the answer, is part of it, or went into
     the prompt of a call that counts: an app may also show passages to a grader, or rewrite the
     question. Where no output can be recognised in the answer all calls count; if none of their

@@ -52,7 +52,7 @@ def print_audit(document: Mapping[str, Any]) -> None:
     print_line(console, f"{document['judge']} asked again about {document['cases']} cases", "bold")
     shares = ("flipped", "to_good", "to_bad")
     for metric, changes in metrics.items():
-        columns = ("change", "cases", "flipped [95 %]", "to good", "to bad", "score moved by")
+        columns = ("change", "cases", "flipped [95%]", "to good", "to bad", "score moved by")
         rows = [
             (
                 _CHANGE_NAMES.get(change, change),

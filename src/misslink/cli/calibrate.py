@@ -190,7 +190,7 @@ def _print_calibration(document: Mapping[str, Any], note: str | None) -> None:
         print_line(console, line)
     _print_agreement(console, document)
     corrected = document["corrected"]
-    columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95 %]")
+    columns = (f"good of all {corrected['verdicts']:,} verdicts, by", "share [95%]")
     rows = [(label, format_estimate(corrected[name])) for name, label in _METHOD_NAMES.items()]
     print_table(console, TextTable(columns, rows))
     widths = [
@@ -227,7 +227,7 @@ def _print_agreement(console: Console, document: Mapping[str, Any]) -> None:
         ("by answer length alone: AUROC", base["length"]["auroc"]),
     ):
         rows.append((label, "not measured" if number is None else f"{number:.2f}"))
-    print_table(console, TextTable(("judge and annotators", "value [95 %]"), rows))
+    print_table(console, TextTable(("judge and annotators", "value [95%]"), rows))
 
 
 def _annotator_lines(human: Mapping[str, Any]) -> Iterator[str]:
@@ -263,7 +263,7 @@ def _probability_lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, fit in document["nested"].items():
         if name != "reason" and fit["threshold"] is not None:
             aim, _, least = name.partition("_")
-            goal = f"{100 * float(least):g} % {aim}" if least else "F1"
+            goal = f"{100 * float(least):g}% {aim}" if least else "F1"
             yield (
                 f"Threshold for {goal} in finding bad cases: {fit['threshold']:.4g}; cross-fitted "
                 f"{'F1' if aim == 'f1' else aim} {format_estimate(fit['detection'][aim])}."

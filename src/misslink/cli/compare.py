@@ -158,7 +158,7 @@ def _print_metrics(console: Console, comparison: RunComparison) -> None:
         )
         for row in comparison.rows
     ]
-    columns = ("metric", "A", comparison.letter, "difference [95 %]", "p Holm", "", "n")
+    columns = ("metric", "A", comparison.letter, "difference [95%]", "p Holm", "", "n")
     print_table(console, TextTable(columns, rows, ("n",)))
     tests = [
         (

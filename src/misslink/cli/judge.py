@@ -104,7 +104,7 @@ def _print_redteam(document: Mapping[str, Any]) -> None:
         for name, row in groups.items()
     ]
     counts = f"{document['attacks']} attacks on {document['cases']} cases"
-    columns = ("", *(f"{rate} [95 %]" for rate in rates), "n")
+    columns = ("", *(f"{rate} [95%]" for rate in rates), "n")
     title = f"{counts}, judge {document['judge']}"
     print_table(console, TextTable(columns, rows, ("n",), title))
     for line in (*_MEANINGS, *_redteam_lines(document)):

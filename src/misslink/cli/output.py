@@ -200,9 +200,9 @@ def format_estimate(
 
     >>> found = {"value": 0.62, "low": 0.51, "high": 0.72, "n": 87, "method": "wilson"}
     >>> format_estimate(found), format_estimate(found, "mrr")
-    ('62 % [51, 72]', '0.62 [0.51, 0.72]')
+    ('62% [51, 72]', '0.62 [0.51, 0.72]')
     >>> format_estimate({**found, "value": 0.0, "low": None, "high": None, "reason": "few"})
-    '0 %, n = 87'
+    '0%, n = 87'
     """
     from misslink.render.format import format_decimal_estimate
     from misslink.render.format import format_estimate as format_metric_estimate

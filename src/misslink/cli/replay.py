@@ -141,7 +141,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
             )
             rows.append((mode, *numbers, format_estimate(entry["confirmed"]), fixed))
     labels = [name.replace("_", " ") for name in counts]
-    columns = ("failure", *labels, "confirmed [95 %]", "fixed with")
+    columns = ("failure", *labels, "confirmed [95%]", "fixed with")
     title = f"Replay of {document['run']}, judge {document['judge']}"
     if not print_table(console, TextTable(columns, rows, labels, title)):
         print_line(console, "No case of this run has a failure mode that can be replayed.")

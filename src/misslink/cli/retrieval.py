@@ -33,7 +33,7 @@ _DIGITS = 4  # what trec_eval prints
 _NONE = "none"
 
 
-_LEFT = ("metric", "95 % interval", "difference [95 %]", "")
+_LEFT = ("metric", "95% interval", "difference [95%]", "")
 
 
 def print_run_metrics(console: Console, name: str, document: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ def print_run_metrics(console: Console, name: str, document: Mapping[str, Any]) 
     for metric, mean in document["metrics"].items():
         ends = [bounds[metric][end] for end in ("low", "high")] if bounds else []
         rows.append((metric, *_mean_cells(mean), *map(_format_estimate, ends)))
-    columns = ("metric", "mean", "95 % interval", "n", *(("lowest", "highest") if bounds else ()))
+    columns = ("metric", "mean", "95% interval", "n", *(("lowest", "highest") if bounds else ()))
     _print_numbers(console, columns, rows)
     for text in _count_sentences(document):
         print_line(console, text)
@@ -87,7 +87,7 @@ def print_comparison(console: Console, name: str, comparison: Mapping[str, Any])
             size = _true_minus(f"{effect:.2f}")
             detectable = _format_detectable(row["detectable"])
             tests.append((metric, *map(_format_p, p_values), size, detectable))
-    columns = ("metric", "A", letter, "difference [95 %]", "p Holm", "", "n")
+    columns = ("metric", "A", letter, "difference [95%]", "p Holm", "", "n")
     _print_numbers(console, columns, rows)
     columns = ("metric", "p", "t-test", "Wilcoxon", "McNemar", "d_z", "detectable")
     if _print_numbers(console, columns, tests):
@@ -115,7 +115,7 @@ def _print_slices(console: Console, column: str, groups: Mapping[str, Any]) -> N
     for metric in next(iter(groups.values()))["metrics"]:
         for place, (group, entry) in enumerate(groups.items()):
             rows.append(("" if place else metric, group, *_mean_cells(entry["metrics"][metric])))
-    columns = ("metric", column, "mean", "95 % interval", "n")
+    columns = ("metric", column, "mean", "95% interval", "n")
     print_table(console, TextTable(columns, rows, ("mean", "n")))
     means = [mean for entry in groups.values() for mean in entry["metrics"].values()]
     reasons = [mean["reason"] for mean in means if mean["n"] and mean["low"] is None]
@@ -141,7 +141,7 @@ def _count_sentences(document: Mapping[str, Any]) -> list[str]:
     ]
     share = counts["judged_at_10"]
     if share is not None:
-        lines.append(f"Of the first 10 documents {100 * share:.0f} % are judged.")
+        lines.append(f"Of the first 10 documents {100 * share:.0f}% are judged.")
     if cluster := document.get("cluster"):
         lines.append(
             f"Intervals resample the {cluster['clusters']:,} clusters of '{cluster['column']}'."

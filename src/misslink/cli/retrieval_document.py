@@ -281,7 +281,7 @@ def comparison_document(
 def _judgement_warnings(document: Mapping[str, Any]) -> list[str]:
     """Warn where so few documents are judged that the metrics depend on it."""
     shares = [
-        f"{100 * mean['value']:.0f} % of the first {name.partition('@')[2]}"
+        f"{100 * mean['value']:.0f}% of the first {name.partition('@')[2]}"
         for name, mean in document["judged"].items()
         if mean["value"] is not None and mean["value"] < _MIN_JUDGED
     ]

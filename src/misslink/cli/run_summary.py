@@ -21,8 +21,8 @@ _BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is i
 _SAME = 1e-9  # between two ways to compute one share
 _TIED = "\N{NO-BREAK SPACE}"
 _INTERVAL = re.compile(r"\[[^][]{1,40}\]")
-_UNIT = r"%|points|times"
-# Blanks inside of "62 % [51, 72], n = 87" and "p < 0.001".
+_UNIT = r"points|times"
+# Blanks inside of "62% [51, 72], n = 87" and "p < 0.001".
 _WITHIN = re.compile(
     rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=times) (?=\[)"
     r"|(?<=\b[np]) (?=[=<])|(?<=[=<]) (?=\d)"
@@ -53,8 +53,8 @@ def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
 
     `indent` starts every line except the first.
 
-    >>> list(wrap_text("a miss: 62 % [51, 72] of 9", 14))
-    ['a miss:', '62 % [51, 72]', 'of 9']
+    >>> list(wrap_text("a miss: 62% [51, 72] of 9", 14))
+    ['a miss:', '62% [51, 72]', 'of 9']
     """
     from rich.cells import cell_len
 
@@ -95,7 +95,7 @@ def _print_numbers(console: Console, run: Run) -> None:
             rows.append((name, *_cells(metric.shown)))
             name = ""  # once for all of its metrics
             low += [metric.shown.name] if metric.low_is_good else []
-    value = "value [95 %]"
+    value = "value [95%]"
     print_table(console, TextTable(("level", "metric", value, "n"), rows, (value, "n")))
     if low:
         _print_wrapped(console, f"Lower is better: {', '.join(low)}.")
@@ -149,7 +149,7 @@ def _print_link(console: Console, run: Run) -> None:
         _print_wrapped(console, "This is association, not proof of cause.")
     rows = [(row.key, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)]
     print_line(console, "")
-    columns = ("failure", "cases", "share [95 %]")
+    columns = ("failure", "cases", "share [95%]")
     print_table(console, TextTable(columns, rows, columns[1:]))
 
 

@@ -107,7 +107,7 @@ def _interval_sentence(outcome: GateOutcome) -> str:
         return ""
     over = question_count(change.difference.n)
     interval = format_change(outcome.metric, change.difference)
-    text = f" Over the {over} in both the change is {escape_markdown(interval)}; its 95 % interval"
+    text = f" Over the {over} in both the change is {escape_markdown(interval)}; its 95% interval"
     if not change.by_chance:
         return f"{text} does not include 0."
     by_value = ", but this gate goes by the change alone" if not outcome.paired else ""

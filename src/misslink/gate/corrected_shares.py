@@ -139,14 +139,14 @@ def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterat
 
 
 def format_share_interval(name: str, share: Estimate) -> str:
-    """Format a share with its interval, such as '74 % [67, 81]'."""
+    """Format a share with its interval, such as '74% [67, 81]'."""
     if share.value is None:
         return "not known"
     if share.low is None or share.high is None:
         return format_values(name, share.value)[0]
     ends = (share.value, share.low, share.high)
     value, low, high = (format_values(name, number)[0] for number in ends)
-    return f"{value} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
+    return f"{value} [{low.removesuffix('%')}, {high.removesuffix('%')}]"
 
 
 def _calibrated_metrics(run: Run) -> dict[str, str]:

@@ -457,7 +457,7 @@ def _check_limits(path: Path, source: YamlDocument, gate: Gate, spot: EntryPath)
         span = f"between {least:g} and {most:g}" if least > -math.inf else f"at most {most:g}"
         problem = f"{limit:g} is not {span}; fix it"
         if most < limit <= 100:
-            problem = problem.replace("fix it", f"write {limit / 100:g} for {limit:g} %")
+            problem = problem.replace("fix it", f"write {limit / 100:g} for {limit:g}%")
         elif change:
             problem = f"a change of {limit:g} is never exceeded; write 0.03 for 3 points"
         raise InputError(

@@ -30,14 +30,14 @@ Relation = Literal["would_support", "would_contradict", "unrelated"]
 Texts = tuple[str, ...]
 
 # A passage that holds a smaller share of a claim's content stems is not asked about. Of 1,969
-# sentences that people found supported, or wrote from the passage itself, that loses 0.6 %
+# sentences that people found supported, or wrote from the passage itself, that loses 0.6%
 # (RAGTruth 10 of 1,360, BEGIN 1 of 198, CLAPNQ none of 411; none of the 6 that RAGTruth marks as
-# contradicted), and it spares 88 % of the pairs with a passage of another question. At 0.3 it
-# would lose 3.1 % of RAGTruth's. tests/linking/test_claim_support.py measures it again.
+# contradicted), and it spares 88% of the pairs with a passage of another question. At 0.3 it
+# would lose 3.1% of RAGTruth's. tests/linking/test_claim_support.py measures it again.
 MIN_SHARED_STEMS = 0.15
 # Of two languages, a claim shares fewer of its short words with a passage. Stricter than the cut
 # for a whole answer and all its passages, which would take a third of English pairs that share no
-# topic for two languages; this one 6 % (RAGTruth), 14 % (BEGIN) and 1 % (CLAPNQ).
+# topic for two languages; this one 6% (RAGTruth), 14% (BEGIN) and 1% (CLAPNQ).
 MIN_COMMON_WORDS = 0.15
 _SHORT_WORD = 4  # letters
 _MAX_HALVINGS = 4  # as of an examination: who refuses a sixteenth refuses for another reason
@@ -85,7 +85,7 @@ PairRelations = dict[
 def may_be_related(claim: str, passage: str, question: str = "") -> bool:
     """Return whether a passage may say anything about a claim, judged by shared words.
 
-    It holds at least 15 % of the claim's different content stems, numbers among them. A claim of three
+    It holds at least 15% of the claim's different content stems, numbers among them. A claim of three
     or fewer ("At seven.") may share one with the question instead. Two texts that share hardly any short
     words are in two languages, and may be related.
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from misslink.types import CompetingPassage, MissType, RetrievalMiss
 
 # Known pairs that a percentile needs. With 20 of them, a pair that in truth is no lower than the
-# lowest 30 % stands in the lowest tenth (2 or fewer below it) by chance in 4 % of cases; with 13
-# it does in 6 % (binomial).
+# lowest 30% stands in the lowest tenth (2 or fewer below it) by chance in 4% of cases; with 13
+# it does in 6% (binomial).
 MIN_PAIRS = 20
 _LOW_PERCENTILE = 0.1  # the tenth of the run's pairs that counts as low
 _TYPICAL_PERCENTILE = 0.5  # at least as high as the middle of the run's pairs
 # Of the 1,612 relevant pairs of Cranfield the document has a quarter of the question's content
-# words or fewer in 29 %, half of them or more in 34 %.
+# words or fewer in 29%, half of them or more in 34%.
 _LOW_WORD_SHARE = 1 / 4
 _HIGH_WORD_SHARE = 1 / 2
 # How many times further down one search puts a passage than the other: of these pairs BM25 puts
-# 10 % so much further down than MiniLM, and MiniLM 8 % than BM25; at 3 it would be 20 and 16 %.
+# 10% so much further down than MiniLM, and MiniLM 8% than BM25; at 3 it would be 20 and 16%.
 _RANK_RATIO = 5.0
 _RIVALS_SHOWN = 3  # rivals named in a sentence
 

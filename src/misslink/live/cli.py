@@ -75,7 +75,7 @@ def report(
         None,
         "--detect",
         help="The difference of the primary metric worth finding.",
-        show_default="5 % of control's value",
+        show_default="5% of control's value",
     ),
     k: int = typer.Option(5, "--k", min=1, help="Passages of shadow and request compared."),
     html: Path | None = typer.Option(None, "--html", help="Write a page here."),

@@ -75,7 +75,7 @@ class ReportOptions:
     tuned_for : float
         Units near which the sequential interval is narrowest.
     detect : float or None
-        The difference of the primary metric worth finding. None: 5 % of control's value.
+        The difference of the primary metric worth finding. None: 5% of control's value.
     k : int
         How many passages of a shadow and its request are compared.
     """
@@ -306,7 +306,7 @@ def _notes(live: LiveData, sorted_units: SortedUnits) -> list[str]:
             if any(plan.ramp for plan in live.plans)
             else "ids that change or a split that was changed are the usual causes"
         )
-        notes.append(f"More than 1 % of units were in several variants: {why}.")
+        notes.append(f"More than 1% of units were in several variants: {why}.")
     if split_changed(live, sorted_units.units):
         notes.append(
             "The split or the ramp changed on the way: requests are weighted so that the figures "

@@ -366,7 +366,7 @@ def build_live_page(document: Mapping[str, Any]) -> LivePage:
         shadows=tuple(map(_shadow, document["shadows"])),
         beside=_offline(document),
         notes=tuple(document["notes"]),
-        alpha=f"{100 * (1 - document['alpha']):g} %",
+        alpha=f"{100 * (1 - document['alpha']):g}%",
     )
 
 

@@ -193,7 +193,7 @@ def _inconclusive(
         "go_on",
         variant,
         f"Continue: {variant} and {control} cannot be told apart yet "
-        f"({words}); seeing a difference of {effect} with 80 % power takes "
+        f"({words}); seeing a difference of {effect} with 80% power takes "
         f"{needed['more_units']:,} more units{rate}.",
     )
 

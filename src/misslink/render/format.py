@@ -33,11 +33,11 @@ def format_share_interval(share: Estimate) -> str:
     Examples
     --------
     >>> format_share_interval(Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson"))
-    '62 % [51, 72]'
+    '62% [51, 72]'
     """
     if share.value is None:
         raise ValueError("a missing share cannot be written as a percentage")
-    value = f"{format_whole_points(share.value)} %"
+    value = f"{format_whole_points(share.value)}%"
     return value + (_format_interval(share, format_whole_points) or f", n = {share.n}")
 
 
@@ -121,7 +121,7 @@ class FormattedEstimate:
     name : str
         Of the metric.
     value, interval : str
-        Such as "62 %" and "[51, 72]"; "not measured" and "" where there is no value.
+        Such as "62%" and "[51, 72]"; "not measured" and "" where there is no value.
     n : int
         Number of cases.
     reason : str
@@ -146,14 +146,14 @@ class FormattedEstimate:
 
     @property
     def brief(self) -> str:
-        """Value and interval, such as "62 % [51, 72]"; the reason where there is no value."""
+        """Value and interval, such as "62% [51, 72]"; the reason where there is no value."""
         if not self.measured:
             return f"{NOT_MEASURED}: {self.reason}"
         return f"{self.value} {self.interval}".rstrip()
 
     @property
     def text(self) -> str:
-        """Everything in one line, such as "62 % [51, 72], n = 87"."""
+        """Everything in one line, such as "62% [51, 72], n = 87"."""
         return f"{self.brief}, n = {self.n}" if self.measured else self.brief
 
 
@@ -163,7 +163,7 @@ def format_estimate(name: str, estimate: Estimate) -> FormattedEstimate:
     Examples
     --------
     >>> format_estimate("recall@5", Estimate(value=0.62, low=0.51, high=0.72, n=87, method="wilson")).text
-    '62 % [51, 72], n = 87'
+    '62% [51, 72], n = 87'
     >>> format_estimate("recall@5", Estimate.missing("no case has a relevant passage")).text
     'not measured: no case has a relevant passage'
     """
@@ -213,19 +213,19 @@ def _format_in_unit(name: str, estimate: Estimate, unit: str) -> FormattedEstima
 
 
 def format_percent(value: float) -> str:
-    """Write a share as whole percent; nearly 0 % and nearly 100 % are not rounded to them.
+    """Write a share as whole percent; nearly 0% and nearly 100% are not rounded to them.
 
     Examples
     --------
     >>> format_percent(0.616), format_percent(0.004), format_percent(0.999), format_percent(0.0)
-    ('62 %', '<1 %', '>99 %', '0 %')
+    ('62%', '<1%', '>99%', '0%')
     """
     whole = 100 * value
     if 0 < whole < 0.5:
-        return "<1 %"
+        return "<1%"
     if 99.5 <= whole < 100:
-        return ">99 %"
-    return f"{format_whole_points(value)} %"
+        return ">99%"
+    return f"{format_whole_points(value)}%"
 
 
 def format_decimal(value: float, digits: int = 2) -> str:
@@ -285,7 +285,7 @@ def _with_minus_sign(digits: str) -> str:
 
 
 def _bare_percent(value: float) -> str:
-    return format_percent(value).removesuffix(" %")
+    return format_percent(value).removesuffix("%")
 
 
 def _format_ratio(value: float) -> str:
@@ -424,7 +424,7 @@ def format_values(metric: str, *numbers: float) -> list[str]:
     Examples
     --------
     >>> format_values("recall@5", 0.81, 0.85), format_values("recall@5", 0.8497, 0.85)
-    (['81 %', '85 %'], ['84.97 %', '85.00 %'])
+    (['81%', '85%'], ['84.97%', '85.00%'])
     >>> format_values("ndcg@10", 0.731, 0.7), format_values("usage.calls", 1200, 80)
     (['0.73', '0.70'], ['1,200', '80'])
     >>> format_values("latency", 2.5, 3), format_values("latency", 0.0024)
@@ -448,8 +448,8 @@ def format_change(metric: str, change: Estimate) -> str:
     """
     numbers = (change.value, change.low, change.high, 0.0)
     texts = format_values(metric, *(number for number in numbers if number is not None))
-    value, *ends = [text.removesuffix(" %") for text in texts[:-1]]
-    unit = "" if not texts[0].endswith(" %") else " point" if value == "1" else " points"
+    value, *ends = [text.removesuffix("%") for text in texts[:-1]]
+    unit = "" if not texts[0].endswith("%") else " point" if value == "1" else " points"
     return f"{value}{unit} [{', '.join(ends)}]" if ends else f"{value}{unit}"
 
 
@@ -464,9 +464,9 @@ def format_drop(metric: str, change: float) -> str:
     ('0.05', '1 point')
     """
     (size, _) = format_values(metric, abs(change), 0.0)
-    if not size.endswith(" %"):
+    if not size.endswith("%"):
         return size
-    number = size.removesuffix(" %")
+    number = size.removesuffix("%")
     return f"{number} point" if number == "1" else f"{number} points"
 
 
@@ -488,7 +488,7 @@ def _metric_scale(metric: str, numbers: tuple[float, ...]) -> tuple[int, str, in
             number == int(number) for number in numbers
         )
         return 1, _SECONDS_UNIT if name.startswith("latency") else "", 0 if whole else 2
-    return 100, " %", 0
+    return 100, "%", 0
 
 
 def _distinguishable(numbers: tuple[float, ...], texts: list[str]) -> bool:

@@ -95,7 +95,7 @@ def render_characters(chart: LineChart, *, encoding: str = "utf-8") -> list[str]
 
 
 def render_svg(charts: Sequence[LineChart]) -> str:
-    """Draw charts one under the other as one picture, with 95 % intervals as bands.
+    """Draw charts one under the other as one picture, with 95% intervals as bands.
 
     Parameters
     ----------

@@ -398,7 +398,7 @@ def read_preferences(letter: str, preferences: Mapping[str, Any] | None) -> Pref
 
 
 def _share_phrase(name: str, share: Estimate, noun: str) -> str:
-    """Such as "33 % [6, 79] of the 3 decided cases"."""
+    """Such as "33% [6, 79] of the 3 decided cases"."""
     return f"{format_estimate(name, share).brief} of the {pluralize(share.n, noun)}"
 
 

@@ -184,7 +184,7 @@ def _numbers_table(page: ReportPage) -> str:
     ]
     warnings = [f"\n{escape_markdown(level.warning)}\n" for level in page.levels if level.warning]
     return "".join(
-        [markdown_table(("Level", "Metric", "Value [95 %]", "What it is"), rows), *warnings]
+        [markdown_table(("Level", "Metric", "Value [95%]", "What it is"), rows), *warnings]
     )
 
 
@@ -221,7 +221,7 @@ def _failure_mode_table(page: ReportPage, page_at: str) -> str:
     ]
     return _section(
         "Failure modes",
-        markdown_table(("Failure mode", "Cases", "Share [95 %]", "What to do"), rows, (1,)),
+        markdown_table(("Failure mode", "Cases", "Share [95%]", "What to do"), rows, (1,)),
     )
 
 
@@ -267,7 +267,7 @@ def _miss_type_table(page: ReportPage) -> str:
         )
         for row in page.proven.misses
     ]
-    header = ("The passage is", "Missed", "Share [95 %]", "What to do")
+    header = ("The passage is", "Missed", "Share [95%]", "What to do")
     return _section("Why passages were missed", markdown_table(header, rows, (1,)))
 
 

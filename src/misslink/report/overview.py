@@ -131,7 +131,7 @@ def _latency_rows(latencies: Sequence[float]) -> Iterator[tuple[str, str]]:
     else:  # a measured time, never one between two
         slow = float(np.quantile(latencies, _TAIL_SHARE, method="inverted_cdf"))
         tail = f"{format_seconds(slow)}, n = {n:,}"
-    yield "95 % take at most", tail
+    yield "95% take at most", tail
 
 
 def _token_rows(usages: Sequence[Usage], source: str) -> Iterator[tuple[str, str]]:

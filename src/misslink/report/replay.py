@@ -183,7 +183,7 @@ def _case_counts(failure: ReplayedFailure) -> str:
 
 
 def _confirmed_sentence(mode: str, confirmed: Estimate) -> str:
-    """Return such as "Of 40 replayed retrieval misses, 31 (78 % [62, 88]) were fixed by ..."."""
+    """Return such as "Of 40 replayed retrieval misses, 31 (78% [62, 88]) were fixed by ..."."""
     if confirmed.value is None:
         return ""
     label = _mode_label(mode)

@@ -568,7 +568,7 @@ def judged(hits: Hits, k: Cutoffs) -> FloatArray:
     shorter ranking as judged.
 
     Use it: beside every other metric. They all take an unjudged passage for an irrelevant one (but
-    bpref, which passes over it), so under 90 % they say as much about the judgements as about the
+    bpref, which passes over it), so under 90% they say as much about the judgements as about the
     retriever.
     """
     known = hits.judged_sums

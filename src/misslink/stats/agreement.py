@@ -268,7 +268,7 @@ def cohen_kappa(
 
     Examples
     --------
-    >>> round(cohen_kappa([[20, 5], [10, 15]]).value, 9)  # 70 % agree, 50 % by chance
+    >>> round(cohen_kappa([[20, 5], [10, 15]]).value, 9)  # 70% agree, 50% by chance
     0.4
     """
     counts = _checked_table(table)

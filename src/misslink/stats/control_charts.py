@@ -17,9 +17,9 @@ _OUTLIER_SDS = (
     5.0  # robust standard deviations from the median: no reading of an app as it usually is
 )
 _MAX_OUTLIER_SHARE = 0.2  # share of the learning runs that may be far off; more is no usual state
-_DRIFT_Z = -3.09  # one-sided 0.1 %: a history that drifts is no state to learn
+_DRIFT_Z = -3.09  # one-sided 0.1%: a history that drifts is no state to learn
 _MAD_TO_SD = 1.4826  # for normal data
-_RULE_OF_THREE = 3.0  # not seen in m runs: fewer than 3 / m of all, with 95 % confidence
+_RULE_OF_THREE = 3.0  # not seen in m runs: fewer than 3 / m of all, with 95% confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ def learn_baseline(
     Of every `learn` readings in a row those that lie more than 5 robust standard deviations (of
     the median absolute deviation) from the median are left out. A stretch is steady where these
     are at most a fifth, and where the others do not drift: by the ratio of von Neumann (1941,
-    Annals of Mathematical Statistics 12), one-sided at 0.1 %.
+    Annals of Mathematical Statistics 12), one-sided at 0.1%.
 
     Readings that agree with each other do not prove that none will ever differ. What was not seen
-    in m runs happens in fewer than 3 / m of all (95 % confidence, the rule of three), so the
+    in m runs happens in fewer than 3 / m of all (95% confidence, the rule of three), so the
     standard deviation of a share is at least ``step * sqrt(3 / m)``; that of anything else is at
     least `step`, for less does not count.
 

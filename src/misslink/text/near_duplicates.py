@@ -30,7 +30,7 @@ _SHINGLE_WORDS = 3
 # takes twenty times as long, and endings and stopwords do not make up for more.
 _MIN_WORD_JACCARD = 0.4
 _SKETCH_BITS = 4_096  # of a sketch: two of a hundred words then seldom share one by chance
-# Bands of rows find a pair with similarity s with probability 1 - (1 - s**rows)**bands: 99.6 % of
+# Bands of rows find a pair with similarity s with probability 1 - (1 - s**rows)**bands: 99.6% of
 # the pairs at 0.8, and all but 1 in 10,000 at 0.86.
 _BANDS, _ROWS = 16, 4
 _SEED = 20

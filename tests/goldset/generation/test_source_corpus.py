@@ -22,7 +22,7 @@ PROSE = [passage(town, n) for n, town in enumerate(TOWNS[:4])]
 CONTENTS = "Contents of the whole book\n1 Harbours .......... 3\n2 Ferries and piers ..... 17\n" * 3
 LINKS = "Home\nAbout us\nFerries\nTimetable\nPrices\nContact\nLogin\nImprint\nHelp\nMore\n" * 2
 TABLE = "ferry pier harbour seat crossing town isles chapel bell saint merchant wool slate " + (
-    "1904 | 2210 | 33.5 | 88 % | 12:40 | " * 12
+    "1904 | 2210 | 33.5 | 88% | 12:40 | " * 12
 )
 
 

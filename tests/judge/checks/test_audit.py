@@ -72,7 +72,7 @@ def test_a_judge_that_length_wins_over_is_found_out():
     assert found["padding"]["p"] == pytest.approx(2 * 0.5**12)
     assert found["padding"]["shift"]["low"] > 0
     assert told(found) == {
-        "padding": "Padding the answer with what adds nothing turns 50 % [31, 69] of 24 verdicts "
+        "padding": "Padding the answer with what adds nothing turns 50% [31, 69] of 24 verdicts "
         "on faithfulness, more often to good."
     }
 
@@ -109,7 +109,7 @@ def test_what_flips_by_itself_is_not_blamed_on_a_change():
     assert found["padding"]["shift"]["value"] == 0.0
     assert told(found) == {
         "again": "Asked again, the judge changes its verdict on faithfulness in "
-        "50 % [31, 69] of 24 cases."
+        "50% [31, 69] of 24 cases."
     }
 
 
@@ -140,7 +140,7 @@ def test_saying_the_same_twice_may_lower_relevance_and_only_raising_it_counts():
 
     found = audited(dazzled, metric="answer_relevance")["padding"]
     assert found["finding"] == (
-        "Padding the answer with what adds nothing turns answer relevance good in 100 % [86, 100] "
+        "Padding the answer with what adds nothing turns answer relevance good in 100% [86, 100] "
         "of 24 cases."
     )
 
@@ -223,7 +223,7 @@ def test_several_tests_are_corrected_together_with_the_order_of_answers():
     assert order["p_more_holm"] == pytest.approx(order["p_more"] * 10)
     assert order["p_holm"] == pytest.approx(order["p"] * 9)
     assert order["finding"] == (
-        "Which of two answers is better changes with their order in 50 % [30, 70] of 20 pairs."
+        "Which of two answers is better changes with their order in 50% [30, 70] of 20 pairs."
     )
 
 

@@ -57,7 +57,7 @@ def test_an_option_that_mends_the_misses_wins_and_stands_first():
     assert (bm25["misses_mended"], bm25["new_misses"]) == (12, 0)
     assert bm25["unfaithful_avoided"]["value"] == pytest.approx(9 - 12 / 8)
     assert bm25["metrics"]["recall@3"]["winner"] == "option"
-    assert bm25["finding"].startswith("recall@3 rises from 40 to 100 %, +60 points [")
+    assert bm25["finding"].startswith("recall@3 rises from 40 to 100%, +60 points [")
     assert "about 7.5 [" in bm25["finding"]
     assert bm25["finding"].endswith("fewer unfaithful answers, of 10 now.")
     larger = option(found, "k=6")
@@ -207,7 +207,7 @@ def test_a_replay_is_used_for_the_forecast_and_said():
     avoided = option(found, "bm25")["unfaithful_avoided"]
     assert avoided["value"] == pytest.approx(12 - 12 * 3 / 12 - 12 * 1 / 12)
     (note,) = [one for one in found["notes"] if "24 replayed misses" in one]
-    assert "25 % [" in note
+    assert "25% [" in note
     assert weighed()["basis"] == "association"
     few = weighed(run_of(places, bad=bad, replay={"cases": cases[3:]}))
     assert few["basis"] == "association"
@@ -406,7 +406,7 @@ def said(
 
 
 RISES = (
-    "recall@5 rises from 60 to 80 %, +20 points [10, 30] (p < 0.001 alone, < 0.001 after Holm "
+    "recall@5 rises from 60 to 80%, +20 points [10, 30] (p < 0.001 alone, < 0.001 after Holm "
     "over 7 options); "
 )
 AS_THEY_ARE = "it may leave the unfaithful answers, 22 now, as they are"
@@ -450,7 +450,7 @@ def test_no_detectable_difference_has_no_minus_zero_and_says_what_could_be_seen(
     )
     assert found == (
         "No detectable difference in recall@5: 0 points [\u22124, 0] (p = 0.40); 40 cases could "
-        "show one of 8 points at 80 % power."
+        "show one of 8 points at 80% power."
     )
 
 
@@ -462,7 +462,7 @@ def test_a_difference_that_the_correction_hides_shows_both_p_values():
     assert found == (
         "No detectable difference in recall@5: +25 points [5, 45] (p = 0.062 alone, 0.44 after "
         "Holm over 7 options); at the corrected level 40 cases could show one of 38 points at "
-        "80 % power."
+        "80% power."
     )
 
 

@@ -322,7 +322,7 @@ def option_finding(
     verb = "rises" if compared["winner"] == "option" else "falls"
     old, new = format_whole_points(before.value), format_whole_points(after.value)
     savings = unknown or _savings_text(avoided, bad)
-    return f"{metric} {verb} from {old} to {new} %, {gap}; {savings}."
+    return f"{metric} {verb} from {old} to {new}%, {gap}; {savings}."
 
 
 def _savings_text(avoided: Estimate, bad: int) -> str:
@@ -369,4 +369,4 @@ def _power_text(compared: Mapping[str, Any], n: int) -> str:
         return f" over {cases}"
     level = "; " if compared["tests"] == 1 else "; at the corrected level "
     detectable = format_whole_points(compared["detectable"])
-    return f"{level}{cases} could show one of {detectable} points at 80 % power"
+    return f"{level}{cases} could show one of {detectable} points at 80% power"

@@ -179,7 +179,7 @@ def estimate_avoided(
     miss that of its misses, whatever its answer is today. With a replay a case that becomes a hit
     has the share of replayed misses that were unfaithful with the passage, among those whose
     answer is as its own today; a case that becomes a miss has the same pairs read the other way
-    (Bayes' rule, with the risk of the misses). The interval holds the middle 95 % of 20,000 draws:
+    (Bayes' rule, with the risk of the misses). The interval holds the middle 95% of 20,000 draws:
     of the risks and the shares from their posteriors, with 0.75 cases added to each cell, and of
     the outcome of each case that changes from the binomial distribution.
     """
