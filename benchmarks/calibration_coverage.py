@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of a calibration hold the truth, and which method was chosen.
+"""How often the 95% intervals of a calibration hold the truth, and which method was chosen.
 
     python benchmarks/calibration_coverage.py            # all tables
     python benchmarks/calibration_coverage.py kappa ece  # some; the names stand in TABLES
@@ -42,17 +42,17 @@ MORE = (30, 50, 100, 300)
 OF_MORE = ("ece", "weighted", "weighted by plan", "rogan-gladen", "corrected difference")
 CELLS, CELL_TIMES = "cell by cell", 1_000
 PAGE = Path(__file__).with_suffix(".md")
-HEAD = f"""# How often the 95 % intervals of a calibration hold the truth
+HEAD = f"""# How often the 95% intervals of a calibration hold the truth
 
 Made by `python benchmarks/calibration_coverage.py --write`. n is the number of labels; over several
 judges and shares of good cases: the mean and the worst coverage, the mean width, how often there
-was no interval, and where the worst lies. {TIMES} samples a world: a coverage of 95 % has a
-standard error of {100 * math.sqrt(0.95 * 0.05 / TIMES):.1f} %, and the worst of a dozen worlds lies
-some 2.5 % below the mean by chance alone.
+was no interval, and where the worst lies. {TIMES} samples a world: a coverage of 95% has a
+standard error of {100 * math.sqrt(0.95 * 0.05 / TIMES):.1f}%, and the worst of a dozen worlds lies
+some 2.5% below the mean by chance alone.
 """
 CELL_HEAD = f"""
-n labels of n + 1,000 verdicts, {CELL_TIMES:,} samples a cell (a coverage of 95 % has a standard
-error of 0.7 %; that of the labels alone is exact), the width as a part of that of the labels alone,
+n labels of n + 1,000 verdicts, {CELL_TIMES:,} samples a cell (a coverage of 95% has a standard
+error of 0.7%; that of the labels alone is exact), the width as a part of that of the labels alone,
 and how often there was no interval, which is where the labels do not show that the judge is better
 than chance. A method that mostly has none is left out.
 

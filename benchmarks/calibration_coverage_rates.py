@@ -43,7 +43,7 @@ def ends(estimate: Estimate) -> Ends:
 
 
 def percentile(values: Floats) -> Ends:
-    """The middle 95 %."""
+    """The middle 95%."""
     low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
 

@@ -24,7 +24,7 @@ from misslink.stats import control_charts as control_limits
 from misslink.stats.control_charts import ChartLimits
 
 SEED = 8
-HISTORIES = 40_000  # a chance of 18 % has a standard error of 0.2 points
+HISTORIES = 40_000  # a chance of 18% has a standard error of 0.2 points
 EVERY = 370.0
 MEASURES = (1, 2, 3, 4, 5)
 SIMULATED = (8, 10, 14, 20, 30, 50, 100, 200, 1000)  # learnt from; shares between are interpolated

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SEED = 8
-HISTORIES = 1_000  # of each row; a share of 63 % has a standard error of 1.5 points
+HISTORIES = 1_000  # of each row; a share of 63% has a standard error of 1.5 points
 EVERY = 370
 QUIET = 20  # runs in control before a drop
 AFTER = 500  # runs that are watched after it
@@ -180,7 +180,7 @@ def in_control(name: str, n: int, learn: int) -> list[str]:
 
 
 def after_a_drop(name: str, n: int, learn: int, drop: float) -> str:
-    """Runs from a drop of health to its alarm: the median and the 90 % quantile."""
+    """Runs from a drop of health to its alarm: the median and the 90% quantile."""
     rng = np.random.default_rng([SEED, n, learn, round(100 * drop)])
     begins = 2 * learn + QUIET
     factor = np.concatenate([np.ones(begins), np.full(AFTER, 1 - drop / 0.9)])
@@ -197,7 +197,7 @@ def written(share: Estimate) -> str:
     assert share.value is not None
     assert share.low is not None
     assert share.high is not None
-    return f"{100 * share.value:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+    return f"{100 * share.value:.0f}% [{100 * share.low:.0f}, {100 * share.high:.0f}]"
 
 
 def table() -> Iterator[str]:

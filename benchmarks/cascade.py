@@ -7,8 +7,8 @@ writes src/misslink/judge/middleware/cascade.json, with --check it ends with 1 w
 would change.
 
 The rule: on either side the band ends where the heuristic judge, among the answers beyond that
-point, agrees with people in at least 95 % (cross-validated, grouped by question, at least 20
-answers a side); a side where it never does is never decided. 95 %, for no judge with published
+point, agrees with people in at least 95% (cross-validated, grouped by question, at least 20
+answers a side); a side where it never does is never decided. 95%, for no judge with published
 figures on this set agrees that often, so what is taken from them is not decided worse. How often
 the rule keeps its word is measured by choosing the band anew within each fold's training part.
 
@@ -185,7 +185,7 @@ def measure(name: str, data: Path) -> dict[str, Any]:
         [out_of_fold(name, features, items, SEED + repeat) for repeat in range(REPEATS)]
     )
     print(f"\n{name}: {len(items)} answers, {bad.sum()} unfaithful; P(faithful) cross-validated")
-    print("  wanted   band                  decided by it   agreement with people there [95 %]")
+    print("  wanted   band                  decided by it   agreement with people there [95%]")
     for wanted in (0.90, 0.925, WANTED, 0.975):
         print_band(bad, faithful, wanted)
     ends = choose(bad, faithful)

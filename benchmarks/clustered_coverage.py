@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of cases that come in clusters hold the truth.
+"""How often the 95% intervals of cases that come in clusters hold the truth.
 
     python benchmarks/clustered_coverage.py              # both tables
     python benchmarks/clustered_coverage.py difference   # one of them; the other is called mean
@@ -56,7 +56,7 @@ class Shape:
 
 def yes(rate: float) -> Shape:
     """1 with that probability, else 0."""
-    return Shape(f"{100 * rate:.0f} % ones", lambda u: (u < rate).astype(np.float64), rate)
+    return Shape(f"{100 * rate:.0f}% ones", lambda u: (u < rate).astype(np.float64), rate)
 
 
 def thirds(rate: float) -> Shape:
@@ -117,16 +117,16 @@ def put(name: str, lines: list[str]) -> None:
 def head() -> str:
     """What the page says above its tables."""
     error, paired = (100 * (0.95 * 0.05 / count) ** 0.5 for count in (REPEATS, PAIRED_REPEATS))
-    shares = ", ".join(f"{100 * share:.0f} %" for share in SHARED)
+    shares = ", ".join(f"{100 * share:.0f}%" for share in SHARED)
     return f"""# How often the intervals of clustered cases hold the truth
 
 Cases are drawn by a normal latent variable, of whose variance the cluster has {shares}. Each
 row sums up a grid over these and the shapes of the values, {REPEATS} seeded repetitions a point
-({PAIRED_REPEATS} of differences): the mean and the worst coverage of the 95 % intervals, the mean
-width, and where the worst lies. A coverage of 95 % has a standard error of {error:.1f} %
-({paired:.1f} %), so that the worst of a dozen points lies some {2 * error:.0f} to
-{2 * paired:.0f} % below the mean by chance alone. In the rows 'large clusters are harder' the rate
-of ones is 90 % in the smaller half of the clusters and 50 % in the larger. 'Taken for independent'
+({PAIRED_REPEATS} of differences): the mean and the worst coverage of the 95% intervals, the mean
+width, and where the worst lies. A coverage of 95% has a standard error of {error:.1f}%
+({paired:.1f}%), so that the worst of a dozen points lies some {2 * error:.0f} to
+{2 * paired:.0f}% below the mean by chance alone. In the rows 'large clusters are harder' the rate
+of ones is 90% in the smaller half of the clusters and 50% in the larger. 'Taken for independent'
 is the interval that knows of no clusters.
 """
 
@@ -158,7 +158,7 @@ def means() -> Iterator[Told]:
 
 def of_grid(shape: str, share: float) -> str:
     """How the page names a point of the grid."""
-    return f"{shape}; {100 * share:.0f} % the cluster's"
+    return f"{shape}; {100 * share:.0f}% the cluster's"
 
 
 Sample = tuple[Floats, Ints]

@@ -229,7 +229,7 @@ def chart_alarm_probability(measures: int, share: float = 1.0) -> float:
     Examples
     --------
     Alarms are for the worse, one side of each chart. One of random times comes within their mean
-    distance with a chance of 63 %.
+    distance with a chance of 63%.
 
     >>> round(chart_alarm_probability(1) / 2, 2), round(1 - math.exp(-1), 2)
     (0.43, 0.63)

@@ -153,7 +153,7 @@ def page(document: Document, collection: Collection, compared: int, made: str) -
         "first 256 tokens of a text, by cosine; fused is reciprocal rank fusion of these two, "
         "1 / (60 + rank). They are the searches that `misslink whatif` tries. Nothing was tuned. "
         f"pytrec_eval has the same value to 1e-9 in all {compared:,} comparisons (a value of a "
-        "metric for a query and a run). Intervals are 95 %, by bootstrap over the queries."
+        "metric for a query and a run). Intervals are 95%, by bootstrap over the queries."
     )
     lines = [
         "# Keyword, dense and fused retrieval on Cranfield",

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of misslink.stats hold the truth, and which method was chosen.
+"""How often the 95% intervals of misslink.stats hold the truth, and which method was chosen.
 
     python benchmarks/interval_coverage.py            # all tables
     python benchmarks/interval_coverage.py fraction   # one table; the names stand in main()
@@ -37,14 +37,14 @@ MISSES = (0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 PAGE = Path(__file__).with_suffix(".md")
-HEAD = """# How often the 95 % intervals hold the truth
+HEAD = """# How often the 95% intervals hold the truth
 
 Made by `python benchmarks/interval_coverage.py --write`. Over a grid of true values: the mean and
 the worst coverage, where the worst lies, and the mean width. The tables share, risks and fraction
 (up to 60 cases) are exact; the others are simulated, those of adjusted and corrected numbers 500
-times a grid point (paired 250), so that a coverage of 95 % has a standard error of 1 % and the
-worst of a dozen points lies some 2 % below the mean by chance alone. In the table heterogeneity
-the coverage is how often the test rightly keeps quiet at 5 %.
+times a grid point (paired 250), so that a coverage of 95% has a standard error of 1% and the
+worst of a dozen points lies some 2% below the mean by chance alone. In the table heterogeneity
+the coverage is how often the test rightly keeps quiet at 5%.
 """
 COLUMNS = "| what | mean | worst | width | worst at |\n| --- | --: | --: | --: | --- |\n"
 
@@ -275,8 +275,8 @@ def mean() -> None:
             float(np.mean(1 / np.arange(1, 9))),
         ),
         "thirds": (lambda n: generator.binomial(3, 0.85, n) / 3, 0.85),
-        "80 % ones": (lambda n: mixture(generator, n, 0.8), 0.9),
-        "95 % ones": (lambda n: mixture(generator, n, 0.95), 0.975),
+        "80% ones": (lambda n: mixture(generator, n, 0.8), 0.9),
+        "95% ones": (lambda n: mixture(generator, n, 0.95), 0.975),
     }
     for n in (5, 10, 30, 100):
         chosen, percentile = [], []

@@ -58,7 +58,7 @@ Made by `{command}` on {day}: {cores} cores ({machine}), Python {python}, missli
 {seconds:.0f} s.
 
 Positive is the bad case, which a judge is there to find: F1 is of finding it. AUROC, balanced
-accuracy and Cohen's kappa do not depend on which side is called positive. Intervals are 95 %. Every
+accuracy and Cohen's kappa do not depend on which side is called positive. Intervals are 95%. Every
 judge is cut where it cuts itself; nothing was fitted on these labels but what is marked {mark}: the
 weights and the cut of the heuristic judges come from RAGTruth's dev answers, so the row below, by
 cross-validation over questions (means and standard deviations over {repeats} repetitions), is the

@@ -1,7 +1,7 @@
 """Coverage of the numbers of a run's link: stratified, corrected for the judge, and paired.
 
 Run by ``interval_coverage.py``. Each function yields a method's name and, for every scenario, how
-often its 95 % interval holds the planted value, the mean width, and which scenario it was.
+often its 95% interval holds the planted value, the mean width, and which scenario it was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Row = tuple[float, float, str]  # coverage, width, where
 Rows = Iterable[tuple[str, list[Row]]]
 
-SIMULATIONS = 500  # of each scenario; a coverage of 95 % then has a standard error of 1 %
+SIMULATIONS = 500  # of each scenario; a coverage of 95% then has a standard error of 1%
 DRAWS = 2_000  # of the posterior, in each
 
 # Shares of the cases, chances of a miss and risks after a hit: misses are frequent where answers
@@ -123,7 +123,7 @@ def adjusted_risks() -> Rows:
 
 
 def heterogeneity() -> Rows:
-    """How often the test keeps quiet at 5 % where all strata have one difference."""
+    """How often the test keeps quiet at 5% where all strata have one difference."""
     for n in (60, 100, 500):
         generator = np.random.default_rng(n)
         ours, chi_squared = [], []
@@ -179,15 +179,15 @@ def paired() -> Rows:
     """The difference of two systems on the same cases, beside the plain bootstrap."""
     generator = np.random.default_rng(0)
     shapes: dict[str, tuple[Callable[[int], Floats], float]] = {
-        "2 % gain 1": (lambda n: (generator.random(n) < 0.02) * 1.0, 0.02),
-        "5 % gain 0.5": (lambda n: (generator.random(n) < 0.05) * 0.5, 0.025),
-        "20 % differ, 3 of 4 for the better": (
+        "2% gain 1": (lambda n: (generator.random(n) < 0.02) * 1.0, 0.02),
+        "5% gain 0.5": (lambda n: (generator.random(n) < 0.05) * 0.5, 0.025),
+        "20% differ, 3 of 4 for the better": (
             lambda n: (generator.random(n) < 0.2) * np.where(generator.random(n) < 0.75, 1, -1.0),
             0.1,
         ),
         "all differ, normal": (lambda n: generator.normal(0.03, 0.05, n).clip(-1, 1), 0.03),
         "all gain 0.1 to 0.3": (lambda n: generator.uniform(0.1, 0.3, n), 0.2),
-        "10 % gain 0 to 1": (
+        "10% gain 0 to 1": (
             lambda n: (generator.random(n) < 0.1) * generator.random(n),
             0.05,
         ),

@@ -39,7 +39,7 @@ COLUMNS = (
 HEAD = f"""# How often the intervals of a pool's estimates hold the truth
 
 Made by `python benchmarks/pooled_recall_coverage.py --write`: {DRAWS:,} draws of each population,
-so that a coverage of 95 % has a standard error of {math.sqrt(0.95 * 0.05 / DRAWS):.1%}. A question
+so that a coverage of 95% has a standard error of {math.sqrt(0.95 * 0.05 / DRAWS):.1%}. A question
 has a pool of {DEPTH} passages, {RANDOM} drawn at random from the others and {STRATIFIED} from their
 bands. *Below* and *above* say how often the truth lay below or above the interval. *Spread*: each
 question has about as many relevant passages outside the pool as any other; *clustered*: a fifth of

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 
 SEED = 8
-EXPERIMENTS = 2_000  # of each row; a share of 5 % has a standard error of half a point
+EXPERIMENTS = 2_000  # of each row; a share of 5% has a standard error of half a point
 MOST = 5_000  # units of each variant
 EFFECTS = (0.1, 0.2, 0.4)  # in standard deviations
 PAGE = Path(__file__).with_suffix(".md")
@@ -138,7 +138,7 @@ def written(yes: Any) -> str:
     assert share.value is not None
     assert share.low is not None
     assert share.high is not None
-    return f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return f"{100 * share.value:.1f}% [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
 
 def main(arguments: list[str]) -> None:
