@@ -79,7 +79,8 @@ def test_each_reason_code_has_its_sentence():
         found[1]
         for path in PACKAGE.rglob("*.py")
         for found in re.finditer(
-            r'Reason\(\s*code="(\w+)"', path.read_text(encoding="utf-8").replace(">>>", "")
+            r'(?:Reason\(\s*code|reason_code)="(\w+)"',
+            path.read_text(encoding="utf-8").replace(">>>", ""),
         )
     }
     assert codes - {"few"} <= set(SENTENCES)  # few: an example

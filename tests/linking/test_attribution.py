@@ -104,6 +104,7 @@ HIT = {"retrieved": ("gold", "noise")}
 PART = {"retrieved": ("gold", "noise"), "relevant": ("gold", "other")}
 EITHER = {"retrieved": ("other", "noise"), "gold": {"relevant_any": [["gold"], ["other"]]}}
 NO_LABEL = {"relevant": ()}
+NO_SEARCH = {"retrieved": (), "more": {"unmeasured": "no search was seen"}}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,14 @@ NO_LABEL = {"relevant": ()}
          "contradicts_context", "generator"),
         (World(**PART, rests_on="gold", correct=True), "passed", "none"),
         # The gold set labels no passage.
-        (World(**NO_LABEL, support="contradicted"), "contradicts_context", "generator"),
+        (World(**NO_LABEL, support="contradicted"), "inconclusive", None),
+        (World(**NO_LABEL, support="contradicted", sufficient=False), "inconclusive", None),
+        (World(**NO_LABEL, support="contradicted", sufficient=True), "contradicts_context",
+         "generator"),
+        (World(**NO_LABEL, correct=False, sufficient=True), "distracted", "generator"),
+        # Retrieval was not observed.
+        (World(**NO_SEARCH, support="unsupported"), "inconclusive", None),
+        (World(**NO_SEARCH, declined=True), "inconclusive", None),
         (World(**NO_LABEL, answerable=True, declined=True), "inconclusive", None),
         (World(**NO_LABEL, answerable=True, declined=True, sufficient=True), "over_refused",
          "generator"),

@@ -137,6 +137,8 @@ def test_each_mode_has_the_evidence_that_it_requires(world):
     supports = {claim.support for claim in evidence.claims if claim.evidence}
     if names & {"retrieval_miss", "not_indexed", "dropped_from_prompt"}:
         assert evidence.sufficient is False
+    if evidence.retrieval in {"unlabelled", "unknown"} and evidence.sufficient is not True:
+        assert {FAILURE_MODES[name].owner for name in names & FAILURES} <= {"index", "retriever"}
     if "over_refused" in names:
         assert evidence.declined
         assert names == {"over_refused"}

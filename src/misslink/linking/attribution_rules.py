@@ -16,6 +16,7 @@ from misslink.linking.claim_support import link_claims
 from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import classify_from_trace
+from misslink.render.reasons import describe_reason
 from misslink.text.near_duplicates import passage_stems
 from misslink.types import (
     Case,
@@ -24,6 +25,7 @@ from misslink.types import (
     FailureEvidence,
     FailureMode,
     Link,
+    Reason,
     RetrievalMiss,
     Trace,
     Verdict,
@@ -36,32 +38,11 @@ _LINK_MODES: Mapping[str | None, FailureMode] = {
     "not_indexed": "not_indexed",
     "dropped_from_prompt": "dropped_from_prompt",
 }
-REASONS: Mapping[str, str] = {
-    "passage_missing": "passage '{passage}' never reached the prompt",
-    "passage_missing_for_claim": "the claim needed passage '{passage}', which never reached the prompt",
-    "context_insufficient": "the passages in the prompt do not hold the answer",
-    "found_by_search": "no passage is labelled; a search finds '{passage}', which never reached the prompt",
-    "nothing_in_corpus": "no passage is labelled, and a search of the whole index finds none",
-    "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
-    "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
-    "reference contradicts",
-    "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
-    "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
-    "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
-    "claim_unsupported": "a claim has no support, and the passages hold the answer",
-    "nothing_used": "the passages hold the answer, and the answer uses none of them",
-    "left_out": "the answer leaves out part of what the passages hold",
-    "declined": "the passages hold the answer, and the app declined",
-    "answered": "there was nothing to answer from, and the app answered",
-    "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
-    "from_memory": "the answer is correct, and no relevant passage reached the prompt",
-    "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
-}
 
 
 def describe_evidence(item: FailureEvidence) -> str:
     """One piece of evidence as a sentence."""
-    return REASONS[item.reason_code].format(passage=item.passage_id)
+    return describe_reason(Reason(code=item.reason_code, passage=item.passage_id))
 
 
 @dataclass(frozen=True)
@@ -152,6 +133,8 @@ class _Rules:
 
     def explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         evidence = self.evidence
+        if evidence.retrieval == "unlabelled" and evidence.sufficient is not True:
+            return self._link(index, self.ties.get(index))
         quote = claim.evidence[0] if claim.evidence else None
         passage = quote.passage_id if quote else None
         words = quote.quote if quote else None
@@ -225,7 +208,7 @@ class _Rules:
         elif evidence.missed and evidence.retrieval != "unlabelled":
             miss = max(evidence.missed, key=lambda miss: miss.grade)
         if miss is None:
-            if evidence.retrieval != "unlabelled":
+            if evidence.retrieval not in {"unlabelled", "unknown"}:
                 return FailureEvidence(
                     failure="retrieval_miss", claim=index, reason_code="context_insufficient"
                 )
@@ -256,7 +239,8 @@ class _Rules:
         """Whether one of these unlabelled passages nearly repeats a relevant passage."""
         evidence = self.evidence
         relevant = [p.text for p in evidence.context if p.id in evidence.relevant]
-        relevant += [miss.text for miss in evidence.missed if miss.text]
+        if evidence.retrieval != "unlabelled":  # there they are what a search returned
+            relevant += [miss.text for miss in evidence.missed if miss.text]
         cited = [p.text for p in evidence.context if p.id in passage_ids]
         return any(_is_copy(one, other) for one in cited for other in relevant)
 

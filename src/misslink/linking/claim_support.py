@@ -180,16 +180,6 @@ async def judge_claim_needs(
     return {}
 
 
-def forecast_claim_needs(
-    claims: Texts, passages: Texts, question: str, *, prompts: Prompts
-) -> Ask | None:
-    """Return what `judge_claim_needs` would ask a judge without a limit; None where nothing."""
-    pairs = _related_pairs(claims, passages, question)
-    if not pairs:
-        return None
-    return render_claim_needs(question, *_in_case_order(pairs, claims, passages), prompts=prompts)
-
-
 def _related_pairs(claims: Texts, passages: Texts, question: str) -> list[tuple[str, str]]:
     """The pairs worth asking about, the most similar first; sorting keeps the order of equals."""
     shares = (

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.calibration.stored_calibration import corrected_shares
@@ -21,9 +22,9 @@ from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.config import JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.middleware.cache import DEFAULT_CACHE
-from misslink.judge.protocol import Ask, Judge, judge_info, unwrap_judge
+from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.linking.association import summarize_association
-from misslink.linking.claim_support import forecast_claim_needs
+from misslink.linking.attribution_rules import link_case
 from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
 from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
@@ -38,10 +39,10 @@ from misslink.pipeline.summary import (
     verdict_coverage,
 )
 from misslink.registry import judged_metrics
-from misslink.retrieval import retrieval_outcome
 from misslink.types import Case, Passage, Run, Trace
 
 if TYPE_CHECKING:
+    from misslink.capture import Watcher
     from misslink.judge.checks.dry_run import JudgingForecast
 
 
@@ -391,27 +392,51 @@ async def forecast_async(*args: Any, **options: Any) -> JudgingForecast:
     from misslink.judge.checks.dry_run import forecast_judging
 
     async with stages.open_context(_config(*args, **options)) as context:
-        traces, _ = await stages.capture_traces(context)
-        subjects = context.subjects(traces)
-        asks = await _claim_need_asks(context, traces)
-        return await forecast_judging(subjects, context.metrics, context.judge, asks)
+        traces, watcher = await stages.capture_traces(context)
+        asks = await _claim_need_asks(context, traces, watcher)
+        return await forecast_judging(
+            context.subjects(traces), context.metrics, context.judge, asks
+        )
 
 
-async def _claim_need_asks(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Ask]:
-    """What linking would ask, if the heuristic judge's unfaithful claims were the judge's own."""
+class _AskRecorder:
+    """A judge that remembers what it is asked and answers nothing."""
+
+    name = "forecast"
+    identity: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+
+    async def ask(self, ask: Ask) -> Reply:
+        self.asks.append(ask)
+        return Reply.nothing("a forecast asks nothing")
+
+    async def close(self) -> None: ...
+
+
+async def _claim_need_asks(
+    context: EvaluationContext, traces: Mapping[str, Trace], watcher: Watcher | None
+) -> list[Ask]:
+    """What linking would ask, if the heuristic judge's verdicts were the judge's own."""
     if context.judge is None or isinstance(unwrap_judge(context.judge), HeuristicJudge):
         return []
-    heuristic, metric = open_heuristic(), judged_metrics.get("faithfulness")
-    asks = []
+    heuristic, recorder = open_heuristic(), _AskRecorder()
+    read_by_linking = ("faithfulness", "correctness", "completeness", "abstention")
+    metrics = [judged_metrics.get(name) for name in read_by_linking]
+    # An embedding measures ranks, which change no question.
+    config = replace(context.config, embedding="none")
+    async with open_corpus_context(config, None, watcher) as corpus:
+        measured = await corpus.measure(context.gold.cases, traces, config)
     for subject in context.subjects(traces):
-        missed = retrieval_outcome(subject.case, subject.trace, context.config.k).missed
-        texts = dict.fromkeys(text for miss in missed if (text := miss.text or miss.evidence))
-        if not texts:
-            continue
-        (verdict,) = await judge_case(subject, [metric], heuristic)
-        claims = dict.fromkeys(c.text for c in verdict.claims if c.support != "supported")
-        question = subject.case.question
-        ask = forecast_claim_needs(tuple(claims), tuple(texts), question, prompts=context.prompts)
-        if ask is not None:
-            asks.append(ask)
-    return asks
+        verdicts = await judge_case(subject, metrics, heuristic)
+        await link_case(
+            subject.case,
+            subject.trace,
+            {verdict.metric: verdict for verdict in verdicts},
+            config.k,
+            measured=measured,
+            judge=recorder,
+            prompts=context.prompts,
+        )
+    return recorder.asks
