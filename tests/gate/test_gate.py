@@ -67,12 +67,12 @@ def test_the_change_alone_decides_unless_it_is_to_be_paired(tmp_path):
     gate = "name: recall_at_1, regression_max: 0.1, regression_test: paired"
     paired = one(tmp_path, gate, run, baseline)
     assert paired.passed, "two of ten questions may be chance"
-    found = paired.change.difference
-    low, high = round(100 * found.low), round(100 * found.high)
+    loss = paired.change.loss
+    low, high = round(100 * loss.low), round(100 * loss.high)
     assert paired.reason == (
-        "recall@1 is 60% over 10 questions; paired over 10 questions it was 80% and is 60%, a "
-        f"change of \u221220 points [\u2212{-low}, {high}], not enough data to tell (its interval "
-        "includes 0)"
+        "recall@1 is 60% over 10 questions; paired it was 80% and is 60%; margin 10 points, over "
+        f"the 10 questions in both: loss 20 points [\u2212{-low}, {high}], 95% interval, which "
+        "reaches below the margin: not enough data to tell"
     )
     assert paired.change.worse == ("c6", "c7")
 
@@ -82,10 +82,15 @@ def test_a_paired_loss_beyond_chance_fails(tmp_path):
     gate = "name: recall_at_1, regression_max: 0.1, regression_test: paired"
     found = one(tmp_path, gate, run, baseline)
     assert not found.passed
-    assert found.change.difference.high < 0
-    assert "dropped from 100% to 75%: 25 points for the worse, more than the 10 points" in (
+    assert found.change.loss.low > 0.1
+    assert "dropped from 100% to 75%: a loss of 25 points, more than the 10 points allowed" in (
         found.reason
     )
+    document = found.document()
+    assert (document["loss"]["value"], document["loss_level"]) == (0.25, 0.95)
+    loss = found.change.loss
+    assert one(tmp_path, gate.replace("0.1", f"{loss.low - 0.001}"), run, baseline).passed is False
+    assert one(tmp_path, gate.replace("0.1", f"{loss.low + 0.001}"), run, baseline).passed
 
 
 def test_of_a_number_that_is_good_when_low_a_rise_is_the_change_for_the_worse(tmp_path):
@@ -166,7 +171,7 @@ def test_a_case_that_asks_something_else_now_is_new_and_is_not_paired(tmp_path):
         run,
         gated_run(TEN),
     )
-    assert decision.outcomes[0].change.difference.n == 9
+    assert decision.outcomes[0].change.loss.n == 9
     assert decision.outcomes[1].cases == ("c0",)
     assert "9 ask the same in both, of 10 in the run and 10" in decision.notes[0]
 

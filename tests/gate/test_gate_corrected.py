@@ -146,7 +146,7 @@ def test_a_paired_change_is_decided_by_its_corrected_interval(tmp_path, run):
     gate = f"{GATE}, regression_max: 0.05, regression_test: paired"
     found = only(decided(tmp_path, [gate], run, before))
     assert not found.passed
-    assert found.change.difference.method.startswith("rogan-gladen")
+    assert found.change.loss.method.startswith("rogan-gladen")
     same = only(decided(tmp_path, [gate], run, gated_run("1" * 100, FAITHFUL, questions={0: "?"})))
     assert same.passed
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gated_run import decided, gated_run
 from misslink.errors import InputError
-from misslink.gate.baseline_diff import interval_can_exclude_zero
+from misslink.gate.baseline_diff import GateBaseline, loss_can_exceed
+from misslink.gate.criteria import read_criteria
+from misslink.gate.decision import decide_gates
 
 PAIRED = "name: recall_at_1, regression_max: 0.03, regression_test: paired"
 
@@ -25,8 +29,9 @@ def renamed(run, kept):
 
 
 def test_so_few_pairs_that_no_loss_could_show_fail(tmp_path):
-    """All of one, two and three lost: Wilson's interval of 3 of 3 reaches down to 44%."""
-    assert [n for n in range(8) if interval_can_exclude_zero(n)] == [4, 5, 6, 7]
+    """All of one to three lost: Wilson's interval of 3 of 3 reaches down to 44%."""
+    assert [n for n in range(8) if loss_can_exceed(0.0, n)] == [4, 5, 6, 7]
+    assert [n for n in range(8) if loss_can_exceed(0.03, n)] == [5, 6, 7]
     for kept in (1, 3):
         found = one(tmp_path, PAIRED, renamed(gated_run("0" * 50), kept), gated_run("1" * 50))
         assert not found.passed
@@ -47,8 +52,10 @@ def test_the_means_that_are_told_are_those_of_the_pairs(tmp_path):
     """Over all questions it rose from 33 to 80%; over the ten in both it fell from 100 to 0%."""
     run = renamed(gated_run("0" * 10 + "1" * 40), 10)
     found = one(tmp_path, PAIRED, run, gated_run("1" * 10 + "0" * 20))
-    assert "recall@1 dropped from 100% to 0%: 100 points for the worse" in found.reason
-    assert "(paired over 10 questions: \u2212100 points [\u2212100, " in found.reason
+    assert "recall@1 dropped from 100% to 0%: a loss of 100 points" in found.reason
+    assert (
+        "(over the 10 questions in both: loss 100 points [44, 100], 95% interval)" in found.reason
+    )
 
 
 def test_a_number_of_which_nobody_said_what_is_worse_is_refused(tmp_path):
@@ -88,3 +95,112 @@ def test_a_run_is_never_its_own_baseline(tmp_path):
     run = gated_run("1111111100")
     with pytest.raises(InputError, match="the baseline is the run itself"):
         one(tmp_path, PAIRED, run, gated_run("1111111100"))
+
+
+def family(tmp_path, losses, size=100):
+    """Paired gates on categories of `size` questions, of which so many were lost."""
+    before = gated_run("1" * size * len(losses))
+    marks = "".join("0" * lost + "1" * (size - lost) for lost in losses)
+    runs = []
+    for run in (gated_run(marks), before):
+        cases = tuple(
+            case.model_copy(update={"category": str(place // size)})
+            for place, case in enumerate(run.cases)
+        )
+        runs.append(run.model_copy(update={"cases": cases}))
+    gates = [
+        f"name: g{part}, metric: recall@1, category: '{part}', regression_max: 0.03, "
+        "regression_test: paired"
+        for part in range(len(losses))
+    ]
+    return decided(tmp_path, gates, *runs).outcomes
+
+
+def test_several_paired_gates_are_corrected_for_each_other(tmp_path):
+    """A loss that fails alone passes among four others without a loss, as Holm's level is 99%."""
+    (alone,) = family(tmp_path, [8])
+    assert not alone.passed
+    outcomes = family(tmp_path, [8, 0, 0, 0, 0])
+    assert all(outcome.passed for outcome in outcomes)
+    assert {outcome.change.level for outcome in outcomes} == {0.99}
+    assert outcomes[0].change.loss.low < 0.03 < alone.change.loss.low
+    assert "99% interval, which reaches below the margin" in outcomes[0].reason
+
+
+def test_holm_lowers_the_level_for_each_gate_that_fails(tmp_path):
+    outcomes = family(tmp_path, [40, 8, 40, 0, 40])
+    assert [outcome.passed for outcome in outcomes] == [False, True, False, True, False]
+    assert [outcome.change.level for outcome in outcomes] == [0.99, 0.975, 0.99, 0.975, 0.99]
+
+
+@pytest.mark.parametrize(
+    ("marks", "loss"),
+    [("1" * 90 + "0" * 10, 0.1), ("1" * 99 + "0", 0.01), ("1" * 97 + "000", 0.03)],
+)
+def test_the_default_compares_the_loss_itself_with_the_margin(tmp_path, marks, loss):
+    outcome = one(
+        tmp_path, "name: recall_at_1, regression_max: 0.03", gated_run(marks), gated_run("1" * 100)
+    )
+    assert outcome.passed is (loss <= 0.03)
+    assert outcome.document()["regression"] == pytest.approx(loss)
+
+
+def test_error_rates_at_the_margin(monkeypatch):
+    """By the benchmark's own simulation, in few rounds."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from gate_errors import MARGIN, count_failures
+
+    nothing = count_failures(100, 0.0, rounds=20)
+    exactly = count_failures(100, MARGIN, rounds=20)
+    assert nothing["paired"] == 0
+    assert exactly["paired"] <= 3 < exactly["value"]
+    assert count_failures(100, 10 * MARGIN, rounds=5)["paired"] == 5
+
+
+@pytest.mark.slow
+def test_error_rates_of_one_gate_and_of_a_family(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from gate_errors import FAMILY, MARGIN, count_failures
+
+    rounds = 200
+    for n, family in ((100, 1), (100 * FAMILY, FAMILY)):
+        exactly = count_failures(n, MARGIN, family=family, rounds=rounds)
+        assert exactly["paired"] <= 0.06 * rounds, "2.5% by design, 5% two-sided"
+        assert exactly["value"] > 0.3 * rounds
+
+
+def test_a_first_run_without_a_baseline_passes_if_that_is_allowed(tmp_path):
+    gates = [
+        "name: recall_at_1, threshold: 0.5, regression_max: 0.03",
+        "name: paired, metric: mrr, regression_max: 0.03, regression_test: paired",
+        "new_failures: {}",
+        "metric: hit@1, threshold: 0.9",
+    ]
+    run = gated_run("1111111100")
+    with pytest.raises(InputError, match="--allow-missing-baseline for a first run"):
+        decided(tmp_path, gates, run)
+    criteria = read_criteria(tmp_path / "criteria.yaml")
+    outcomes = decide_gates(run, criteria, allow_missing_baseline=True).outcomes
+    assert [outcome.passed for outcome in outcomes] == [True, True, True, False], "limits decide"
+    codes = [outcome.reasons[0] for outcome in outcomes]
+    assert codes[0].parameters["change"] == codes[1].parameters["change"] == {"by": "no_baseline"}
+    assert codes[2].code == "no_baseline"
+    assert outcomes[2].document()["value"] is None
+    before = GateBaseline(Path("base"), gated_run("1" * 10), {})
+    checked = decide_gates(run, criteria, before, allow_missing_baseline=True).outcomes
+    assert not checked[0].passed, "a baseline that is there is used"
+
+
+@pytest.mark.parametrize(
+    ("gates", "warned"),
+    [
+        (["name: mrr, threshold: 0.1"], True),
+        (["name: hit_at_1, threshold: 0.1", "name: mrr, threshold: 0.1"], True),
+        (["name: hit_at_1, threshold: 0.1", "name: recall_at_1, threshold: 0.1"], False),
+        (["name: hit_at_1, threshold: 0.1", "metric: link.retrieval.miss, at_most: 0.9"], False),
+        (["name: faithfulness, threshold: 0.1"], False),
+    ],
+)
+def test_a_gate_on_retrieval_that_one_passage_satisfies_is_warned_of(tmp_path, gates, warned):
+    notes = decided(tmp_path, gates, gated_run("1111111100")).notes
+    assert any("one relevant passage is enough" in note for note in notes) is warned

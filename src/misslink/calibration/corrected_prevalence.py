@@ -247,6 +247,7 @@ def corrected_share_difference(
     ids: AbstractSet[str] | None = None,
     *,
     seed: int = 0,
+    level: float = 0.95,
 ) -> CorrectedDifference:
     """Correct a share in two runs, and their difference, by the error rates of one calibration.
 
@@ -261,6 +262,8 @@ def corrected_share_difference(
         The cases compared. None: those that both have.
     seed : int
         Random seed of the draws.
+    level : float
+        Confidence level of the uncorrected difference; that of the error rates is 95%.
     """
     cut, judge = as_finite(document.get("threshold")), judge_error_rates(document)
     before, after = verdict_scores(a, metric), verdict_scores(b, metric)
@@ -273,7 +276,7 @@ def corrected_share_difference(
         return CorrectedDifference(name, metric, missing, missing, missing, labels)
     good = [[float(scores[case] >= cut) for case in cases] for scores in (before, after)]
     first, second = (rogan_gladen(int(sum(side)), n, judge) for side in good)
-    raw = paired_difference(*good, seed=seed).difference
+    raw = paired_difference(*good, seed=seed, level=level).difference
     difference = corrected_difference(raw, judge)
     return CorrectedDifference(name, metric, first, second, difference, labels)
 

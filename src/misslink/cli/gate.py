@@ -34,6 +34,9 @@ def gate(
     baseline: Path | None = option(
         None, "--baseline", "Run folder or summary.json to compare the run with."
     ),
+    allow_missing_baseline: bool = option(
+        False, "--allow-missing-baseline", "Without a baseline, do not check regressions."
+    ),
     markdown: Path | None = option(
         None, "--markdown", "Pull request comment to write; - prints it."
     ),
@@ -48,6 +51,7 @@ def gate(
     from misslink.gate.decision import decide_gates
     from misslink.io import read_complete_run
     from misslink.io.atomic import atomic_write
+    from misslink.io.storage import as_url
 
     if schema:
         print_json(criteria_schema())
@@ -64,11 +68,14 @@ def gate(
     if junit is not None:
         _check_place("--junit", junit, (criteria, baseline, comment_path))
     ship_criteria = read_criteria(criteria)
+    if allow_missing_baseline and baseline and not as_url(baseline) and not baseline.exists():
+        baseline = None
     decision = decide_gates(
         read_complete_run(run, anywhere=True),
         ship_criteria,
         read_baseline(baseline) if baseline else None,
         folder=run,
+        allow_missing_baseline=allow_missing_baseline,
     )
     if comment_path is not None:
         atomic_write(pull_request_comment(decision), comment_path)

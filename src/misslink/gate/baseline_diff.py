@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from misslink.io.manifest import display_path
 from misslink.io.storage import as_url, redact_url
 from misslink.render.format import metric_bounds
 from misslink.stats import paired_difference, proportion
+from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL
 from misslink.types import Estimate, Reason, Run
 
 _LEVELS = ("retrieval", "generation", "answer")
@@ -262,26 +263,27 @@ def metric_change(
         missing = newly_unmeasured(run, value, None, ())
     if value.of_case is None or earlier.of_case is None:
         return MetricChange(drop, lost=missing)
-    ids = [name for name in value.of_case if name in diff.both and name in earlier.of_case]
-    a, b = [earlier.of_case[name] for name in ids], [value.of_case[name] for name in ids]
-    test = paired_difference(a, b)
     pairs = {
         name: (old, new)
-        for name, old, new in zip(ids, a, b, strict=True)
-        if old is not None and new is not None
+        for name, new in value.of_case.items()
+        if name in diff.both and (old := earlier.of_case.get(name)) is not None and new is not None
     }
+    before_after = [[pair[side] for pair in pairs.values()] for side in (0, 1)]
+    # The difference of the two in the order in which it is a loss.
+    loss_order = before_after if value.lower_is_better else before_after[::-1]
+    test = paired_difference(*loss_order)
     losses = {name: sign * (new - old) for name, (old, new) in pairs.items()}
     changed = sorted(
         (name for name, loss in losses.items() if abs(loss) > ROUNDING_TOLERANCE),
         key=lambda name: -abs(losses[name]),
     )
-    means = [math.fsum(side) / len(pairs) for side in zip(*pairs.values(), strict=True)]
     if gate.regression_test == "paired" and test.difference.value is not None:
-        drop = sign * test.difference.value
+        drop = test.difference.value
+    means = [math.fsum(side) / len(pairs) for side in before_after if pairs]
     return MetricChange(
         drop,
-        test.difference,
-        test.p,
+        lambda level: paired_difference(*loss_order, level=level).difference,
+        p=test.p,
         worse=tuple(name for name in changed if losses[name] > 0),
         better=tuple(name for name in changed if losses[name] < 0),
         means=(means[0], means[1]) if means else None,
@@ -289,16 +291,35 @@ def metric_change(
     )
 
 
+def apply_holm(outcomes: Sequence[GateOutcome]) -> list[GateOutcome]:
+    """Widen the intervals of paired losses by Holm's procedure.
+
+    Of m paired gates, those whose interval at 1 - 5%/m lies above the margin fail; the others are
+    tried again by their number, until none fails. So at most 5% of runs without a loss beyond a
+    margin fail any paired gate.
+    """
+    results = {outcome.gate.name: outcome for outcome in outcomes}
+    waiting = [outcome for outcome in outcomes if outcome.paired and not outcome.reasons]
+    while waiting:
+        level, tried = 1 - SIGNIFICANCE_LEVEL / len(waiting), []
+        for outcome in waiting:
+            assert outcome.change is not None  # noqa: S101 (it is paired)
+            tried.append(replace(outcome, change=replace(outcome.change, level=level)))
+        results |= {outcome.gate.name: outcome for outcome in tried}
+        passed = [outcome for outcome in tried if not outcome.loss_exceeds_margin]
+        waiting = passed if len(passed) < len(waiting) else []
+    return list(results.values())
+
+
 def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
     """Yield what violates the gate's limit on regressions."""
     gate, change, earlier = outcome.gate, outcome.change, outcome.baseline
     limit, now = gate.regression_max, outcome.estimate
-    if limit is None or now.value is None:
+    if limit is None or now.value is None or earlier is None:  # a first run may have no baseline
         return
     about: dict[str, Any] = {"metric": outcome.metric, "corrected": outcome.is_corrected}
-    if earlier is None or earlier.value is None or change is None:
-        why = None if earlier is None else str(earlier.reason)
-        yield Reason(code="no_baseline_value", **about, why=why)
+    if earlier.value is None or change is None:
+        yield Reason(code="no_baseline_value", **about, why=str(earlier.reason))
         return
     if change.lost:
         reasons = dict(Counter(change.lost.values()))
@@ -308,22 +329,22 @@ def regression_problems(outcome: GateOutcome) -> Iterator[Reason]:
         else:
             lost = len(change.lost)
             yield Reason(code="values_lost", metric=outcome.metric, lost=lost, reasons=reasons)
-    if outcome.paired and (change.by_chance or any(pair_count_problems(outcome))):
-        return
-    if change.drop <= limit + ROUNDING_TOLERANCE:
+    if outcome.paired:
+        if any(pair_count_problems(outcome)) or not outcome.loss_exceeds_margin:
+            return
+    elif change.drop <= limit + ROUNDING_TOLERANCE:
         return
     # A corrected number and that of its baseline may be estimated in two ways.
     by_means = outcome.paired or outcome.is_corrected
     before, value = (change.means if by_means else None) or (earlier.value, now.value)
-    paired = change.difference.model_dump() if outcome.paired and change.difference else None
     yield Reason(
         code="regressed",
         **about,
         before=before,
         value=value,
         drop=change.drop,
-        allowed=limit,
-        paired=paired,
+        paired=outcome.paired,
+        margin=_margin_parameters(outcome),
     )
 
 
@@ -332,42 +353,52 @@ def allowed_change(outcome: GateOutcome) -> dict[str, Any] | None:
     change, earlier, now = outcome.change, outcome.baseline, outcome.estimate.value
     if earlier is None or earlier.value is None or change is None or now is None:
         return None
-    if outcome.paired and change.means is not None and change.difference is not None:
-        limit = outcome.gate.regression_max
-        return {
-            "by": "pairs",
-            "before": change.means[0],
-            "value": change.means[1],
-            "difference": change.difference.model_dump(),
-            "undecided": limit is not None and change.drop > limit + ROUNDING_TOLERANCE,
-        }
-    if outcome.is_corrected and change.means and change.means[1] != now:
+    margin = _margin_parameters(outcome)
+    if outcome.paired and change.means is not None:
+        by, (before, value) = "pairs", change.means
+    elif outcome.is_corrected and change.means and change.means[1] != now:
         # The number itself is estimated in another way, so the two show no change.
-        return {"by": "error_rates", "before": change.means[0], "value": change.means[1]}
-    return {"by": "value", "before": earlier.value}
+        by, (before, value) = "error_rates", change.means
+    else:
+        by, before, value = "value", earlier.value, now
+    return {"by": by, "before": before, "value": value, "margin": margin}
+
+
+def _margin_parameters(outcome: GateOutcome) -> dict[str, Any] | None:
+    """The margin beside the loss; None without a limit on regressions."""
+    change, margin = outcome.change, outcome.gate.regression_max
+    if change is None or margin is None:
+        return None
+    loss = change.loss
+    return {
+        "allowed": margin,
+        "drop": change.drop,
+        "loss": None if loss is None or loss.low is None else loss.model_dump(),
+        "level": change.level,
+    }
 
 
 @cache
-def interval_can_exclude_zero(pairs: int) -> bool:
-    """Whether the interval of the largest possible change over so many pairs excludes 0.
+def loss_can_exceed(margin: float, pairs: int, level: float = 0.95) -> bool:
+    """Whether the interval of the largest possible loss over so many pairs lies above the margin.
 
-    >>> interval_can_exclude_zero(0), interval_can_exclude_zero(1), interval_can_exclude_zero(40)
+    >>> loss_can_exceed(0.03, 0), loss_can_exceed(0.03, 1), loss_can_exceed(0.03, 40)
     (False, False, True)
     """
-    high = paired_difference([1.0] * pairs, [0.0] * pairs).difference.high
-    return high is not None and high < 0
+    low = paired_difference([0.0] * pairs, [1.0] * pairs, level=level).difference.low
+    return low is not None and low > margin
 
 
 def pair_count_problems(outcome: GateOutcome) -> Iterator[Reason]:
     """Yield a problem if too few cases are paired for a paired gate."""
     change, metric = outcome.change, outcome.metric
-    if not outcome.paired or change is None:
+    margin, needed = outcome.gate.regression_max, outcome.gate.min_cases
+    if not outcome.paired or change is None or margin is None:
         return
-    pairs = 0 if change.difference is None else change.difference.n
-    needed = outcome.gate.min_cases
+    pairs = change.loss.n if change.loss else 0
     if not pairs:
         yield Reason(code="nothing_paired", metric=metric)
     elif needed is not None and pairs < needed:
         yield Reason(code="too_few_pairs", metric=metric, n=pairs, needed=needed)
-    elif not interval_can_exclude_zero(pairs):
-        yield Reason(code="pairs_undecided", metric=metric, n=pairs)
+    elif not loss_can_exceed(margin, pairs, change.level):
+        yield Reason(code="pairs_undecided", metric=metric, n=pairs, allowed=margin)

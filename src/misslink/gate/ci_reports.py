@@ -17,7 +17,7 @@ from misslink.gate.new_failures import (
 )
 from misslink.gate.outcome import GateDecision, GateOutcome
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.render.format import format_change, format_values, question_count
+from misslink.render.format import format_values, question_count
 from misslink.render.markdown import code_span, escape_markdown, markdown_table, single_line
 
 _MAX_COMMENT = 65_536  # characters of a comment, on GitHub
@@ -68,7 +68,7 @@ def _failure_block(decision: GateDecision, outcome: GateOutcome) -> str:
     parts = [
         head,
         "",
-        f"{escape_markdown(_capitalized_reason(outcome))}.{_interval_sentence(outcome)}{_case_list_intro(outcome, entries)}",
+        f"{escape_markdown(_capitalized_reason(outcome))}.{_case_list_intro(outcome, entries)}",
         "",
         *_case_list(decision, outcome, entries),
         *_group_table(decision, outcome),
@@ -97,21 +97,6 @@ def _case_list_intro(outcome: GateOutcome, entries: list[RegressedCase]) -> str:
         has = "has" if unmeasured == 1 else "have"
         return f"{text}, and {unmeasured:,} more {has} no value now:" if unmeasured else f"{text}:"
     return " The questions that count most against it:"
-
-
-def _interval_sentence(outcome: GateOutcome) -> str:
-    change = outcome.change
-    if change is None or change.difference is None or change.by_chance is None or change.drop <= 0:
-        return ""
-    if outcome.gate.regression_max is None:
-        return ""
-    over = question_count(change.difference.n)
-    interval = format_change(outcome.metric, change.difference)
-    text = f" Over the {over} in both the change is {escape_markdown(interval)}; its 95% interval"
-    if not change.by_chance:
-        return f"{text} does not include 0."
-    by_value = ", but this gate goes by the change alone" if not outcome.paired else ""
-    return f"{text} includes 0: not enough data to tell{by_value}."
 
 
 def _case_list(

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from misslink.calibration.corrected_prevalence import corrected_share_difference, judge_mismatch
+from misslink.calibration.corrected_prevalence import (
+    CorrectedDifference,
+    corrected_share_difference,
+    judge_mismatch,
+)
 from misslink.calibration.stored_calibration import (
     LINKING_METRIC,
     RATE_NAMES,
@@ -104,15 +108,23 @@ def corrected_change(
         return None, None
     ids = diff.both & {case.id for case in run.cases}
     seed = manifest_int(diff.run, "seed", 0)
-    both = corrected_share_difference(before, diff.run, metric, document, ids, seed=seed)
-    difference = both.difference.value
-    if change is None or difference is None or both.a.value is None or both.b.value is None:
-        reason = both.difference.reason or both.a.reason or both.b.reason or "it is not measured"
-        return replace(earlier, estimate=Estimate.missing(reason, n=both.a.n)), None
-    sign = 1.0 if value.lower_is_better else -1.0
-    means = (both.a.value, both.b.value)
-    corrected = replace(change, drop=sign * difference, difference=both.difference, means=means)
-    return replace(earlier, estimate=both.a), corrected
+
+    def compare(level: float) -> CorrectedDifference:  # run first: a share of good answers falls
+        runs = diff.run, before
+        return corrected_share_difference(*runs, metric, document, ids, seed=seed, level=level)
+
+    both = compare(change.level if change else 0.95)
+    after, share, loss = both.a, both.b, both.difference
+    if change is None or loss.value is None or after.value is None or share.value is None:
+        reason = loss.reason or share.reason or after.reason or "it is not measured"
+        return replace(earlier, estimate=Estimate.missing(reason, n=share.n)), None
+    corrected = replace(
+        change,
+        drop=loss.value,
+        loss_at=lambda level: compare(level).difference,
+        means=(share.value, after.value),
+    )
+    return replace(earlier, estimate=share), corrected
 
 
 def corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterator[str]:

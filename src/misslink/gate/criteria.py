@@ -68,13 +68,13 @@ class Gate(_CaseFilter):
     regression_max: float | None = Field(
         default=None,
         ge=0,
-        description="Maximum loss against the baseline: 0.03 is 3 percentage points. For a metric "
-        "that is good when low, a rise is a loss.",
+        description="Margin of the loss against the baseline: 0.03 is 3 percentage points. For a "
+        "metric that is good when low, a rise is a loss.",
     )
     regression_test: Literal["paired", "value"] = Field(
         default="value",
-        description="value: the change alone decides. paired: the change over the cases in both, if "
-        "its interval does not include 0.",
+        description="value: the gate fails if the loss exceeds the margin. paired: only if the whole "
+        "interval of the loss over the cases in both lies above it.",
     )
     severity: Literal["error", "warning"] = Field(
         default="error", description="A warning is reported and does not fail."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from misslink.gate.baseline_diff import (
     BaselineDiff,
     GateBaseline,
     allowed_change,
+    apply_holm,
     baseline_value,
     diff_against_baseline,
     metric_change,
@@ -61,6 +62,7 @@ def decide_gates(
     baseline: GateBaseline | None = None,
     *,
     folder: str | Path | None = None,
+    allow_missing_baseline: bool = False,
 ) -> GateDecision:
     """Decide every gate.
 
@@ -72,6 +74,8 @@ def decide_gates(
     baseline : GateBaseline or None
     folder : path or None
         Where the run was read from, for messages.
+    allow_missing_baseline : bool
+        Without a baseline, do not check regressions and new failures.
 
     Raises
     ------
@@ -85,25 +89,30 @@ def decide_gates(
             metrics[gate.name] = _gate_value(run, criteria, gate)
             _check_direction(run, criteria, gate, metrics[gate.name])
             require_correction(run, criteria, gate, metrics[gate.name])
-        if (gate.new_failures or gate.regression_max is not None) and baseline is None:
+        needs_baseline = gate.new_failures or gate.regression_max is not None
+        if needs_baseline and baseline is None and not allow_missing_baseline:
             raise criteria.error(
                 gate,
                 "it needs a baseline, and there is none; add --baseline with a run folder or a "
-                "summary.json",
+                "summary.json, or --allow-missing-baseline for a first run",
             )
     if baseline is not None:
         reject_same_run(run, folder, baseline)
     diff = diff_against_baseline(run, criteria, baseline)
-    outcomes = tuple(
-        decide_new_failures(diff, gate, gate.new_failures)
-        if gate.new_failures
-        else _decide_gate(diff, gate, metrics[gate.name].name)
-        for gate in criteria.gates
+    measured = apply_holm(
+        [
+            decide_new_failures(diff, gate, gate.new_failures)
+            if gate.new_failures
+            else _measure_gate(diff, gate, metrics[gate.name].name)
+            for gate in criteria.gates
+        ]
     )
+    outcomes = tuple(outcome if outcome.reasons else _decide(outcome) for outcome in measured)
+    notes = (*diff.notes, *_gameable_notes(outcomes))
     places = {"run": display_path(redact_url(folder))} if folder is not None else {}
     if baseline is not None:
         places["baseline"] = display_path(redact_url(baseline.path))
-    return GateDecision(criteria, run, diff.baseline_run, outcomes, diff.notes, places, diff.both)
+    return GateDecision(criteria, run, diff.baseline_run, outcomes, notes, places, diff.both)
 
 
 def _gate_value(run: Run, criteria: ShipCriteria, gate: Gate) -> MetricValue:
@@ -142,7 +151,23 @@ def _check_direction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metric
         raise criteria.error(gate, problem)
 
 
-def _decide_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
+def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
+    """Warn if one passage high in the ranking is enough for every gate on retrieval."""
+    names = [outcome.metric for outcome in outcomes if is_rank_metric(outcome.metric)]
+    others = any(
+        outcome.metric.startswith("link.retrieval.")
+        or (outcome.gate.new_failures and outcome.gate.new_failures.retrieval)
+        for outcome in outcomes
+    )
+    if names and not others and {name.partition("@")[0] for name in names} <= {"hit", "mrr"}:
+        yield (
+            f"Warning: retrieval is gated by {' and '.join(dict.fromkeys(names))} alone, for which "
+            "one relevant passage is enough. Add a gate on recall@k or ndcg@k."
+        )
+
+
+def _measure_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
+    """The numbers of a gate, and a reason if they do not decide it."""
     run = select_gate_cases(diff.run, gate)
     value = metric_value(run, metric)
     share = corrected_share(run, diff.run, value)
@@ -185,8 +210,10 @@ def _decide_gate(diff: BaselineDiff, gate: Gate, metric: str) -> GateOutcome:
         if unjudged:
             unknown = f"how far {metric} changed"
             reason = unfinished_judging(unjudged, unknown, "the baseline")
-    if reason is not None:
-        return replace(outcome, reasons=(reason,))
+    return outcome if reason is None else replace(outcome, reasons=(reason,))
+
+
+def _decide(outcome: GateOutcome) -> GateOutcome:
     too_few = [*_case_count_problem(outcome), *pair_count_problems(outcome)]
     problems = [*too_few, *_limit_problems(outcome), *regression_problems(outcome)]
     if problems and len(problems) == len(too_few):  # no question is to blame
@@ -225,6 +252,8 @@ def _limit_problems(outcome: GateOutcome) -> Iterator[Reason]:
 
 def _met(outcome: GateOutcome) -> Reason:
     labels = outcome.corrected.labels if outcome.corrected and outcome.is_corrected else None
+    regression = outcome.gate.regression_max is not None
+    unchecked = {"by": "no_baseline"} if regression and outcome.baseline is None else None
     return Reason(
         code="met",
         metric=outcome.metric,
@@ -232,7 +261,7 @@ def _met(outcome: GateOutcome) -> Reason:
         value=outcome.estimate.value,
         n=_measured_cases(outcome),
         labels=labels,
-        change=allowed_change(outcome),
+        change=allowed_change(outcome) or unchecked,
     )
 
 

@@ -48,6 +48,17 @@ def decide_new_failures(diff: BaselineDiff, gate: Gate, spec: NewFailures) -> Ga
         The baseline has no cases.
     """
     baseline, run = diff.baseline_run, diff.run
+    if diff.baseline is None:
+        reason = Reason(code="no_baseline")
+        missing = Estimate.missing(reason)
+        return GateOutcome(
+            gate,
+            "new_failures",
+            passed=True,
+            estimate=missing,
+            reasons=(reason,),
+            lower_is_better=True,
+        )
     if baseline is None:
         raise diff.criteria.error(
             gate, "it counts cases, and a summary.json has none; name a run folder as --baseline"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from misslink.calibration.stored_calibration import CorrectedRate
+from misslink.compare.run_metrics import ROUNDING_TOLERANCE
 from misslink.gate.criteria import Gate, ShipCriteria
 from misslink.render.format import question_count
 from misslink.render.markdown import single_line
@@ -23,9 +25,11 @@ class MetricChange:
     Parameters
     ----------
     drop : float
-        Change for the worse, in the metric's own unit; below 0 the metric is better.
-    difference : Estimate or None
-        Run minus baseline over the cases in both. None: no cases are paired.
+        Loss, in the metric's own unit; below 0 the metric is better.
+    loss_at : callable or None
+        The loss over the cases in both, by confidence level. None: no cases are paired.
+    level : float
+        Confidence level of `loss`; Holm's procedure raises it where several gates are paired.
     p : float or None
         Of the sign-flip test on these cases.
     worse, better : tuple of str
@@ -37,20 +41,18 @@ class MetricChange:
     """
 
     drop: float
-    difference: Estimate | None = None
+    loss_at: Callable[[float], Estimate] | None = None
+    level: float = 0.95
     p: float | None = None
     worse: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
     means: tuple[float, float] | None = None
     lost: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def by_chance(self) -> bool | None:
-        """Whether the interval of the change includes 0; None without an interval."""
-        interval = self.difference
-        if interval is None or interval.low is None or interval.high is None:
-            return None
-        return interval.low <= 0 <= interval.high
+    @cached_property
+    def loss(self) -> Estimate | None:
+        """The loss over the cases in both, at `level`."""
+        return self.loss_at(self.level) if self.loss_at else None
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,16 @@ class GateOutcome:
 
     @property
     def paired(self) -> bool:
-        """Whether the paired difference decides."""
-        change = self.change
-        paired = self.gate.regression_test == "paired"
-        return paired and change is not None and change.difference is not None
+        """Whether the interval of the paired loss decides."""
+        change, test = self.change, self.gate.regression_test
+        return test == "paired" and change is not None and change.loss_at is not None
+
+    @property
+    def loss_exceeds_margin(self) -> bool:
+        """Whether the whole interval of the paired loss lies above the margin."""
+        margin, loss = self.gate.regression_max, self.change.loss if self.change else None
+        low = loss.low if loss else None
+        return low is not None and margin is not None and low > margin + ROUNDING_TOLERANCE
 
     def document(self) -> dict[str, Any]:
         """The outcome as ``--json`` prints it."""
@@ -134,7 +142,8 @@ class GateOutcome:
             "estimated": gate.estimate,
             "corrected": self.corrected and self.corrected.estimate.model_dump(),
             "raw": self.corrected and self.corrected.raw.model_dump(),
-            "difference": change.difference and change.difference.model_dump(),
+            "loss": change.loss and change.loss.model_dump(),
+            "loss_level": change.loss and change.level,
             "p": change.p,
             "lost": list(change.lost),
             "lower_is_better": self.lower_is_better,

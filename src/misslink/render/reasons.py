@@ -101,16 +101,16 @@ def _too_few_pairs(metric: str, n: int, needed: int) -> str:
     return f"only {_have(n)} a value of {metric} in both runs, and {needed:,} must"
 
 
-def _pairs_undecided(metric: str, n: int) -> str:
+def _pairs_undecided(metric: str, n: int, allowed: float) -> str:
     return (
-        f"only {_have(n)} a value of {metric} in both runs: even if all of them got worse the "
-        "interval of the change would include 0, so nothing is decided"
+        f"only {_have(n)} a value of {metric} in both runs: even if all of them got worse, the "
+        f"interval of the loss would reach below the margin of {format_drop(metric, allowed)}, so "
+        "nothing is decided"
     )
 
 
-def _no_baseline_value(metric: str, why: str | None, *, corrected: bool) -> str:
-    text = f"the baseline has no {_called(metric, corrected=corrected)} to compare with"
-    return text if why is None else f"{text}: {why}"
+def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
+    return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
 
 
 def _values_lost(metric: str, lost: int, reasons: Mapping[str, int]) -> str:
@@ -129,22 +129,34 @@ def _regressed(
     before: float,
     value: float,
     drop: float,
-    allowed: float,
-    paired: Mapping[str, Any] | None,
+    margin: Mapping[str, Any],
     *,
     corrected: bool,
+    paired: bool,
 ) -> str:
     was, is_now = format_values(metric, before, value)
     text = (
         f"{_called(metric, corrected=corrected)} {'rose' if value > before else 'dropped'} from "
-        f"{was} to {is_now}: {format_drop(metric, drop)} for the worse, more than the "
-        f"{format_drop(metric, allowed)} allowed"
+        f"{was} to {is_now}: a loss of {format_drop(metric, drop)}, more than the "
+        f"{format_drop(metric, margin['allowed'])} allowed"
     )
-    if paired is None:
+    if margin["loss"] is None:
         return text
-    difference = Estimate.model_validate(paired)
-    interval = format_change(metric, difference)
-    return f"{text} (paired over {question_count(difference.n)}: {interval}, without 0)"
+    text += f" ({_format_loss(metric, **margin)}"
+    if not paired and not _exceeds(**margin):
+        text += "; the interval reaches below the margin, but this gate goes by the change alone"
+    return f"{text})"
+
+
+def _exceeds(allowed: float, loss: Mapping[str, Any], **_: float) -> bool:
+    low: float = loss["low"]
+    return low > allowed
+
+
+def _format_loss(metric: str, loss: Mapping[str, Any], level: float, **_: float) -> str:
+    estimate = Estimate.model_validate(loss)
+    over, interval = question_count(estimate.n), format_change(metric, estimate)
+    return f"over the {over} in both: loss {interval}, {100 * level:.3g}% interval"
 
 
 def _met(
@@ -166,22 +178,25 @@ def _met(
 def _met_change(
     metric: str,
     by: str,
-    before: float,
+    before: float = 0.0,
     value: float = 0.0,
-    difference: Mapping[str, Any] | None = None,
-    *,
-    undecided: bool = False,
+    margin: Mapping[str, Any] | None = None,
 ) -> str:
-    if by == "value":
-        return f", was {format_values(metric, before)[0]}"
+    if by == "no_baseline":
+        return "; there is no baseline, so its regression was not checked"
     was, is_now = format_values(metric, before, value)
-    if difference is None:
-        return f"; by the judge's error rates alone it was {was} and is {is_now}"
-    paired = Estimate.model_validate(difference)
-    text = f"; paired over {question_count(paired.n)} it was {was} and is {is_now}"
-    if undecided:
-        interval = format_change(metric, paired)
-        text += f", a change of {interval}, not enough data to tell (its interval includes 0)"
+    text = {
+        "value": f", was {was}",
+        "error_rates": f"; by the judge's error rates alone it was {was} and is {is_now}",
+        "pairs": f"; paired it was {was} and is {is_now}",
+    }[by]
+    if margin is None:
+        return text
+    text += f"; margin {format_drop(metric, margin['allowed'])}"
+    if margin["loss"] is not None:
+        text += f", {_format_loss(metric, **margin)}"
+        if by == "pairs" and margin["drop"] > margin["allowed"]:
+            text += ", which reaches below the margin: not enough data to tell"
     return text
 
 
@@ -263,6 +278,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "no_case_selected": _no_case_selected,
     "unfinished_judging": _unfinished_judging,
     "new_failures": _new_failures,
+    "no_baseline": "there is no baseline, so new failures were not counted",
     "outcomes_unknown": _outcomes_unknown,
     "inconclusive_now": _inconclusive_now,
     # a failure mode

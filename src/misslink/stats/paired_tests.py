@@ -58,6 +58,7 @@ def paired_difference(
     *,
     seed: int = 0,
     bounds: tuple[float, float] | None = (0.0, 1.0),
+    level: float = 0.95,
 ) -> PairedComparison:
     """Compare two systems over the cases in which both have a value; the order does not matter.
 
@@ -70,6 +71,8 @@ def paired_difference(
     bounds : pair of float or None
         Smallest and largest possible value. None: not bounded; equal differences then have no
         interval.
+    level : float
+        Confidence level of the interval, in (0, 1).
 
     Returns
     -------
@@ -113,22 +116,24 @@ def paired_difference(
     n = len(differences)
     moments, _ = _moments(differences)
     return PairedComparison(
-        difference=_difference_estimate(differences, span, seed),
+        difference=_difference_estimate(differences, span, seed, level),
         p=sign_flips(differences, seed=seed),
         detectable=detectable_shift(n) * moments[1] / math.sqrt(n) if moments else None,
     )
 
 
-def _difference_estimate(differences: list[float], span: float | None, seed: int) -> Estimate:
+def _difference_estimate(
+    differences: list[float], span: float | None, seed: int, level: float
+) -> Estimate:
     largest = max(abs(differences[0]), abs(differences[-1]))
     n = len(differences)
     if span is not None and not largest:
-        _, most = wilson_interval(0.0, n, critical_value(0.95))
+        _, most = wilson_interval(0.0, n, critical_value(level))
         return Estimate(value=0.0, low=-span * most, high=span * most, n=n, method="wilson bound")
     bounds: tuple[float, float] | None = (-largest, largest)
     if differences[0] == differences[-1]:
         bounds = None if span is None else (-span, span)
-    estimate = mean(differences, seed=seed, bounds=bounds)
+    estimate = mean(differences, seed=seed, bounds=bounds, level=level)
     return estimate.model_copy(update={"value": math.fsum(differences) / n})  # not scaled and back
 
 
