@@ -21,14 +21,14 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 BUDGETS = {
     "": 1535,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1150,
-    "calibration": 1820,  # 1650
+    "calibration": 1821,  # 1650
     "canary": 2707,  # 2300
     "capture": 1634,  # 1300
-    "cli": 3379,  # 3200
+    "cli": 3385,  # 3200
     "compare": 949,  # 750
     "embedding": 462,  # 420
     "engines": 966,  # 700
-    "gate": 1541,  # 1200
+    "gate": 1588,  # 1200
     "goldset": 7391,  # 7300
     "io": 4014,  # 2600
     "judge": 1700,
@@ -45,7 +45,7 @@ BUDGETS = {
     "render": 1000,
     "report": 4900,  # 3400
     "retrieval": 2107,  # 2000
-    "stats": 2652,  # 2400
+    "stats": 2655,  # 2400
     "text": 900,
 }
 

@@ -222,7 +222,7 @@ def _power_finding(power: GatePower) -> GoldSetFinding | None:
         fix = f"add {missing:,} cases, or accept a larger effect"
     else:
         message += (
-            f"drop of {points} in {power.metric} in 80% of runs it needs from "
+            f"loss of {points} beyond the margin of {power.metric} in 80% of runs it needs from "
             f"{power.at_least or 0:,} (nothing else changes) to {power.needed:,} (the two runs are "
             f"unrelated), and these always detect {seen}"
         )
