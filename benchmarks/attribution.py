@@ -150,7 +150,7 @@ def miss_types(mine: Sequence[Told]) -> str:
         if fault.miss_type is None:
             continue
         of = [each for each in mine if each.fault.name == fault.name]
-        first = share(fault.miss_type in {m.miss_type for m in each.link.missed} for each in of)
+        first = share(fault.miss_type in {m.kind for m in each.link.missed} for each in of)
         named = share(fault.miss_type in each.miss_types for each in of)
         given = Counter(name for each in of for name in each.miss_types)
         most = ", ".join(f"{name} {count}" for name, count in given.most_common())

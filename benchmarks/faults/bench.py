@@ -43,7 +43,7 @@ class Told:
         return {
             name
             for missed in self.link.missed
-            for name in (missed.miss_type, *missed.also)
+            for name in (missed.kind, *missed.also)
             if name is not None
         }
 

@@ -265,7 +265,7 @@ FAULTS = (
     ),
     Fault(
         "rank_30", "gold pushed to rank 30; invents", "retrieval_miss", rank_30,
-        miss_type="below_cutoff",
+        miss_type="ranked_low",
     ),
     Fault(
         "dropped", "gold retrieved, kept from the prompt; invents", "dropped_from_prompt", dropped,

@@ -31,15 +31,15 @@ Grade = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Support = Literal["supported", "contradicted", "unsupported"]
 Status = Literal["scored", "skipped", "failed"]
+MissStatus = Literal["not_retrieved", "not_indexed", "dropped_from_prompt"]
 MissType = Literal[
-    "not_indexed",
-    "dropped_from_prompt",
-    "below_cutoff",
-    "ranked_low",
-    "vocabulary_mismatch",
-    "domain_mismatch",
     "split_evidence",
     "duplicate_crowding",
+    "keyword_match",
+    "below_cutoff",
+    "vocabulary_mismatch",
+    "domain_mismatch",
+    "ranked_low",
 ]
 if TYPE_CHECKING:
     FailureMode = str
@@ -424,9 +424,11 @@ class RetrievalMiss(FrozenModel):
         Rank in a deeper search. None: not within ``depth``, or no deeper search.
     bm25_rank : int or None
         Rank by BM25 among the passages of the index, or of the traces. None: its text is not known.
+    status : {'not_retrieved', 'not_indexed', 'dropped_from_prompt'}
+        Where the passage was lost.
     miss_type : str or None
-        Why the retriever missed the passage. ``also`` lists other types that fit, ``reason`` gives
-        the measurement in one sentence.
+        Why the retriever missed the passage; None unless ``status`` is 'not_retrieved'. ``also``
+        lists other types that fit, ``reason`` gives the measurement in one sentence.
     depth : int or None
         Depth of the deeper search. None: no deeper search.
     distance : int or None
@@ -444,6 +446,7 @@ class RetrievalMiss(FrozenModel):
     grade: Grade = 1
     true_rank: int | None = None
     bm25_rank: int | None = None
+    status: MissStatus = "not_retrieved"
     miss_type: MissType | None = None
     also: tuple[MissType, ...] = ()
     reason: str | None = None
@@ -454,6 +457,11 @@ class RetrievalMiss(FrozenModel):
     text: str | None = None
     measured: dict[str, float] = Field(default_factory=dict)
     above: tuple[CompetingPassage, ...] = ()
+
+    @property
+    def kind(self) -> MissStatus | MissType | None:
+        """The miss type, or the status of a passage that was lost outside the retriever."""
+        return self.miss_type if self.status == "not_retrieved" else self.status
 
 
 class ClaimLink(FrozenModel):

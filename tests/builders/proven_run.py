@@ -80,7 +80,7 @@ def _link(link):
                     RetrievalMiss(
                         passage_id="lambda#0",
                         depth=100,
-                        miss_type="not_indexed",
+                        status="not_indexed",
                         reason="the corpus of 594 passages does not hold it",
                     ),
                 )

@@ -28,7 +28,7 @@ def command(*arguments):
 def write_run(folder, holes=(), *, measured=True):
     """Seven cases that miss their passage at rank 4, one whose passage is not indexed, one fine."""
     cases = [Case(id=f"c{at}", question=HOSTILE, relevant=[f"gold{at}"]) for at in range(9)]
-    noise = [Passage(id=f"n{at}", text=f"Noise {at} here.", rank=at) for at in (1, 2)]
+    noise = [Passage(id=f"n{at}", text=f"Leave {at} leave.", rank=at) for at in (1, 2)]
     traces = []
     for at, case in enumerate(cases):
         gold = Passage(id=f"gold{at}", text=f"The gold of {at}, it leaves at noon.", rank=4)

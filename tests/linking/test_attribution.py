@@ -291,7 +291,7 @@ def test_a_passage_that_was_retrieved_and_not_prompted_was_dropped():
     passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(TEXTS.items(), 1))
     trace = Trace(case_id="1", retrieved=passages, prompted=("noise",), answer="a")
     (missed,) = run_link(case, trace, {}, k=5).missed
-    assert (missed.miss_type, missed.true_rank) == ("dropped_from_prompt", 1)
+    assert (missed.status, missed.miss_type, missed.true_rank) == ("dropped_from_prompt", None, 1)
 
 
 def test_an_id_that_was_never_retrieved_is_a_miss_without_a_rank():

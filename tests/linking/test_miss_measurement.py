@@ -36,6 +36,15 @@ def rivals(world, case, *cosines):
         world.passage(f"{case}-r{at}", text, **{case: cosine})
 
 
+def decoys(world, case, question):
+    """Passages that a search by words puts first and that mean something else."""
+    for at in range(4):
+        world.passage(f"{case}-d{at}", f"{question} decoy{case}{at}")
+
+
+FAR = (0.95, 0.94, 0.93, 0.92, 0.91, 0.9, 0.89)  # more than twice K
+
+
 def planted():
     world = World()
     fill(world)
@@ -45,9 +54,11 @@ def planted():
     )
     world.passage("p-cut", "harbour office ticket lists", cut=0.4)
     rivals(world, "cut", 0.8, 0.7, 0.6, 0.5)
+    decoys(world, "cut", "harbour office opening wednesday closing saturday ticket")
     world.case("rank", "lighthouse keeper salary pension contract union vote", relevant=["p-rank"])
     world.passage("p-rank", "lighthouse keeper salary lists", rank=0.8)
-    rivals(world, "rank", 0.95, 0.9, 0.85)
+    rivals(world, "rank", *FAR)
+    decoys(world, "rank", "lighthouse keeper salary pension contract union vote")
     world.case("crowd", "buoy paint colour northern channel depth marker", relevant=["p-crowd"])
     for at in range(3):
         text = f"the same long notice about a wholly other matter of mooring fees copy{at}"
@@ -56,11 +67,12 @@ def planted():
         )
     world.passage("p-crowd", "buoy paint colour lists", crowd=0.45)
     world.case("domain", "bilge pump thermostat", relevant=["p-domain"])
-    world.passage("p-domain", "bilge pump thermostat lists", domain=0.05)
-    rivals(world, "domain", 0.3, 0.2, 0.1)
+    world.passage("p-domain", "bilge pump lists of the harbour office", domain=0.05)
+    rivals(world, "domain", *FAR)
+    decoys(world, "domain", "bilge pump thermostat")
     world.case("words", "granite quarry scheme owners subsidy paid", relevant=["p-words"])
     world.passage("p-words", "the scheme for stone diggers was long and generous", words=0.5)
-    rivals(world, "words", 0.8, 0.7, 0.6)
+    rivals(world, "words", *FAR)
     world.case("blind", "error code zx81 valve", relevant=["p-blind"])
     world.passage("p-blind", "code zx81 valve list", blind=0.4)
     rivals(world, "blind", 0.9, 0.8, 0.7, 0.6)
@@ -105,14 +117,14 @@ def measured(world, asked):
         ("crowd", "duplicate_crowding", "it would have rank 2 instead of 4"),
         ("domain", "domain_mismatch", "0.05, is below 100% of the run's"),
         ("words", "vocabulary_mismatch", "it has only 17% of the question's content words"),
-        ("blind", "vocabulary_mismatch", "a search by words puts it at rank 1 of"),
+        ("blind", "keyword_match", "BM25 puts it at rank 1 of"),
         ("none", "not_indexed", "does not hold it"),
         ("halves", "split_evidence", "cuts the evidence over 'half1' and 'half2'"),
     ],
 )
 def test_a_planted_subtype_is_found_with_its_numbers(measured, case, miss_type, told):
     (lost,) = measured.missed[case]
-    assert lost.miss_type == miss_type, lost
+    assert lost.kind == miss_type, lost
     assert told in lost.reason
     assert miss_type not in lost.also
 
@@ -122,8 +134,8 @@ def test_nothing_is_missed_where_all_was_found(measured):
 
 
 def test_what_a_rank_alone_would_say_is_kept_as_another_reason(measured):
-    assert "below_cutoff" in measured.missed["rank"][0].also
-    assert "below_cutoff" in measured.missed["domain"][0].also
+    assert "ranked_low" in measured.missed["words"][0].also
+    assert "ranked_low" in measured.missed["domain"][0].also
 
 
 def test_numbers_agree_with_scikit_learn_over_the_whole_corpus(world, asked, measured):
@@ -191,7 +203,7 @@ def test_without_an_embedder_and_a_corpus_words_and_ranks_still_tell(world, aske
     assert (found.embedding, found.corpus, found.pairs.known) == (None, None, ())
     (lost,) = found.missed["none"]  # not within the depth is not the same as not in the index
     assert lost.miss_type is None
-    assert "not among the first 100" in lost.reason
+    assert "not among the retriever's first 100" in lost.reason
 
 
 def test_another_corpus_than_the_apps_cannot_say_what_is_not_indexed(world, asked):
@@ -211,9 +223,9 @@ def test_evidence_that_no_chunk_carries_is_not_indexed_but_a_deep_one_is():
     found = asyncio.run(measure_misses(cases, traces, 2, embedder=None, corpus=corpus))
     (deep,), (gone,) = found.missed["deep"], found.missed["gone"]
     assert (deep.passage_id, deep.text, deep.true_rank) == ("deep", corpus[-1].text, None)
-    assert deep.miss_type != "not_indexed"
+    assert deep.status == "not_retrieved"
     assert deep.measured["bm25_rank"] == 1
-    assert gone.miss_type == "not_indexed"
+    assert (gone.status, gone.miss_type) == ("not_indexed", None)
 
 
 def test_evidence_cut_in_two_is_found_in_the_corpus_where_no_half_was_retrieved():
@@ -239,8 +251,8 @@ def test_a_passage_that_did_not_reach_the_prompt_was_dropped():
         Trace(case_id="d", retrieved=retrieved, prompted=["a", "e"]),
     ]
     found = asyncio.run(measure_misses(cases, traces, 2, embedder=None, corpus=None))
-    assert found.missed["b"][0].miss_type == "dropped_from_prompt"
-    assert found.missed["d"][0].miss_type == "dropped_from_prompt"
+    assert found.missed["b"][0].status == "dropped_from_prompt"
+    assert found.missed["d"][0].status == "dropped_from_prompt"
     assert "while 'e' from behind it did" in found.missed["d"][0].reason
     unseen = [trace.model_copy(update={"prompted": None}) for trace in traces]
     found = asyncio.run(measure_misses(cases, unseen, 2, embedder=None, corpus=None))
@@ -263,12 +275,14 @@ def test_few_known_pairs_say_nothing_of_the_domain():
     world = World()
     fill(world, MIN_PAIRS - 1)
     world.case("domain", "bilge pump thermostat", relevant=["p-domain"])
-    world.passage("p-domain", "bilge pump thermostat lists", domain=0.05)
-    rivals(world, "domain", 0.3, 0.2, 0.1)
+    world.passage("p-domain", "bilge pump lists of the harbour office", domain=0.05)
+    rivals(world, "domain", *FAR)
+    decoys(world, "domain", "bilge pump thermostat")
 
     async def miss_type():
         traces, embedder = await world.asked(K, depth=100)
-        found = await measure_misses(world.cases, traces, K, embedder=embedder, corpus=None)
+        corpus = corpus_of(world)
+        found = await measure_misses(world.cases, traces, K, embedder=embedder, corpus=corpus)
         return found.missed["domain"][0].miss_type
 
     assert asyncio.run(miss_type()) != "domain_mismatch"

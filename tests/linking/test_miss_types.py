@@ -9,12 +9,14 @@ from scipy.stats import binom
 
 from misslink.linking.miss_types import (
     MIN_PAIRS,
+    MISS_LABELS,
+    MISS_STATUSES,
     MISS_TYPES,
     MissEvidence,
     classify_miss,
     miss_type_advice,
 )
-from misslink.types import CompetingPassage, MissType, RetrievalMiss
+from misslink.types import CompetingPassage, MissStatus, MissType, RetrievalMiss
 
 ABOVE = (CompetingPassage(passage_id="r", rank=1, score=0.2, cosine=0.8),)
 
@@ -28,27 +30,51 @@ def miss(*, rank=7, k=5, measured=None, above=ABOVE, pairs=50, **fields):
 
 def miss_types(one):
     found = classify_miss(one)
-    return [found.miss_type, *found.also]
+    return [found.kind, *found.also]
 
 
 def test_every_subtype_has_one_rule_and_a_recommendation():
-    assert sorted(name for name in MISS_TYPES) == sorted(get_args(MissType))
-    advice = [miss_type_advice(name) for name in MISS_TYPES]
+    assert list(MISS_TYPES) == list(get_args(MissType))
+    assert ["not_retrieved", *MISS_STATUSES] == list(get_args(MissStatus))
+    advice = [miss_type_advice(name) for name in MISS_LABELS]
     assert len(set(advice)) == len(advice)
     assert all(text.endswith((".", ".)")) for text in [*advice, miss_type_advice(None)])
 
 
-def test_a_bare_rank_is_below_the_cut_off_and_nothing_more():
-    assert miss_types(miss()) == ["below_cutoff"]
-    assert miss_types(miss(rank=6)) == ["below_cutoff"]
-    assert miss_types(miss(rank=5)) == [None]
+def test_recorded_traces_have_no_retriever_that_could_be_asked_for_more():
+    assert "--depth" in miss_type_advice(None)
+    assert "--depth" not in miss_type_advice(None, recorded=True)
+    assert "--corpus" in miss_type_advice(None, recorded=True)
+
+
+@pytest.mark.parametrize(
+    ("rank", "expected"),
+    [
+        (5, [None]),
+        (6, ["below_cutoff"]),
+        (10, ["below_cutoff"]),
+        (11, ["ranked_low"]),
+        (87, ["ranked_low"]),
+        (None, [None]),
+    ],
+)
+def test_a_rank_up_to_two_times_k_is_below_the_cutoff_and_a_later_one_is_low(rank, expected):
+    assert miss_types(miss(rank=rank)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rank", "by_words", "fits"), [(6, 5, True), (6, 6, False), (None, 1, True), (5, 1, False)]
+)
+def test_a_keyword_match_is_within_k_by_words_and_not_by_the_retriever(rank, by_words, fits):
+    found = miss_types(miss(rank=rank, measured={"bm25_rank": by_words, "pool": 100}))
+    assert (found[0] == "keyword_match") is fits
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"retrieved": True, "prompt_seen": True, "rank": 5}, "dropped_from_prompt"),
-        ({"retrieved": True, "prompt_seen": True, "rank": 6}, "below_cutoff"),
+        ({"retrieved": True, "prompt_seen": True, "rank": 12}, "dropped_from_prompt"),
         ({"retrieved": True, "prompt_seen": False, "rank": 5}, None),
         ({"retrieved": False, "prompt_seen": True, "rank": 5}, None),
         (
@@ -58,7 +84,9 @@ def test_a_bare_rank_is_below_the_cut_off_and_nothing_more():
     ],
 )
 def test_dropped_needs_to_be_retrieved_in_time_and_a_prompt_that_was_seen(fields, expected):
-    assert classify_miss(miss(**fields)).miss_type == expected
+    found = classify_miss(miss(**fields))
+    assert found.kind == expected
+    assert found.miss_type is None
 
 
 @pytest.mark.parametrize(("crowd", "expected"), [(1, "below_cutoff"), (2, "duplicate_crowding")])
@@ -97,66 +125,47 @@ def test_so_many_pairs_seldom_put_an_ordinary_one_in_the_lowest_tenth():
 
 
 @pytest.mark.parametrize(
-    ("share", "dense", "words", "fits"),
+    ("share", "words", "fits"),
     [
-        (0.25, 6, 30, True),
-        (0.25, 6, 29, False),  # not five times as far down
-        (0.26, 6, 30, False),  # not so few words
-        (0.25, 1, 5, False),  # a search by words would have found it
-        (0.5, 30, 6, True),
-        (0.5, 29, 6, False),
-        (0.49, 30, 6, False),
-        (0.5, 5, 1, False),  # the embedding would have found it
-        (0.0, 6, 6, True),  # not one word shared
+        (0.25, 6, True),
+        (0.25, 5, False),  # a search by words finds it
+        (0.26, 6, False),  # not so few words
+        (0.0, 6, True),
+        (0.2, None, False),  # its rank by words is not known
     ],
 )
-def test_vocabulary_needs_words_and_ranks_to_agree(share, dense, words, fits):
-    measured = {"shared_stems": share, "dense_rank": dense, "bm25_rank": words, "pool": 100}
-    assert ("vocabulary_mismatch" in miss_types(miss(measured=measured))) is fits
-
-
-def test_vocabulary_cannot_be_told_without_both_ranks():
-    assert miss_types(miss(measured={"shared_stems": 0.2, "bm25_rank": 90})) == ["below_cutoff"]
-
-
-@pytest.mark.parametrize(
-    ("measured", "pairs", "above", "fits"),
-    [
-        ({"cosine": 0.6, "cosine_percentile": 0.5}, 20, ABOVE, True),
-        ({"cosine": 0.6, "cosine_percentile": 0.49}, 20, ABOVE, False),
-        ({"cosine": 0.6, "cosine_percentile": 0.9}, 19, ABOVE, False),
-        ({"cosine": 0.6, "cosine_kth": 0.6}, 0, ABOVE, True),
-        ({"cosine": 0.6, "cosine_kth": 0.61}, 0, ABOVE, False),
-        ({"cosine": 0.6, "cosine_kth": 0.6}, 0, (), False),  # nothing stood above it
-    ],
-)
-def test_ranking_needs_a_usual_cosine_and_something_that_outranks_it(measured, pairs, above, fits):
-    assert ("ranked_low" in miss_types(miss(measured=measured, pairs=pairs, above=above))) is fits
+def test_worded_differently_needs_few_shared_words_and_no_match_by_words(share, words, fits):
+    measured = {"shared_stems": share, "pool": 100} | ({"bm25_rank": words} if words else {})
+    assert ("vocabulary_mismatch" in miss_types(miss(rank=11, measured=measured))) is fits
 
 
 def test_what_outranks_it_is_named_with_scores():
     many = tuple(
         CompetingPassage(passage_id=f"r{at}", rank=at, score=at / 10) for at in range(1, 6)
     )
-    reason = classify_miss(miss(measured={"cosine": 0.6, "cosine_kth": 0.5}, above=many)).reason
+    reason = classify_miss(miss(rank=11, above=many)).reason
     assert "'r1' (rank 1, score 0.1), 'r2' (rank 2, score 0.2)" in reason
     assert reason.endswith("and 2 more")
 
 
-def test_what_is_not_there_comes_before_all_that_is_measured():
-    everything = miss(
-        measured={**DOMAIN, "cosine_kth": 0.05, "dense_rank": 90, "bm25_rank": 2, "pool": 99},
-        crowd=3, halves=("a", "b"), retrieved=True, prompt_seen=True, overtaken_by="z",
-        lacking="the listed corpus of 9 passages",
-    )  # fmt: skip
-    assert miss_types(everything) == list(MISS_TYPES)
+def test_a_passage_lost_outside_the_retriever_has_a_status_and_no_miss_type():
+    fits = {
+        "measured": {**DOMAIN, "bm25_rank": 2, "pool": 99},
+        "crowd": 3,
+        "halves": ("a", "b"),
+    }
+    retriever = ["split_evidence", "duplicate_crowding", "keyword_match", "below_cutoff"]
+    assert miss_types(miss(**fits)) == [*retriever, "domain_mismatch"]
+    fits |= {"retrieved": True, "prompt_seen": True}
+    assert miss_types(miss(**fits)) == ["dropped_from_prompt"]
+    assert miss_types(miss(**fits, lacking="the corpus")) == ["not_indexed"]
 
 
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
-        (RetrievalMiss(passage_id="p"), "the retriever was not asked deeper"),
-        (RetrievalMiss(passage_id="p", depth=100), "not among the first 100"),
+        (RetrievalMiss(passage_id="p"), "its true rank was not measured"),
+        (RetrievalMiss(passage_id="p", depth=100), "not among the retriever's first 100"),
         (RetrievalMiss(passage_id="p", depth=9, text="t", measured={"cosine": 0.25}), "0.25"),
     ],
 )

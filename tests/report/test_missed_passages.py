@@ -7,15 +7,15 @@ from typing import get_args
 import pytest
 
 from example_run import HOSTILE, example_run
+from misslink.linking.miss_types import MISS_LABELS
 from misslink.report.diagnosis import (
     describe_distance,
     miss_details,
     miss_type_rows,
     missed_passages,
 )
-from misslink.report.glossary import MISS_TYPE_LABELS
 from misslink.report.page import build_page
-from misslink.types import CompetingPassage, Link, MissType, RetrievalMiss
+from misslink.types import CompetingPassage, Link, MissStatus, MissType, RetrievalMiss
 from proven_run import proven_run
 
 
@@ -29,7 +29,7 @@ def _case(run, case_id):
 
 
 def test_every_subtype_has_words():
-    assert set(get_args(MissType)) == set(MISS_TYPE_LABELS)
+    assert {*get_args(MissType), *get_args(MissStatus)} - {"not_retrieved"} == set(MISS_LABELS)
 
 
 def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
@@ -41,7 +41,7 @@ def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
     assert sum(row.count for row in rows) == len(passages) == 6
     assert first.share.brief == "17% [3, 56]"  # Wilson for 1 of 6
     assert first.failed == 1
-    assert first.advice.startswith("Search by words and by meaning together")
+    assert first.advice.startswith("Expand queries")
     assert (first.example, first.example_at) == (
         "it shares 25% of the question's words, and BM25 puts it at rank 212 of 594", "case=14",
     )  # fmt: skip
@@ -54,7 +54,7 @@ def test_misses_are_counted_by_subtype_with_shares_advice_and_an_example(run):
 def test_a_passage_that_two_evidences_of_a_case_need_is_one_miss_with_its_subtype():
     twice = (
         RetrievalMiss(passage_id="a"), RetrievalMiss(passage_id="b"),
-        RetrievalMiss(passage_id="a", miss_type="ranked_low"), RetrievalMiss(passage_id="a", miss_type="not_indexed"),
+        RetrievalMiss(passage_id="a", miss_type="ranked_low"), RetrievalMiss(passage_id="a", status="not_indexed"),
     )  # fmt: skip
     links = [
         Link(

@@ -12,14 +12,14 @@ from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace
 from proven_run import proven_run, whatif
 
 
-def _link(case_id, failure="passed", retrieval="hit", miss_type=None, reason="-"):
-    missed = (RetrievalMiss(passage_id="p", miss_type=miss_type),) if retrieval == "miss" else ()
+def _link(case_id, failure="passed", retrieval="hit", miss_type=None, reason="-", **miss):
+    missed = RetrievalMiss(passage_id="p", miss_type=miss_type, **miss)
     return Link(
         case_id=case_id,
         retrieval=retrieval,
         answer="unknown" if failure == "inconclusive" else "faithful",
         failure=failure,
-        missed=missed,
+        missed=(missed,) if retrieval == "miss" else (),
         reason=reason,
     )
 
@@ -53,8 +53,8 @@ def test_misses_are_advised_by_why_they_were_missed_each_case_once():
     links = [
         _link("1", "retrieval_miss", "miss", "below_cutoff"),
         _link("2", "retrieval_miss", "miss", "below_cutoff"),
-        _link("3", "retrieval_miss", "miss", "not_indexed"),
-        _link("4", "passed", "miss", "not_indexed"),  # nothing went wrong there
+        _link("3", "retrieval_miss", "miss", status="not_indexed"),
+        _link("4", "passed", "miss", status="not_indexed"),  # nothing went wrong there
     ]
     steps = next_steps(_run(links))
 

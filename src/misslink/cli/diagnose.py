@@ -90,7 +90,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
     missed = missed_passages(run.links)
     groups: dict[str, list[tuple[Link, RetrievalMiss]]] = {}
     for link, miss in missed:
-        groups.setdefault(miss.miss_type or _UNEXPLAINED, []).append((link, miss))
+        groups.setdefault(miss.kind or _UNEXPLAINED, []).append((link, miss))
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return {
         "run": display_path(redact_url(folder)),
@@ -102,7 +102,9 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, Any]:
             name: {
                 "count": len(group),
                 "share": proportion(len(group), len(missed)).model_dump(),
-                "recommendation": miss_type_advice(group[0][1].miss_type),
+                "recommendation": miss_type_advice(
+                    group[0][1].kind, recorded=bool(run.manifest.get("traces"))
+                ),
                 "cases": [_row(link, miss) for link, miss in group],
             }
             for name, group in ordered

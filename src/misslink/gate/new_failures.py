@@ -247,12 +247,12 @@ def describe_location(miss: RetrievalMiss, trace: Trace | None, k: int) -> str:
     """Where a missed passage is now, in words that follow its name; `k` is the usual cutoff."""
     takes = retrieval_cutoff(trace, k) if trace else k
     seen = trace is not None and trace.prompted is not None
-    if miss.miss_type == "dropped_from_prompt":
+    if miss.status == "dropped_from_prompt":
         return "was retrieved, and dropped before the prompt"
     if miss.true_rank is not None:
         decides = f", and the app takes {takes}" if miss.true_rank > takes else ""
         return f"is at rank {miss.true_rank} now{decides}"
-    if miss.miss_type == "not_indexed":
+    if miss.status == "not_indexed":
         return "is not in the index now"
     if miss.depth:
         return f"is not among the first {miss.depth} now"

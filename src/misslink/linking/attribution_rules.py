@@ -34,10 +34,6 @@ from misslink.types import (
 # A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
-_LINK_MODES: Mapping[str | None, FailureMode] = {
-    "not_indexed": "not_indexed",
-    "dropped_from_prompt": "dropped_from_prompt",
-}
 
 
 def describe_evidence(item: FailureEvidence) -> str:
@@ -222,7 +218,7 @@ class _Rules:
         else:
             code = "passage_missing" if tie is None else "passage_missing_for_claim"
         return FailureEvidence(
-            failure=_LINK_MODES.get(miss.miss_type, "retrieval_miss"),
+            failure="retrieval_miss" if miss.status == "not_retrieved" else miss.status,
             claim=index,
             passage_id=miss.passage_id,
             quote=tie.quote if tie else None,

@@ -230,7 +230,7 @@ def _context_recall(
         at_depth = Estimate.missing("the retriever was not asked deeper")
     numbers: dict[str, Any] = {"recall_in_context": at_k, "recall_at_depth": at_depth}
     numbers["not_indexed"] = sum(
-        miss.miss_type == "not_indexed" for missed in measured.missed.values() for miss in missed
+        miss.status == "not_indexed" for missed in measured.missed.values() for miss in missed
     )
     if at_k.value is None:
         return numbers, f"Not measured: {at_k.reason}.", None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from misslink.types import CompetingPassage, MissType, RetrievalMiss
+from misslink.types import CompetingPassage, MissStatus, MissType, RetrievalMiss
 
 # Known pairs that a percentile needs. With 20 of them, a pair that in truth is no lower than the
 # lowest 30% stands in the lowest tenth (2 or fewer below it) by chance in 4% of cases; with 13
@@ -14,12 +14,9 @@ MIN_PAIRS = 20
 _LOW_PERCENTILE = 0.1  # the tenth of the run's pairs that counts as low
 _TYPICAL_PERCENTILE = 0.5  # at least as high as the middle of the run's pairs
 # Of the 1,612 relevant pairs of Cranfield the document has a quarter of the question's content
-# words or fewer in 29%, half of them or more in 34%.
+# words or fewer in 29%.
 _LOW_WORD_SHARE = 1 / 4
-_HIGH_WORD_SHARE = 1 / 2
-# How many times further down one search puts a passage than the other: of these pairs BM25 puts
-# 10% so much further down than MiniLM, and MiniLM 8% than BM25; at 3 it would be 20 and 16%.
-_RANK_RATIO = 5.0
+_MAX_CUTOFFS = 2  # times k: up to here a larger k is the smallest change that retrieves a passage
 _RIVALS_SHOWN = 3  # rivals named in a sentence
 
 
@@ -32,7 +29,7 @@ class MissEvidence:
     missed : RetrievalMiss
         With ``measured`` and ``above``.
     k : int
-        How many passages count.
+        How many passages the app puts in its prompt.
     retrieved : bool
         Whether the retriever returned it.
     prompt_seen : bool
@@ -68,18 +65,24 @@ class MissEvidence:
 
 
 def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
-    """Return the missed passage with its miss type, the others that fit, and the reason.
+    """Return the missed passage with its status, its miss type, others that fit, and the reason.
 
-    The first rule of `MISS_TYPES` that fits gives the miss type; None where none does.
+    The first rule of `MISS_TYPES` that fits gives the miss type; None where none does, and for a
+    passage that is not in the index or was dropped before the prompt.
     """
-    fitting = [
-        (name, reason) for name, info in MISS_TYPES.items() if (reason := info.rule(evidence))
-    ]
+    status, fitting = "not_retrieved", list[tuple[str | None, str]]()
+    for name, info in MISS_STATUSES.items():
+        if status == "not_retrieved" and (reason := info.rule(evidence)):
+            status, fitting = name, [(None, reason)]
+    if not fitting:
+        rules = ((name, info.rule(evidence)) for name, info in MISS_TYPES.items())
+        fitting = [(name, reason) for name, reason in rules if reason]
     miss_type, reason = fitting[0] if fitting else (None, _unexplained_reason(evidence))
     if evidence.twin is not None:
         reason += f"; '{evidence.twin}', which was there, says nearly the same"
     return evidence.missed.model_copy(
         update={
+            "status": status,
             "miss_type": miss_type,
             "also": tuple(other for other, _ in fitting[1:]),
             "reason": reason,
@@ -93,19 +96,14 @@ def not_indexed(evidence: MissEvidence) -> str | None:
 
 
 def dropped_from_prompt(evidence: MissEvidence) -> str | None:
-    """It was retrieved, in good time, and is not in the prompt that was seen."""
+    """It was retrieved, and is not in the prompt that was seen."""
     rank = evidence.missed.true_rank
     if not (evidence.retrieved and evidence.prompt_seen) or rank is None:
         return None
+    dropped = f"it was retrieved at rank {rank} and did not reach the prompt"
     if evidence.overtaken_by is not None:
-        return (
-            f"it was retrieved at rank {rank} and did not reach the prompt, while "
-            f"'{evidence.overtaken_by}' from behind it did"
-        )
-    return (
-        f"it was retrieved at rank {rank} and did not reach the prompt" * (rank <= evidence.k)
-        or None
-    )
+        dropped += f", while '{evidence.overtaken_by}' from behind it did"
+    return dropped
 
 
 def split_evidence(evidence: MissEvidence) -> str | None:
@@ -147,53 +145,51 @@ def domain_mismatch(evidence: MissEvidence) -> str | None:
     )
 
 
-def vocabulary_mismatch(evidence: MissEvidence) -> str | None:
-    """Question and passage word it differently, or the words they share were not searched for."""
-    share = evidence.number("shared_stems")
-    dense, words = evidence.number("dense_rank"), evidence.number("bm25_rank")
-    if share is None:
+def keyword_match(evidence: MissEvidence) -> str | None:
+    """A search by words finds it within k, and the retriever does not."""
+    rank, by_words = evidence.missed.true_rank, evidence.number("bm25_rank")
+    if by_words is None or by_words > evidence.k or (rank is not None and rank <= evidence.k):
         return None
-    if share == 0:
-        return "it has none of the question's content words"
-    if dense is None or words is None:
-        return None
-    pool = f"of {evidence.number('pool') or 0:.0f} passages"
-    ranks = f"a search by words puts it at rank {words:.0f} {pool}, the embedding at {dense:.0f}"
-    if share <= _LOW_WORD_SHARE and words > evidence.k and words >= _RANK_RATIO * dense:
-        return f"it has only {share:.0%} of the question's content words: {ranks}"
-    if share >= _HIGH_WORD_SHARE and dense > evidence.k and dense >= _RANK_RATIO * words:
-        return f"it has {share:.0%} of the question's content words, yet {ranks}"
-    return None
-
-
-def ranked_low(evidence: MissEvidence) -> str | None:
-    """As similar as needed passages are, and others stood before it."""
-    cosine, kth = evidence.number("cosine"), evidence.number("cosine_kth")
-    below = evidence.number("cosine_percentile")
-    if cosine is None or not evidence.missed.above:
-        return None
-    if kth is not None and cosine >= kth:
-        similar = f"its cosine with the question, {cosine:.2f}, is no lower than that of the last "
-        similar += f"passage that counted ({kth:.2f})"
-    elif below is not None and below >= _TYPICAL_PERCENTILE and evidence.pairs >= MIN_PAIRS:
-        similar = f"its cosine with the question, {cosine:.2f}, is higher than {below:.0%} of the "
-        similar += f"run's {evidence.pairs} other known pairs"
-    else:
-        return None
-    return f"{similar}, and it is outranked by {_list_rivals(evidence.missed.above)}"
+    return (
+        f"BM25 puts it at rank {by_words:.0f} of {evidence.number('pool') or 0:.0f} passages, "
+        f"within the {evidence.k} of the prompt; {_describe_rank(evidence.missed)}"
+    )
 
 
 def below_cutoff(evidence: MissEvidence) -> str | None:
-    """The retriever finds it, further down than counts."""
+    """The retriever finds it among the first 2k."""
     rank = evidence.missed.true_rank
-    if rank is None or rank <= evidence.k:
+    if rank is None or not evidence.k < rank <= _MAX_CUTOFFS * evidence.k:
         return None
     return f"it has rank {rank}, and the first {evidence.k} count"
 
 
+def vocabulary_mismatch(evidence: MissEvidence) -> str | None:
+    """It has few of the question's words, so that a search by words does not find it either."""
+    share, by_words = evidence.number("shared_stems"), evidence.number("bm25_rank")
+    if share == 0:
+        return "it has none of the question's content words"
+    if share is None or by_words is None or share > _LOW_WORD_SHARE or by_words <= evidence.k:
+        return None
+    return (
+        f"it has only {share:.0%} of the question's content words, and BM25 puts it at rank "
+        f"{by_words:.0f} of {evidence.number('pool') or 0:.0f} passages"
+    )
+
+
+def ranked_low(evidence: MissEvidence) -> str | None:
+    """The retriever finds it, further down than a larger k reaches."""
+    rank = evidence.missed.true_rank
+    if rank is None or rank <= _MAX_CUTOFFS * evidence.k:
+        return None
+    above = evidence.missed.above
+    outranked = f", and it is outranked by {_list_rivals(above)}" if above else ""
+    return f"it has rank {rank}, more than twice the {evidence.k} that count{outranked}"
+
+
 @dataclass(frozen=True)
 class MissTypeInfo:
-    """A miss type: its label, its rule, and what to do about it.
+    """A miss type or status: its label, its rule, and what to do about it.
 
     ``rule`` returns the evidence in a sentence, None if it does not fit.
     """
@@ -203,9 +199,8 @@ class MissTypeInfo:
     advice: str
 
 
-# The first rule that fits gives the miss type: first what makes all else pointless (the passage is
-# not there, was found and dropped, is cut in two), then what explains its rank, then the bare rank.
-MISS_TYPES: dict[MissType, MissTypeInfo] = {
+# Where a passage was lost, if not in the retriever; the failure mode says it, not the miss type.
+MISS_STATUSES: dict[MissStatus, MissTypeInfo] = {
     "not_indexed": MissTypeInfo(
         "not in the index",
         not_indexed,
@@ -214,9 +209,13 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
     "dropped_from_prompt": MissTypeInfo(
         "retrieved, but dropped before the prompt",
         dropped_from_prompt,
-        "Look at what stands between retriever and prompt (a compressor, a reranker, a token "
-        "limit, the template): the passage was retrieved and did not get through.",
+        "Check the steps between retriever and prompt (a compressor, a reranker, a token limit, "
+        "the template): they dropped the passage.",
     ),
+}
+# The first rule that fits gives the miss type, so the cheapest fix that retrieves the passage
+# comes before those that may.
+MISS_TYPES: dict[MissType, MissTypeInfo] = {
     "split_evidence": MissTypeInfo(
         "its evidence is split over two chunks",
         split_evidence,
@@ -229,31 +228,39 @@ MISS_TYPES: dict[MissType, MissTypeInfo] = {
         "Remove near-duplicates from the index, or retrieve by maximal marginal relevance: "
         "copies took the places that the passage needed.",
     ),
+    "keyword_match": MissTypeInfo(
+        "found by its words",
+        keyword_match,
+        "Search by words and by meaning together (BM25 and dense, fused by rank): BM25 alone "
+        "finds the passage within the cutoff.",
+    ),
+    "below_cutoff": MissTypeInfo(
+        "just below the cutoff",
+        below_cutoff,
+        "Retrieve more passages (a larger k), or rerank a longer list: the passage is among the "
+        "first 2k.",
+    ),
+    "vocabulary_mismatch": MissTypeInfo(
+        "worded differently from the question",
+        vocabulary_mismatch,
+        "Expand queries with synonyms, or let a model rewrite them: questions and documents use "
+        "different words.",
+    ),
     "domain_mismatch": MissTypeInfo(
         "from a domain the embeddings do not know",
         domain_mismatch,
         "Fine-tune the embedding on your own questions (`misslink whatif RUN --triplets "
         "triplets.jsonl` writes the training data), or take one made for your domain.",
     ),
-    "vocabulary_mismatch": MissTypeInfo(
-        "worded differently from the question",
-        vocabulary_mismatch,
-        "Search by words and by meaning together (BM25 and dense, fused by rank), and add "
-        "synonyms or query expansion for terms that questions and documents word differently.",
-    ),
     "ranked_low": MissTypeInfo(
         "ranked too low",
         ranked_low,
-        "Add a reranker over the first 50 or so: the passage is as similar to its question as "
-        "needed passages are, and others stand before it.",
-    ),
-    "below_cutoff": MissTypeInfo(
-        "below the cutoff",
-        below_cutoff,
-        "Retrieve more passages (a larger k), or rerank a longer list: the passage is among the"
-        " candidates, behind the cutoff.",
+        "Add a reranker over the first 50 or so: the retriever finds the passage, far behind the "
+        "cutoff.",
     ),
 }
+_INFO = dict[str, MissTypeInfo]((*MISS_STATUSES.items(), *MISS_TYPES.items()))
+MISS_LABELS = {name: info.label for name, info in _INFO.items()}
 
 
 def _list_rivals(above: Sequence[CompetingPassage]) -> str:
@@ -271,12 +278,7 @@ def _list_rivals(above: Sequence[CompetingPassage]) -> str:
 
 def _unexplained_reason(evidence: MissEvidence) -> str:
     missed = evidence.missed
-    if missed.true_rank is not None:
-        where = f"it has rank {missed.true_rank}"
-    elif missed.depth is not None:
-        where = f"it is not among the first {missed.depth}"
-    else:
-        where = "its rank is not known, since the retriever was not asked deeper"
+    where = _describe_rank(missed)
     if missed.text is None:
         return f"{where}, and its text is not known, so nothing could be measured of it"
     cosine = evidence.number("cosine")
@@ -284,17 +286,34 @@ def _unexplained_reason(evidence: MissEvidence) -> str:
     return f"{where}, and nothing that was measured says why{similar}"
 
 
-def miss_type_advice(miss_type: MissType | None) -> str:
-    """Return what to do about misses of a type, in one sentence.
+def _describe_rank(missed: RetrievalMiss) -> str:
+    if missed.true_rank is not None:
+        return f"the retriever puts it at rank {missed.true_rank}"
+    if missed.depth is not None:
+        return f"it is not among the retriever's first {missed.depth}"
+    return "its true rank was not measured"
+
+
+def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
+    """Return what to do about misses of a type or status, in one sentence.
+
+    Parameters
+    ----------
+    kind : str or None
+        As of `RetrievalMiss.kind`.
+    recorded : bool
+        Whether the run is of recorded traces, whose retriever cannot be asked for more.
 
     Examples
     --------
     >>> miss_type_advice("below_cutoff").partition(",")[0]
     'Retrieve more passages (a larger k)'
     """
-    if miss_type is None:
-        return (
-            "Ask the retriever deeper (`misslink evaluate --depth 1000`) or give the corpus, so "
-            "that more can be measured of these passages."
-        )
-    return MISS_TYPES[miss_type].advice
+    if kind is not None:
+        return _INFO[kind].advice
+    corpus = "give the corpus (`--corpus FILE`), so that more can be measured of these passages."
+    return (
+        corpus.capitalize()
+        if recorded
+        else (f"Ask the retriever deeper (`misslink evaluate --depth 1000`) or {corpus}")
+    )

@@ -194,7 +194,7 @@ def find_missed_passages(
             )
         evidence = MissEvidence(
             missed=missed,
-            k=cutoff,
+            k=len(context) or cutoff,
             retrieved=missed.passage_id in ranks,
             prompt_seen=trace.prompted is not None,
             overtaken_by=behind[0] if behind else None,

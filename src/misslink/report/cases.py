@@ -260,7 +260,7 @@ def _case_entry(
         retrieval=link.retrieval if link else "",
         answered=link.answer if link else "",
         correct=CORRECT_VALUES[link.correct if link else None],
-        miss_types=tuple(dict.fromkeys(miss.miss_type for miss in link.missed if miss.miss_type))
+        miss_types=tuple(dict.fromkeys(miss.kind for miss in link.missed if miss.kind))
         if link
         else (),
         category=case.category or "",

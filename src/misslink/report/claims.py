@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from misslink.linking.miss_types import MISS_LABELS
 from misslink.render.format import format_decimal
 from misslink.report.diagnosis import MissDetail, describe_distance, miss_details
-from misslink.report.glossary import MISS_TYPE_LABELS, RELATIONS
+from misslink.report.glossary import RELATIONS
 from misslink.text.normalization import locate
 from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
 
@@ -208,7 +209,7 @@ class CaseLocations:
             "highly relevant" if max(miss.grade for miss in ones) > 1 else "relevant",
             "missed",
         ]
-        flags += dict.fromkeys(MISS_TYPE_LABELS[miss.miss_type] for miss in ones if miss.miss_type)
+        flags += dict.fromkeys(MISS_LABELS[miss.kind] for miss in ones if miss.kind)
         spots = [locate_quote(text, None, None, miss.evidence) for miss in ones if miss.evidence]
         spans = [TextSpan(*spot, "evidence") for spot in spots if spot is not None]
         return PassageRow(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.documents import ChecklistItem, summary_of
 from misslink.failure_modes import FAILURES
+from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -15,9 +16,9 @@ from misslink.render.format import (
     format_percent,
     pluralize,
 )
-from misslink.report.glossary import CHECKED, MEASURED, MISS_TYPE_LABELS
+from misslink.report.glossary import CHECKED, MEASURED
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Estimate, Link, MissType, RetrievalMiss, Run
+from misslink.types import Estimate, Link, RetrievalMiss, Run
 
 _SHARE_MEASUREMENTS = ("cosine_percentile", "shared_stems", "shared_stems_percentile")
 # Estimates of the checklist whose name has none of these words are plain numbers.
@@ -85,9 +86,7 @@ def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], 
     for link in links:
         for miss in link.missed:
             key = link.case_id, miss.passage_id
-            if key not in misses or (
-                misses[key][1].miss_type is None and miss.miss_type is not None
-            ):
+            if key not in misses or (misses[key][1].kind is None and miss.kind is not None):
                 misses[key] = link, miss
     return tuple(misses.values())
 
@@ -97,12 +96,11 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
 
     Empty if nothing was missed, or if no miss has a type (older runs, traces without ranks).
     """
-    from misslink.linking.miss_types import miss_type_advice  # imports numpy
     from misslink.stats import proportion
 
-    groups: dict[MissType | None, list[tuple[Link, RetrievalMiss]]] = {}
+    groups: dict[str | None, list[tuple[Link, RetrievalMiss]]] = {}
     for link, miss in missed_passages(run.links):
-        groups.setdefault(miss.miss_type, []).append((link, miss))
+        groups.setdefault(miss.kind, []).append((link, miss))
     if not groups.keys() - {None}:
         return ()
     numbers = number_cases(run.cases)
@@ -115,11 +113,11 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
         number = numbers.get(link.case_id)
         rows.append(
             MissTypeRow(
-                label=MISS_TYPE_LABELS[miss_type] if miss_type else "not known",
+                label=MISS_LABELS[miss_type] if miss_type else "not known",
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
                 failed=len({link.case_id for link, _ in misses if link.failure in FAILURES}),
-                advice=miss_type_advice(miss_type),
+                advice=miss_type_advice(miss_type, recorded=bool(run.manifest.get("traces"))),
                 example=miss.reason or "",
                 example_at="" if number is None else case_fragment(number),
                 fragment=view_fragment(miss_type=miss_type) if miss_type else "",
@@ -150,7 +148,7 @@ def describe_distance(distance: int | None) -> str:
 def _miss_detail(miss: RetrievalMiss) -> MissDetail:
     return MissDetail(
         reason=miss.reason or "",
-        also=tuple(MISS_TYPE_LABELS[other] for other in miss.also),
+        also=tuple(MISS_LABELS[other] for other in miss.also),
         distance=describe_distance(miss.distance),
         measured=tuple(
             (MEASURED.get(name, name), _format_measurement(name, value))

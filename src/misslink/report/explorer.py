@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from misslink.documents import manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.linking.miss_types import MISS_LABELS
 from misslink.report.cases import (
     ORDER_RULE,
     CaseEntry,
@@ -23,7 +24,7 @@ from misslink.report.cases import (
     run_cutoff,
 )
 from misslink.report.claims import ClaimRow, PassageRow, TextPiece
-from misslink.report.glossary import ANSWERS, MISS_TYPE_LABELS, PEOPLE, RETRIEVALS
+from misslink.report.glossary import ANSWERS, PEOPLE, RETRIEVALS
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import CORRECT_VALUES, CaseCommand, build_case_command, quote_case_id
 from misslink.types import Run
@@ -57,7 +58,7 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         "answer": _sorted_counts(link.answer for link in links),
         "correct": _sorted_counts(CORRECT_VALUES[link.correct] for link in links),
         "miss_type": _sorted_counts(
-            miss_type for link in links for miss_type in {row.miss_type for row in link.missed}
+            kind for link in links for kind in {row.kind for row in link.missed}
         ),
         "category": _sorted_counts(case.category for case in run.cases),
         "tier": _sorted_counts(case.tier for case in run.cases),
@@ -239,7 +240,7 @@ def _list_data(cases: CaseList) -> dict[str, Any]:
         "failures": sorted(FAILURES),
         "retrievals": RETRIEVALS,
         "answers": ANSWERS,
-        "miss_types": MISS_TYPE_LABELS,
+        "miss_types": MISS_LABELS,
         "people": PEOPLE,
         "metrics": list(metrics),
         "lower": [name for name in metrics if name in cases.lower_is_better],

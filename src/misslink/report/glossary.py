@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from misslink.linking.miss_types import MISS_TYPES
-
 RETRIEVALS = {
     "miss": "Miss",
     "partial": "Partial hit",
@@ -29,7 +27,6 @@ RELATIONS = {
     "would_contradict": "would have contradicted this claim",
     "unrelated": "says nothing about this claim",
 }
-MISS_TYPE_LABELS = {name: info.label for name, info in MISS_TYPES.items()}
 # What replay changed, beside what the run had observed and an unchanged rerun.
 INTERVENTIONS = {
     "observed": "as the run observed it",

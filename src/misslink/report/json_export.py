@@ -23,7 +23,8 @@ _FORMAT = 1
 _SUPPORTS = ("supported", "contradicted", "unsupported")
 _VERDICT_FIELDS = {"status", "value", "label", "probability", "reason"}
 _MISS_FIELDS = {
-    *("passage_id", "grade", "true_rank", "miss_type"),
+    *("passage_id", "grade", "true_rank", "bm25_rank"),
+    *("status", "miss_type"),
     *("also", "reason", "depth", "distance"),
 }
 

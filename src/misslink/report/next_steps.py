@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from misslink.documents import CalibrationDocument, calibrations_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
 from misslink.render.format import format_estimate, pluralize, shorten
-from misslink.report.glossary import MISS_TYPE_LABELS
 from misslink.report.human_labels import ADJUDICATE_COMMAND
 from misslink.report.links import number_cases, view_fragment
 from misslink.report.whatif import read_whatif
-from misslink.types import Link, MissType, Run
+from misslink.types import Link, Run
 
 
 @dataclass(frozen=True)
@@ -234,20 +234,20 @@ def _option_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
 
 def _miss_type_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
     """Advice by why the passages were missed, of the cases that failed by it."""
-    from misslink.linking.miss_types import miss_type_advice  # imports numpy
-
     missed, filters = _missed_links(run)
-    groups: dict[MissType | None, list[Link]] = {}
+    groups: dict[str | None, list[Link]] = {}
     for link in missed:
-        for miss_type in dict.fromkeys(miss.miss_type for miss in link.missed) or (None,):
-            groups.setdefault(miss_type, []).append(link)
+        for kind in dict.fromkeys(miss.kind for miss in link.missed) or (None,):
+            groups.setdefault(kind, []).append(link)
     if not groups.keys() - {None}:
         return  # nothing says why: the advice by failure mode is as good
     for miss_type, links in groups.items():
         cases = _sorted_numbers((miss.case_id for miss in links), places)
-        action, _, reason = miss_type_advice(miss_type).partition(": ")
+        action, _, reason = miss_type_advice(
+            miss_type, recorded=bool(run.manifest.get("traces"))
+        ).partition(": ")
         because = f" {reason[:1].upper()}{reason[1:]}" if reason else ""
-        label = f"“{MISS_TYPE_LABELS[miss_type]}”" if miss_type else "of a kind that is not known"
+        label = f"“{MISS_LABELS[miss_type]}”" if miss_type else "of a kind that is not known"
         counted = f"Misses {label}: {_case_share(run, cases)}."
         why = f"{counted}{because}{_replay_note(run, 'retrieval_miss')}{_few_cases_note(cases)}"
         fragment = (
@@ -269,7 +269,7 @@ def _missed_links(run: Run) -> tuple[list[Link], dict[str, str]]:
 
 def _failure_mode_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
     """Advice by failure mode; that of a miss only where no kind of miss says more."""
-    explained = any(miss.miss_type for link in _missed_links(run)[0] for miss in link.missed)
+    explained = any(miss.kind for link in _missed_links(run)[0] for miss in link.missed)
     groups: dict[str, list[Link]] = {}
     for link in run.links:
         if link.failure in FAILURES and not (explained and link.failure == "retrieval_miss"):

@@ -25,7 +25,7 @@ _OUTCOME_COLUMNS = (
 )
 _TRACE_COLUMNS = ("retrieved",)
 _CLAIM_COLUMNS = ("claims.supported", "claims.contradicted", "claims.unsupported")
-_MISSED_FIELDS = ("passage_id", "grade", "true_rank", "miss_type")
+_MISSED_FIELDS = ("passage_id", "grade", "true_rank", "status", "miss_type")
 _VERDICT_FIELDS = ("status", "label", "probability")  # its value is that of the metric
 _LABEL_FIELDS = ("share", "stands")
 
@@ -146,7 +146,7 @@ _FILE_METADATA = {
     b"misslink": b"cases"
 }  # tells a file of ours from one that happens to be called so
 _INTEGER_COLUMNS = ("number", "claims.supported", "claims.contradicted", "claims.unsupported")
-_LIST_COLUMNS = ("also", "missed.passage_id", "missed.miss_type", "retrieved")
+_LIST_COLUMNS = ("also", "missed.passage_id", "missed.status", "missed.miss_type", "retrieved")
 _INTEGER_LIST_COLUMNS = ("missed.grade", "missed.true_rank")
 
 

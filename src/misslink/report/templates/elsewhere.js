@@ -36,7 +36,7 @@ const conditionOf = (view) => {
   const said = ["failure", "retrieval", "answer", "category", "tier"]
     .filter((key) => view[key]).map((key) => is(key, quotedText(view[key])));
   if (view.correct) said.push(is("correct", view.correct === "yes"));
-  if (view.miss_type) said.push(`list_contains("missed.miss_type", ${quotedText(view.miss_type)})`);
+  if (view.miss_type) said.push(`(list_contains("missed.miss_type", ${quotedText(view.miss_type)}) OR list_contains("missed.status", ${quotedText(view.miss_type)}))`);
   if (view.metric) said.push(is(`verdicts.${view.metric}.label`, false));
   for (const tag of view.tags) {
     const [name, ...value] = tag.split(":");
