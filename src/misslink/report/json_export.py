@@ -23,8 +23,7 @@ _FORMAT = 1
 _SUPPORTS = ("supported", "contradicted", "unsupported")
 _VERDICT_FIELDS = {"status", "value", "label", "probability", "reason"}
 _MISS_FIELDS = {
-    *("passage_id", "grade", "true_rank", "bm25_rank"),
-    *("status", "miss_type"),
+    *("passage_id", "grade", "true_rank", "bm25_rank", "status", "miss_type"),
     *("also", "reason", "depth", "distance"),
 }
 
