@@ -1,4 +1,4 @@
-"""The fault bench in small: what is broken on purpose gets its failure mode, by the whole line."""
+"""The attribution bench in small: what is broken on purpose gets its failure mode and owner."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 pytest.importorskip("chromadb")
 pytest.importorskip("sklearn")
 
-
+from attribution import meets_target, run_round
 from faults.bench import Bench
+from faults.facts import FERRIES, PUMPS
 from faults.faults import FAULTS
+from faults.kinds import KINDS
 
 ALL_FAULTS = 3  # a round in which every fault can be planted at least once
 
@@ -71,3 +73,33 @@ def test_a_plant_that_does_not_stand_is_told_and_not_measured(broken):
     staged = dataclasses.replace(broken, plants={place: other})
     with pytest.raises(AssertionError, match=f"wanted {meant}"):
         staged.told()
+
+
+def test_a_judge_that_knows_the_facts_gives_every_kind_its_mode_and_owner():
+    results = run_round(FERRIES, 0, "chain", "oracle")
+    assert {result.kind for result in results} == {kind.name for kind in KINDS}
+    wrong = [
+        (result.kind, result.link.failure, result.link.reason)
+        for result in results
+        if not result.right or result.owner != result.link.owner
+    ]
+    assert wrong == []
+
+
+def test_each_failure_names_its_passage_or_says_that_none_is_there():
+    for result in run_round(PUMPS, 0, "traces", "oracle"):
+        for item in result.link.evidence:
+            alone = {"context_insufficient", "nothing_in_corpus", "claim_unsupported"}
+            alone |= {"nothing_used", "declined", "answered", "from_memory"}
+            assert item.passage_id or item.reason_code in alone
+
+
+@pytest.mark.slow
+def test_owners_hold_with_a_judge_that_errs():
+    results = [
+        result
+        for domain in (FERRIES, PUMPS)
+        for number in range(2)
+        for result in run_round(domain, number, "traces", "noisy oracle")
+    ]
+    assert meets_target("noisy oracle", results)
