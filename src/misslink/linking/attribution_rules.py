@@ -130,7 +130,9 @@ class _Rules:
     def explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         evidence = self.evidence
         if evidence.retrieval == "unlabelled" and evidence.sufficient is not True:
-            return self._link(index, self.ties.get(index))
+            # What a passage in the prompt says of the claim comes before what a search returns.
+            related = evidence.sufficient is False or claim.support == "unsupported"
+            return self._link(index, self.ties.get(index) if related else None)
         quote = claim.evidence[0] if claim.evidence else None
         passage = quote.passage_id if quote else None
         words = quote.quote if quote else None
@@ -238,17 +240,22 @@ class _Rules:
         if evidence.retrieval != "unlabelled":  # there they are what a search returned
             relevant += [miss.text for miss in evidence.missed if miss.text]
         cited = [p.text for p in evidence.context if p.id in passage_ids]
-        return any(_is_copy(one, other) for one in cited for other in relevant)
+        asked = frozenset(passage_stems(evidence.case.question))
+        return any(_is_copy(one, other, asked) for one in cited for other in relevant)
 
 
 def _unknown(index: int | None) -> FailureEvidence:
     return FailureEvidence(failure="inconclusive", claim=index, reason_code="unknown_sufficiency")
 
 
-def _is_copy(one: str, other: str) -> bool:
-    """Whether two passages have most of their content words in common."""
+def _is_copy(one: str, other: str, asked: frozenset[str]) -> bool:
+    """Whether two passages share most content words, among them those that the question asks about.
+
+    A passage of the same form about another subject is no copy.
+    """
     here, there = set(passage_stems(one)), set(passage_stems(other))
-    return bool(here) and len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
+    alike = bool(here) and len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
+    return alike and asked & there <= here
 
 
 def _unknown_outcome(evidence: CaseEvidence) -> str | None:
