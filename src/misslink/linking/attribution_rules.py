@@ -126,6 +126,8 @@ class _Rules:
         self.ties, self.omitted_ties = ties, omitted_ties
         self.corpus_searched = corpus_searched
         self.misses = {miss.passage_id: miss for miss in evidence.missed}
+        in_prompt = (passage.id for passage in evidence.context)
+        self.first_relevant = next((id_ for id_ in in_prompt if id_ in evidence.relevant), None)
 
     def explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         evidence = self.evidence
@@ -148,13 +150,10 @@ class _Rules:
             )
         if claim.support == "supported":
             rests_on = {item.passage_id for item in claim.evidence}
-            labelled = rests_on & evidence.relevant
+            labelled = [item for item in claim.evidence if item.passage_id in evidence.relevant]
             if labelled:
-                failure, code, passage = (
-                    "gold_suspect",
-                    "reference_contradicts_label",
-                    min(labelled),
-                )
+                failure, code = "gold_suspect", "reference_contradicts_label"
+                passage, words = labelled[0].passage_id, labelled[0].quote
             elif claim.correct is False and self._rests_on_copy(rests_on):
                 failure, code = "conflicting_sources", "copy_says_otherwise"
             elif evidence.sufficient is False:
@@ -173,6 +172,7 @@ class _Rules:
         return FailureEvidence(
             failure="fabricated" if used or evidence.sufficient is None else "ignored_context",
             claim=index,
+            passage_id=self.first_relevant,
             reason_code="claim_unsupported" if used else "nothing_used",
         )
 
@@ -186,7 +186,9 @@ class _Rules:
         if evidence.sufficient is None:
             return _unknown(None)
         if evidence.declined:
-            return FailureEvidence(failure="over_refused", reason_code="declined")
+            return FailureEvidence(
+                failure="over_refused", passage_id=self.first_relevant, reason_code="declined"
+            )
         used = {
             item.passage_id
             for claim in evidence.claims
@@ -194,7 +196,11 @@ class _Rules:
             for item in claim.evidence
         }
         if not used:
-            return FailureEvidence(failure="ignored_context", reason_code="nothing_used")
+            return FailureEvidence(
+                failure="ignored_context",
+                passage_id=self.first_relevant,
+                reason_code="nothing_used",
+            )
         return FailureEvidence(failure="incomplete", passage_id=min(used), reason_code="left_out")
 
     def _link(self, index: int | None, tie: ClaimLink | None) -> FailureEvidence:
@@ -223,7 +229,7 @@ class _Rules:
             failure="retrieval_miss" if miss.status == "not_retrieved" else miss.status,
             claim=index,
             passage_id=miss.passage_id,
-            quote=tie.quote if tie else None,
+            quote=tie.quote if tie else miss.evidence,
             reason_code=code,
         )
 
