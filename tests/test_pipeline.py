@@ -392,3 +392,20 @@ def test_a_judge_of_ones_own_is_any_object_that_answers():
 def test_a_call_that_lacks_something_says_what(options, message):
     with pytest.raises(InputError, match=message):
         misslink.evaluate(**options)
+
+
+def test_the_corpus_is_read_before_any_call_and_is_one_of_the_inputs(tmp_path):
+    asked = []
+    options = {"goldset": [{"question": "When?"}], "judge": "none", "cache": None}
+    with pytest.raises(InputError, match=r"corpus\.jsonl"):
+        misslink.evaluate(asked.append, corpus=tmp_path / "corpus.jsonl", **options)
+    assert not asked
+    traces = [{"case_id": "q", "retrieved": [{"id": "a", "text": "At seven."}]}]
+    options |= {"goldset": [{"id": "q", "question": "When?"}], "traces": traces}
+    hashes = set()
+    for text in ("At seven.", "At eight."):
+        (tmp_path / "corpus.jsonl").write_text(json.dumps({"id": "a", "text": text}), "utf-8")
+        run = misslink.evaluate(corpus=tmp_path / "corpus.jsonl", **options)
+        hashes.add(run.manifest["inputs"]["corpus"])
+    assert len(hashes) == 2
+    assert "corpus" not in misslink.evaluate(**options).manifest["inputs"]

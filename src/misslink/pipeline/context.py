@@ -14,7 +14,7 @@ from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.session import JudgeSession
 from misslink.linking.judge_calibration import Calibration
-from misslink.types import Trace
+from misslink.types import Passage, Trace
 
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
@@ -31,6 +31,7 @@ class EvaluationContext:
     app: Any
     engine: Engine
     recorded: Mapping[str, Trace] | None
+    corpus: tuple[Passage, ...] | None
     judge: JudgeSession | None
     calibration: Calibration | None
     calibration_document: Mapping[str, Any] | None

@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture import Watcher
 from misslink.errors import InputError
-from misslink.io.corpus import read_corpus
 from misslink.linking.checklist import build_checklist
 from misslink.linking.embedding_map import build_embedding_map
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses
@@ -21,6 +19,7 @@ from misslink.types import Case, Link, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
+    from misslink.pipeline.context import EvaluationContext
     from misslink.pipeline.evaluate import EvaluationConfig
 
 
@@ -91,17 +90,14 @@ def open_named_embedder(name: Any) -> Embedder | None:
 
 @asynccontextmanager
 async def open_corpus_context(
-    config: EvaluationConfig, named: Embedder | None, watcher: Watcher | None
+    context: EvaluationContext, watcher: Watcher | None
 ) -> AsyncIterator[CorpusContext]:
-    """List the app's index, and open its own embedding where none was named."""
-    if isinstance(config.corpus, str | Path):
-        passages: tuple[Passage, ...] | None = read_corpus(config.corpus)
-    elif config.corpus is not None:
-        passages = tuple(config.corpus)
-    else:
-        passages = await watcher.corpus(_MAX_LISTED) if watcher else None
+    """List the app's index if no corpus was given, and open its embedding if none was named."""
+    passages, named = context.corpus, context.embedder
+    if passages is None and watcher is not None:
+        passages = await watcher.corpus(_MAX_LISTED)
     own = None
-    if named is None and watcher is not None and config.embedding == "app":
+    if named is None and watcher is not None and context.config.embedding == "app":
         own = await _open_app_embedder(watcher)
     try:
         yield CorpusContext(named or own, passages, required=named is not None)

@@ -273,7 +273,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
             scores = await stages.score_rankings(context, traces, ["mrr", *cutoffs, judged_at_k])
             judged_shares = scores.pop(judged_at_k)
-            async with open_corpus_context(config, context.embedder, watcher) as corpus:
+            async with open_corpus_context(context, watcher) as corpus:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
                 measured = await corpus.measure(cases, traces, config)
                 verdicts = await stages.judge_cases(context, traces)

@@ -16,6 +16,7 @@ from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
 from misslink.io import RunStaging, match_traces, read_goldset, read_traces
+from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
@@ -54,6 +55,9 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     recorded = None
     if config.traces is not None:
         recorded = match_traces(read_traces(config.traces), gold)
+    corpus = config.corpus
+    if isinstance(corpus, str | Path):
+        corpus = read_corpus(corpus)
     metrics = tuple(
         sorted(map(judged_metrics.get, judged_metrics.names()), key=lambda metric: metric.level)
     )
@@ -114,6 +118,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
                 "goldset": hash_content(gold.cases)[:_HASH_DIGITS],
                 "cases": [case.id for case in gold.cases] if config.only else None,
                 "traces": None if recorded is None else hash_content(recorded)[:_HASH_DIGITS],
+                "corpus": None if corpus is None else hash_content(corpus)[:_HASH_DIGITS],
                 "repeats": terms.repeats,
                 "context_length": terms.context_length,
                 "calibration": None if calibration is None else hash_content(asdict(calibration)),
@@ -141,6 +146,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
             app=app,
             engine=engine,
             recorded=recorded,
+            corpus=None if corpus is None else tuple(corpus),
             judge=judge,
             calibration=calibration,
             calibration_document=document,
