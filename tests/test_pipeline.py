@@ -215,9 +215,14 @@ def test_ids_that_match_nothing_and_an_app_that_fails_are_said_aloud(caplog):
         {"id": "a", "question": "a?", "relevant": ["doc-1"]},
         {"id": "b", "question": "b?", "relevant": ["doc-2"]},
     ]
-    misslink.evaluate(app, gold, judge="none")
+    run = misslink.evaluate(app, gold, judge="none")
+    assert [warning["code"] for warning in run.summary["warnings"]] == [
+        "app_failed",
+        "ids_unmatched",
+    ]
     assert "the app failed on 1 of 2 questions; the first time ValueError: no b" in caplog.text
-    assert "none of the 2 relevant ids was ever retrieved" in caplog.text
+    assert "passages have ids like 'chunk-1', the gold set 'doc-1'" in caplog.text
+    assert run.summary["retrieval"]["hit@5"]["reason_code"]["code"] == "ids_unmatched"
 
 
 def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes_on(tmp_path):
@@ -231,12 +236,18 @@ def test_a_relevant_id_that_the_corpus_does_not_hold_is_told_before_the_run_goes
         misslink.evaluate(APP, gold, judge="none")
 
 
-def test_with_traces_an_id_never_retrieved_is_a_miss():
-    traces = [{"case_id": "a", "retrieved": ["bus"], "answer": "At nine."}]
-    gold = [{"id": "a", "question": "When?", "relevant": ["train"]}]
+def test_with_traces_an_id_never_retrieved_is_a_miss_if_others_are():
+    traces = [
+        {"case_id": "a", "retrieved": ["bus"], "answer": "At nine."},
+        {"case_id": "b", "retrieved": ["ferry"], "answer": "At ten."},
+    ]
+    gold = [
+        {"id": "a", "question": "When?", "relevant": ["train"]},
+        {"id": "b", "question": "When?", "relevant": ["ferry"]},
+    ]
     run = misslink.evaluate(goldset=gold, traces=traces, judge="heuristic", cache=None)
-    assert run.links[0].retrieval == "miss"
-    assert run.summary["retrieval"]["hit@5"]["value"] == 0.0
+    assert [link.retrieval for link in run.links] == ["miss", "hit"]
+    assert run.summary["retrieval"]["hit@5"]["value"] == 0.5
 
 
 def test_traces_and_gold_that_share_no_case_are_refused(caplog):

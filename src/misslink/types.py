@@ -55,6 +55,22 @@ class FrozenModel(BaseModel):
     )
 
 
+class Reason(BaseModel):
+    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``.
+
+    `misslink.render.reasons.describe_reason` gives its sentence.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    code: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the sentence is about."""
+        return dict(self.model_extra or {})
+
+
 def _fill_missing_id(data: Any) -> Any:
     """Give a case without an id a hash of its question."""
     if not isinstance(data, Mapping) or data.get("id") is not None:
@@ -238,6 +254,8 @@ class Trace(FrozenModel):
         The exception that the app raised.
     unmeasured : str or None
         Why misslink does not know the retrieved passages. Not the same as no retrieved passages.
+    unmatched : Reason or None
+        Why the retrieved passages cannot be compared with the labelled ids.
     calls : sequence of RetrieverCall
         Every retriever call, including nested ones.
     deeper : sequence of Passage
@@ -256,6 +274,7 @@ class Trace(FrozenModel):
     usage: Usage | None = None
     error: str | None = None
     unmeasured: str | None = None
+    unmatched: Reason | None = None
     calls: tuple[RetrieverCall, ...] = ()
     deeper: tuple[Passage, ...] = ()
     depth: int | None = None
@@ -571,22 +590,6 @@ class Link(FrozenModel):
         if isinstance(data, dict) and "owner" in data:
             return {key: value for key, value in data.items() if key != "owner"}
         return data
-
-
-class Reason(BaseModel):
-    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``.
-
-    `misslink.render.reasons.describe_reason` gives its sentence.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
-
-    code: str
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the sentence is about."""
-        return dict(self.model_extra or {})
 
 
 class Estimate(FrozenModel):

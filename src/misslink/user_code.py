@@ -50,7 +50,7 @@ def error_location(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return error.filename, error.lineno
     for step in reversed(traceback.extract_tb(error.__traceback__)):
-        if step.lineno and _is_user_file(step.filename):
+        if step.lineno and is_user_file(step.filename):
             return step.filename, step.lineno
     return None
 
@@ -66,7 +66,7 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def _is_user_file(filename: str) -> bool:
+def is_user_file(filename: str) -> bool:
     """Whether a source file is the reader's: no library's, not frozen, not misslink's."""
     libraries = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
     libraries.append(Path(__file__).parent)

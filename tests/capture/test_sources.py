@@ -198,7 +198,7 @@ def test_the_store_that_somebodys_own_retriever_searches_is_listed():
     assert texts(corpus(app)) == CORPUS
     watcher, _ = watched(app)
     assert watcher.embeddings() is store.embeddings
-    assert asyncio.run(watcher.known_ids(["basalt", "none"])) == {"basalt"}
+    assert set(asyncio.run(watcher.fetch(["basalt", "none"]))) == {"basalt"}
 
 
 def test_of_a_retriever_over_several_stores_or_with_passages_from_elsewhere_nothing_is_listed():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from misslink.capture.app import load_app
-from misslink.capture.capture_warnings import check_gold_ids, warn_capture_gaps
+from misslink.capture.label_matching import check_gold_ids, labelled_ids, match_labels
 from misslink.capture.watcher import Watcher
 
-__all__ = ["Watcher", "check_gold_ids", "load_app", "warn_capture_gaps"]
+__all__ = ["Watcher", "check_gold_ids", "labelled_ids", "load_app", "match_labels"]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
-from misslink.text.normalization import content_id, valid_text
+from misslink.text.normalization import content_id, fold, valid_text
 from misslink.types import Passage
 
 # Where rerankers and retrievers written after LangChain's own guide leave the score they ranked by.
 _SCORE_KEYS = ("relevance_score", "score")
+_MIN_CUT = 20  # folded characters; a shorter text is part of another by chance
 _TEXT_KEYS = ("text", "page_content", "content")
 
 
@@ -96,6 +99,76 @@ def merge_rankings(lists: Iterable[Sequence[Passage]]) -> tuple[tuple[Passage, .
         ),
         notes,
     )
+
+
+def plain_id(name: str) -> str:
+    """An id without what a reader cannot see: composed by Unicode's form NFC, and trimmed."""
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def id_spellings(name: str) -> set[str]:
+    """The ids that a store may hold a passage by, if people read `name`."""
+    return {name, plain_id(name), unicodedata.normalize("NFD", plain_id(name))}
+
+
+def has_own_id(passage: Passage) -> bool:
+    """Whether its document had an id; otherwise the id is a hash of the text."""
+    return passage.id != content_id(passage.text)
+
+
+def find_id_key(passages: Iterable[Passage], ids: Collection[str]) -> tuple[str | None, bool]:
+    """The metadata key that holds most of `ids`, and whether it can be used as the passages' id.
+
+    It can if every passage has it, no two texts share a value, and these are not page numbers.
+    """
+    passages = list(passages)
+    keys = Counter(
+        key for p in passages for key, value in p.metadata.items() if _id_value(value) in ids
+    )
+    if not keys:
+        return None, False
+    key = keys.most_common(1)[0][0]
+    texts: dict[str | None, set[str]] = {}
+    for passage in passages:
+        texts.setdefault(_id_value(passage.metadata.get(key)), set()).add(passage.text)
+    is_name = key.lower().endswith("id") or any(
+        not name.isdigit() for name in texts if name in ids and name is not None
+    )
+    is_unique = all(len(same) == 1 for same in texts.values())
+    return key, is_name and is_unique and None not in texts
+
+
+def ids_by_key(passages: Iterable[Passage], key: str) -> dict[str, str]:
+    """The value of a metadata key by passage id, where there is one."""
+    pairs = ((passage.id, _id_value(passage.metadata.get(key))) for passage in passages)
+    return {name: value for name, value in pairs if value}
+
+
+def _id_value(value: Any) -> str | None:
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    return plain_id(str(value)) if is_id else None
+
+
+def adopt_inner_ids(passages: Sequence[Passage], inner: Iterable[Passage]) -> tuple[Passage, ...]:
+    """Give passages without an id that of the inner search's passage with the same text.
+
+    A compressor cuts texts and builds new documents: if no text is the same, that of the only
+    passage that contains it.
+    """
+    texts = {passage.id: fold(passage.text) for passage in inner if has_own_id(passage)}
+    taken = {passage.id for passage in passages}
+    result = []
+    for passage in passages:
+        if texts and not has_own_id(passage):
+            text = fold(passage.text)
+            sources = [name for name, whole in texts.items() if whole == text]
+            if not sources and len(text) >= _MIN_CUT:
+                sources = [name for name, whole in texts.items() if text in whole]
+            if len(sources) == 1 and sources[0] not in taken:
+                taken.add(sources[0])
+                passage = passage.model_copy(update={"id": sources[0]})  # noqa: PLW2901
+        result.append(passage)
+    return tuple(result)
 
 
 def _document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:

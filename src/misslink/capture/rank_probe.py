@@ -6,16 +6,22 @@ import asyncio
 import gc
 import inspect
 import logging
+import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture.passages import passage_from, passages_from
 from misslink.embedding import embedding_identity
 from misslink.types import Passage
+from misslink.user_code import is_user_file
 
 if TYPE_CHECKING:
     from misslink.capture.recorder import SearchCall
+
+
+_MOST_OBJECTS = 200_000  # that are looked at in search of an app's stores
 
 
 async def probe_passages(
@@ -142,19 +148,45 @@ def searched_source(call: SearchCall) -> Any:
     return call.stores[0]
 
 
-def find_sources() -> list[Any]:
-    """Return every vector store and every retriever with its own documents in this process."""
+def find_sources(app: Any) -> list[Any]:
+    """Vector stores, and retrievers with their own documents, that can be reached from an app."""
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.vectorstores import VectorStore
 
-    gc.collect()  # a store that nobody holds any more is not the app's
-    return [
-        thing
-        for thing in gc.get_objects()
+    sources: list[Any] = []
+    waiting, seen = [app], dict[int, Any]()
+    while waiting and len(seen) < _MOST_OBJECTS:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen[id(thing)] = thing  # so that no other object gets this id
         # Not isinstance: some objects pretend, and import things when they are looked at.
-        if VectorStore in (kinds := type(thing).__mro__)
-        or (BaseRetriever in kinds and _document_list(thing) is not None)
-    ]
+        kinds = type(thing).__mro__
+        if VectorStore in kinds or (BaseRetriever in kinds and _document_list(thing) is not None):
+            sources.append(thing)
+        else:
+            waiting += _references(thing, kinds)
+    return sources
+
+
+def _references(thing: Any, kinds: Sequence[type]) -> list[Any]:
+    """What an object uses: of a function its cells and the globals that its code names."""
+    if FunctionType in kinds:
+        names = _code_names(thing.__code__)
+        named = [thing.__globals__[name] for name in names if name in thing.__globals__]
+        modules = [value for value in named if isinstance(value, ModuleType)]
+        named += [vars(module)[name] for module in modules for name in names & vars(module).keys()]
+        return [*named, *(thing.__closure__ or ()), thing.__defaults__, vars(thing)]
+    if type in kinds:
+        module = sys.modules.get(thing.__module__)
+        is_own = is_user_file(getattr(module, "__file__", None) or "<built in>")
+        return list(vars(thing).values()) if is_own else []
+    return [] if ModuleType in kinds else gc.get_referents(thing)
+
+
+def _code_names(code: CodeType) -> set[str]:
+    inner = (_code_names(const) for const in code.co_consts if isinstance(const, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 async def fetch_by_ids(

@@ -168,6 +168,7 @@ class Recorder(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self.calls: list[SearchCall] = []
+        self.inner: list[Any] = []  # documents of store searches inside of a call
         self.models: list[ModelCall] = []
         self.usage: Usage | None = None
         self._searching: dict[UUID, SearchCall] = {}
@@ -237,8 +238,9 @@ class Recorder(BaseCallbackHandler):
             for document, score in pairs:
                 if score is not None:
                     self._scores[id(document)] = (document, float(score))
-        if call is not None:
             documents = [document for document, _ in pairs]
+            self.inner += documents if call is None else ()
+        if call is not None:
             call.finish(documents, self.scores_of(documents))
 
     def on_tool_start(

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from misslink.capture.app import AppOutput, check_app, create_caller, parse_app_output
-from misslink.capture.passages import merge_rankings, passages_from
+from misslink.capture.passages import (
+    adopt_inner_ids,
+    find_id_key,
+    has_own_id,
+    merge_rankings,
+    passages_from,
+)
 from misslink.capture.prompt_matching import match_prompts
 from misslink.text.normalization import valid_text
 from misslink.types import Case, Passage, RetrieverCall, Trace
@@ -59,6 +65,9 @@ class Watcher:
         How many passages retrievers return in the search for missed passages.
     input_key : str or None
         The app's input key for the question, if misslink cannot detect it.
+    labels : collection of str
+        The gold set's passage ids. If documents have no id, a metadata key that holds these becomes
+        `id_key`.
 
     Raises
     ------
@@ -73,11 +82,13 @@ class Watcher:
         id_key: str | None = None,
         depth: int = 100,
         input_key: str | None = None,
+        labels: Collection[str] = (),
     ) -> None:
         check_app(app)
         self.app = app
         self.id_key = id_key
         self.depth = depth
+        self.labels = labels
         self._ask = create_caller(app, input_key)
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
@@ -101,8 +112,15 @@ class Watcher:
 
         with record_searches():
             outcome = await asyncio.create_task(run())
-        self._remember(case.id, recorder)
-        return self._trace(case, recorder, outcome)
+        lists = self._rankings(recorder, outcome.returned)
+        passages = [passage for _, ranked in lists for passage in ranked]
+        if self.id_key is None and not any(map(has_own_id, passages)):
+            key, is_unique = find_id_key(passages, self.labels)
+            if is_unique:
+                self.id_key = key
+                lists = self._rankings(recorder, outcome.returned)
+        self._remember(case.id, lists)
+        return self._trace(case, recorder, outcome, lists)
 
     async def deepen(self, case: Case, trace: Trace, wanted: Callable[[Passage], bool]) -> Trace:
         """Ask the case's outermost retrievers again, for `depth` results, on the same query.
@@ -166,7 +184,7 @@ class Watcher:
         if not self._sources or not self._every_source_known:
             return None
         passages: dict[str, Passage] = {}
-        other_sources = {id(source): source for source in find_sources()}
+        other_sources = {id(source): source for source in find_sources(self.app)}
         for key, source in {**other_sources, **self._sources}.items():
             # A source that does not find its own passages by id cannot say what it lacks.
             samples = list(self._seen.get(key, {}))[:5]
@@ -185,11 +203,6 @@ class Watcher:
                 return None
             passages |= {name: stored[name] for name in wanted_ids if name in stored}
         return passages
-
-    async def known_ids(self, ids: Iterable[str]) -> set[str] | None:
-        """Return which of `ids` the app's own corpus holds; None where that is unknown."""
-        passages = await self.fetch(ids)
-        return None if passages is None else set(passages)
 
     async def corpus(self, limit: int) -> tuple[Passage, ...] | None:
         """Everything that the sources the app has searched hold, with the ids retrieval gives.
@@ -244,15 +257,30 @@ class Watcher:
         returned = parse_app_output(came_back)
         return _AppOutcome(returned, seconds, error=returned.problem)
 
-    def _trace(self, case: Case, recorder: Recorder, outcome: _AppOutcome) -> Trace:
-        returned = outcome.returned
-        lists = [
+    def _rankings(
+        self, recorder: Recorder, returned: AppOutput
+    ) -> list[tuple[SearchCall | None, tuple[Passage, ...]]]:
+        """What each search retrieved; if none was seen, what the app says it retrieved."""
+        lists: list[tuple[SearchCall | None, tuple[Passage, ...]]] = [
             (call, passages_from(call.documents, call.scores, id_key=self.id_key))
             for call in recorder.calls
         ]
-        outermost = [passages for call, passages in lists if call.outer is None]
-        if not outermost and returned.documents is not None:
-            outermost = [passages_from(returned.documents, id_key=self.id_key)]
+        is_seen = any(call.outer is None for call in recorder.calls)
+        if not is_seen and returned.documents is not None:
+            lists.append((None, passages_from(returned.documents, id_key=self.id_key)))
+        inner = list(passages_from(recorder.inner, id_key=self.id_key))
+        inner += [p for call, ranked in lists if call and call.outer for p in ranked]
+        return [(call, adopt_inner_ids(ranked, inner)) for call, ranked in lists]
+
+    def _trace(
+        self,
+        case: Case,
+        recorder: Recorder,
+        outcome: _AppOutcome,
+        lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]],
+    ) -> Trace:
+        returned = outcome.returned
+        outermost = [ranked for call, ranked in lists if call is None or call.outer is None]
         retrieved, notes = merge_rankings(outermost)
         prompted = returned.prompted
         if prompted is None and recorder.models:
@@ -280,16 +308,21 @@ class Watcher:
                     nested=call.outer is not None,
                 )
                 for call, passages in lists
+                if call is not None
             ),
             notes=tuple(notes),
         )
 
-    def _remember(self, case_id: str, recorder: Recorder) -> None:
+    def _remember(
+        self, case_id: str, lists: Sequence[tuple[SearchCall | None, tuple[Passage, ...]]]
+    ) -> None:
         """Store the sources and retriever calls of a case, for `deepen` and `fetch`."""
         from misslink.capture.rank_probe import searched_source
 
-        self._calls[case_id] = [call for call in recorder.calls if call.outer is None]
-        for call in recorder.calls:
+        self._calls[case_id] = [call for call, _ in lists if call and call.outer is None]
+        for call, passages in lists:
+            if call is None:
+                continue
             call.frame = None  # it holds the app's locals
             if not call.is_leaf:
                 continue
@@ -299,7 +332,6 @@ class Watcher:
                 continue
             self._sources[id(source)] = source
             seen = self._seen.setdefault(id(source), {})
-            passages = passages_from(call.documents, id_key=self.id_key)
             seen |= dict.fromkeys(passage.id for passage in passages)
 
     def _without_key(self, recorder: Recorder) -> str | None:

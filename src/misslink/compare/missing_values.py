@@ -134,7 +134,7 @@ def unmeasured_cases(run: Run) -> dict[str, str]:
     for trace in run.traces:
         if trace.error is not None:
             reasons[trace.case_id] = _APP_FAILED_ON
-        elif trace.unmeasured is not None:
+        elif unmeasured_reason(trace):
             reasons[trace.case_id] = _RETRIEVAL_UNKNOWN_FOR
         else:
             reasons.pop(trace.case_id, None)

@@ -21,7 +21,7 @@ from misslink.pipeline.summary import (
     metric_readings,
 )
 from misslink.registry import judged_metrics, rank_metrics
-from misslink.retrieval import format_metric_name, parse_metric, score_cases
+from misslink.retrieval import format_metric_name, parse_metric, score_cases, unmatched_reason
 from misslink.stats import proportion
 from misslink.stats.intervals import median
 from misslink.types import Estimate, FailureMode, Link, Reason, Run
@@ -106,7 +106,9 @@ def metric_value(run: Run, name: str) -> MetricValue:
     if is_rank_metric(metric):
         parsed = parse_metric(metric)
         of_case = score_cases(run.cases, run.traces, [str(parsed)])[str(parsed)]
-        estimate = mean_scores(of_case.values(), seed=manifest_int(run, "seed", 0))
+        estimate = mean_scores(
+            of_case.values(), unmatched_reason(run.traces), seed=manifest_int(run, "seed", 0)
+        )
         low = getattr(parsed, "better", "high") == "low"
         return _case_metric(run, str(parsed), estimate, of_case, low=low)
     if level == "coverage" and metric_path in readings and metric_path == readings[metric_path][0]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.render.format import format_share_interval
-from misslink.retrieval import relevant_ids, retrieval_outcome
+from misslink.retrieval import relevant_ids, retrieval_outcome, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.classification import CaseScore, auroc
 from misslink.stats.intervals import median, quartiles
@@ -283,7 +283,7 @@ def _retriever_scores(
         ends = [passage.score for passage in scored if passage.score is not None]
         rising += len(ends) > 1 and ends[0] > ends[-1]
         falling += len(ends) > 1 and ends[0] < ends[-1]
-        if not scored or case.expects_answer is None or trace.unmeasured is not None:
+        if not scored or case.expects_answer is None or unmeasured_reason(trace):
             continue
         fitting = relevant_ids(case, trace.retrieved)
         for passage, score in zip(scored, ends, strict=True):

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from misslink.embedding import Embedder
     from misslink.pipeline.context import EvaluationContext
     from misslink.pipeline.evaluate import EvaluationConfig
+    from misslink.pipeline.stages import CaptureResult
 
 
 _log = logging.getLogger(__name__)
 
-# Passages of the app's index that are listed for ranks, BM25 and chunk quality. Listing a larger
-# index would take longer than evaluating the app; the passages in the traces replace it.
-_MAX_LISTED = 10_000
+# Passages of the app's index that are listed for ids, ranks, BM25 and chunk quality. Listing a
+# larger index would take longer than evaluating the app; the passages in the traces replace it.
+MAX_LISTED = 10_000
+
 _NO_EMBEDDING_WARNING = "misses are measured without the app's embedding: %s"
 
 
@@ -90,17 +92,14 @@ def open_named_embedder(name: Any) -> Embedder | None:
 
 @asynccontextmanager
 async def open_corpus_context(
-    context: EvaluationContext, watcher: Watcher | None
+    context: EvaluationContext, captured: CaptureResult
 ) -> AsyncIterator[CorpusContext]:
-    """List the app's index if no corpus was given, and open its embedding if none was named."""
-    passages, named = context.corpus, context.embedder
-    if passages is None and watcher is not None:
-        passages = await watcher.corpus(_MAX_LISTED)
-    own = None
-    if named is None and watcher is not None and context.config.embedding == "app":
-        own = await _open_app_embedder(watcher)
+    """Open the app's own embedding if none was named."""
+    named, own = context.embedder, None
+    if named is None and captured.watcher and context.config.embedding == "app":
+        own = await _open_app_embedder(captured.watcher)
     try:
-        yield CorpusContext(named or own, passages, required=named is not None)
+        yield CorpusContext(named or own, captured.corpus, required=named is not None)
     finally:
         if own is not None:
             own.close()
@@ -116,7 +115,7 @@ async def _open_app_embedder(watcher: Watcher) -> Embedder | None:
     embedder = None
     try:
         embedder = open_embedder(model)
-        embedder.know(await watcher.vectors(_MAX_LISTED))
+        embedder.know(await watcher.vectors(MAX_LISTED))
         await embedder.queries(["is it there?"])
     except InputError as error:
         _log.warning(_NO_EMBEDDING_WARNING, error)

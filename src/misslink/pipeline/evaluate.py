@@ -29,7 +29,7 @@ from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
 from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
 from misslink.pipeline.context import EvaluationContext, Progress
-from misslink.pipeline.diagnosis import diagnosis_document, open_corpus_context
+from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
 from misslink.pipeline.summary import (
     judge_repeatability,
     level_estimates,
@@ -39,10 +39,11 @@ from misslink.pipeline.summary import (
     verdict_coverage,
 )
 from misslink.registry import judged_metrics
-from misslink.types import Case, Passage, Run, Trace
+from misslink.render.reasons import describe_reason
+from misslink.retrieval import unmatched_reason
+from misslink.types import Case, Passage, Reason, Run, Trace
 
 if TYPE_CHECKING:
-    from misslink.capture import Watcher
     from misslink.judge.checks.dry_run import JudgingForecast
 
 
@@ -268,12 +269,14 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
             folder = staging.out if staging and as_url(str(config.out)) else config.out
             if judge:
                 await judge.check_reachable()
-            traces, watcher = await stages.capture_traces(context)
+            captured = await stages.capture_traces(context)
+            traces = captured.traces
+            unmatched = unmatched_reason(traces.values())
             judged_at_k = f"judged@{k}"  # about the labels, not the app: never compared or gated
             cutoffs = [f"{metric}@{k}" for metric in ("hit", "recall", "precision", "ndcg")]
             scores = await stages.score_rankings(context, traces, ["mrr", *cutoffs, judged_at_k])
             judged_shares = scores.pop(judged_at_k)
-            async with open_corpus_context(context, watcher) as corpus:
+            async with open_corpus_context(context, captured) as corpus:
                 # Before the judge is paid, so that an embedding that fails costs nothing.
                 measured = await corpus.measure(cases, traces, config)
                 verdicts = await stages.judge_cases(context, traces)
@@ -295,6 +298,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 if isinstance(config.traces, str | Path)
                 else None,
                 **context.settings,
+                "id_key": captured.watcher.id_key if captured.watcher else config.id_key,
                 "judge_note": judge_info(judge).note if judge else None,
                 "judging": judge.about() if judge else None,
                 "calibration": calibration and calibration.document(),
@@ -319,15 +323,17 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     "cases": len(cases),
                     "judge": context.settings["judge"],
                     "k": k,
-                    **level_estimates(scores, verdicts, level_of, seed=seed),
+                    **level_estimates(scores, verdicts, level_of, unmatched, seed=seed),
                     "judged": {
-                        judged_at_k: mean_scores(judged_shares.values(), seed=seed).model_dump()
+                        judged_at_k: mean_scores(
+                            judged_shares.values(), unmatched, seed=seed
+                        ).model_dump()
                     },
                     "corrected": {
                         name: share.document() for name, share in corrected_shares(unlinked).items()
                     },
                     "drift": score_drift(unlinked),
-                    "warnings": _warnings(about["judge_note"], calibrated.notes),
+                    "warnings": _warnings(captured.warnings, about["judge_note"], calibrated.notes),
                     "link": summarize_association(
                         links,
                         cases=cases,
@@ -352,9 +358,13 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
     return run
 
 
-def _warnings(judge_note: str | None, label_notes: Sequence[str]) -> list[dict[str, str]]:
+def _warnings(
+    captured: Sequence[Reason], judge_note: str | None, label_notes: Sequence[str]
+) -> list[dict[str, str]]:
     """What a reader of any output must know, each with a code."""
-    messages = [("judge", f"Of the judge: {judge_note}.")] if judge_note else []
+    sentences = [(reason.code, describe_reason(reason)) for reason in captured]
+    messages = [(code, f"{text[:1].upper()}{text[1:]}.") for code, text in sentences]
+    messages += [("judge", f"Of the judge: {judge_note}.")] if judge_note else []
     messages += [("labels", f"Of the labels: {note}") for note in label_notes]
     return [{"code": code, "message": message} for code, message in messages]
 
@@ -392,11 +402,10 @@ async def forecast_async(*args: Any, **options: Any) -> JudgingForecast:
     from misslink.judge.checks.dry_run import forecast_judging
 
     async with stages.open_context(_config(*args, **options)) as context:
-        traces, watcher = await stages.capture_traces(context)
-        asks = await _claim_need_asks(context, traces, watcher)
-        return await forecast_judging(
-            context.subjects(traces), context.metrics, context.judge, asks
-        )
+        captured = await stages.capture_traces(context)
+        asks = await _claim_need_asks(context, captured)
+        subjects = context.subjects(captured.traces)
+        return await forecast_judging(subjects, context.metrics, context.judge, asks)
 
 
 class _AskRecorder:
@@ -415,26 +424,23 @@ class _AskRecorder:
     async def close(self) -> None: ...
 
 
-async def _claim_need_asks(
-    context: EvaluationContext, traces: Mapping[str, Trace], watcher: Watcher | None
-) -> list[Ask]:
+async def _claim_need_asks(context: EvaluationContext, captured: stages.CaptureResult) -> list[Ask]:
     """What linking would ask, if the heuristic judge's verdicts were the judge's own."""
     if context.judge is None or isinstance(unwrap_judge(context.judge), HeuristicJudge):
         return []
     heuristic, recorder = open_heuristic(), _AskRecorder()
     read_by_linking = ("faithfulness", "correctness", "completeness", "abstention")
     metrics = [judged_metrics.get(name) for name in read_by_linking]
-    # An embedding measures ranks, which change no question.
-    config = replace(context.config, embedding="none")
-    async with open_corpus_context(config, None, watcher) as corpus:
-        measured = await corpus.measure(context.gold.cases, traces, config)
-    for subject in context.subjects(traces):
+    # No embedding: it measures ranks, which change no question.
+    corpus = CorpusContext(passages=captured.corpus)
+    measured = await corpus.measure(context.gold.cases, captured.traces, context.config)
+    for subject in context.subjects(captured.traces):
         verdicts = await judge_case(subject, metrics, heuristic)
         await link_case(
             subject.case,
             subject.trace,
             {verdict.metric: verdict for verdict in verdicts},
-            config.k,
+            context.config.k,
             measured=measured,
             judge=recorder,
             prompts=context.prompts,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from misslink.capture import Watcher, check_gold_ids, load_app, warn_capture_gaps
+from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
@@ -27,10 +27,11 @@ from misslink.linking.judge_calibration import Calibration, check_judge, read_ca
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.pipeline.calibration import labels_hash, load_run_labels
 from misslink.pipeline.context import EvaluationContext
-from misslink.pipeline.diagnosis import open_named_embedder
+from misslink.pipeline.diagnosis import MAX_LISTED, open_named_embedder
 from misslink.registry import engines, judged_metrics
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import score_cases
-from misslink.types import Case, Link, Trace, Verdict
+from misslink.types import Case, Link, Passage, Reason, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
@@ -40,6 +41,15 @@ _SCORE_BLOCK = 2_000  # cases that are scored together
 _HASH_DIGITS = 16
 
 RankScores = dict[str, dict[str, float | None]]  # metric -> case id -> score
+
+
+class CaptureResult(NamedTuple):
+    """The traces of all cases, the passages of the index, and what could not be captured."""
+
+    traces: dict[str, Trace]
+    corpus: tuple[Passage, ...] | None
+    watcher: Watcher | None  # None: the traces were recorded
+    warnings: list[Reason]
 
 
 @asynccontextmanager
@@ -56,8 +66,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     if config.traces is not None:
         recorded = match_traces(read_traces(config.traces), gold)
     corpus = config.corpus
-    if isinstance(corpus, str | Path):
-        corpus = read_corpus(corpus)
+    corpus = read_corpus(corpus) if isinstance(corpus, str | Path) else corpus
     metrics = tuple(
         sorted(map(judged_metrics.get, judged_metrics.names()), key=lambda metric: metric.level)
     )
@@ -161,21 +170,53 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
         )
 
 
-async def capture_traces(context: EvaluationContext) -> tuple[dict[str, Trace], Watcher | None]:
-    """Return a trace for every case, and the watcher of the app (None for recorded traces)."""
-    config, watcher = context.config, None
-    captured = context.recorded
+async def capture_traces(context: EvaluationContext) -> CaptureResult:
+    """Return a trace for every case, with the ids of the gold set, and what could not be seen.
+
+    Raises
+    ------
+    InputError
+        The app's store or the corpus does not hold the labelled passages.
+    AppUnreachableError
+        The app failed on every case.
+    """
+    config, gold, corpus = context.config, context.gold, context.corpus
+    captured, watcher, verified = context.recorded, None, False
     if captured is None:
         watcher = Watcher(
-            context.app, id_key=config.id_key, depth=config.depth, input_key=config.input_key
+            context.app,
+            id_key=config.id_key,
+            depth=config.depth,
+            input_key=config.input_key,
+            labels=labelled_ids(gold.cases),
         )
-        captured = await _watch_app(context, watcher)
+        captured, verified = await _watch_app(context, watcher)
+        if corpus is None:
+            corpus = await watcher.corpus(MAX_LISTED)
     traces = {
         case.id: captured.get(case.id)
         or Trace(case_id=case.id, unmeasured="there is no trace of this case")
-        for case in context.gold.cases
+        for case in gold.cases
     }
-    return traces, watcher
+    traces, corpus, warnings = match_labels(
+        gold, traces, corpus, id_key=None if watcher else config.id_key, verified=verified
+    )
+    if watcher and watcher.id_key != config.id_key:
+        warnings = [Reason(code="id_key_used", key=watcher.id_key)]
+    warnings = [*_capture_gaps(traces), *warnings]
+    for warning in warnings:
+        _log.warning("%s", describe_reason(warning))
+    return CaptureResult(traces, corpus, watcher, warnings)
+
+
+def _capture_gaps(traces: Mapping[str, Trace]) -> Iterator[Reason]:
+    """What could not be seen: it is missing from the numbers, and readers must know."""
+    failed = [trace.error for trace in traces.values() if trace.error]
+    unseen = [t.unmeasured for t in traces.values() if t.unmeasured and not t.error]
+    if failed:
+        yield Reason(code="app_failed", n=len(failed), cases=len(traces), first=failed[0])
+    if unseen:
+        yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
 
 
 async def score_rankings(
@@ -248,8 +289,11 @@ async def link_cases(
     )
 
 
-async def _watch_app(context: EvaluationContext, watcher: Watcher) -> dict[str, Trace]:
-    """Run the app for every case, and ask its retriever for the ranks of missed passages."""
+async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict[str, Trace], bool]:
+    """Run the app for every case, and ask its retriever for the ranks of missed passages.
+
+    The second value says whether the app's store is known to hold every labelled passage.
+    """
     config, gold = context.config, context.gold
     staging = context.staging if config.spec else None
     saved = staging.traces if staging else {}
@@ -257,29 +301,29 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> dict[str, 
         _log.warning(
             "%d traces of the unfinished run are used again; --overwrite starts over", len(saved)
         )
-    ids_checked = bool(saved)  # traces are saved only once the ids are checked
+    verified: bool | None = None
 
     async def capture(case: Case, observe: Callable[[Case], Awaitable[Trace]]) -> Trace:
-        nonlocal ids_checked
+        nonlocal verified
         if case.id in saved:
             return saved[case.id]
         trace = await observe(case)
-        if not ids_checked:
-            ids_checked = await check_gold_ids(watcher, gold, trace)
-        if staging and ids_checked and trace.error is None:
+        if verified is None:  # before it is saved, so that the same command reports the same error
+            verified = await check_gold_ids(watcher, gold, trace)
+        if staging and trace.error is None:
             staging.save(trace)
         return trace
 
-    spec = AppSpec(
-        context.app, config.spec, config.k, config.depth, config.id_key, config.input_key
-    )
-    observe_by_engine = context.engine.observe(watcher, spec)
     # The first case alone and in this process: it shows the app's store, and a wrong passage id is
     # reported before the other cases run.
     first, *other_cases = gold.cases
     trace = await capture(first, lambda case: capture_case(watcher, case, config.k))
     total = len(gold.cases)
     context.tick("app", 1, total)
+    spec = AppSpec(
+        context.app, config.spec, config.k, config.depth, watcher.id_key, config.input_key
+    )
+    observe_by_engine = context.engine.observe(watcher, spec)
     other_traces = await map_concurrently(
         other_cases,
         lambda case: capture(case, observe_by_engine),
@@ -291,5 +335,4 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> dict[str, 
         raise AppUnreachableError(
             f"the app failed on every one of {total} questions; the first time {trace.error}"
         )
-    warn_capture_gaps(traces, gold)
-    return {trace.case_id: trace for trace in traces}
+    return {trace.case_id: trace for trace in traces}, bool(verified)

@@ -31,7 +31,12 @@ Reading = Callable[[Verdict], float | None]  # one number of a verdict, in [0, 1
 
 
 def level_estimates(
-    scores: RankScores, verdicts: Sequence[Verdict], level_of: Mapping[str, int], *, seed: int
+    scores: RankScores,
+    verdicts: Sequence[Verdict],
+    level_of: Mapping[str, int],
+    unmatched: Reason | None = None,
+    *,
+    seed: int,
 ) -> dict[str, dict[str, Any]]:
     """Return the estimates of the three levels.
 
@@ -42,6 +47,8 @@ def level_estimates(
     verdicts : sequence of Verdict
     level_of : mapping of str to int
         Judged metric to its level, 2 or 3; each appears even without any verdict.
+    unmatched : Reason or None
+        Why level 1 could not be measured.
     seed : int
         Of the bootstrap.
 
@@ -60,7 +67,7 @@ def level_estimates(
             target[name] = mean_reading(of_metric, read, seed=seed).model_dump()
     return {
         "retrieval": {
-            metric: mean_scores(of_case.values(), seed=seed).model_dump()
+            metric: mean_scores(of_case.values(), unmatched, seed=seed).model_dump()
             for metric, of_case in scores.items()
         },
         "generation": generation,
@@ -136,11 +143,13 @@ def metric_readings(metric: str) -> dict[str, Reading]:
     return numbers
 
 
-def mean_scores(values: Iterable[float | None], *, seed: int) -> Estimate:
+def mean_scores(
+    values: Iterable[float | None], unmatched: Reason | None = None, *, seed: int
+) -> Estimate:
     """Mean of a rank metric over the cases that have a value; missing where none has."""
     scores = [value for value in values if value is not None]
     if not scores:
-        return Estimate.missing(Reason(code="no_relevant_ranking"))
+        return Estimate.missing(unmatched or Reason(code="no_relevant_ranking"))
     return mean(scores, seed=seed)
 
 

@@ -234,6 +234,19 @@ def _inconclusive_now(n: int, axis: str, reasons: Mapping[str, int]) -> str:
     return f"{text}, and may be among them{judged}"
 
 
+def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
+    if key:
+        hint = f"the metadata key '{key}' holds such ids: give --id-key {key}"
+    else:
+        hint = (
+            "name the metadata key of the id with --id-key, give --corpus, or label evidence texts"
+        )
+    return (
+        "no retrieved passage of the run has an id of the gold set (passages have ids like "
+        f"'{passage}', the gold set '{label}'); {hint}"
+    )
+
+
 SENTENCES: dict[str, str | Callable[..., str]] = {
     # an estimate
     "no_cases": "there are no cases",
@@ -258,6 +271,17 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "no_two_labels": "no verdict has two samples with a label",
     "no_two_values": "no verdict has two samples with a value",
     "no_query_value": "no query has a value",
+    # what was captured
+    "app_failed": "the app failed on {n} of {cases} questions; the first time {first}",
+    "retrieval_unseen": "in {n} of {cases} cases {why}",
+    "ids_unmatched": _ids_unmatched,
+    "ids_respelled": (
+        "{n} ids, such as '{id}', match only after Unicode normalization and trimming"
+    ),
+    "id_key_used": (
+        "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
+        "--id-key {key} makes sure"
+    ),
     # a gate
     "met": _met,
     "below_floor": _below_floor,

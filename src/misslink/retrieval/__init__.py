@@ -25,6 +25,7 @@ from misslink.retrieval.outcomes import (
     match_unmet_needs,
     retrieval_cutoff,
     retrieval_outcome,
+    unmatched_reason,
     unmeasured_reason,
 )
 from misslink.retrieval.qrels import Qrels
@@ -55,5 +56,6 @@ __all__ = [
     "retrieval_outcome",
     "satisfies",
     "score_cases",
+    "unmatched_reason",
     "unmeasured_reason",
 ]

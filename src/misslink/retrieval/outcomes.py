@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from misslink.render.reasons import describe_reason
 from misslink.retrieval.matching import (
     Need,
     NeedMatch,
@@ -14,7 +15,7 @@ from misslink.retrieval.matching import (
     match_needs,
     satisfies,
 )
-from misslink.types import Case, Passage, RetrievalMiss, Trace
+from misslink.types import Case, Passage, Reason, RetrievalMiss, Trace
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,15 @@ def retrieval_cutoff(trace: Trace, k: int) -> int:
 
 
 def unmeasured_reason(trace: Trace) -> str | None:
-    """Why it is not known what was retrieved for a case; None where it is."""
+    """Why level 1 of a case cannot be measured; None where it can."""
     if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
         return "the app failed before it retrieved anything"
-    return trace.unmeasured
+    return describe_reason(trace.unmatched) if trace.unmatched else trace.unmeasured
+
+
+def unmatched_reason(traces: Iterable[Trace]) -> Reason | None:
+    """Why the passages of a run cannot be compared with its labels; None where they can."""
+    return next((trace.unmatched for trace in traces if trace.unmatched), None)
 
 
 def _ranked_passages(trace: Trace) -> tuple[Passage, ...]:

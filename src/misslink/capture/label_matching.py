@@ -1,0 +1,213 @@
+"""Match the ids of retrieved passages to the ids that the gold set labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from misslink.capture.passages import find_id_key, id_spellings, ids_by_key, plain_id
+from misslink.capture.watcher import Watcher
+from misslink.errors import InputError
+from misslink.io import GoldSet
+from misslink.text.normalization import fold
+from misslink.types import Case, Passage, Reason, Trace
+
+
+def labelled_ids(cases: Iterable[Case]) -> dict[str, str]:
+    """Passage ids that decide relevance, each with the first case that labels it.
+
+    Where a case gives evidence, its ids do not count.
+    """
+    ids: dict[str, str] = {}
+    for case in cases:
+        groups = (case.relevant, *case.relevant_any) if not case.evidence else ()
+        for passage_id in (passage_id for group in groups for passage_id in group):
+            ids.setdefault(passage_id, case.id)
+    return ids
+
+
+async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool | None:
+    """Refuse a relevant id that the app's own store does not hold.
+
+    Parameters
+    ----------
+    watcher : Watcher
+        Which has watched at least one case, and so has seen the store.
+    gold : GoldSet
+    trace : Trace
+        Of the case that was watched.
+
+    Returns
+    -------
+    bool or None
+        Whether the store holds every labelled id; False where it cannot tell. None: this case
+        retrieved nothing, so that the store was not seen.
+
+    Raises
+    ------
+    InputError
+        The store lacks an id, or no retrieved passage has the key of ``--id-key``.
+    """
+    if not trace.retrieved:
+        return None
+    _check_id_key(trace.retrieved, watcher.id_key)
+    labels = labelled_ids(gold.cases)
+    seen = {passage.id for passage in trace.retrieved}
+    spellings = {label: id_spellings(label) for label in labels}
+    stored = await watcher.fetch(seen.union(*spellings.values())) if labels else None
+    if stored is None or not seen <= stored.keys():
+        return False
+    unknown = sorted(label for label in labels if stored.keys().isdisjoint(spellings[label]))
+    if unknown:
+        key, _ = find_id_key(stored.values(), frozenset(unknown))
+        more = f" (and {len(unknown) - 1} more ids)" if len(unknown) > 1 else ""
+        hint = (
+            f"the metadata key '{key}' holds ids of the gold set: give --id-key {key}"
+            if key
+            else "correct the id, name the metadata key that holds ids with --id-key, or give "
+            "evidence texts"
+        )
+        raise gold.error(
+            labels[unknown[0]],
+            "relevant",
+            f"the app's own corpus holds no passage '{unknown[0]}'{more}; {hint}",
+        )
+    return True
+
+
+def match_labels(
+    gold: GoldSet,
+    traces: Mapping[str, Trace],
+    corpus: Sequence[Passage] | None = None,
+    *,
+    id_key: str | None = None,
+    verified: bool = False,
+) -> tuple[dict[str, Trace], tuple[Passage, ...] | None, list[Reason]]:
+    """Give passages the ids of the gold set, or say why level 1 cannot be measured.
+
+    A passage whose own id is not labelled is matched by its id after Unicode normalization and
+    trimming, else by the text of a passage of the corpus. If still no passage of the run has a
+    labelled id, a metadata key is looked for that holds them.
+
+    Parameters
+    ----------
+    gold : GoldSet
+    traces : mapping of str to Trace
+        By case id.
+    corpus : sequence of Passage or None
+        The passages of the index, where they are known.
+    id_key : str or None
+        The metadata key of the id, for recorded traces. Passages of a watched app have it already.
+    verified : bool
+        Whether the app's own store is known to hold every labelled id.
+
+    Returns
+    -------
+    traces : dict of str to Trace
+        With ``unmatched`` if no passage of the run matches, unless the corpus or the store shows
+        that all labelled passages were really missed.
+    corpus : tuple of Passage or None
+    warnings : list of Reason
+
+    Raises
+    ------
+    InputError
+        No passage has the key `id_key`, or the corpus holds no labelled id.
+    """
+    labels, warnings = labelled_ids(gold.cases), list[Reason]()
+    retrieved = {p.id: p for trace in traces.values() for p in (*trace.deeper, *trace.retrieved)}
+    _check_id_key(retrieved.values(), id_key)
+    indexed = {passage.id: passage for passage in corpus or ()}
+    everything = {**indexed, **retrieved}
+    names = ids_by_key(everything.values(), id_key) if id_key else {}
+    names |= _respelled(labels, {names.get(name, name): name for name in everything}, warnings)
+    strangers = [
+        passage
+        for name, passage in retrieved.items()
+        if names.get(name, name) not in labels and name not in indexed and passage.text
+    ]
+    if strangers and indexed:
+        by_text = {fold(passage.text): names.get(name, name) for name, passage in indexed.items()}
+        by_text |= {fold(indexed[name].text): name for name in labels.keys() & indexed.keys()}
+        for passage in strangers:
+            if name_by_text := by_text.get(fold(passage.text)):
+                names[passage.id] = name_by_text
+    matched = {names.get(name, name) for name in retrieved}
+    stored = {names.get(name, name) for name in indexed}
+    unmatched: Reason | None = None
+    if retrieved and labels and matched.isdisjoint(labels) and not verified:
+        key, is_unique = find_id_key(retrieved.values(), labels)
+        if key and is_unique:
+            names = ids_by_key(everything.values(), key)
+            warnings.append(Reason(code="id_key_used", key=key))
+        elif stored and stored.isdisjoint(labels):
+            label = min(labels)
+            problem = (
+                f"the corpus holds neither passage '{label}' nor any other relevant id; its ids "
+                f"are like '{min(stored)}'. Correct the ids, or give evidence texts"
+            )
+            raise gold.error(labels[label], "relevant", problem)
+        elif stored.isdisjoint(matched):
+            unmatched = Reason(
+                code="ids_unmatched", passage=min(matched), label=min(labels), key=key
+            )
+            warnings.append(unmatched)
+    by_id = {
+        case.id for case in gold.cases if not case.evidence and (case.relevant or case.relevant_any)
+    }
+    traces = {
+        case_id: _rename(trace, names, unmatched if case_id in by_id else None)
+        for case_id, trace in traces.items()
+    }
+    named = {names.get(passage.id, passage.id): passage for passage in corpus or ()}
+    renamed = tuple(p.model_copy(update={"id": name}) for name, p in named.items())
+    return traces, None if corpus is None else renamed, warnings
+
+
+def _check_id_key(passages: Collection[Passage], key: str | None) -> None:
+    """Refuse a metadata key that no passage has."""
+    known = {name for passage in passages for name in passage.metadata}
+    if key is not None and key not in known and passages:
+        has = f"its keys are {', '.join(sorted(known))}" if known else "there is no metadata at all"
+        raise InputError(f"--id-key is '{key}', and no retrieved passage has it: {has}")
+
+
+def _respelled(
+    labels: Iterable[str], passages: Mapping[str, str], warnings: list[Reason]
+) -> dict[str, str]:
+    """Names of passages that equal a label after Unicode normalization and trimming."""
+    spelled: dict[str, str | None] = {}
+    for label in labels:
+        # Of two labels that differ only in this, neither is meant.
+        spelled[plain_id(label)] = None if plain_id(label) in spelled else label
+    names: dict[str, str] = {}
+    for name in sorted(passages.keys() - set(labels)):
+        meant = spelled.get(plain_id(name))
+        if meant is not None and meant not in passages:
+            names[passages[name]] = meant
+    if names:
+        warnings.append(Reason(code="ids_respelled", n=len(names), id=min(names.values())))
+    return names
+
+
+def _rename(trace: Trace, names: Mapping[str, str], unmatched: Reason | None) -> Trace:
+    """Give passages their new ids, unless another passage of the trace has it."""
+    new = {passage.id: passage.id for passage in (*trace.retrieved, *trace.deeper)}
+    for name in [name for name in new if name in names]:
+        if names[name] not in new.values():
+            new[name] = names[name]
+
+    def passages(ranked: Iterable[Passage]) -> tuple[Passage, ...]:
+        return tuple(passage.model_copy(update={"id": new[passage.id]}) for passage in ranked)
+
+    def ids(named: Iterable[str]) -> tuple[str, ...]:
+        return tuple(new.get(name, name) for name in named)
+
+    calls = (c.model_copy(update={"passages": ids(c.passages)}) for c in trace.calls)
+    changes = {
+        "retrieved": passages(trace.retrieved),
+        "deeper": passages(trace.deeper),
+        "prompted": None if trace.prompted is None else ids(trace.prompted),
+        "calls": tuple(calls),
+    }
+    is_same = all(name == own for own, name in new.items())
+    return trace.model_copy(update={**({} if is_same else changes), "unmatched": unmatched})

@@ -1,0 +1,186 @@
+"""Retrieved passages get the ids of the gold set, or level 1 is unmeasured and says so."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+
+import misslink
+from misslink.errors import InputError
+from watched_apps import CORPUS, WordCounts, chain_over
+
+GOLD = [
+    {"id": "fish", "question": "which fish swims up rivers to spawn", "relevant": ["salmon"]},
+    {"id": "music", "question": "which instrument has four strings", "relevant": ["violin"]},
+]
+
+
+def evaluated(app=None, gold=GOLD, **options):
+    options = {"judge": "none", "cache": None, "k": 2, "embedding": "none", **options}
+    return misslink.evaluate(app, gold, **options)
+
+
+def recall(run):
+    return run.summary["retrieval"]["recall@2"]
+
+
+def codes(run):
+    return [warning["code"] for warning in run.summary["warnings"]]
+
+
+def without_ids(documents):
+    """What Qdrant gives through LangChain: documents without an id."""
+    return [Document(document.page_content, metadata=document.metadata) for document in documents]
+
+
+class Rebuilt(BaseDocumentCompressor):
+    """Builds new documents from the start of each text, as extractors do, or from all of it."""
+
+    length: int
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return [Document(document.page_content[: self.length]) for document in documents]
+
+
+@pytest.fixture(params=["chroma", "memory"])
+def any_store(request):
+    if request.param == "chroma":
+        return request.getfixturevalue("store")
+    memory = InMemoryVectorStore(WordCounts())
+    memory.add_texts(list(CORPUS.values()), ids=list(CORPUS))
+    return memory
+
+
+def embeddings_filter():
+    pytest.importorskip("langchain_community", reason="EmbeddingsFilter needs it")
+    filters = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+    return filters.EmbeddingsFilter(embeddings=WordCounts(), similarity_threshold=0.0)
+
+
+@pytest.mark.parametrize(
+    "compressor",
+    [lambda: Rebuilt(length=30), lambda: Rebuilt(length=1_000), embeddings_filter],
+    ids=["cut", "whole", "EmbeddingsFilter"],
+)
+def test_what_a_compressor_makes_of_a_passage_has_the_passages_id(any_store, compressor):
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    retriever = retrievers.ContextualCompressionRetriever(
+        base_compressor=compressor(),
+        base_retriever=any_store.as_retriever(search_kwargs={"k": 2}),
+    )
+    run = evaluated(chain_over(retriever))
+    assert {p.id for trace in run.traces for p in trace.retrieved} <= set(CORPUS)
+    assert recall(run)["value"] == 1.0
+    assert codes(run) == []
+
+
+def test_a_retriever_that_drops_ids_has_those_of_the_store_it_searches(any_store):
+    app = RunnableLambda(lambda question: without_ids(any_store.similarity_search(question, k=2)))
+    assert recall(evaluated(app))["value"] == 1.0
+
+
+def test_a_metadata_key_that_holds_the_gold_ids_is_used_and_named(store):
+    gold = [{**case, "relevant": [f"key-{case['relevant'][0]}"]} for case in GOLD]
+
+    found = {case["question"]: store.similarity_search(case["question"], k=2) for case in gold}
+
+    def app(question):  # its store is not seen
+        return {"answer": "An answer.", "context": without_ids(found[question])}
+
+    run = evaluated(app, gold)
+    assert recall(run)["value"] == 1.0
+    assert (run.manifest["id_key"], codes(run)) == ("key", ["id_key_used"])
+
+
+def test_documents_without_ids_match_by_the_text_of_the_corpus():
+    texts = [{"id": name, "text": text} for name, text in CORPUS.items()]
+    traces = [
+        {"case_id": "fish", "retrieved": [{"text": f" {CORPUS['salmon']}"}], "answer": "Salmon."},
+        {"case_id": "music", "retrieved": [{"text": CORPUS["oak"]}], "answer": "A violin."},
+    ]
+    from misslink.types import Passage
+
+    corpus = [Passage(**text, rank=at) for at, text in enumerate(texts, 1)]
+    run = evaluated(traces=traces, corpus=corpus)
+    assert recall(run)["value"] == 0.5
+    assert [trace.retrieved[0].id for trace in run.traces] == ["salmon", "oak"]
+    run = evaluated(traces=traces)
+    assert recall(run)["value"] is None
+    assert codes(run) == ["ids_unmatched"]
+    with pytest.raises(InputError, match=r"corpus holds neither passage 'salmon'"):
+        evaluated(traces=traces, corpus=[Passage(id="x", text="Another text.", rank=1)])
+
+
+@pytest.mark.parametrize("judge", ["none", "heuristic"])
+def test_ids_that_match_nothing_leave_level_one_unmeasured(judge, tmp_path):
+    traces = [
+        {"case_id": case["id"], "retrieved": [{"text": CORPUS["oak"]}], "answer": "An oak."}
+        for case in GOLD
+    ]
+    run = evaluated(traces=traces, judge=judge, out=tmp_path / "run")
+    assert all(estimate["value"] is None for estimate in run.summary["retrieval"].values())
+    assert recall(run)["reason_code"]["code"] == "ids_unmatched"
+    assert {link.retrieval for link in run.links} == {"unknown"}
+    assert "retrieval_miss" not in run.summary["link"]["failures"]
+    assert "no retrieved passage of the run" in (tmp_path / "run" / "report.html").read_text(
+        "utf-8"
+    )
+    if judge == "heuristic":
+        assert run.summary["coverage"]["faithfulness"]["scored"] == 2
+
+
+def test_ids_that_look_alike_match_with_a_warning():
+    names = ["café ", "naïve"]
+    traces = [
+        {"case_id": "fish", "retrieved": [unicodedata.normalize("NFD", names[0])]},
+        {"case_id": "music", "retrieved": [unicodedata.normalize("NFD", names[1])]},
+    ]
+    gold = [{**case, "relevant": [name.strip()]} for case, name in zip(GOLD, names, strict=True)]
+    run = evaluated(gold=gold, traces=traces)
+    assert recall(run)["value"] == 1.0
+    assert codes(run) == ["ids_respelled"]
+
+
+def test_a_label_that_a_store_spells_otherwise_is_held(any_store):
+    gold = [{**GOLD[0], "relevant": [" salmon"]}, GOLD[1]]
+    run = evaluated(chain_over(any_store.as_retriever(search_kwargs={"k": 2})), gold)
+    assert recall(run)["value"] == 1.0
+    assert codes(run) == ["ids_respelled"]
+
+
+@pytest.mark.parametrize("kind", ["app", "traces"])
+def test_a_metadata_key_that_no_passage_has_is_an_error(store, kind):
+    if kind == "app":
+        source = {"app": chain_over(store.as_retriever())}
+    else:
+        passage = {"text": "A text.", "metadata": {"key": "a"}}
+        source = {"traces": [{"case_id": "fish", "retrieved": [passage]}]}
+    with pytest.raises(InputError, match=r"--id-key is 'nokey'.*key"):
+        evaluated(**source, id_key="nokey")
+
+
+def test_the_metadata_key_also_names_the_passages_of_traces():
+    passages = [{"text": CORPUS["salmon"], "metadata": {"page": "p7"}}]
+    traces = [{"case_id": "fish", "retrieved": passages, "answer": "Salmon."}]
+    run = evaluated(gold=[{**GOLD[0], "relevant": ["p7"]}], traces=traces, id_key="page")
+    assert run.traces[0].retrieved[0].id == "p7"
+    assert recall(run)["value"] == 1.0
+
+
+def test_page_numbers_are_named_and_not_taken_for_ids():
+    passages = [{"text": text, "metadata": {"page": at}} for at, text in enumerate(CORPUS.values())]
+    traces = [{"case_id": "fish", "retrieved": passages[:2], "answer": "Salmon."}]
+    run = evaluated(gold=[{**GOLD[0], "relevant": ["1"]}], traces=traces)
+    assert recall(run)["value"] is None
+    assert recall(run)["reason_code"]["key"] == "page"
+
+
+def test_labels_that_the_store_holds_and_no_search_retrieved_are_missed(store):
+    gold = [{**case, "relevant": ["basalt"]} for case in GOLD]
+    run = evaluated(chain_over(store.as_retriever(search_kwargs={"k": 1})), gold, depth=1)
+    assert recall(run)["value"] == 0.0
+    assert {link.retrieval for link in run.links} == {"miss"}
