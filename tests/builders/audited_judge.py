@@ -15,7 +15,7 @@ from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
 
 BLUE = "By day the sky over town {} is blue and clear."
-INVENTED = "The moon over it is made of copper and cheese."
+INVENTED = "The moon over town is made of copper and cheese."
 FILLERS = (
     "Clouds over the northern hills are white in winter.",
     "Grass along the river bank stays green all summer.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from misslink.judge.claims import read_claims
 from misslink.judge.protocol import Examination
-from misslink.judge.quotes import read_claims
 from misslink.types import Passage
 
 QUESTION = "When does the night ferry to Borkum leave?"

@@ -44,8 +44,14 @@ def judged(case, trace, judge, *names, k=5):
     return {verdict.metric: verdict for verdict in found}
 
 
-def verdicts(parsed, case=None, answer="It opened in 1904. It has a casino.", **reply):
-    """The verdicts of every metric on passages a and b of three, and the judge."""
+def verdicts(parsed, case=None, answer="", **reply):
+    """The verdicts of every metric on passages a and b of three, and the judge.
+
+    An answer that is not given is the claims of the reply, one after the other.
+    """
+    if answer == "":
+        texts = [claim.text.rstrip(".") for claim in getattr(parsed, "claims", ())]
+        answer = ". ".join(texts or ["It opened"]) + "."
     case = case or Case(id="1", question="When did it open?")
     trace = Trace(case_id=case.id, retrieved=PASSAGES, prompted=("a", "b"), answer=answer)
     judge = ScriptedJudge(Reply(parsed, reply.pop("raw", "{}"), **reply))

@@ -101,3 +101,11 @@ def test_sharing_texts_changes_none_of_them():
     assert [one.model_dump_json() for one in shared] == [one.model_dump_json() for one in alone]
     kinds = [[type(v) for v in one.retrieved[0].metadata.values()] for one in shared]
     assert kinds == [[int, float], [str, bool], [type(None), int]]
+
+
+@pytest.mark.parametrize("text", ['{"id": 1, "id": 2}', '[{"id": 1, "more": {"a": 1, "a": 1}}]'])
+def test_a_key_that_is_there_twice_is_an_error_with_its_line(tmp_path, text):
+    path = tmp_path / "items.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"items\.jsonl, line 1: the key '(id|a)' is there twice"):
+        list(read_objects(path))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from misslink.judge.claims import read_claims
 from misslink.judge.protocol import (
     Examination,
     ExaminationWithReference,
@@ -13,7 +14,7 @@ from misslink.judge.protocol import (
     ExaminedClaimWithReference,
     Reply,
 )
-from misslink.judge.quotes import find_quote, is_other_language, read_claims, verify_quote
+from misslink.judge.quotes import find_quote, is_other_language, verify_quote
 from misslink.text.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
 from misslink.types import Passage
 
@@ -294,21 +295,24 @@ def test_an_unsupported_claim_needs_no_quote_and_one_given_is_not_looked_at():
 
 def test_a_claim_has_its_place_in_the_answer_and_a_repeated_one_its_own():
     found = claims(*[claim("The harbour opened in 1904.", "unsupported")] * 3)
-    assert [(c.start, c.end) for c in found] == [(0, 27), (46, 73), (None, None)]
+    assert [(c.start, c.end) for c in found] == [(0, 27), (46, 73)], "the answer says it twice"
     assert ANSWER[46:73] == "The harbour opened in 1904."
 
 
-def test_a_claim_that_cannot_be_located_keeps_its_place_open_and_counts():
-    found = claims(claim("Something the answer never says.", "unsupported"), claim("", "supported"))
-    assert [(c.start, c.end) for c in found] == [(None, None)] * 2
-    assert len(found) == 2
+def test_a_reworded_claim_keeps_its_place_open_and_counts():
+    (found,) = claims(claim("In 1904 the harbour was opened.", "unsupported"))
+    assert (found.start, found.end) == (None, None)
 
 
 def test_probabilities_and_the_reference_reach_their_claims():
     parsed = ExaminationWithReference(
         claims=tuple(
-            ExaminedClaimWithReference(text="x", support="unsupported", quote=None, reference=said)
-            for said in ("agrees", "contradicts", "silent")
+            ExaminedClaimWithReference(text=text, support="unsupported", quote=None, reference=said)
+            for text, said in zip(
+                ("The harbour opened in 1904.", "It has two piers.", "It opened in 1904."),
+                ("agrees", "contradicts", "silent"),
+                strict=True,
+            )
         ),
         passages=(),
         response="answers",
@@ -326,7 +330,7 @@ def test_a_judge_that_is_overruled_leaves_a_mark_and_no_probability(support):
     chances = {f"claims.{n}.support": {"supported": 0.99} for n in range(3)}
     lied, shown, honest = claims(
         claim("It opened in 1904.", support, "the harbour was built in 1904"),
-        claim("It opened in 1904.", support, "opened in 1904"),
+        claim("In 1904 it opened.", support, "opened in 1904"),
         claim("The harbor opened in 1904.", "unsupported"),
         probabilities=chances,
     )
@@ -376,3 +380,57 @@ def test_a_short_claim_is_read_with_its_question():
     assert found.support == "supported"
     (found,) = read_claims(Reply(parsed, ""), "In the morning.", passage, "Who runs it?")
     assert found.support == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage", "claim"),
+    [
+        ("the earth is flat", "It is false that the earth is flat.", "The earth is flat."),
+        (
+            "It is false that the earth is flat.",
+            "It is false that the earth is flat.",
+            "It is flat.",
+        ),
+        ("costs 1", "A ticket costs 1 000 crowns.", "A ticket costs 1 crown."),
+        ("000 crowns", "A ticket costs 1 000 crowns.", "A ticket costs 0 crowns."),
+        ("profit organisation", "It is a non-profit organisation.", "It is a profit organisation."),
+        ("Paris", "The capital of France is Paris.", "Paris is the capital."),
+        ("leave at seven", "The ferry does not leave at seven.", "The ferry leaves at seven."),
+        (
+            "The ferry does not leave at 7",
+            "The ferry does not leave at 7.",
+            "The ferry leaves at 7.",
+        ),
+        ("Does the ferry leave at 7?", "Does the ferry leave at 7? Yes.", "The ferry leaves at 7."),
+        ("die Erde flach ist", "Es ist falsch, dass die Erde flach ist.", "Die Erde ist flach."),
+        ("um sieben ab", "Die Fähre fährt nicht um sieben ab.", "Die Fähre fährt um sieben ab."),
+    ],
+)
+def test_a_quote_that_asserts_nothing_of_the_claim_supports_nothing(quote, passage, claim):
+    assert verify_quote(quote, passage, claim) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage", "claim"),
+    [
+        ("A ticket costs 1 000 crowns", "A ticket costs 1 000 crowns.", "It costs 1,000 crowns."),
+        ("a non-profit organisation", "It is a non-profit organisation.", "It is non-profit."),
+        (
+            "does not leave at seven",
+            "The ferry does not leave at seven.",
+            "It never leaves at seven.",
+        ),
+        ("it leaves at nine", "It does not leave at 7, it leaves at nine.", "It leaves at nine."),
+        ("not only leaves at 7", "It not only leaves at 7 but is fast.", "It leaves at 7."),
+        ("leaves at 7", "Does it leave at 7? It leaves at 7.", "It leaves at 7."),
+        ("Paris.", "Paris.", "Paris is the capital."),
+        ("in March 1871", "It first shone in March 1871.", "It shone in 1871."),
+    ],
+)
+def test_a_quote_that_asserts_the_claim_supports_it(quote, passage, claim):
+    assert verify_quote(quote, passage, claim) is not None
+
+
+def test_a_denial_is_evidence_that_contradicts():
+    denial = "It is false that the earth is flat."
+    assert verify_quote(denial, denial, "The earth is flat.", supports=False) is not None

@@ -103,7 +103,7 @@ def drawn(draw):
     answer = " ".join(text if cited is None else f"{text} [p-{cited}]" for text, cited in sentences)
     return Drawn(
         texts=tuple(texts),
-        claims=tuple(draw(st.lists(claim, max_size=4))),
+        claims=tuple(draw(st.lists(claim, max_size=4, unique_by=lambda item: item[:4]))),
         relevant=tuple(
             (n, draw(st.booleans())) for n in range(1, len(texts) + draw(st.integers(0, 1)))
         ),

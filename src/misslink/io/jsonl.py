@@ -302,6 +302,8 @@ def _skip_characters(text: str, index: int, blanks: str) -> int:
 
 
 def _raise_not_json(path: InputFile, line: int, problem: ValueError) -> NoReturn:
+    if isinstance(problem, DuplicateKeyError):
+        raise InputError(str(problem), path=path, line=line) from None
     reason = (
         f"{problem.msg}, column {problem.colno}"
         if isinstance(problem, json.JSONDecodeError)
@@ -318,7 +320,21 @@ def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON value; use null")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
+class DuplicateKeyError(ValueError):
+    """An object of a JSON text has a key twice."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its keys and values; DuplicateKeyError where a key is there twice."""
+    item = dict(pairs)
+    if len(item) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DuplicateKeyError(f"the key {twice!r} is there twice; keep one of the two")
+    return item
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=unique_keys)
 
 
 def describe_json(item: Any) -> str:

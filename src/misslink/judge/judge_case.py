@@ -18,6 +18,7 @@ from misslink.judge.judged_metric import (
     Finding,
     JudgedMetric,
     Subject,
+    UncoveredAnswerError,
     failed_finding,
     skipped_finding,
 )
@@ -221,7 +222,7 @@ def _read_empty_answer(subject: Subject, metric: JudgedMetric) -> Finding:
         parsed: Examination = ExaminationWithReference(**fields, reference_claims=())
     else:
         parsed = Examination(**fields)
-    finding = metric.read(subject, Reply(parsed, raw=""))
+    finding = read_metric(metric, subject, Reply(parsed, raw=""))
     return (
         finding if finding.value is not None else skipped_finding(EMPTY_ANSWER, parts=finding.parts)
     )
@@ -256,7 +257,15 @@ def _find(subject: Subject, metric: JudgedMetric, reading: _ReplyReading) -> Fin
         return reading.unreadable
     if reading.one_word and not getattr(metric, "reads_one_word", False):
         return failed_finding(ONE_WORD)
-    return metric.read(subject, reading.reply)
+    return read_metric(metric, subject, reading.reply)
+
+
+def read_metric(metric: JudgedMetric, subject: Subject, reply: Reply) -> Finding:
+    """Read a reply; a finding that needs claims is failed where they do not cover the answer."""
+    try:
+        return metric.read(subject, reply)
+    except UncoveredAnswerError as uncovered:
+        return failed_finding(str(uncovered))
 
 
 def _verdict_fields(

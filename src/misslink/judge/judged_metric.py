@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
+from misslink.judge.claims import ClaimCoverage, examined_coverage, read_claims
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Examination, Reply, examine
-from misslink.judge.quotes import read_claims
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"
@@ -52,11 +52,24 @@ class Subject:
         return self.examination
 
     def claims(self, reply: Reply) -> tuple[Claim, ...]:
-        """Return the claims of a reply, checked; metrics that share it share the work."""
+        """Return the claims of a reply, checked; metrics that share it share the work.
+
+        Raises
+        ------
+        UncoveredAnswerError
+            More than a third of the answer's factual sentences have no claim.
+        """
+        problem = self.coverage(reply).problem
+        if problem is not None:
+            raise UncoveredAnswerError(problem)
         if id(reply) not in self._claims:
             claims = read_claims(reply, self.answer, self.context, self.case.question)
             self._claims[id(reply)] = reply, claims
         return self._claims[id(reply)][1]
+
+    def coverage(self, reply: Reply) -> ClaimCoverage:
+        """Return how the claims of a reply cover the answer."""
+        return examined_coverage(parsed_examination(reply), self.answer, self.case.question)
 
     @cached_property
     def examination(self) -> Ask | str:
@@ -70,6 +83,10 @@ class Subject:
         references = () if self.expects_answer is False else self.case.references
         texts = tuple(passage.text for passage in self.context)
         return examine(self.case.question, texts, self.answer, references, prompts=self.prompts)
+
+
+class UncoveredAnswerError(Exception):
+    """A reply whose claims leave too much of the answer out; its verdict is a failed one."""
 
 
 class Finding(NamedTuple):

@@ -1,19 +1,15 @@
-"""Check a judge's quotes and claims against the passages and the answer."""
+"""Check a judge's quotes against the passages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
-from pydantic import TypeAdapter
-
-from misslink.judge.backends.heuristic.matching import SOURCE_STEMS
-from misslink.judge.protocol import Examination, Reply
+from misslink.judge.backends.heuristic.matching import SOURCE_STEMS, find_conflict
+from misslink.text.assertion import enclosing_sentences, is_negated, loses_denial, not_asserted
 from misslink.text.fuzzy_matching import UNSPACED, WORD, FuzzyMatch, fuzzy_match, invariant_tokens
-from misslink.text.normalization import fold, has_content, locate, sentence_spans, stems
-from misslink.types import Claim, Passage
+from misslink.text.normalization import fold, has_content, sentence_spans, stems
 
 SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with its question
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
@@ -44,20 +40,57 @@ def verify_quote(
     question: str = "",
     *,
     context: Sequence[str] | None = None,
+    supports: bool = True,
 ) -> FuzzyMatch | None:
-    """Return the position of `quote` in `passage` if it shares a topic with `claim`, else None."""
+    """Return the position of `quote` in `passage` if it is evidence about `claim`, else None.
+
+    It must share a topic with the claim. If it `supports` the claim, it must also assert something
+    (see `asserts`).
+    """
     claim_and_question = f"{claim} {question}"
-    first = match = find_quote(quote, passage, claim_and_question)
-    while match is not None and not shares_topic(match, passage, claim, question):
-        later = find_quote(quote, passage[match.end :], claim_and_question)
-        match = later and FuzzyMatch(match.end + later.start, match.end + later.end, later.edits)
-    if match is None and first is not None:
-        words = _content_stems(passage[first.start : first.end])
-        if words and words <= _JUDGING_STEMS:  # an order, whatever the language of the claim
-            return None
-        claim_text = claim if len(_short_words(claim)) >= MIN_LANGUAGE_WORDS else claim_and_question
-        return first if is_other_language(claim_text, context or (passage,)) else None
-    return match
+    matches = list(_iter_matches(quote, passage, claim_and_question))
+    asserting = [m for m in matches if not supports or asserts(m, passage, claim)]
+    for match in asserting:
+        if shares_topic(match, passage, claim, question):
+            return match
+    if not asserting:
+        return None
+    first = asserting[0]
+    words = _content_stems(passage[first.start : first.end])
+    if words and words <= _JUDGING_STEMS:  # an order, whatever the language of the claim
+        return None
+    claim_text = claim if len(_short_words(claim)) >= MIN_LANGUAGE_WORDS else claim_and_question
+    return first if is_other_language(claim_text, context or (passage,)) else None
+
+
+def _iter_matches(quote: str, passage: str, claim: str) -> Iterator[FuzzyMatch]:
+    """Every place of a quote, nearly equal ones only where no later place is."""
+    end = 0
+    while match := find_quote(quote, passage[end:], claim):
+        yield FuzzyMatch(end + match.start, end + match.end, match.edits)
+        end += match.end
+
+
+def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
+    """Whether a quote may support a claim: more than a word of a sentence, no question, no denial.
+
+    A denial that stands beside the quote counts too ("It is false that", "not"), unless the claim
+    denies something itself.
+    """
+    words = passage[match.start : match.end]
+    left, right = enclosing_sentences(passage, match.start, match.end)
+    is_word = len(WORD.findall(words)) < _PART_WORDS and not UNSPACED.search(words)
+    if is_word and len(WORD.findall(passage[left:right])) >= _PART_WORDS:
+        return False
+    if not_asserted(passage[left:right]) == "question" and not claim.rstrip().endswith("?"):
+        return False
+    if is_negated(claim):
+        return True
+    if not_asserted(words) == "denied" or loses_denial(passage, match.start, match.end):
+        return False
+    topic = _content_stems(claim)
+    coverage = len(topic & _content_stems(words)) / len(topic) if topic else 0.0
+    return find_conflict(claim, words, coverage, frozenset()) is None
 
 
 def find_quote(quote: str, text: str, claim: str = "") -> FuzzyMatch | None:
@@ -162,130 +195,3 @@ def _find_in_order(parts: Sequence[str], sentence: str, claim: str) -> FuzzyMatc
             return None
         places.append(place)
     return FuzzyMatch(places[0].start, places[-1].end, sum(place.edits for place in places))
-
-
-# All claims of a reply are checked in one go: the same checks in two thirds of the time.
-_CLAIMS = TypeAdapter(tuple[Claim, ...])
-_ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
-_NO_QUOTE = "the judge gave no quote for it"
-_AGREEMENT = {"agrees": True, "contradicts": False}
-
-
-def read_claims(
-    reply: Reply, answer: str, passages: Sequence[Passage], question: str = ""
-) -> tuple[Claim, ...]:
-    """Turn the claims of a reply into claims with places and verified quotes.
-
-    A quote is looked up in the passages, and every passage that holds it word for word is evidence
-    (where none does, every one that nearly does), unless it speaks of something else there
-    (`misslink.judge.quotes`). One that is in none supports
-    nothing: the claim is unsupported and overruled, its note says why, and it has no probability,
-    for that was of a word that is not believed. A claim that cannot be located in the
-    answer keeps its place open and still counts; one that is located by a likeness says so.
-
-    Parameters
-    ----------
-    reply : Reply
-        Whose ``parsed`` is an Examination.
-    answer : str
-    passages : sequence of Passage
-        What the judge was shown.
-    question : str
-        What the answer answers: "At seven." is read with it.
-
-    Returns
-    -------
-    tuple of Claim
-        Empty where the judge named none.
-    """
-    examination = reply.parsed
-    if not isinstance(examination, Examination):
-        return ()
-    lookup = _QuoteLookup(passages)
-    claims: list[_ClaimFields] = []
-    searched_to: dict[str, int] = {}
-    for index, claim in enumerate(examination.claims):
-        # The same sentence twice is two claims, each at its own place.
-        since = searched_to.get(claim.text, 0)
-        place = _locate_claim(claim.text, answer[since:])
-        start, end = (since + place.start, since + place.end) if place else (None, None)
-        if end is not None:
-            searched_to[claim.text] = end
-        support = claim.support
-        notes = [_edit_note(place.edits)] if place and place.edits else []
-        evidence: list[_ClaimFields] = []
-        trouble = None
-        if support != "unsupported":
-            evidence, trouble = lookup.look_up(claim.quote, claim.text, question)
-            if trouble:
-                support = "unsupported"
-                notes.insert(0, trouble)
-        claims.append(
-            {
-                "text": claim.text,
-                "start": start,
-                "end": end,
-                "support": support,
-                "evidence": evidence,
-                "probability": None
-                if trouble
-                else reply.chance(f"claims.{index}.support", "supported"),
-                "correct": _AGREEMENT.get(getattr(claim, "reference", "")),
-                "note": "; ".join(notes) or None,
-                "overruled": trouble is not None,
-            }
-        )
-    return _CLAIMS.validate_python(claims)
-
-
-def _locate_claim(claim: str, answer: str) -> FuzzyMatch | None:
-    """Where a claim is in the answer, word for word or nearly so."""
-    span = locate(claim, answer)
-    return FuzzyMatch(*span) if span else fuzzy_match(claim, answer)
-
-
-def _edit_note(edits: int) -> str:
-    return f"the judge wrote it with {edits} character{'s' * (edits > 1)} changed"
-
-
-class _QuoteLookup:
-    """The passages that a judge was shown, read once for all of its quotes."""
-
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = passages
-        self._texts = [passage.text for passage in passages]
-        self._folded = list(map(fold, self._texts))
-
-    def look_up(
-        self, quote: str | None, claim: str, question: str
-    ) -> tuple[list[_ClaimFields], str | None]:
-        """Find a quote in every passage that holds it; without any, say what is wrong with it."""
-        if quote is None:
-            return [], _NO_QUOTE
-        plain = fold(quote)
-        word_for_word = [
-            passage
-            for passage, folded in zip(self._passages, self._folded, strict=True)
-            if plain in folded
-        ]
-        evidence: list[_ClaimFields] = [
-            {
-                "passage_id": passage.id,
-                "quote": passage.text[place.start : place.end],
-                "start": place.start,
-                "end": place.end,
-                "edits": place.edits,
-            }
-            for passage in word_for_word or self._passages
-            if (place := verify_quote(quote, passage.text, claim, question, context=self._texts))
-        ]
-        if evidence:
-            return evidence, None
-        return [], self._what_is_wrong(quote, claim, question)
-
-    def _what_is_wrong(self, quote: str, claim: str, question: str) -> str:
-        if not has_content(quote):
-            return _NO_QUOTE
-        if any(find_quote(quote, text, f"{claim} {question}") for text in self._texts):
-            return "the judge's quote speaks of something else"
-        return "the judge's quote is in no passage"

@@ -273,7 +273,14 @@ def _locate_quote(
     number = item.passage or 0
     named = passages[number - 1 : number] if number > 0 else ()
     for text in dict.fromkeys((*named, *passages)):
-        place = verify_quote(item.quote, text, claim, question, context=passages)
+        place = verify_quote(
+            item.quote,
+            text,
+            claim,
+            question,
+            context=passages,
+            supports=item.relation == "would_support",
+        )
         if place is not None:
             return text, text[place.start : place.end]
     return None

@@ -120,6 +120,7 @@ class Faithfulness:
             label=supported == len(claims),
             probability=min(probabilities) if len(probabilities) == len(claims) else None,
             claims=claims,
+            reason=subject.coverage(reply).note,
         )
 
 

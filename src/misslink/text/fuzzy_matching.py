@@ -111,9 +111,21 @@ def _ends_at_boundaries(plain: str, start: int, end: int) -> bool:
     return not (_splits_word(plain, start) or _splits_word(plain, end))
 
 
+# A number with blanks between its thousands, and what a prefix makes the opposite of a word.
+_SPACED_NUMBER = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)")
+_PREFIX = re.compile(r"(?<!\w)(?:non|un|anti|ex|pseudo|quasi|half|semi|nicht|halb)-$")
+
+
 def _splits_word(plain: str, at: int) -> bool:
     if not 0 < at < len(plain):
         return False
+    if plain[at - 1] == "-" and _PREFIX.search(plain, max(0, at - 8), at):
+        return True
+    if " " in plain[at - 1 : at + 1] and any(
+        max(0, at - 16) + number.start() < at < max(0, at - 16) + number.end()
+        for number in _SPACED_NUMBER.finditer(plain[max(0, at - 16) : at + 16])
+    ):
+        return True
     left, right = plain[at - 1], plain[at]
     if left.isalnum() and right.isalnum():
         both_digits = left.isdigit() and right.isdigit()

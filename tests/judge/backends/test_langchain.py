@@ -12,8 +12,8 @@ from judge_server import completion
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.judge.backends.connection import classify_failure, http_status
 from misslink.judge.backends.langchain import LangChainJudge, open_langchain
+from misslink.judge.claims import read_claims
 from misslink.judge.protocol import RetryableError
-from misslink.judge.quotes import read_claims
 from misslink.types import Passage
 
 pytest.importorskip("langchain_openai", reason="needs the extra 'langchain'")

@@ -14,7 +14,7 @@ from misslink.judge.backends.response_parsing import (
     parse_completion,
     reply_from_completion,
 )
-from misslink.judge.protocol import Reply
+from misslink.judge.protocol import LabelAlone, Reply
 from misslink.judge.reply_text import DECLINED
 from misslink.types import Usage
 
@@ -320,3 +320,10 @@ def test_a_grade_is_read_as_the_number_it_is():
 def test_a_truth_value_in_json_is_not_taken_for_a_word_that_stands_in_it():
     content = '{"quote": "Answer: yes", "relevant": false}'
     assert extract_label(content, Relevant).answer == Relevant(relevant=False)
+
+
+def test_a_reply_with_a_key_twice_is_no_answer():
+    text = '{"supported": "no", "supported": "yes"}'
+    extracted = extract_answer(text, LabelAlone)
+    assert extracted.answer is None
+    assert "the key 'supported' is there twice" in extracted.problem

@@ -41,11 +41,14 @@ def told(found):
 
 
 def forget_the_bad(said):
-    said["claims"] = [claim for claim in said["claims"] if claim["quote"]]
+    """Back what no passage holds by the quote of another claim."""
+    quote = next(claim["quote"] for claim in said["claims"] if claim["quote"])
+    for claim in said["claims"]:
+        claim.update(support="supported", quote=claim["quote"] or quote)
 
 
 def lenient_on_long(said, texts, _):
-    """Speaks only well of long answers: what no passage holds it leaves out."""
+    """Speaks only well of long answers: it finds a quote for what no passage holds."""
     if len(texts["answer"]) > 150:
         forget_the_bad(said)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -126,13 +127,14 @@ def test_what_no_quote_guards_is_counted_as_flipped(judge_server):
 def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said(judge_server):
     def everything(body):
         said = honest(body)
-        said["claims"] = said["claims"][:1]  # the passages speak of what it is about
         for claim in said["claims"]:
             claim.update(support="supported", quote=dict(fenced(body))["passage_1"])
         return said
 
     judge_server.script = everything
-    found = by_server(judge_server)
+    # The passages speak of what the first sentence is about, not of the second.
+    cases = tuple(replace(c, answer=c.answer.partition(". ")[0]) for c in FAITHFULNESS.cases)
+    found = by_server(judge_server, FAITHFULNESS._replace(cases=cases))
     assert found["left_out"]["ferry/faithfulness"] == (
         "the judge finds the answer good without any attack"
     )

@@ -193,7 +193,7 @@ def test_an_audit_that_the_budget_ends_keeps_what_the_cheap_judge_decided():
 
 
 def test_the_audit_reads_a_short_claim_with_its_question():
-    short = judge("dear", 0.99, text="Daily.", quote="daily")
+    short = judge("dear", 0.99, text="Daily.", quote="leaves daily")
     asked = examine("How often does the ferry leave?", ("The ferry leaves daily.",), "Daily.")
     cascade = CascadeJudge(judge("cheap", 0.99), short, band=BAND, audit=1)
     ask(cascade, asked)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from misslink.io.jsonl import DuplicateKeyError, unique_keys
 from misslink.judge.backends.label_probabilities import (
     LabelSpan,
     ReplyTokens,
@@ -72,7 +73,11 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     problem, misshapen = "the reply holds no JSON object", False
     for start, words in _candidate_texts(text):
         try:
-            return ExtractedAnswer(schema.model_validate_json(words), None, words, start)
+            answer = schema.model_validate_json(words)
+            json.loads(words, object_pairs_hook=unique_keys)
+            return ExtractedAnswer(answer, None, words, start)
+        except DuplicateKeyError as twice:
+            problem = f"the reply does not fit the answer schema: {twice}"
         except ValidationError as mismatch:
             errors = mismatch.errors(include_url=False, include_input=False)
             misshapen = misshapen or any(error["type"] in _MISSING_FIELD_ERRORS for error in errors)

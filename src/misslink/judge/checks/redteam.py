@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from misslink.judge.judge_case import ask_safely
+from misslink.judge.judge_case import ask_safely, read_metric
 from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
 from misslink.judge.prompts import BUILT_IN, Fence, Prompts
 from misslink.judge.protocol import Ask, Examination, ExaminationWithReference, Judge
@@ -336,7 +336,7 @@ async def _judge_case(
     if not isinstance(reply.parsed, Examination):
         problem = reply.problem or "the judge gave one word, and claims are wanted"
         return _CaseReply(boundary, None, {}, problem)
-    findings = {name: metrics[name].read(subject, reply) for name in case.metrics}
+    findings = {name: read_metric(metrics[name], subject, reply) for name in case.metrics}
     return _CaseReply(boundary, reply.parsed, findings, None)
 
 

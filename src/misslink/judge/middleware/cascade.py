@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from misslink.errors import InputError
+from misslink.judge.claims import examined_coverage, read_claims
 from misslink.judge.protocol import (
     Ask,
     Examination,
@@ -22,7 +23,6 @@ from misslink.judge.protocol import (
     SkippedAskError,
     judge_info,
 )
-from misslink.judge.quotes import read_claims
 from misslink.stats import proportion
 from misslink.types import Passage
 
@@ -233,7 +233,12 @@ def _is_faithful(ask: Ask, reply: Reply) -> bool | None:
         Passage(id=str(number), text=text, rank=number)
         for number, text in enumerate(ask.inputs["passages"], start=1)
     ]
-    claims = read_claims(reply, ask.inputs["answer"], passages, ask.inputs["question"])
+    answer, question = ask.inputs["answer"], ask.inputs["question"]
+    if not isinstance(reply.parsed, Examination) or (
+        examined_coverage(reply.parsed, answer, question).problem is not None
+    ):
+        return None
+    claims = read_claims(reply, answer, passages, question)
     return all(claim.support == "supported" for claim in claims) if claims else None
 
 

@@ -318,7 +318,7 @@ def _claim_votes(
             _ClaimVote(
                 support,
                 quote,
-                _quote_in_part(quote, claim, question, part),
+                _quote_in_part(quote, claim, question, part, supports=support == "supported"),
                 _part_probability(part, f"claims.{place}.support"),
             )
             for place, support, quote in statements
@@ -326,11 +326,14 @@ def _claim_votes(
     return votes
 
 
-def _quote_in_part(quote: str | None, claim: str, question: str, part: ContextPart) -> bool:
+def _quote_in_part(
+    quote: str | None, claim: str, question: str, part: ContextPart, *, supports: bool
+) -> bool:
     """Whether a quote is in one of the part's pieces, and speaks of the claim."""
     texts = [piece.text for piece in part.pieces]
     return quote is not None and any(
-        verify_quote(quote, text, claim, question, context=texts) for text in texts
+        verify_quote(quote, text, claim, question, context=texts, supports=supports)
+        for text in texts
     )
 
 

@@ -55,7 +55,12 @@ SAME_STATEMENT = 0.75  # share of the claim's content words that the other sente
 SAME_STATEMENT_BACK = (
     0.6  # and, for a negation, of that sentence's content words that the claim must hold
 )
-_NEGATIONS = frozenset(("not", "no", "never", "cannot", "without", "none"))
+_NEGATIONS = frozenset(
+    (
+        *("not", "no", "never", "cannot", "without", "none"),
+        *("nicht", "kein", "keine", "keinen", "keiner", "nie", "niemals", "ohne"),
+    )
+)
 _COORDINATED_NEGATIONS = frozenset(("neither", "nor"))  # what they negate stands elsewhere
 _NON_NEGATIONS = ("not only", "no longer than", "no more than", "not just", "no matter", "no doubt")
 _NEGATION_REACH = 4  # words after a negation among which the first content word is what it negates
@@ -119,7 +124,9 @@ def _asserted_and_negated(text: str) -> tuple[set[str], set[str]]:
     for phrase in _NON_NEGATIONS:
         folded = folded.replace(phrase, "")
     words = STEM_WORD.findall(folded)
-    asserted = {word for word in words if word not in STOPWORDS and not word.endswith("n't")}
+    asserted = {
+        strip_ending(word) for word in words if word not in STOPWORDS and not word.endswith("n't")
+    }
     denied: set[str] = set()
     if _COORDINATED_NEGATIONS.intersection(words):
         return set(), denied
@@ -128,7 +135,7 @@ def _asserted_and_negated(text: str) -> tuple[set[str], set[str]]:
             after = (
                 w for w in words[index + 1 : index + 1 + _NEGATION_REACH] if w not in STOPWORDS
             )
-            denied.update(w for w in [next(after, None)] if w)
+            denied.update(strip_ending(w) for w in [next(after, None)] if w)
     return asserted, denied
 
 

@@ -1,0 +1,348 @@
+"""Read the claims of a reply: which of them the answer makes, and with what evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from misslink.judge.backends.heuristic.abstention import claim_spans
+from misslink.judge.backends.heuristic.matching import SOURCE_STEMS
+from misslink.judge.protocol import Examination, ExaminedClaim, Reply
+from misslink.judge.quotes import find_quote, is_other_language, verify_quote
+from misslink.text.assertion import is_negated, loses_denial
+from misslink.text.fuzzy_matching import FuzzyMatch, fuzzy_match
+from misslink.text.normalization import (
+    content_words,
+    extract_numbers,
+    fold,
+    has_content,
+    sentence_spans,
+    stems,
+)
+from misslink.types import Claim, Passage
+
+MAX_UNCOVERED = 1 / 3  # share of the factual sentences that may have no claim
+_MIN_SHARED = 0.6  # share of a reworded claim's words that the answer or the question must have
+_SENTENCE_WORDS = 3  # content words that a sentence has, at least, to need a claim
+_ROOT_LETTERS = 5
+_MAX_CLAIMS = 2_000  # more are no examination of an answer
+_LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
+
+_HEDGE = re.compile(
+    r"\b(?:may|might|could|possibly|perhaps|maybe|probably|likely|seems?|appears?|it depends"
+    r"|i (?:think|believe|guess|suppose)|in my opinion|generally speaking|overall|in (?:summary|short"
+    r"|conclusion)|to (?:summarize|sum up)|moglicherweise|vielleicht|wahrscheinlich|vermutlich|eventuell"
+    r"|scheint|durfte|konnte|ich (?:glaube|denke|vermute)|insgesamt|zusammenfassend|kurz gesagt)\b"
+)
+_ABOUT_TEXTS = re.compile(
+    r"^(?:\w+,? )?(?:(?:the|these|this|all|both|die|der|das|diese[rs]?) )?"
+    r"(?:(?:given|provided|above|retrieved|other|first|second|third|gegebenen?|obigen?|anderen) )*"
+    r"(?:passages?|contexts?|documents?|sources?|excerpts?|snippets?|answer|response|summary|list"
+    r"|textstellen?|passagen?|dokumente?|quellen?|kontext|antwort|text|texte|auszuge?)(?: \d+)?"
+    r"(?:,? (?:and|und) (?:passage |textstelle )?\d+)*"
+    r" (?:\w+ly |also |only |auch |nur )?(?:discuss|describe|cover|focus|provide|contain|talk|deal|give"
+    r"|offer|address|include|is|are|was|does|do|has|have|summari[sz]e|list|explain|enthalt|enthalten"
+    r"|beschreib|behandel|geht|gehen|biet|liefer|ist|sind|gibt|geben|nenn|erklar)"
+    r"|^(?:here|below|above|hier|unten|oben) (?:is|are|you|ist|sind|finden|folgt)\b"
+    r"|^(?:as (?:mentioned|described|stated|noted) (?:above|below|earlier)|wie (?:oben|unten) \w+)\b[^,]*$"
+    r"|\b(?:let me know|feel free|i hope|ich hoffe|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen"
+    r"|melden sie sich|lassen sie (?:es )?mich wissen)\b"
+)
+
+
+class ClaimCoverage(NamedTuple):
+    """The claims of a reply compared with the answer.
+
+    Parameters
+    ----------
+    places : tuple
+        The place in the answer of every claim that the answer makes, by the claim's index; None: the
+        judge worded it otherwise.
+    refused : int
+        How many claims are empty, repeated, fragments, or not made by the answer.
+    sentences : int
+        How many factual sentences the answer has.
+    uncovered : tuple of str
+        Those of them without a claim.
+    """
+
+    places: dict[int, FuzzyMatch | None]
+    refused: int
+    sentences: int
+    uncovered: tuple[str, ...]
+
+    @property
+    def problem(self) -> str | None:
+        """Why the reply gives no verdict on the answer; None: its claims cover the answer."""
+        if len(self.uncovered) <= MAX_UNCOVERED * self.sentences:
+            return None
+        return self.note
+
+    @property
+    def note(self) -> str | None:
+        """What a reader must know of the claims; None: they are the answer's, and all of it."""
+        notes = []
+        if self.uncovered:
+            listed = "; ".join(f'"{text[:_EXCERPT]}"' for text in self.uncovered[:_LISTED])
+            more = ", ..." if len(self.uncovered) > _LISTED else ""
+            notes.append(
+                f"{len(self.uncovered)} of {self.sentences} factual sentences of the answer have no"
+                f" claim: {listed}{more}"
+            )
+        if self.refused:
+            notes.append(f"{self.refused} claims of the judge are not claims of the answer")
+        return "; ".join(notes) or None
+
+
+def examined_coverage(examination: Examination, answer: str, question: str) -> ClaimCoverage:
+    """Return the coverage of an examination's claims; an answer that declines needs none."""
+    # Of equal claims the least favorable one counts, whichever comes first.
+    order = sorted(
+        range(len(examination.claims)), key=lambda index: _favor(examination.claims[index])
+    )
+    texts = tuple(examination.claims[index].text for index in order)
+    coverage = cover_answer(texts, answer, question)
+    places = {order[number]: place for number, place in coverage.places.items()}
+    coverage = coverage._replace(places=dict(sorted(places.items())))
+    if examination.response == "declines":
+        return coverage._replace(sentences=0, uncovered=())
+    return coverage
+
+
+def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
+    reference = getattr(claim, "reference", "")
+    return claim.support == "supported", claim.support, reference, claim.quote or ""
+
+
+@lru_cache(maxsize=256)
+def cover_answer(claims: tuple[str, ...], answer: str, question: str = "") -> ClaimCoverage:
+    """Compare claims with the answer that a judge took them from.
+
+    A claim must be in the answer, word for word or nearly so, as a whole clause or at least two
+    content words that leave out no denial. A reworded one must share most words with the answer or the
+    question, have no number that neither has, and deny only what the answer denies. Repetitions count
+    as often as the answer has the words.
+    """
+    sentences = [(start, end) for start, end in factual_spans(answer)]
+    other_language = is_other_language(" ".join(claims[:_MAX_CLAIMS]), (answer,))
+    places: dict[int, FuzzyMatch | None] = {}
+    covered: set[int] = set()
+    searched_to: dict[str, int | None] = {}
+    for index, claim in enumerate(claims[:_MAX_CLAIMS]):
+        key = fold(claim)
+        since = searched_to.get(key, 0)
+        if since is None or not has_content(claim):
+            continue
+        match = fuzzy_match(claim, answer[since:])
+        place = match and FuzzyMatch(since + match.start, since + match.end, match.edits)
+        repeated, searched_to[key] = since > 0, place.end if place else None
+        if place is not None:
+            if not _is_statement(answer, place):
+                continue
+            here = range(place.start, place.end)
+            covered |= {n for n, (s, e) in enumerate(sentences) if s < here.stop and here.start < e}
+        elif repeated or not (other_language or _rewords(claim, answer, question)):
+            continue
+        else:
+            roots = _roots(claim)
+            covered |= {
+                n for n, (s, e) in enumerate(sentences) if _shares_most(roots, _roots(answer[s:e]))
+            }
+        places[index] = place
+    uncovered = [span for n, span in enumerate(sentences) if n not in covered]
+    return ClaimCoverage(
+        places,
+        refused=len(claims) - len(places),
+        sentences=len(sentences),
+        uncovered=()
+        if other_language and places
+        else tuple(answer[start:end] for start, end in uncovered),
+    )
+
+
+def factual_spans(answer: str) -> list[tuple[int, int]]:
+    """Return the offsets of the sentences of `answer` that state a fact about the world.
+
+    Hedges, courtesies, questions, headings, and sentences about the passages or about the answer
+    itself are left out, and so are sentences of fewer than three content words.
+    """
+    return [
+        (start, end)
+        for start, end in claim_spans(answer)
+        if len(content_words(answer[start:end])) >= _SENTENCE_WORDS
+        and not _HEDGE.search(folded := fold(answer[start:end]))
+        and not _ABOUT_TEXTS.search(folded)
+    ]
+
+
+def _is_statement(answer: str, place: FuzzyMatch) -> bool:
+    """Whether a part of the answer may be a claim: no single word of a clause, no lost denial."""
+    words = answer[place.start : place.end]
+    if loses_denial(answer, place.start, place.end):
+        return False
+    if len(content_words(words)) > 1:
+        return True
+    before, after = answer[: place.start].rstrip(), answer[place.end :].lstrip()
+    return not (before[-1:].isalnum() or (after[:1].isalnum() and not words.endswith((".", "!"))))
+
+
+def _rewords(claim: str, answer: str, question: str) -> bool:
+    """Whether the answer makes a claim that is worded otherwise."""
+    roots, there = _roots(claim), _roots(answer)
+    if not roots or roots.isdisjoint(there):
+        return False
+    if len(roots & (there | _roots(question))) < _MIN_SHARED * len(roots):
+        return False
+    near = [answer[start:end] for start, end in sentence_spans(answer)]
+    near = [sentence for sentence in near if _shares_most(roots, _roots(sentence))] or [answer]
+    numbers = (extract_numbers(fold(text)) for text in (*near, question))
+    if extract_numbers(fold(claim)).difference(*numbers):
+        return False
+    return not is_negated(claim) or is_negated(answer)
+
+
+def _shares_most(claim: frozenset[str], sentence: frozenset[str]) -> bool:
+    return len(claim & sentence) >= max(1.0, min(len(claim), len(sentence)) / 2)
+
+
+@lru_cache(maxsize=4_096)
+def _roots(text: str) -> frozenset[str]:
+    words = set(stems(text)) - SOURCE_STEMS
+    return frozenset(word[:_ROOT_LETTERS] if word.isalpha() else word for word in words)
+
+
+# All claims of a reply are checked in one go: the same checks in two thirds of the time.
+_CLAIMS = TypeAdapter(tuple[Claim, ...])
+_ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
+_NO_QUOTE = "the judge gave no quote for it"
+_AGREEMENT = {"agrees": True, "contradicts": False}
+
+
+def read_claims(
+    reply: Reply, answer: str, passages: Sequence[Passage], question: str = ""
+) -> tuple[Claim, ...]:
+    """Turn the claims of a reply into claims with places and verified quotes.
+
+    A quote is looked up in the passages, and every passage that holds it word for word is evidence
+    (where none does, every one that nearly does), unless it speaks of something else there or
+    asserts nothing (`misslink.judge.quotes`). One that is in none supports
+    nothing: the claim is unsupported and overruled, its note says why, and it has no probability,
+    for that was of a word that is not believed. A claim that the answer does not make is left out
+    (`cover_answer`); one that is located by a likeness says so.
+
+    Parameters
+    ----------
+    reply : Reply
+        Whose ``parsed`` is an Examination.
+    answer : str
+    passages : sequence of Passage
+        What the judge was shown.
+    question : str
+        What the answer answers: "At seven." is read with it.
+
+    Returns
+    -------
+    tuple of Claim
+        Empty where the judge named none.
+    """
+    examination = reply.parsed
+    if not isinstance(examination, Examination):
+        return ()
+    lookup = _QuoteLookup(passages)
+    claims: list[_ClaimFields] = []
+    for index, place in examined_coverage(examination, answer, question).places.items():
+        claim = examination.claims[index]
+        start, end = (place.start, place.end) if place else (None, None)
+        support = claim.support
+        notes = [_edit_note(place.edits)] if place and place.edits else []
+        evidence: list[_ClaimFields] = []
+        trouble = None
+        if support != "unsupported":
+            evidence, trouble = lookup.look_up(
+                claim.quote, claim.text, question, supports=support == "supported"
+            )
+            if trouble:
+                support = "unsupported"
+                notes.insert(0, trouble)
+        claims.append(
+            {
+                "text": claim.text,
+                "start": start,
+                "end": end,
+                "support": support,
+                "evidence": evidence,
+                "probability": None
+                if trouble
+                else reply.chance(f"claims.{index}.support", "supported"),
+                "correct": _AGREEMENT.get(getattr(claim, "reference", "")),
+                "note": "; ".join(notes) or None,
+                "overruled": trouble is not None,
+            }
+        )
+    return _CLAIMS.validate_python(claims)
+
+
+def _edit_note(edits: int) -> str:
+    return f"the judge wrote it with {edits} character{'s' * (edits > 1)} changed"
+
+
+class _QuoteLookup:
+    """The passages that a judge was shown, read once for all of its quotes."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = passages
+        self._texts = [passage.text for passage in passages]
+        self._folded = list(map(fold, self._texts))
+
+    def look_up(
+        self, quote: str | None, claim: str, question: str, *, supports: bool
+    ) -> tuple[list[_ClaimFields], str | None]:
+        """Find a quote in every passage that holds it; without any, say what is wrong with it."""
+        if quote is None:
+            return [], _NO_QUOTE
+        plain = fold(quote)
+        word_for_word = [
+            passage
+            for passage, folded in zip(self._passages, self._folded, strict=True)
+            if plain in folded
+        ]
+        evidence: list[_ClaimFields] = [
+            {
+                "passage_id": passage.id,
+                "quote": passage.text[place.start : place.end],
+                "start": place.start,
+                "end": place.end,
+                "edits": place.edits,
+            }
+            for passage in word_for_word or self._passages
+            if (
+                place := verify_quote(
+                    quote,
+                    passage.text,
+                    claim,
+                    question,
+                    context=self._texts,
+                    supports=supports,
+                )
+            )
+        ]
+        if evidence:
+            return evidence, None
+        return [], self._what_is_wrong(quote, claim, question)
+
+    def _what_is_wrong(self, quote: str, claim: str, question: str) -> str:
+        if not has_content(quote):
+            return _NO_QUOTE
+        claim_and_question = f"{claim} {question}"
+        if not any(find_quote(quote, text, claim_and_question) for text in self._texts):
+            return "the judge's quote is in no passage"
+        if any(
+            verify_quote(quote, text, claim, question, context=self._texts, supports=False)
+            for text in self._texts
+        ):
+            return "the judge's quote is a word, a question, or a denial, not a statement of it"
+        return "the judge's quote speaks of something else"

@@ -1,0 +1,143 @@
+"""Tell what a sentence asserts from what it denies, reports, asks, or gives as an example."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+from misslink.text.normalization import fold, sentence_spans
+
+NotAsserted = Literal["denied", "hearsay", "example", "question"]
+
+# All patterns read folded text: lower case, no accents, plain quote marks.
+_FALSE = (
+    r"(?:false|untrue|incorrect|wrong|not true|not correct|not right|not the case|not so|a myth"
+    r"|a lie|a misconception|a mistake|a hoax|nonsense|unfounded|baseless|fictitious|made up"
+    r"|falsch|unwahr|unrichtig|nicht wahr|nicht richtig|nicht der fall|ein mythos|ein irrtum"
+    r"|eine luge|unsinn|erfunden)"
+)
+_CLAIM = (
+    r"(?:claim|statement|rumou?r|belief|idea|assertion|notion|myth|story|report|suggestion"
+    r"|behauptung|gerucht|aussage|legende|vorstellung)s?"
+)
+_DENIED = re.compile(
+    rf"\b(?:is|are|was|were|be|isn't|wasn't|ist|war|ware)\s+(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE},?"
+    r"\s+(?:that|to\s+(?:say|think|claim|believe|assume|state)|dass|zu\s+(?:sagen|glauben))\b"
+    r"|\b(?:isn't|wasn't|is\s+hardly|es\s+stimmt\s+nicht|stimmt\s+nicht)\s*(?:true|correct|right"
+    r"|the\s+case)?,?\s+(?:that|dass)\b"
+    r"|\b(?:nobody|no\s+one|none|niemand)\s+(?:\w+\s+){0,2}(?:says?|said|claims?|claimed|believes?"
+    r"|thinks?|sagt|behauptet|glaubt),?\s+(?:that|dass)\b"
+    r"|\b(?:do|does|did|would|could|can)(?:\s+not|n't)\s+(?:\w+\s+)?(?:believe|think|say|claim|mean"
+    r"|follow|suggest),?\s+that\b"
+    r"|\b(?:den(?:y|ies|ied)|refut(?:e|es|ed)|reject(?:s|ed)?|disput(?:e|es|ed)|disprov(?:e|es|ed)"
+    r"|debunk(?:s|ed)?|doubt(?:s|ed)?|bestreitet|bestritt|widerlegt|bezweifelt)\b[^.;]{0,20}?"
+    rf"\b(?:that|dass|{_CLAIM})\b"
+    rf"|\bcontrary\s+to\s+(?:what|the|popular|common|a)\b|\bentgegen\s+(?:der|dem|einer|verbreitete)"
+    r"|\b(?:falsely|wrongly|incorrectly|mistakenly|erroneously|falschlich|irrtumlich)\w*\b"
+    r"|\bno\s+(?:evidence|proof|reason\s+to\s+(?:believe|think))\b[^.;]{0,20}?\bthat\b"
+    rf"|\b(?:{_CLAIM}|that|which|this|dies|das|what)\b[^?!]*\b(?:is|are|was|were|ist|war|sind)\s+"
+    rf"(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE}\W*$"
+    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:"
+)
+_SOMEBODY = (
+    r"(?:some|many|few|people|critics|others?|they|visitors?|locals|neighbou?rs?|fans|users?|bloggers?"
+    r"|tourists?|guests?|skeptics|somebody|someone|manche|einige|viele|leute|kritiker|jemand"
+    r"|a\s+(?:\w+\s+)?(?:man|woman|friend|visitor|neighbou?r|tourist|guest|blogger|user))"
+)
+_SAYS = (
+    r"(?:say|says|said|claim|claims|claimed|believe|believes|believed|think|thinks|thought|allege"
+    r"|alleges|alleged|insist|insists|insisted|swear|swears|suspect|guess|tell|tells|told"
+    r"|sagen|sagt|sagte|behaupten|behauptet|behauptete|glauben|glaubt|meinen|meint)"
+)
+_HEARSAY = re.compile(
+    rf"\b{_SOMEBODY}\s+(?:\w+\s+){{0,4}}?{_SAYS}\b"
+    r"|\b(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
+    r"|geruchten?|gerucht)\b"
+    rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|believed|alleged|whispered)\s+that\b"
+    r"|\b(?:i|we)\s+(?:once\s+|have\s+)?(?:heard|read\s+somewhere)\b|\bso\s+the\s+story\s+goes\b"
+    r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b"
+)
+_EXAMPLE = re.compile(
+    r"\b(?:imagine|suppose|supposing|assume|pretend|let's\s+say|hypothetical\w*|if\s+(?:somebody|someone"
+    r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
+    r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
+    r"|claim|statement|answer|satz|aussage|antwort)\b[^.]{0,60}[:\"']"
+    r"|\b(?:example|exercise|beispiel|ubung)(?:\s+\w+){0,3}\s*:"
+    r"|\b(?:e\.g\.|for\s+example|for\s+instance|such\s+as|zum\s+beispiel|z\.\s?b\.|etwa)[^.]{0,30}"
+    r"\b(?:claim|statement|sentence|answer|satz|aussage|antwort)\b"
+    r"|\b(?:a|the|this|ein)\s+(?:sentence|statement|claim|answer|satz)\s+(?:such\s+as|like|wie)\b"
+)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|cannot|without|neither|nor|hardly|nobody|nicht|kein\w*|nie|niemals|ohne|weder)\b"
+    r"|n't\b"
+)
+_NO_NEGATION = re.compile(
+    r"\b(?:not\s+(?:only|just|merely|to\s+mention)|no\s+(?:longer\s+than|more\s+than|later\s+than"
+    r"|less\s+than|fewer\s+than|matter|doubt)|nicht\s+nur|kein\s+zweifel)\b"
+)
+# Behind these a new clause begins, to which a negation before it does not reach.
+_CLAUSE_START = re.compile(
+    r"[,;:()]|(?<!\w)-(?!\w)|\b(?:but|and|or|because|since|while|so|as|aber|und|oder|sondern|weil|denn)\b"
+)
+
+
+@lru_cache(maxsize=8_192)
+def not_asserted(sentence: str) -> NotAsserted | None:
+    """Return why a sentence asserts nothing that may be quoted for it; None: it asserts.
+
+    By English and German phrases, so a denial worded otherwise is missed.
+
+    Examples
+    --------
+    >>> not_asserted("It is not true that the ferry leaves at seven.")
+    'denied'
+    >>> not_asserted("Some people say that the ferry leaves at seven.")
+    'hearsay'
+    >>> not_asserted("The ferry does not leave at seven.")
+    """
+    folded = fold(sentence)
+    if folded.rstrip("\"')]*_ ").endswith("?"):
+        return "question"
+    if _DENIED.search(folded):
+        return "denied"
+    if _EXAMPLE.search(folded):
+        return "example"
+    return "hearsay" if _HEARSAY.search(folded) else None
+
+
+def is_negated(text: str) -> bool:
+    """Whether a text has a negation, or denies what it says by a phrase."""
+    return (
+        _NEGATION.search(_NO_NEGATION.sub(" ", fold(text))) is not None
+        or not_asserted(text) == "denied"
+    )
+
+
+def loses_denial(text: str, start: int, end: int) -> bool:
+    """Whether the words from `start` to `end` leave out a denial of them beside them.
+
+    Examples
+    --------
+    >>> sentence = "It is false that the earth is flat."
+    >>> loses_denial(sentence, 17, 34), loses_denial(sentence, 0, 34)
+    (True, False)
+    """
+    left, right = enclosing_sentences(text, start, end)
+    words = text[start:end]
+    if not_asserted(text[left:right]) == "denied" and not_asserted(words) != "denied":
+        return True
+    before = _NO_NEGATION.sub(" ", fold(text[left:start]))
+    clause = _CLAUSE_START.split(before)[-1]
+    return _NEGATION.search(clause) is not None
+
+
+def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the offsets of the sentences of `text` that hold the place from `start` to `end`."""
+    around = [span for span in _spans(text) if span[0] < end and start < span[1]]
+    return (min(start, around[0][0]), max(end, around[-1][1])) if around else (start, end)
+
+
+@lru_cache(maxsize=512)
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(sentence_spans(text))

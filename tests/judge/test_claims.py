@@ -1,0 +1,166 @@
+"""The claims of a reply are those of the answer, and cover it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from fake_judge import FakeJudge
+from misslink.judge.claims import cover_answer, factual_spans
+from misslink.judge.middleware.repair import RepairingJudge
+from misslink.judge.protocol import Examination, Reply, examine
+from misslink.types import Case
+from scripted_judge import plain, verdicts
+
+FERRY = "The ferry leaves at seven from the east quay."
+TICKET = "A ticket costs nine crowns for adults."
+CARS = "It carries thirty cars and two buses."
+ANSWER = f"{FERRY} {TICKET} {CARS}"
+GERMAN = (
+    "Die Fähre fährt um sieben Uhr vom Ostkai ab. Eine Karte kostet neun Kronen. "
+    "Gerne helfe ich weiter, vielen Dank. Die Textstellen beschreiben die Geschichte der Insel."
+)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "",
+        " . ",
+        "The island has a casino.",
+        "The ferry leaves at nine.",
+        "The ferry does not leave at seven.",
+        "seven",
+        "erry leav",
+    ],
+)
+def test_what_the_answer_does_not_claim_is_refused(claim):
+    assert cover_answer((claim,), ANSWER).places == {}
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer"),
+    [
+        ("The earth is flat.", "It is false that the earth is flat."),
+        ("the ferry runs", "The old guide wrongly says that the ferry runs daily."),
+        ("die Erde flach ist", "Es ist falsch, dass die Erde flach ist."),
+        ("leave at seven", "The ferry does not leave at seven."),
+    ],
+)
+def test_a_fragment_that_loses_a_denial_is_refused(claim, answer):
+    assert cover_answer((claim,), answer).refused == 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        FERRY,
+        "the ferry leaves at 7",
+        "The ferry leaves from the east quay.",
+        "The ferry to the island leaves at seven.",
+        "A ticket for adults costs nine crowns.",
+        "It carries thirty cars",
+        "The ferry carries two buses.",
+    ],
+)
+def test_a_claim_of_the_answer_counts_however_it_is_worded(claim):
+    found = cover_answer((claim,), ANSWER, "When does the ferry to the island leave?")
+    assert found.refused == 0
+    assert len(found.uncovered) == 2
+
+
+def test_copies_of_a_claim_count_as_often_as_the_answer_has_them_and_cost_no_time():
+    since = time.perf_counter()
+    found = cover_answer((FERRY,) * 20_000, ANSWER)
+    assert len(found.places) == 1
+    assert found.uncovered == (TICKET, CARS)
+    assert time.perf_counter() - since < 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        (ANSWER, 3),
+        (GERMAN, 2),
+        ("Paris.", 0),
+        ("Yes. I hope this helps. Let me know if you have more questions.", 0),
+        ("It may rain on the island in spring. Overall, the ferry seems a good choice.", 0),
+        ("The passages describe the island and its ferry. Here is a summary of the ferry.", 0),
+        ("Möglicherweise fährt die Fähre im Winter seltener als sonst.", 0),
+        ("According to passage 2, the ferry leaves at seven from the quay.", 1),
+        ("Does the ferry leave at seven from the quay?", 0),
+    ],
+)
+def test_only_sentences_that_state_a_fact_need_a_claim(answer, count):
+    assert len(factual_spans(answer)) == count
+
+
+def test_claims_in_another_language_than_the_answer_are_not_measured_by_its_words():
+    claims = (
+        "The ferry of the town leaves at seven and it is on time.",
+        "A ticket for it is to be had for nine crowns at the quay.",
+    )
+    german = (
+        "Die Fähre in der Stadt fährt um sieben ab und ist so gut wie nie zu spät bei uns. "
+        "Eine Karte für sie gibt es am Kai, und das für neun Kronen im Jahr."
+    )
+    found = cover_answer(claims, german)
+    assert (len(found.places), found.problem) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"), [((), "failed"), ((FERRY,), "failed"), ((FERRY, TICKET), "scored")]
+)
+def test_a_verdict_that_leaves_more_than_a_third_of_the_answer_out_is_failed(claims, status):
+    said = plain(*((text, "unsupported", None) for text in claims), passages=[(1, True)])
+    found = verdicts(said, Case(id="1", question="When does it leave?"), ANSWER)[0]
+    verdict = found["faithfulness"]
+    assert verdict.status == status
+    assert CARS[:20] in verdict.reason
+    assert found["context_relevance"].status == "scored", "it needs no claim"
+
+
+def test_a_decline_needs_no_claims():
+    found = verdicts(plain(response="declines"), answer=ANSWER)[0]["faithfulness"]
+    assert found.status == "skipped"
+
+
+def claimed(*texts):
+    return plain(*((text, "unsupported", None) for text in texts))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [
+        ((FERRY,), (FERRY, TICKET, CARS), 3),
+        ((FERRY, TICKET), (FERRY,), 2),
+        ((FERRY,), None, 1),
+    ],
+)
+def test_sentences_without_a_claim_are_asked_for_once_more(first, second, taken):
+    replies = [claimed(*first), claimed(*second) if second is not None else None]
+    asked = []
+
+    def say(ask):
+        asked.append(ask)
+        parsed = replies[len(asked) - 1]
+        return Reply(parsed, "{}", problem=None if parsed else "not JSON")
+
+    ask = examine("When does it leave?", ("A passage.",), ANSWER)
+    reply = asyncio.run(RepairingJudge(FakeJudge(say, "fake")).ask(ask))
+    assert isinstance(reply.parsed, Examination)
+    assert len(reply.parsed.claims) == taken
+    assert len(asked) == 2
+    assert TICKET[:20] in asked[1].messages[-1]["content"] or CARS[:20] in str(
+        asked[1].messages[-1]
+    )
+
+
+def test_a_reply_that_covers_the_answer_is_not_asked_for_again():
+    judge = FakeJudge(lambda _: Reply(claimed(FERRY, TICKET, CARS), "{}"), "fake")
+    ask = examine("When does it leave?", ("A passage.",), ANSWER)
+    reply = asyncio.run(RepairingJudge(judge).ask(ask))
+    assert reply.problem is None
+    assert len(reply.parsed.claims) == 3
