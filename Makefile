@@ -7,7 +7,7 @@ CPU := https://download.pytorch.org/whl/cpu
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: demo sample quick test test-slow wheel-test gold lint clean
+.PHONY: demo sample quick test test-slow wheel-test gold docs lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -39,6 +39,10 @@ wheel-test: $(VENV)/.dev
 # Accept the pages as they are now. Look at them in a browser first.
 gold: $(VENV)/.dev
 	MISSLINK_ACCEPT=1 $(BIN)/pytest tests/report
+
+# The documentation site, in build/site.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

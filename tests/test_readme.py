@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,69 @@ from misslink.judge.middleware import cascade
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-INDEX = ROOT / "docs" / "README.md"
 PAGES = sorted(
     page
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/*/*.md", "reports/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "skills/*/*.md",
+        "benchmarks/*.md",
+        "examples/*/*.md",
+        "reports/*.md",
+    )
     for page in ROOT.glob(pattern)
 )
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-BLOCK = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(python|sh)\n(.*?)```", re.DOTALL)
+# A step of a page: a hidden command, a file to write, a block to run, or what the block before it prints.
+STEP = re.compile(
+    r"^<!-- before: (?P<before>.+?) -->$"
+    r"|^(?:<!-- (?P<what>file|exit): (?P<value>\S+) -->\n)?"
+    r"(?P<indent> *)```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
+APART = {"canary.md", "metrics.md"}  # tests/cli/test_canary_docs.py and tests/plugin run these
+
+
+def guides():
+    """Pages with blocks to run, each with an empty folder; those of the tutorial share one."""
+    tutorial = sorted(ROOT.glob("docs/tutorial/*.md"))
+    pages = [*sorted(ROOT.glob("docs/**/*.md")), *ROOT.glob("skills/*/SKILL.md")]
+    others = [page for page in pages if page not in tutorial]
+    groups = [[README], tutorial, *([page] for page in others if page.name not in APART)]
+    return [group for group in groups if any(map(runs_something, group))]
+
+
+def runs_something(page):
+    text = page.read_text(encoding="utf-8")
+    return any(step["language"] in {"python", "sh"} for step in STEP.finditer(text))
+
+
+def run_page(page, folder, environment):
+    """Run a page's blocks in order; with MISSLINK_ACCEPT its expected output is written anew."""
+    text, printed = page.read_text(encoding="utf-8"), ""
+    outputs = []
+    for step in STEP.finditer(text):
+        code = step["text"] and textwrap.dedent(step["text"])
+        if step["what"] == "file":
+            (folder / step["value"]).write_text(code, encoding="utf-8")
+        elif step["language"] == "output":
+            outputs.append((step.span("text"), code, textwrap.indent(printed, step["indent"])))
+        elif step["before"] or step["language"] in {"python", "sh"}:
+            shell = ["bash", "-ec", step["before"] or code]
+            command = [sys.executable, "-c", code] if step["language"] == "python" else shell
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+            )
+            wanted = int(step["value"]) if step["what"] == "exit" else 0
+            assert done.returncode == wanted, f"{command}\n{done.stdout}\n{done.stderr}"
+            printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    if outputs and os.environ.get("MISSLINK_ACCEPT"):
+        for (start, end), _, printed in reversed(outputs):
+            text = f"{text[:start]}{printed}{text[end:]}"
+        page.write_text(text, encoding="utf-8")
+    else:
+        for _, shown, printed in outputs:
+            assert textwrap.dedent(printed) == shown, f"{page.name} shows another output"
 
 
 def links(page):
@@ -48,32 +104,26 @@ def leads_somewhere(page, link):
 
 
 @pytest.mark.slow
-def test_every_python_and_shell_block_runs(tmp_path, judge_server):
-    """In one folder, in their order, as a reader would; the judge is a server on loopback."""
-    pytest.importorskip("langchain_core")
+@pytest.mark.parametrize("pages", guides(), ids=lambda pages: pages[0].stem)
+def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
+    """In their order, as a reader would; the judge is a server on loopback."""
+    if pages != [README]:
+        pytest.importorskip("langchain")
     judge_server.models = ("gpt-4.1-mini",)
-    blocks = BLOCK.findall(README.read_text(encoding="utf-8"))
-    assert {language for _, language, _ in blocks} == {"python", "sh"}
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "OPENAI_BASE_URL": judge_server.url,
         "OPENAI_API_KEY": "made-up",
     }
-    for name, language, text in blocks:
-        if name:
-            (tmp_path / name).write_text(text, encoding="utf-8")
-            continue
-        command = [sys.executable, "-c", text] if language == "python" else ["bash", "-ec", text]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
-        if language == "python":
-            assert "retrieval_miss" in done.stdout, "the example shows what misslink is for"
-    for page in ("first.html", "reports/first.html", "reports/mine/report.html"):
-        assert (tmp_path / page).stat().st_size > 10_000
-    assert len(judge_server.calls) >= 2
+    for page in pages:
+        run_page(page, tmp_path, environment)
+
+
+def test_the_readme_runs_python_and_shell_and_shows_an_output():
+    steps = [*STEP.finditer(README.read_text(encoding="utf-8"))]
+    assert {step["language"] for step in steps} >= {"python", "sh", "output"}
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
 
 @pytest.mark.source
@@ -86,53 +136,66 @@ def test_what_a_page_points_to_is_there(page):
 @pytest.mark.parametrize("link", ["nowhere.md", "README.md#no-such-part", "#no-such-part"])
 def test_a_link_to_nothing_is_found(link):
     assert not leads_somewhere(README, link)
-    assert leads_somewhere(README, "#can-the-judge-be-trusted")
+    assert leads_somewhere(README, "#quickstart")
 
 
-def test_every_page_and_every_table_stands_in_the_index():
-    """A line each, with what it is for."""
-    listed = {(INDEX.parent / link).resolve() for link in links(INDEX)}
-    pages = [
-        *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("benchmarks/*.md"),
-        *ROOT.glob("examples/*/*.md"),
-    ]
-    missing = [str(page.relative_to(ROOT)) for page in pages if page not in listed | {INDEX}]
-    assert not missing, f"docs/README.md does not list {missing}"
-    assert len(pages) > len(list(ROOT.glob("docs/decisions/*.md"))) > 0
-    for line in INDEX.read_text(encoding="utf-8").splitlines():
-        assert not line.startswith("- ") or re.fullmatch(r"- \[[^\]]+\]\([^)]+\): .*\S", line), line
+@pytest.mark.source
+def test_every_page_is_in_the_navigation_and_every_table_in_the_list_of_benchmarks():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+    named = set(re.findall(r"[\w./-]+\.md", navigation))
+    generated = {"reference/cli.md", "reference/prompts.md", "about/decisions.md"}
+    assert {page for page in pages if not page.startswith("decisions/")} == (
+        named - generated - {"about/changelog.md"}
+    )
+    benchmarks = ROOT / "docs/about/benchmarks.md"
+    listed = {(benchmarks.parent / link).resolve() for link in links(benchmarks)}
+    assert set(ROOT.glob("benchmarks/*.md")) == listed
+
+
+@pytest.mark.source
+def test_a_how_to_guide_is_short():
+    words = {
+        page.name: len(page.read_text(encoding="utf-8").split())
+        for page in ROOT.glob("docs/how-to/*.md")
+    }
+    assert {name: count for name, count in words.items() if count > 600} == {}
 
 
 def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
-    text = README.read_text(encoding="utf-8")
+    text = (ROOT / "docs/concepts/judges.md").read_text(encoding="utf-8")
     for name, measured in fit_figures().items():
         shown = (f"{measured[figure]:.2f}" for figure in ("auroc", "f1", "begin_auroc"))
         assert f"| `{name}` | {' | '.join(shown)} |" in text
 
 
 def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measured():
-    text = " ".join(README.read_text(encoding="utf-8").split())
+    guide = (ROOT / "docs/how-to/test-a-judge.md").read_text(encoding="utf-8")
     attacks = load_suite().attacks
     texts = {(attack.kind, attack.payload) for attack in attacks}
-    assert f"tries {len(attacks)} injections ({len(texts)} texts" in text
+    assert f"tries {len(attacks)} injections ({len(texts)} texts" in guide
     kept = Path(cascade.__file__).with_suffix(".json").read_text(encoding="utf-8")
     band = json.loads(kept)["judges"]["heuristic"]
     measured = band["figures"]
-    assert f"people agree with {measured['wanted']:.0%}" in text
-    assert f"it decides {measured['share_decided']:.0%}" in text
-    assert band["band"]["low"] is None, "the README says that it never convicts"
+    page = " ".join((ROOT / "docs/concepts/judges.md").read_text(encoding="utf-8").split())
+    assert f"people agree with {measured['wanted']:.0%}" in page
+    assert f"it decides {measured['share_decided']:.0%}" in page
+    assert band["band"]["low"] is None, "the page says that it never finds an answer unfaithful"
 
 
 def test_the_figures_of_speed_are_those_that_were_measured():
-    text = README.read_text(encoding="utf-8")
+    page = (ROOT / "docs/about/benchmarks.md").read_text(encoding="utf-8")
     measured = (ROOT / "benchmarks" / "judge_throughput.md").read_text(encoding="utf-8")
-    table = text.partition("### How fast")[2].partition("### ")[0]
+    table = page.partition("## Judging, beside other tools")[2]
     shown = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| ")]
-    found = [row.strip("| ").split(" | ") for row in measured.splitlines() if row.startswith("| ")]
-    names, *rows = found
+    rows = [row.strip("| ").split(" | ") for row in measured.splitlines() if row.startswith("| ")]
+    names, *rows = rows
     wanted = [names.index(name) for name in shown[0]]
     at_32 = [row for row in rows if row[names.index("at once")] == "32"]
     assert shown[1:] == [[row[column] for column in wanted] for row in at_32]
     (seconds,) = re.findall(r"A full cache answers 10,000 cases in ([\d.]+) s", table)
     assert f"With a full cache 10,000 cases take {seconds} s" in measured
+    readme = README.read_text(encoding="utf-8")
+    for row in shown[1:]:
+        if row[0] in {"misslink", "ragas", "deepeval"}:
+            assert all(f"{figure}" in readme for figure in row[2:]), "the README has the same"

@@ -71,9 +71,7 @@ def show(
     prompt = _named(folder, name)
     if prompts is not None and not folder.overrides(name):
         print(f"misslink: {prompts} has no {name}.jinja; {_ENGLISH}", file=sys.stderr)
-    variables = sorted(prompt.template.variables)
-    example = {variable: _EXAMPLES.get(variable, f"({variable})") for variable in variables}
-    messages = list(prompt.messages(example)) if rendered else None
+    messages = render_example(prompt) if rendered else None
     if as_json:
         print_json({**_about(prompt, folder, prompts), "text": prompt.text, "messages": messages})
     elif messages is None:
@@ -81,6 +79,13 @@ def show(
     else:
         for message in messages:
             print(f"[{message['role']}]\n{message['content']}\n")
+
+
+def render_example(prompt: Prompt) -> list[dict[str, str]]:
+    """Return the messages of a prompt for a small example."""
+    variables = sorted(prompt.template.variables)
+    example = {variable: _EXAMPLES.get(variable, f"({variable})") for variable in variables}
+    return list(prompt.messages(example))
 
 
 @app.command("diff")

@@ -1,0 +1,38 @@
+"""Example data that the package ships: questions, passages and recorded answers, all made up."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+
+def load_example(name: str = "ferry") -> dict[str, str]:
+    """Return the paths of an example's gold set, traces and corpus, by the names of `evaluate`.
+
+    Parameters
+    ----------
+    name : str
+        ``ferry``: 40 questions to the help desk of a ferry line, with 26 passages. The traces were
+        written by hand over a real keyword search for two passages.
+
+    Returns
+    -------
+    dict of str to str
+        ``goldset``, ``traces`` and ``corpus``.
+
+    Examples
+    --------
+    >>> from misslink.examples import load_example
+    >>> sorted(load_example("ferry"))
+    ['corpus', 'goldset', 'traces']
+    """
+    folder = Path(__file__).parent / name
+    return {key: str(folder / f"{key}.jsonl") for key in ("goldset", "traces", "corpus")}
+
+
+def copy_example(name: str, folder: str | Path) -> list[Path]:
+    """Copy the files of an example into a folder; existing files are replaced."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = sorted(path for path in (Path(__file__).parent / name).iterdir() if path.is_file())
+    return [Path(shutil.copy(source, folder / source.name)) for source in sources]
