@@ -199,3 +199,17 @@ def test_the_figures_of_speed_are_those_that_were_measured():
     for row in shown[1:]:
         if row[0] in {"misslink", "ragas", "deepeval"}:
             assert all(f"{figure}" in readme for figure in row[2:]), "the README has the same"
+
+
+@pytest.mark.source
+def test_the_figures_of_the_failure_modes_are_those_that_were_measured():
+    measured = (ROOT / "benchmarks/attribution.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/concepts/failure-modes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:noisy )?(?:oracle|heuristic) \| \d+ \|.*$", measured, re.MULTILINE)
+    assert len(rows) == 3
+    assert all(row in page for row in rows)
+    cases, owner = re.search(r"heuristic \| (\d+) \| \S+ \[.*?\] \| ([\d.]+)%", rows[2]).groups()
+    wanted = (
+        f"{cases} planted cases the heuristic judge leads to the right owner in {float(owner):.0f}%"
+    )
+    assert wanted in README.read_text(encoding="utf-8")
