@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -50,8 +51,8 @@ class CopyingModel(SimpleChatModel):
     def _llm_type(self) -> str:
         return "copying"
 
-    def _call(self, messages: list[BaseMessage], **_: object) -> str:
-        passages, _, question = str(messages[-1].content).partition("\nQuestion: ")
+    def _call(self, messages: list[BaseMessage], *_: Any, **__: Any) -> str:
+        passages, question = str(messages[-1].content).split("\nQuestion: ")
         sentences = re.split(r"(?<=\.)\s+", passages)
         best = max(sentences, key=lambda sentence: len(words(sentence) & words(question)))
         return best if words(best) & words(question) else "I don't know."
