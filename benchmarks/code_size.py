@@ -23,9 +23,9 @@ BUDGETS = {
     "annotation": 1150,
     "calibration": 1821,  # 1650
     "canary": 2707,  # 2300
-    "capture": 1807,  # 1300
+    "capture": 1833,  # 1300
     "cli": 3400,  # 3200
-    "compare": 950,  # 750
+    "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 966,  # 700
     "examples": 70,  # the app that the README and the tutorial run
@@ -44,7 +44,7 @@ BUDGETS = {
     "metrics": 900,
     "pipeline": 1139,  # 700
     "render": 1000,
-    "report": 4900,  # 3400
+    "report": 4907,  # 3400
     "retrieval": 2112,  # 2000
     "stats": 2655,  # 2400
     "text": 900,

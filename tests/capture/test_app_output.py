@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 
 import pytest
@@ -10,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from misslink.capture.app import parse_app_output
+from misslink.capture.passages import passages_from
 
 
 @dataclass
@@ -66,6 +68,76 @@ def test_documents_alone_are_no_answer_and_no_problem():
 def test_documents_beside_the_answer(key):
     found = [Document("a")]
     assert parse_app_output({"answer": "x", key: found}).documents == found
+
+
+@pytest.mark.parametrize("key", ["sources", "source_nodes", "passages", "retrieved_contexts"])
+def test_what_other_frameworks_call_retrieval(key):
+    passages = [{"id": "oak", "text": "An oak is a tree."}]
+    assert parse_app_output({"answer": "x", key: passages}).documents == passages
+
+
+def test_bare_strings_are_ids_or_texts():
+    returned = parse_app_output({"answer": "x", "retrieved": ["oak", "An oak is a tree."]})
+    passages = passages_from(returned.documents)
+    assert (passages[0].id, passages[0].text) == ("oak", "")
+    assert passages[1].text == "An oak is a tree."
+    assert parse_app_output({"answer": "x", "sources": ["oak.pdf"]}).documents is None
+
+
+@pytest.mark.parametrize("wrap", [lambda pairs: pairs, lambda pairs: {"retrieved": pairs}])
+def test_pairs_of_document_and_score(wrap):
+    documents = parse_app_output(wrap([(Document("a", id="oak"), 0.5)])).documents
+    (passage,) = passages_from(documents)
+    assert (passage.id, passage.text, passage.score) == ("oak", "a", 0.5)
+
+
+@pytest.mark.parametrize("method", ["query", "get"])
+@pytest.mark.parametrize("wrap", [lambda found: found, lambda found: {"passages": found}])
+def test_what_chromadb_itself_returns(chroma_client, method, wrap):
+    name = f"c{uuid.uuid4().hex}"
+    collection = chroma_client.create_collection(name)
+    vectors = [[1.0, 0.0], [0.0, 1.0]]
+    collection.add(["a", "b"], vectors, [{"page": 1}, {"page": 2}], ["A text.", "B text."])
+    asked = {"query_embeddings": vectors[:1]} if method == "query" else {"ids": ["a", "b"]}
+    documents = parse_app_output(wrap(getattr(collection, method)(**asked))).documents
+    chroma_client.delete_collection(name)
+    passages = passages_from(documents)
+    assert [(p.id, p.text, p.metadata) for p in passages] == [
+        ("a", "A text.", {"page": 1}),
+        ("b", "B text.", {"page": 2}),
+    ]
+    assert [p.score for p in passages] == ([0.0, 2.0] if method == "query" else [None, None])
+
+
+@dataclass
+class Node:
+    text: str
+    node_id: str
+    metadata: dict
+
+
+@dataclass
+class NodeWithScore:
+    node: Node
+    score: float
+
+
+def test_llama_index_nodes_and_haystack_documents():
+    @dataclass
+    class Haystack:
+        id: str
+        content: str
+        meta: dict
+        score: float
+
+    node = NodeWithScore(Node("An oak.", "n1", {"page": 1}), 0.5)
+    haystack = Haystack("n1", "An oak.", {"page": 1}, 0.5)
+    for value in ({"response": "x", "source_nodes": [node]}, {"answer": "x", "docs": [haystack]}):
+        (passage,) = passages_from(parse_app_output(value).documents)
+        assert (passage.id, passage.text, passage.score) == ("n1", "An oak.", 0.5)
+        assert passage.metadata == {"page": 1}
+    messages = [AIMessage("An oak.", id="m1")]
+    assert parse_app_output({"answer": "x", "documents": messages}).documents is None
 
 
 def test_an_empty_list_says_that_nothing_was_retrieved():

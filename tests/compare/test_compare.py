@@ -14,6 +14,7 @@ from statsmodels.stats.power import TTestPower
 
 from misslink.compare.compare_runs import compare_runs
 from misslink.errors import InputError
+from misslink.report.comparison import build_comparison_page
 from small_runs import broken, named, small_run
 
 A = small_run([1, 0, 0, 0, 0, 0, 0, 1], faithful=[1, 1, 1, 1, 0, None, 1, 0])
@@ -275,6 +276,23 @@ def test_other_circumstances_are_noted():
     assert any(note.startswith("k: 1 in A, 5 in B;") for note in document["notes"])
     judges = compare_runs(named(a, small_run([1], judge="openai:m")))["notes"]
     assert any("heuristic in A, openai:m in B" in note for note in judges)
+
+
+def test_no_winner_is_named_on_judged_metrics_of_two_judges():
+    hits, good = ([1] * 12, [0] * 12), ([0] * 12, [1] * 12)
+    a, b = (small_run(h, faithful=g) for h, g in zip(hits, good, strict=True))
+    alike = compare_runs(named(a, b))
+    assert alike["same_judge"]
+    assert alike["metrics"]["fully_faithful"]["winner"] == "b"
+    other = b.model_copy(update={"manifest": {**b.manifest, "judge": "openai:m"}})
+    document = compare_runs(named(a, other))
+    assert not document["same_judge"]
+    assert document["metrics"]["fully_faithful"]["p_holm"] < 0.05
+    assert document["metrics"]["fully_faithful"]["winner"] is None
+    assert document["metrics"]["recall@1"]["winner"] == "a"
+    page = build_comparison_page(document, {"runs/a": a, "runs/b": other}, {})
+    verdicts = {row.name: row.verdict for row in page.comparisons[0].rows}
+    assert (verdicts["fully_faithful"], verdicts["recall@1"]) == ("other judge", "worse")
 
 
 def test_alike_circumstances_need_no_note(found):

@@ -8,6 +8,8 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +229,15 @@ _ANSWER_KEYS = (
     "final_answer",
     "generation",
 )
-_PASSAGE_KEYS = ("retrieved", "context", "contexts", "source_documents", "documents", "docs")
+# Under these keys a list of strings holds passages: a string with a blank is a text, else an id.
+_STRING_KEYS = ("retrieved", "retrieved_contexts", "contexts", "passages")
+_PASSAGE_KEYS = (
+    *_STRING_KEYS,
+    *("context", "source_documents", "source_nodes", "documents", "docs", "sources"),
+)
+
+
+_PAIR = 2  # a document and its score
 
 
 @dataclass(frozen=True)
@@ -257,15 +267,15 @@ def parse_app_output(value: Any) -> AppOutput:
 
     A text is the answer; so is a message's text. In a mapping, a dataclass or a pydantic model it
     stands under answer, output, result, response, text, output_text, final_answer, generation, or
-    it is the last of ``messages``. A list of documents, what a retriever returns, is no answer
-    and no problem.
+    it is the last of ``messages``. A list of documents or of pairs with a score, or chromadb's query
+    result, is what a retriever returns: no answer and no problem.
     """
     if isinstance(value, str):
         return AppOutput(answer=valid_text(value))
     if hasattr(value, "content") and not isinstance(value, Mapping):
         return AppOutput(answer=message_text(value.content))
-    if isinstance(value, list | tuple) and all(_is_document(item) for item in value):
-        return AppOutput(documents=list(value))
+    if (retrieved := _document_list(value)) is not None:
+        return AppOutput(documents=retrieved)
     fields = _output_fields(value)
     if fields is None:
         way_out = _FACTORY_HINT if callable(value) else _OUTPUT_HINT
@@ -339,20 +349,43 @@ def _content(message: Any) -> Any:
 
 def _documents(fields: Mapping[str, Any]) -> list[Any] | None:
     for key in _PASSAGE_KEYS:
-        value = fields.get(key)
-        # A list of bare texts may be anything, unless its key says what it is.
-        texts_too = key in ("retrieved", "contexts")
-        if isinstance(value, list | tuple) and all(
-            _is_document(item) or (texts_too and isinstance(item, str)) for item in value
-        ):
-            return list(value)
+        documents = _document_list(fields.get(key), strings=key in _STRING_KEYS)
+        if documents is not None:
+            return documents
     return None
 
 
+def _document_list(value: Any, *, strings: bool = False) -> list[Any] | None:
+    """The documents in a list of them, of pairs with a score, or in chromadb's result."""
+    if isinstance(value, Mapping) and isinstance(ids := value.get("ids"), list):
+        many = any(isinstance(item, list) for item in ids)  # a list for each query
+        columns = [value.get(name) for name in ("ids", "documents", "metadatas", "distances")]
+        flat = [(list(chain(*column)) if many else column) if column else [] for column in columns]
+        names = ("id", "text", "metadata", "score")
+        return [
+            {name: item for name, item in zip(names, row, strict=True) if item is not None}
+            for row in islice(zip_longest(*flat), len(flat[0]))
+        ]
+    if not isinstance(value, list | tuple):
+        return None
+    if not all(_is_document(item) or (strings and isinstance(item, str)) for item in value):
+        return None
+    is_id = [isinstance(item, str) and not any(map(str.isspace, item)) for item in value]
+    return [{"id": item} if id_ else item for item, id_ in zip(value, is_id, strict=True)]
+
+
 def _is_document(item: Any) -> bool:
+    if isinstance(item, tuple):
+        return len(item) == _PAIR and isinstance(item[1], Real) and _is_document(item[0])
     if isinstance(item, Mapping):
         return any(isinstance(item.get(key), str) for key in ("id", "text", "page_content"))
-    return isinstance(getattr(item, "page_content", None), str)
+    # LangChain's, Haystack's, and LlamaIndex's node with a score; a message has a content too.
+    text = item.content if hasattr(item, "meta") and hasattr(item, "content") else None
+    texts = (
+        getattr(item, "page_content", text),
+        getattr(getattr(item, "node", None), "text", None),
+    )
+    return any(isinstance(text, str) for text in texts)
 
 
 def _describe_value(value: Any) -> str:

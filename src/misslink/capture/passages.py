@@ -175,18 +175,18 @@ def _document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
     """The id, text, metadata and score that a document of any shape carries."""
     if isinstance(document, str):
         return None, valid_text(document), {}, None
+    if isinstance(document, tuple):
+        return (*_document_fields(document[0])[:3], document[1])
     if isinstance(document, Mapping):
         text = next((document[key] for key in _TEXT_KEYS if key in document), "")
         metadata = dict(document.get("metadata") or {})
         return document.get("id"), valid_text(str(text)), metadata, document.get("score")
-    text = getattr(document, "page_content", None)
-    metadata = dict(getattr(document, "metadata", None) or {})
-    return (
-        getattr(document, "id", None),
-        valid_text(text if isinstance(text, str) else str(document)),
-        metadata,
-        None,
-    )
+    node = getattr(document, "node", document)  # LlamaIndex's node with a score
+    texts = (getattr(node, key, None) for key in ("page_content", "text", "content"))
+    text = next((text for text in texts if isinstance(text, str)), str(document))
+    metadata = getattr(node, "metadata", None) or getattr(node, "meta", None) or {}
+    identity = getattr(node, "id", None) or getattr(node, "node_id", None)
+    return identity, valid_text(text), dict(metadata), getattr(document, "score", None)
 
 
 def _finite_number(value: Any) -> float | None:

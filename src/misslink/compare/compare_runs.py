@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from misslink.calibration.corrected_prevalence import CorrectedDifference, compare_corrected_shares
-from misslink.compare.config_diff import config_differences
+from misslink.compare.config_diff import ConfigDifference, config_differences
 from misslink.compare.missing_values import count_missing_values, one_sided_missing_values
 from misslink.compare.pairing import CaseSelection, NamedRun, Pairing, pair_cases
 from misslink.compare.preferences import StoredPreferences, answers_hash
@@ -133,7 +133,7 @@ def compare_runs(
         (cases with a value in one run only) and ``preference``; for two runs also at the top. A
         metric has ``a`` and ``b`` (over the cases with a value in both), ``difference``, ``p``
         (sign flips), ``p_holm`` (over all metrics and runs), ``detectable``, ``winner`` ('a', 'b'
-        or None), ``level``, ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z),
+        or None; None for a judged metric unless ``same_judge``), ``level``, ``lower_is_better``, ``n``, ``left_out``, ``effect`` (Cohen's d_z),
         the uncorrected ``t_test``, ``wilcoxon`` and ``mcnemar`` (yes-or-no values only), and
         ``corrected``: shares corrected for the judge's errors, or None.
 
@@ -167,12 +167,16 @@ def compare_runs(
         seed=seed,
         lower_is_better={per_run[0].name for per_run in values if per_run[0].lower_is_better},
     )
+    differs = [
+        config_differences(runs[0].run, named.run, ("A", letter))
+        for letter, named in zip(ascii_uppercase[1:], runs[1:], strict=False)
+    ]
     rows = [
         [
-            _metric_comparison(result, later, ids, row[result.value.name])
+            _metric_comparison(result, later, ids, row[result.value.name], settings)
             for result, later in zip(sides[0], run_values, strict=True)
         ]
-        for run_values, row in zip(sides[1:], tested, strict=True)
+        for run_values, row, settings in zip(sides[1:], tested, differs, strict=True)
     ]
     matched = _match_preferences(preferences, runs)
     corrections = [
@@ -202,7 +206,7 @@ def compare_runs(
                 ids,
             ),
             "preference": _preference_document(matched[place], named.run, ids),
-            **_comparison_notes(runs, place, pairing, corrections[place - 1][1]),
+            **_comparison_notes(differs[place - 1], place, pairing, corrections[place - 1][1]),
         }
         for place, (named, row) in enumerate(zip(runs[1:], rows, strict=True), start=1)
     ]
@@ -249,12 +253,20 @@ def _values_per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
 
 
 def _metric_comparison(
-    a: _RunValue, b: _RunValue, ids: Sequence[str], tested: dict[str, Any]
+    a: _RunValue,
+    b: _RunValue,
+    ids: Sequence[str],
+    tested: dict[str, Any],
+    differs: Sequence[ConfigDifference],
 ) -> dict[str, Any]:
     """One metric: its tests, its level, and the cases without a value."""
+    level = _metric_level(a.run, b.run, a.value.name)
+    by_labels = level == "retrieval" or a.value.name.startswith("link.retrieval.")
+    other_judge = not by_labels and any(difference.changes_judge for difference in differs)
     return {
-        "level": _metric_level(a.run, b.run, a.value.name),
+        "level": level,
         **tested,
+        "winner": None if other_judge else tested["winner"],
         "difference": _difference_with_reason(tested["difference"], a, b),
         "left_out": count_missing_values((a.run, a.value), (b.run, b.value), ids),
     }
@@ -306,10 +318,9 @@ def _metric_level(a: Run, b: Run, name: str) -> str:
 
 
 def _comparison_notes(
-    runs: Sequence[NamedRun], place: int, pairing: Pairing, uncorrected: str | None
+    differs: Sequence[ConfigDifference], place: int, pairing: Pairing, uncorrected: str | None
 ) -> dict[str, Any]:
     letters = ascii_uppercase[0], ascii_uppercase[place]
-    differs = config_differences(runs[0].run, runs[place].run, letters)
     omitted = pairing.left_out[place - 1]
     notes = [difference.sentence for difference in differs]
     notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
@@ -318,6 +329,7 @@ def _comparison_notes(
     if uncorrected:
         notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
     return {
+        "same_judge": not any(difference.changes_judge for difference in differs),
         "notes": notes,
         "uncorrected": uncorrected,
         "differs": [

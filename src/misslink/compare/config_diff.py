@@ -35,6 +35,11 @@ class ConfigDifference:
     b: str
     sentence: str
 
+    @property
+    def changes_judge(self) -> bool:
+        """Whether verdicts differ by it: another judge, another setting of it, another prompt."""
+        return self.what.startswith(("judge", "the judge's ", "the prompt '"))
+
 
 def config_differences(
     a: Run, b: Run, letters: tuple[str, str] = ("A", "B")

@@ -26,10 +26,12 @@ from misslink.report.changed_cases import (
     find_changed_cases,
     mode_transitions,
 )
+from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL
 from misslink.types import Estimate, Run
 
 SAME = "the same"
 SAME_EXCEPT_MISSING = "the same in the rest"
+OTHER_JUDGE = "other judge"
 LARGEST_DIFFERENCE = 1.0  # difference that two values between 0 and 1 can have
 _REASON_LENGTH = 160  # characters of a reason why a case has no value
 
@@ -44,7 +46,7 @@ class ComparisonRow:
     a, b, difference : FormattedEstimate
         Over the cases that have a value in both runs; b minus a.
     verdict : {'better', 'worse', 'within chance', 'the same', 'the same in the rest', \
-'not measured'}
+'not measured', 'other judge'}
         Of B beside A; 'the rest' are the cases with a value in both, where some have it in one.
     p, p_holm, t_test, mcnemar : str
         "" where there is none.
@@ -180,6 +182,8 @@ def _row_verdict(metric: Mapping[str, Any]) -> str:
         return "better" if metric["winner"] == "b" else "worse"
     if metric["p"] is None:
         return "not measured"
+    if metric["p_holm"] < SIGNIFICANCE_LEVEL:
+        return OTHER_JUDGE
     # The differences may cancel out; alike are only runs in which no case differs.
     if metric["difference"]["value"] != 0 or metric["detectable"] is not None:
         return "within chance"
@@ -269,6 +273,10 @@ def summarize_comparison(
         scope = " over the cases that both have" if lead else ""
         return f"{lead}{letter} is {' and '.join(verdict_texts)}, beyond chance{scope} ({basis})."
     verdicts = {row.verdict for row in rows}
+    if OTHER_JUDGE in verdicts:
+        return (
+            f"{lead}A and {letter} differ beyond chance only where their judges differ ({basis})."
+        )
     if verdicts == {SAME}:
         extent = (
             f"the {pluralize(len(rows), 'metric')} that both have"
@@ -549,7 +557,7 @@ def build_comparison_page(
             for letter, name in zip(ascii_uppercase, names, strict=False)
         ),
         tested=len(tests),
-        left=max(1, sum(test["winner"] is None for test in tests)),
+        left=max(1, sum(test["p_holm"] >= SIGNIFICANCE_LEVEL for test in tests)),
         comparisons=tuple(
             _run_comparison(letter, document["a"], comparison, runs, links, len(tests))
             for letter, comparison in zip(ascii_uppercase[1:], comparisons, strict=False)
