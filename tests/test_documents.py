@@ -51,7 +51,7 @@ def test_both_kinds_of_bad_answers_are_read_into_one_table():
         ),
         ("summary", {"retrieval": {"mrr": {"value": 0.5}}}, "retrieval.mrr.low"),
         ("replay", {"failures": []}, "failures"),
-        ("whatif", {"options": [{"misses_mended": 0.5}]}, "options.0.misses_mended"),
+        ("whatif", {"options": [{"newly_retrieved": 0.5}]}, "options.0.newly_retrieved"),
         ("calibration", {"threshold": float("nan")}, "threshold"),
     ],
 )

@@ -473,7 +473,7 @@ class Replay(Document):
 
 
 class OptionMetric(Document):
-    """A metric today (``a``) and with an option (``b``), paired by case."""
+    """A metric of the run (``a``) and with an option (``b``), paired by case."""
 
     at: int | None = None
     a: Estimate | None = None
@@ -494,23 +494,29 @@ class WhatIfOption(Document):
     passages: int = 0
     metrics: dict[str, OptionMetric] = {}
     context_tokens: Estimates = {}
-    unfaithful_avoided: Estimate = NOT_COMPUTED
-    misses_mended: int | None = None
-    new_misses: int | None = None
+    newly_retrieved: int | None = None
+    failures_avoided: Estimate = NOT_COMPUTED
     unmeasured: dict[str, int] = {}
     finding: str = ""
 
 
-class ForecastError(Document):
-    """How far the forecast of the best option was off, on generated and judged answers."""
+class CheckedCases(Document):
+    """Cases that an option changes, or leaves as they are, and those that were run again."""
+
+    cases: int = 0
+    checked: int = 0
+    failed_before: int = 0
+    failed_after: int = 0
+
+
+class OptionCheck(Document):
+    """The cases of the best option that were answered and judged again."""
 
     option: str = ""
-    affected: int = 0
     asked: int = 0
-    checked: int = 0
-    forecast: float | None = None
-    measured: float | None = None
-    error: Estimate = Estimate.missing("no case was checked")
+    changed: CheckedCases = CheckedCases()
+    unchanged: CheckedCases = CheckedCases()
+    reason: str = ""
 
 
 class WhatIfCorpus(Document):
@@ -528,10 +534,10 @@ class WhatIf(Document):
     embedding: str = ""
     k: int = 0
     context_passages: int = 0
-    today: Estimates = {}
+    baseline: Estimates = {}
     options: tuple[WhatIfOption, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    forecast_error: ForecastError | None = None
+    check: OptionCheck | None = None
     basis: str = ""
     notes: tuple[str, ...] = ()
     seed: int | None = None

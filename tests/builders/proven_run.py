@@ -345,7 +345,7 @@ def whatif():
     return {
         "run": "reports/today",
         "corpus": {"passages": 594},
-        "today": {
+        "baseline": {
             "hit@5": estimate(0.58, 0.32, 0.81, 12),
             "recall@5": estimate(0.54, 0.29, 0.78, 12),
             "mrr": estimate(0.51, 0.27, 0.75, 12),
@@ -359,13 +359,11 @@ def whatif():
                     MARKUP + LONG_WORD),
         ],
         "skipped": [{"name": "rerank", "reason": HOSTILE[2]}],
-        "forecast_error": {
+        "check": {
             "option": HOSTILE[0],
-            "affected": 20,
-            "checked": 12,
-            "forecast": 4.18,
-            "measured": 3,
-            "error": estimate(0.1, -0.05, 0.25, 12, "bootstrap"),
+            "changed": {"cases": 20, "checked": 12, "failed_before": 9, "failed_after": 3},
+            "unchanged": {"cases": 60, "checked": 12, "failed_before": 1, "failed_after": 2},
+            "reason": "the new answer was not judged",
             "skipped": [{"case_id": "memory", "reason": "the new answer was not judged"}],
         },
         "notes": ["The forecast rests on association. " + HOSTILE[3]],
@@ -391,9 +389,8 @@ def _option(name, what, recall, apart, p, winner, avoided, finding):
         },
         "context_tokens": {"today": estimate(1020.0, 980.0, 1061.0, 12),
                            "b": estimate(1043.5, 1000.0, 1090.0, 12)},
-        "unfaithful_avoided": estimate(*avoided, 98, "forecast"),
-        "misses_mended": 5,
-        "new_misses": 1,
+        "failures_avoided": estimate(*avoided, 98, "forecast"),
+        "newly_retrieved": 5,
         "finding": finding,
     }  # fmt: skip
 

@@ -50,8 +50,9 @@ def trace(number, at, k=3, depth=20):
 
 
 def link(number, retrieval, answer="faithful"):
+    failure = {"faithful": "passed", "unfaithful": "retrieval_miss", "unknown": None}[answer]
     return Link(
-        case_id=f"c{number}", retrieval=retrieval, answer=answer, failure="passed", reason="planted"
+        case_id=f"c{number}", retrieval=retrieval, answer=answer, failure=failure, reason="planted"
     )
 
 

@@ -99,8 +99,8 @@ def test_one_json_document_is_printed_and_kept_in_the_run_folder():
     (option,) = found["options"]
     assert option["name"] == "bm25"
     assert option["metrics"]["recall@2"]["b"]["value"] == 1
-    assert option["misses_mended"] == 3
-    assert found["today"]["recall@2"]["value"] == 0.25
+    assert option["newly_retrieved"] == 3
+    assert found["baseline"]["recall@2"]["value"] == 0.25
     assert read_run("run").whatif == found
 
 
@@ -183,7 +183,7 @@ def test_a_result_that_cannot_be_kept_is_printed_first():
 def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
     asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
     found = document(*asked, "--cache", "l.sqlite")
-    assert found["options"][0]["misses_mended"] is None  # traces, which nobody asked deeper
+    assert found["options"][0]["newly_retrieved"] == 0  # traces, which were not asked deeper
     rows = [json.loads(line) for line in Path("traces.jsonl").read_text("utf-8").splitlines()]
     for n, row in enumerate(rows[1:], start=1):
         row |= {"deeper": [{"id": f"p{n}", "text": TOWN[n], "rank": 4}], "depth": 6}
@@ -192,9 +192,9 @@ def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
         goldset="gold.jsonl", traces="deep.jsonl", judge="heuristic", out="run", k=2, cache=None,
         overwrite=True,
     )  # fmt: skip
-    error = document(*asked, "--cache", "l.sqlite")["forecast_error"]
-    assert error["option"] == "k=6"
-    assert error["checked"] == error["affected"] == 3
+    check = document(*asked, "--cache", "l.sqlite")["check"]
+    assert check["option"] == "k=6"
+    assert (check["changed"]["checked"], check["unchanged"]["checked"]) == (3, 1)
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
@@ -216,8 +216,8 @@ store = Chroma("rebuilt", Lengths(), client=client)
     misslink.evaluate("app.py:chain", "gold.jsonl", out="run", **run_options)
     Path("loads").unlink()
     asked = ("--app", "app.py:chain", "--options", "k", "--k", "6", "--check", "5")
-    error = document(*asked, "--cache", "l.sqlite")["forecast_error"]
-    assert error["checked"] == error["affected"] == 3  # of four; one is found by its length
+    check = document(*asked, "--cache", "l.sqlite")["check"]
+    assert check["changed"]["checked"] == 3  # of four; one is found by its length
     assert Path("loads").read_text(encoding="utf-8") == "loaded\n"
 
 
@@ -225,19 +225,17 @@ store = Chroma("rebuilt", Lengths(), client=client)
 def test_zeros_have_no_sign_and_whole_numbers_no_decimal(capsys):
     found = document("--corpus", "corpus.jsonl", "--options", "bm25")
     (option,) = found["options"]
-    option |= {"misses_mended": 0, "new_misses": 0}
-    option["unfaithful_avoided"] |= {"value": -0.0, "low": -0.2, "high": 2.0, "reason": None}
-    error = {"value": 0.05, "low": -0.1, "high": 0.2, "n": 4, "method": "made"}
-    found["forecast_error"] = {
-        "checked": 4, "affected": 9, "option": "bm25", "forecast": 3.0, "measured": 3,
-        "error": error,
+    option["failures_avoided"] |= {"value": -0.0, "low": -0.2, "high": 2.0, "reason": None}
+    changed = {"cases": 9, "checked": 4, "failed_before": 3, "failed_after": 1}
+    found["check"] = {
+        "option": "bm25", "changed": changed, "unchanged": {"cases": 0}, "reason": None,
+        "skipped": [],
     }  # fmt: skip
     print_whatif(found, None)
     printed = " ".join(capsys.readouterr().out.split())
     assert "-0" not in printed
     assert "0 [0, 2]" in printed
-    assert "forecast 3 unfaithful answers avoided, measured 3" in printed
-    assert "the error per case is +5 points [\u221210, 20]" in printed
+    assert "Of 9 cases that bm25 changes, 4 were run again: 3 failed before, 1 after." in printed
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")
@@ -253,12 +251,11 @@ def test_the_forecast_is_checked_by_asking_the_app_and_the_judge_again():
     found = document(
         *("--app", "app.py:chain", "--options", "bm25", "--check", "5", "--cache", "l.sqlite")
     )
-    error = found["forecast_error"]
-    assert error["option"] == "bm25"
+    check = found["check"]
+    assert check["option"] == "bm25"
     # No answer of the three misses stood in its context; the app now repeats its first passage.
-    assert error["checked"] == error["affected"] == 3
-    assert error["measured"] == 3
-    assert error["error"]["n"] == error["checked"]
+    assert check["changed"] == {"cases": 3, "checked": 3, "failed_before": 3, "failed_after": 0}
+    assert found["options"][0]["failures_avoided"]["n"] == check["asked"]
 
 
 @pytest.mark.usefixtures("town", "imports_forgotten")

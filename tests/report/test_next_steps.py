@@ -59,41 +59,45 @@ def test_misses_are_advised_by_why_they_were_missed_each_case_once():
     steps = next_steps(_run(links))
 
     assert [(step.cases, step.fragment) for step in steps] == [
-        ((1, 2), "failure=retrieval_miss&miss_type=below_cutoff"),
-        ((3,), "failure=retrieval_miss&miss_type=not_indexed"),
+        ((1, 2), "ids=1,2"),
+        ((3,), "ids=3"),
     ]
     assert steps[1].action == "Index the document."
     assert "so no retriever can find it" in steps[1].why
 
 
 def test_what_an_earlier_step_takes_care_of_is_not_advised_again():
-    miss = _link("1", "retrieval_miss", "miss", "ranked_low")
+    miss = _link("1", "retrieval_miss", "miss", "ranked_low", true_rank=12)
     both = miss.model_copy(
         update={"missed": (*miss.missed, RetrievalMiss(passage_id="q", miss_type="below_cutoff"))}
     )
-    other = _link("2", "retrieval_miss", "miss", "ranked_low")
+    other = _link("2", "retrieval_miss", "miss", "ranked_low", true_rank=12)
 
     (step,) = next_steps(_run([both, other]))
-    assert step.fragment == "failure=retrieval_miss&miss_type=ranked_low"
+    assert step.action.startswith("Add a reranker")
+    assert "at most 2 of 3 missed passages" in step.why
 
 
 def test_a_measured_option_goes_before_advice_for_the_same_cases():
     links = [_link(str(n), "retrieval_miss", "miss", "below_cutoff") for n in range(1, 7)]
     (step,) = next_steps(_run(links, whatif=whatif()))
 
-    assert step.action == "Retrieve by hybrid: BM25 and dense, fused by reciprocal rank."
+    assert step.action.startswith("Search by words and by meaning together")
     assert step.cases == (1, 2, 3, 4, 5, 6)
-    assert "recall@5 goes from 54% to 81%" in step.why
-    assert "forecast: 4.2 [1, 8] unfaithful answers avoided" in step.why
+    assert "It would retrieve 5 of 6 missed passages (option hybrid)." in step.why
+    assert "Forecast: 4.2 [1, 8] failures avoided." in step.why
 
 
-def test_an_option_without_a_detectable_gain_is_not_advised():
+def test_an_option_without_a_detectable_gain_comes_after_all_others():
     document = whatif()
     document["options"] = document["options"][1:]  # one no different, one worse
     links = [_link("1", "retrieval_miss", "miss", "below_cutoff")]
 
-    (step,) = next_steps(_run(links, whatif=document))
-    assert step.action.startswith("Retrieve more passages")
+    links += _links(fabricated=3, over_refused=1, ignored_context=2)
+    steps = next_steps(_run(links, whatif=document))
+    assert [step.fragment for step in steps] == [
+        "failure=fabricated", "failure=ignored_context", "failure=over_refused",
+    ]  # fmt: skip
 
 
 def test_a_replay_that_mended_none_takes_confidence_from_the_advice():
@@ -157,10 +161,13 @@ def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
 
 
 def test_without_a_judge_misses_are_advised_whatever_the_answers_were():
-    links = [_link("1", "inconclusive", "miss", "ranked_low"), _link("2", "inconclusive")]
+    links = [
+        _link("1", "inconclusive", "miss", "ranked_low", true_rank=12),
+        _link("2", "inconclusive"),
+    ]
     (step,) = next_steps(_run(links, manifest={"judge": "none"}))
 
-    assert step.fragment == "retrieval=miss&miss_type=ranked_low"
+    assert step.action.startswith("Add a reranker")
     assert step.cases == (1,)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from example_run import HOSTILE, example_run, missing
+from example_run import HOSTILE, example_run
 from misslink.report.whatif import read_whatif
 from proven_run import proven_run
 
@@ -32,7 +32,7 @@ def test_options_keep_their_order_and_are_told_by_the_run_s_recall(run):
     assert best.main.difference.brief == "+27 points [12, 42]"
     assert [tokens.value for tokens in best.tokens] == ["1,020", "1,044"]
     assert best.avoided.brief == "4.2 [1, 8]"
-    assert best.moved == "5 misses fixed, 1 new"
+    assert best.retrieved == "5 missed passages"
 
 
 def test_only_what_was_tested_is_better_or_worse(run):
@@ -52,18 +52,11 @@ def test_a_difference_of_a_mean_reciprocal_rank_is_no_percentage(run):
     assert mrr.difference.brief == "\N{MINUS SIGN}0.01 [\N{MINUS SIGN}0.20, 0.20]"
 
 
-def test_the_forecast_is_held_against_what_came(run):
-    rows = dict(read_whatif(run).error)
-    assert rows["Cases checked"] == "12 of 20 that it affects"
-    assert (rows["Avoided by the forecast"], rows["Avoided in fact"]) == ("4.2", "3")
-    assert rows["Forecast less fact, a case"] == "+10 points [\N{MINUS SIGN}5, 25], n = 12"
-
-
-def test_a_forecast_that_was_not_checked_says_why(run):
-    unchecked = {"checked": 0, "error": missing("no option changes a case")}
-    found = read_whatif(_with(run, forecast_error=unchecked))
-    assert found.error == (("Not checked", "no option changes a case"),)
-    assert read_whatif(_with(run, forecast_error=None)).error == ()
+def test_the_cases_that_were_run_again_are_counted(run):
+    rows = dict(read_whatif(run).check)
+    assert rows["Cases that it changes"] == ("12 of 20 cases run again: 9 failed before, 3 after")
+    assert rows["Not run again"] == "the new answer was not judged"
+    assert read_whatif(_with(run, check=None)).check == ()
 
 
 def test_what_was_not_tried_is_told(run):
@@ -79,11 +72,11 @@ def test_the_paired_value_of_today_and_the_cutoff_of_the_option_are_shown(run):
     recall = row["metrics"]["recall@5"]
     paired = recall["difference"] | {"value": 0.7, "low": 0.5, "high": 0.9}
     row["metrics"] = {"recall@5": recall | {"at": 10, "a": paired}}
-    row |= {"misses_mended": None, "new_misses": None}
+    row |= {"newly_retrieved": None}
     found = read_whatif(_with(run, options=[row], context_passages=5))
     (option,) = found.options
     assert found.heading == "Recall in the context (today 5 passages)"
     assert (option.main.today.value, option.main.at) == ("70%", "at 10 under the option")
-    assert option.moved == "misses fixed: not known"
+    assert option.retrieved == "not known"
     assert read_whatif(_with(run, context_passages=7)).heading == ""
     assert read_whatif(run).options[0].main.at == ""

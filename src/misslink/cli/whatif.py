@@ -21,9 +21,8 @@ from misslink.cli.output import (
 )
 from misslink.cli.rerun_context import config_as_in_run, open_run_judge, save_to_run
 from misslink.errors import AppUnreachableError, InputError
-from misslink.render.format import format_p_value, format_points_interval
+from misslink.render.format import format_p_value
 from misslink.render.table import TextTable
-from misslink.types import Estimate
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
@@ -65,7 +64,9 @@ def whatif(
     k: list[int] = option(
         [], "--k", "Number of passages to try; repeatable.", min=1, show_default="2, 3, 5 x"
     ),
-    check: int = option(0, "--check", "Affected cases to generate and judge again.", min=0),
+    check: int = option(
+        0, "--check", "Changed and unchanged cases of the best option to run again.", min=0
+    ),
     triplets: Path | None = option(
         None, "--triplets", "File to write: question, missed passage, hard negative."
     ),
@@ -257,7 +258,7 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
 
     console = Console()
     recall, passages = f"recall@{document['k']}", document["context_passages"]
-    today = document["today"][recall]
+    today = document["baseline"][recall]
     # Where the run's k is not the width of its context, the metric is scaled, not that of it.
     what = "recall in the context" if document["k"] == passages else recall
     columns = (
@@ -265,8 +266,8 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
         f"{what} (today {passages} passages)",
         "p, Holm over the options, metric by metric",
         "tokens",
-        "unfaithful avoided",
-        "misses",
+        "missed passages retrieved",
+        "failures avoided",
     )
     rows = []
     for entry in document["options"]:
@@ -282,13 +283,12 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             if metric["a"]["n"] != today["n"]:  # over fewer cases than the title's
                 before = format_estimate(metric["a"], recall)
                 value += f", today {before} of the same {metric['a']['n']} cases"
-        fixed, made = entry["misses_mended"], entry["new_misses"]
-        moves = f"-{fixed} +{made}" if fixed or made else "0"
+        retrieved = entry["newly_retrieved"]
         rows.append(
             (
                 *(entry["name"], value, p, _format_count(entry["context_tokens"]["b"], 0)),
-                _format_count(entry["unfaithful_avoided"], 1),
-                "not known" if fixed is None or made is None else moves,
+                "not known" if retrieved is None else f"{retrieved:,}",
+                _format_count(entry["failures_avoided"], 1),
             )
         )
     title = f"What if: {recall} today {format_estimate(today, recall)}, {passages} passages"
@@ -306,17 +306,16 @@ def _whatif_lines(document: Mapping[str, Any], triplets: Mapping[str, Any] | Non
     for reason, names in skipped.items():
         yield f"{', '.join(names)}: not tried, {reason}."
     yield from document["notes"]
-    forecast = document["forecast_error"]
-    if forecast is not None and not forecast["checked"]:
-        yield f"The forecast was not checked: {forecast['error']['reason']}."
-    elif forecast is not None:
-        error = format_points_interval(Estimate.model_validate(forecast["error"]))
-        yield (
-            f"Checked on {forecast['checked']} of the {forecast['affected']} cases that "
-            f"{forecast['option']} affects: forecast {_format_number(forecast['forecast'], 1)} "
-            f"unfaithful answers avoided, measured {forecast['measured']}; the error per case is "
-            f"{error}."
-        )
+    if check := document["check"]:
+        for name, what in (("changed", "changes"), ("unchanged", "leaves as they are")):
+            stratum = check[name]
+            yield (
+                f"Of {stratum['cases']} cases that {check['option']} {what}, "
+                f"{stratum.get('checked', 0)} were run again: {stratum.get('failed_before', 0)} "
+                f"failed before, {stratum.get('failed_after', 0)} after."
+            )
+        if check["reason"]:
+            yield f"{len(check['skipped'])} cases could not be run again: {check['reason']}."
     if triplets is not None:
         yield f"{triplets['triplets']} triplets written to {triplets['file']}."
         for reason, count in triplets["left_out"].items():

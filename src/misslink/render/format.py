@@ -94,7 +94,7 @@ _DECIMAL_METRICS = ("mrr", "ndcg", "map", "bpref", "rbp")
 _UNITS = {
     "risk_difference": "points",
     "risk_ratio": "ratio",
-    "unfaithful_avoided": "count",
+    "failures_avoided": "count",
     "context_tokens": "count",
 }
 

@@ -282,6 +282,27 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
         "--id-key {key} makes sure"
     ),
+    # a forecast of failures avoided, and the fixes
+    "longer_context_unchecked": (
+        "a longer context may break answers that are right today; check it with  misslink whatif "
+        "RUN --app APP --options k --check 40"
+    ),
+    "misses_unknown": "misses are {why}",
+    "no_judged_exposure": "no judged case is a {exposure} today, so its risk is not known",
+    "nothing_judged_and_labelled": "no case has both relevance labels and a judged answer",
+    "nothing_rerun": "no case could be run and judged again: {why}",
+    "needs_whatif": "measure it with  misslink whatif",
+    "not_enough_data": "not enough data to tell",
+    "fix_gains": "the whole forecast is above 0",
+    "forecast_by_association": (
+        "The forecast assumes that a case with more relevant passages fails as often as the cases "
+        "that have them today. This is an association, not a cause, and the interval does not "
+        "include the error of this assumption."
+    ),
+    "forecast_by_replay": (
+        "The forecast rests on replayed misses: with the missed passages {still_failed} of "
+        "{still_of} failed cases failed again, and {turned_failed} of {turned_of} others failed."
+    ),
     # a gate
     "met": _met,
     "below_floor": _below_floor,

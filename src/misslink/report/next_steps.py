@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from misslink.documents import CalibrationDocument, calibrations_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.linking.miss_types import MISS_LABELS, miss_type_advice
+from misslink.linking.fixes import rank_fixes
+from misslink.linking.miss_types import miss_type_advice
 from misslink.render.format import format_estimate, pluralize, shorten
+from misslink.render.reasons import describe_reason
 from misslink.report.human_labels import ADJUDICATE_COMMAND
 from misslink.report.links import number_cases, view_fragment
-from misslink.report.whatif import read_whatif
 from misslink.types import Link, Run
 
 
@@ -134,23 +135,35 @@ _ERROR_LENGTH = 120  # characters of an error that are quoted
 
 
 def next_steps(run: Run) -> tuple[NextStep, ...]:
-    """Return up to three steps, ordered by the number of cases each adds to the steps before it.
+    """Return up to three steps, ordered by what each adds to the steps before it.
 
-    Among equals, a measured option comes before advice by miss type, and that before advice by
-    failure mode. Steps about labels fix no case and come last.
+    A step counts the failures that it is forecast to avoid, else its cases. Fixes of retrieval for
+    which there is not enough data come after all others. Among equals, advice by missed passage comes
+    before advice by failure mode. Steps about labels fix no case and come last.
     """
     places = number_cases(run.cases)
-    waiting = [step for kind in _STEP_SOURCES for step in kind(run, places)]
+    sure, unsure = _fix_steps(run, places)
+    others = [(step, None) for kind in _STEP_SOURCES for step in kind(run, places)]
     chosen: list[NextStep] = []
     done: set[int] = set()
-    while waiting and len(chosen) < _MAX_STEPS:
-        best = max(waiting, key=lambda step: len(set(step.cases) - done))  # the first of equals
-        if not set(best.cases) - done:
-            break
-        chosen.append(best)
-        done.update(best.cases)
-        waiting.remove(best)
+    for waiting in ([*sure, *others], unsure):
+        while waiting and len(chosen) < _MAX_STEPS:
+            gain, best = max(
+                (_gain(step, avoided, done), -place)
+                for place, (step, avoided) in enumerate(waiting)
+            )
+            if not gain:
+                break
+            step, _ = waiting.pop(-best)
+            chosen.append(step)
+            done.update(step.cases)
     return (*chosen, *label_steps(run, places))[:_MAX_STEPS]
+
+
+def _gain(step: NextStep, avoided: float | None, done: set[int]) -> float:
+    """The forecast of a step that adds cases to those done, else the number that it adds."""
+    new = len(set(step.cases) - done)
+    return new if avoided is None else min(avoided, new)
 
 
 def no_steps_reason(run: Run) -> str:
@@ -206,54 +219,38 @@ def _verdict_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
         yield NextStep(action, why, chosen, view_fragment(ids=chosen))
 
 
-def _option_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
-    """The best other way to retrieve that is detectably better than today's."""
-    table = read_whatif(run)
-    rows = table.options if table else ()
-    best = next(
-        (option for option in rows if option.main and option.main.verdict == "better"), None
-    )
-    if best is None or best.main is None:
-        return
-    effect = best.main
-    links, filters = _missed_links(run)
-    cases = _sorted_numbers(
-        (option.case_id for option in links if option.retrieval == "miss"), places
-    )
-    avoided = best.avoided
-    forecast = f"; forecast: {avoided.brief} unfaithful answers avoided" if avoided.measured else ""
-    why = (
-        f"{effect.option.name} goes from {effect.today.value} to {effect.option.brief} "
-        f"({effect.difference.brief}, {effect.p} after Holm); {best.moved}{forecast}.{_few_cases_note(cases)}"
-    )
-    name = shorten(best.name, _ERROR_LENGTH)
-    description = f": {shorten(best.what, _ERROR_LENGTH).rstrip('.')}" if best.what else ""
-    fragment = view_fragment(**{**filters, "retrieval": "miss"})
-    yield NextStep(f"Retrieve by {name}{description}.", why, cases, fragment)
+_ForecastStep = tuple[NextStep, float | None]  # and the failures that it avoids, where known
 
 
-def _miss_type_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextStep]:
-    """Advice by why the passages were missed, of the cases that failed by it."""
-    missed, filters = _missed_links(run)
-    groups: dict[str | None, list[Link]] = {}
-    for link in missed:
-        for kind in dict.fromkeys(miss.kind for miss in link.missed) or (None,):
-            groups.setdefault(kind, []).append(link)
-    if not groups.keys() - {None}:
-        return  # nothing says why: the advice by failure mode is as good
-    for miss_type, links in groups.items():
-        cases = _sorted_numbers((miss.case_id for miss in links), places)
-        action, _, reason = miss_type_advice(
-            miss_type, recorded=bool(run.manifest.get("traces"))
-        ).partition(": ")
-        because = f" {reason[:1].upper()}{reason[1:]}" if reason else ""
-        label = f"“{MISS_LABELS[miss_type]}”" if miss_type else "of a kind that is not known"
-        counted = f"Misses {label}: {_case_share(run, cases)}."
-        why = f"{counted}{because}{_replay_note(run, 'retrieval_miss')}{_few_cases_note(cases)}"
-        fragment = (
-            view_fragment(**filters, miss_type=miss_type) if miss_type else view_fragment(ids=cases)
-        )
-        yield NextStep(action.rstrip(".") + ".", why, cases, fragment)
+def _fix_steps(
+    run: Run, places: Mapping[str, int]
+) -> tuple[list[_ForecastStep], list[_ForecastStep]]:
+    """Fixes of missed passages that failed cases needed, and those with too little data."""
+    failed = {link.case_id for link in _missed_links(run)[0]}
+    sure, unsure = list[_ForecastStep](), list[_ForecastStep]()
+    for fix in rank_fixes(run):
+        cases = _sorted_numbers(failed.intersection(fix.cases), places)
+        if not cases:
+            continue
+        action, _, reason = miss_type_advice(fix.kind).partition(": ")
+        tried = f" (option {shorten(fix.option, _ERROR_LENGTH)})" if fix.option else ""
+        at_most = "at most " if fix.basis == "at_most" else ""
+        forecast = describe_reason(fix.evidence)
+        if fix.avoided.value is not None:
+            shown = format_estimate("failures_avoided", fix.avoided)
+            little = fix.evidence.code == "not_enough_data"
+            forecast = f"{shown.brief} failures avoided{': not enough data to tell' * little}"
+        why = (
+            f"It would retrieve {at_most}{fix.retrieves:,} of "
+            f"{pluralize(fix.missed, 'missed passage')}{tried}. Forecast: {forecast}. "
+            f"{reason[:1].upper()}{reason[1:]}"
+        ).strip()
+        why += f"{_replay_note(run, 'retrieval_miss')}{_few_cases_note(cases)}"
+        step = NextStep(action.rstrip(".") + ".", why, cases, view_fragment(ids=cases))
+        gains = fix.evidence.code == "fix_gains"
+        target = unsure if fix.evidence.code == "not_enough_data" else sure
+        target.append((step, fix.avoided.value if gains else None))
+    return sure, unsure
 
 
 def _missed_links(run: Run) -> tuple[list[Link], dict[str, str]]:
@@ -324,8 +321,6 @@ def _inconclusive_steps(run: Run, places: Mapping[str, int]) -> Iterator[NextSte
 _STEP_SOURCES: tuple[Callable[[Run, Mapping[str, int]], Iterator[NextStep]], ...] = (
     _error_steps,
     _verdict_steps,
-    _option_steps,
-    _miss_type_steps,
     _failure_mode_steps,
     _missing_label_steps,
     _inconclusive_steps,

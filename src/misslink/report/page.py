@@ -175,7 +175,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     metric_names = {metric.shown.name: None for level in levels for metric in level.metrics}
     metric_names |= dict.fromkeys(name for axis in groups for name in axis.metrics)
     if whatif := whatif_of(run):
-        metric_names |= dict.fromkeys(whatif.today)
+        metric_names |= dict.fromkeys(whatif.baseline)
     return ReportPage(
         title=_page_title(manifest_of(run)),
         facts=_run_facts(run),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from misslink.documents import (
     NOT_COMPUTED,
+    CheckedCases,
     Estimates,
-    ForecastError,
+    OptionCheck,
     OptionMetric,
     WhatIfOption,
     whatif_of,
@@ -16,7 +17,6 @@ from misslink.render.format import (
     FormattedEstimate,
     format_difference,
     format_estimate,
-    format_number,
     format_p_value,
     pluralize,
 )
@@ -50,7 +50,7 @@ class OptionRow:
     changes: tuple[OptionEffect, ...]
     tokens: tuple[FormattedEstimate, FormattedEstimate]
     avoided: FormattedEstimate
-    moved: str
+    retrieved: str
     finding: str
 
 
@@ -62,7 +62,7 @@ class WhatIfTable:
     metric: str
     heading: str
     options: tuple[OptionRow, ...]
-    error: tuple[tuple[str, str], ...]
+    check: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
 
@@ -71,7 +71,7 @@ def read_whatif(run: Run) -> WhatIfTable | None:
     whatif = whatif_of(run)
     if whatif is None or not whatif.options:
         return None
-    today = whatif.today
+    today = whatif.baseline
     metric = next((name for name in today if name.startswith("recall")), next(iter(today), ""))
     facts = "No corpus was given, so the options are those that the run's own ranks can tell."
     if whatif.corpus:
@@ -88,7 +88,7 @@ def read_whatif(run: Run) -> WhatIfTable | None:
         if in_context
         else "",
         options=tuple(_option_row(option, today, metric) for option in whatif.options),
-        error=_forecast_error(whatif.forecast_error) if whatif.forecast_error else (),
+        check=_check_rows(whatif.check) if whatif.check else (),
         notes=(*skipped, *whatif.notes),
     )
 
@@ -97,10 +97,6 @@ def _option_row(option: WhatIfOption, today: Estimates, metric: str) -> OptionRo
     effects = {
         name: _option_effect(name, compared, today) for name, compared in option.metrics.items()
     }
-    moved = "misses fixed: not known"
-    if option.misses_mended is not None and option.new_misses is not None:
-        fixed = pluralize(option.misses_mended, "miss", "misses")
-        moved = f"{fixed} fixed, {option.new_misses:,} new"
     return OptionRow(
         name=option.name,
         what=option.what,
@@ -110,8 +106,10 @@ def _option_row(option: WhatIfOption, today: Estimates, metric: str) -> OptionRo
             format_estimate("context_tokens", option.context_tokens.get("today", NOT_COMPUTED)),
             format_estimate("context_tokens", option.context_tokens.get("b", NOT_COMPUTED)),
         ),
-        avoided=format_estimate("unfaithful_avoided", option.unfaithful_avoided),
-        moved=moved,
+        avoided=format_estimate("failures_avoided", option.failures_avoided),
+        retrieved="not known"
+        if option.newly_retrieved is None
+        else pluralize(option.newly_retrieved, "missed passage"),
         finding=option.finding,
     )
 
@@ -131,16 +129,19 @@ def _option_effect(name: str, compared: OptionMetric, today: Estimates) -> Optio
     )
 
 
-def _forecast_error(check: ForecastError) -> tuple[tuple[str, str], ...]:
-    """The forecast of one option compared with regenerated answers, as labels and texts."""
-    if not check.checked:
-        return (("Not checked", check.error.reason or "no case was checked"),)
-    forecast, measured = check.forecast, check.measured
+def _check_rows(check: OptionCheck) -> tuple[tuple[str, str], ...]:
+    """The cases of one option that were run again, as labels and texts."""
     rows = (
         ("Option", check.option),
-        ("Cases checked", f"{check.checked:,} of {check.affected:,} that it affects"),
-        ("Avoided by the forecast", "" if forecast is None else format_number(round(forecast, 1))),
-        ("Avoided in fact", "" if measured is None else format_number(measured)),
-        ("Forecast less fact, a case", format_difference("error", check.error).text),
+        ("Cases that it changes", _checked_text(check.changed)),
+        ("Cases that it leaves as they are", _checked_text(check.unchanged)),
+        ("Not run again", check.reason),
     )
     return tuple((label, text) for label, text in rows if text)
+
+
+def _checked_text(stratum: CheckedCases) -> str:
+    return (
+        f"{stratum.checked:,} of {pluralize(stratum.cases, 'case')} run again: "
+        f"{stratum.failed_before:,} failed before, {stratum.failed_after:,} after"
+    )

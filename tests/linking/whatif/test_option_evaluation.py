@@ -54,15 +54,16 @@ def test_an_option_that_mends_the_misses_wins_and_stands_first():
     found = weighed(widths=[6])
     assert found["options"][0]["name"] in {"bm25", "dense", "hybrid"}
     bm25 = option(found, "bm25")
-    assert (bm25["misses_mended"], bm25["new_misses"]) == (12, 0)
-    assert bm25["unfaithful_avoided"]["value"] == pytest.approx(9 - 12 / 8)
+    assert bm25["newly_retrieved"] == 12
+    assert bm25["failures_avoided"]["value"] == pytest.approx(9 - 12 / 8)
     assert bm25["metrics"]["recall@3"]["winner"] == "option"
     assert bm25["finding"].startswith("recall@3 rises from 40 to 100%, +60 points [")
     assert "about 7.5 [" in bm25["finding"]
-    assert bm25["finding"].endswith("fewer unfaithful answers, of 10 now.")
+    assert bm25["finding"].endswith("fewer failures, of 10 now.")
     larger = option(found, "k=6")
-    assert larger["misses_mended"] == 2
-    assert larger["unfaithful_avoided"]["value"] == pytest.approx(1 - 2 / 8)
+    assert larger["newly_retrieved"] == 2
+    assert larger["failures_avoided"]["value"] is None
+    assert larger["failures_avoided"]["reason_code"]["code"] == "longer_context_unchecked"
 
 
 class Constant:
@@ -91,7 +92,7 @@ def test_of_options_that_win_alike_only_a_certain_saving_comes_before_the_larger
         metrics = {"recall@3": {"winner": winner, "difference": {"value": gain}}}
         value, low, high = saved
         estimate = Estimate(value=value, low=low, high=high, n=9, method="made")
-        return _EvaluatedOption(None, None, (), metrics, estimate, None)
+        return _EvaluatedOption(None, None, (), 0, metrics, estimate, None)
 
     certain, uncertain = one((1.0, 0.5, 2), 0.2), one((3.0, -1, 6), 0.1)
     larger, harmful = one((0.0, 0, 0), 0.4), one((-2.0, -3, -1), 0.5)
@@ -109,17 +110,17 @@ def test_misses_that_nobody_asked_deeper_for_are_not_left_out_in_silence():
     recall = larger["metrics"]["recall@3"]
     assert (recall["a"]["n"], recall["b"]["n"], recall["difference"]["n"]) == (10, 10, 10)
     assert (recall["a"]["value"], recall["b"]["value"]) == (0.8, 1.0)
-    assert found["today"]["recall@3"]["value"] == 0.4
+    assert found["baseline"]["recall@3"]["value"] == 0.4
     reason = "not known for 10 of 20 cases: the retriever was not asked for 6 passages"
     assert larger["finding"].endswith(f"; {reason}.")
-    assert larger["unfaithful_avoided"]["value"] is None
-    assert reason in larger["unfaithful_avoided"]["reason"]
-    assert (larger["misses_mended"], larger["new_misses"]) == (None, None)
+    assert larger["failures_avoided"]["value"] is None
+    assert reason in larger["failures_avoided"]["reason"]
+    assert larger["newly_retrieved"] == 2  # of the cases that are known
 
 
 def test_chunks_too_short_for_what_ids_name_have_no_forecast_either():
     found = weighed(chunking=Chunking(40, 0), options=["chunk"])["options"][0]
-    assert found["misses_mended"] is None
+    assert found["newly_retrieved"] is None
     assert "not known for 20 of 20 cases: it names passages longer" in found["finding"]
 
 
@@ -146,10 +147,10 @@ def test_an_option_that_fails_is_skipped_and_the_others_stand():
         weighed(reranker=Broken(), options=["rerank"])
 
 
-def test_where_misses_do_not_go_with_unfaithful_answers_the_forecast_says_little():
-    note = "misses do not go with more unfaithful answers"
-    assert any(note in one for one in weighed(run_of(PLACES, bad={0, 8}))["notes"])
-    assert not any(note in one for one in weighed()["notes"])
+def test_where_misses_do_not_fail_more_often_there_is_not_enough_data_to_tell():
+    found = option(weighed(run_of(PLACES, bad={0, 8})), "bm25")
+    assert found["failures_avoided"]["low"] <= 0 <= found["failures_avoided"]["high"]
+    assert "not enough data to tell" in found["finding"]
     assert any("does not include the error of this assumption" in one for one in weighed()["notes"])
 
 
@@ -158,10 +159,10 @@ def test_the_metrics_are_those_of_level_1_paired_and_corrected_over_the_options(
     found = weighed(run, widths=[6], options=["k", "bm25"], seed=4)
     names = ["hit@3", "recall@3", "precision@3", "ndcg@3", "mrr"]
     today = score_cases(run.cases, run.traces, names)
-    assert list(found["today"]) == ["hit@3", "recall@3", "precision@3", "ndcg@3", "mrr"]
+    assert list(found["baseline"]) == ["hit@3", "recall@3", "precision@3", "ndcg@3", "mrr"]
     for name in names:
         values = list(today[name].values())
-        assert found["today"][name]["value"] == pytest.approx(sum(values) / len(values))
+        assert found["baseline"][name]["value"] == pytest.approx(sum(values) / len(values))
     precision = option(found, "k=6")["metrics"]["precision@3"]
     assert precision["b"]["value"] == pytest.approx(10 / 20 / 6)  # precision at 6 now
     for name in names:
@@ -204,23 +205,21 @@ def test_a_replay_is_used_for_the_forecast_and_said():
     ]
     found = weighed(run_of(places, bad=bad, replay={"cases": cases}))
     assert found["basis"] == "replayed"
-    avoided = option(found, "bm25")["unfaithful_avoided"]
+    avoided = option(found, "bm25")["failures_avoided"]
     assert avoided["value"] == pytest.approx(12 - 12 * 3 / 12 - 12 * 1 / 12)
-    (note,) = [one for one in found["notes"] if "24 replayed misses" in one]
-    assert "25% [" in note
+    assert any("3 of 12 failed cases failed again" in one for one in found["notes"])
     assert weighed()["basis"] == "association"
     few = weighed(run_of(places, bad=bad, replay={"cases": cases[3:]}))
     assert few["basis"] == "association"
-    assert any("takes 10 replayed misses" in one and "9 and 12" in one for one in few["notes"])
 
 
 def test_without_a_judge_there_is_no_forecast_but_the_metrics_stand():
     run = run_of(PLACES)
-    links = [one.model_copy(update={"answer": "unknown"}) for one in run.links]
+    links = [one.model_copy(update={"failure": None}) for one in run.links]
     found = option(weighed(run.model_copy(update={"links": tuple(links)})), "bm25")
-    assert found["unfaithful_avoided"]["value"] is None
-    assert found["unfaithful_avoided"]["reason"]
-    assert "what that saves is not known: no case both needs" in found["finding"]
+    assert found["failures_avoided"]["value"] is None
+    assert found["failures_avoided"]["reason"]
+    assert found["failures_avoided"]["reason_code"]["code"] == "nothing_judged_and_labelled"
 
 
 def test_without_a_corpus_the_document_says_that_only_the_traces_were_asked():
@@ -252,7 +251,7 @@ def test_a_corpus_that_lacks_most_is_refused():
 
 def test_a_run_of_no_cases_has_nothing_to_compare():
     found = weighed(run_of([]))
-    assert found["today"]["recall@3"]["value"] is None
+    assert found["baseline"]["recall@3"]["value"] is None
     assert "was not measured" in found["options"][0]["finding"]
 
 
@@ -264,7 +263,7 @@ def test_a_case_whose_retrieval_was_not_seen_is_left_out():
     run = run.model_copy(update={"links": (*links, link(8, "unknown", "unfaithful"))})
     found = option(weighed(run), "bm25")
     assert found["metrics"]["recall@3"]["difference"]["n"] == 19
-    assert found["misses_mended"] == 11
+    assert found["newly_retrieved"] == 11
     assert found["unmeasured"] == {}
 
 
@@ -281,60 +280,65 @@ def test_evidence_counts_wherever_it_stands():
     assert option(found, "bm25")["metrics"]["recall@3"]["b"]["value"] == 1
 
 
-def test_the_forecast_is_checked_on_cases_that_are_really_generated_again():
-    asked = []
-
+def rerunner(asked, fails):
     async def rerun(one, passages):
-        """An app that is faithful where it is handed what it needs, but for case 9."""
-        asked.append(one.id)
-        held = any(passage.id in one.relevant for passage in passages)
-        good = held and one.id != "c9"
-        verdict = {"faithfulness": verdict_of(one.id, label=good)}
+        asked[one.id] = passages
+        label = not fails(one, passages)
+        verdict = {"faithfulness": verdict_of(one.id, label=label)}
         return Trace(case_id=one.id, retrieved=passages, answer="It opens."), verdict
 
-    found = weighed(options=["bm25"], check=ForecastCheck(rerun, 100))["forecast_error"]
-    assert sorted(asked) == sorted(f"c{n}" for n in range(8, 20))
-    assert (found["option"], found["affected"], found["checked"]) == ("bm25", 12, 12)
-    # Unfaithful before 9 of 12, after it one; the hits' risk of 1/8 promised 12/8 after it.
-    assert found["measured"] == 8
-    assert found["forecast"] == pytest.approx(9 - 12 / 8)
-    assert found["error"]["value"] == pytest.approx((9 - 12 / 8 - 8) / 12)
-    assert found["error"]["low"] < found["error"]["value"] < found["error"]["high"]
+    return rerun
+
+
+def test_the_best_option_is_measured_on_cases_that_it_changes_and_on_others():
+    asked = {}
+    lacks = lambda one, passages: not any(p.id in one.relevant for p in passages)  # noqa: E731
+    found = weighed(options=["bm25"], check=ForecastCheck(rerunner(asked, lacks), 100))
+    assert len(asked) == 20
+    check = found["check"]
+    assert check["option"] == "bm25"
+    assert check["changed"] == {
+        "cases": 12, "checked": 12, "failed_before": 9, "failed_after": 0,
+    }  # fmt: skip
+    assert check["unchanged"] == {
+        "cases": 8, "checked": 8, "failed_before": 1, "failed_after": 0,
+    }  # fmt: skip
+    avoided = found["options"][0]["failures_avoided"]
+    assert (avoided["value"], avoided["n"], avoided["method"]) == (10, 20, "rerun, binomial")
 
 
 def test_a_sample_is_no_larger_than_asked_and_what_fails_is_told():
     async def rerun(one, passages):
         return Trace(case_id=one.id, error="the app is gone"), {}
 
-    found = weighed(options=["bm25"], check=ForecastCheck(rerun, 3))["forecast_error"]
-    assert (found["checked"], found["forecast"], found["error"]["value"]) == (0, None, None)
-    assert [one["reason"] for one in found["skipped"]] == ["the app is gone"] * 3
+    found = weighed(options=["bm25"], check=ForecastCheck(rerun, 3))
+    assert (found["check"]["asked"], found["check"]["reason"]) == (6, "the app is gone")
+    assert found["check"]["changed"] == {"cases": 12}
+    assert found["options"][0]["failures_avoided"]["method"] == "association, binomial"
 
 
-def test_where_no_passages_are_known_nothing_is_checked():
+def test_a_larger_k_whose_passages_are_not_known_gives_no_figure():
     async def rerun(one, passages):
         raise AssertionError
 
-    found = weighed(options=["k"], widths=[6], check=ForecastCheck(rerun, 3))["forecast_error"]
-    assert (found["option"], found["checked"], found["error"]["value"]) == ("k=6", 0, None)
-    assert "passages are not known" in found["error"]["reason"]
+    found = weighed(options=["k"], widths=[6], check=ForecastCheck(rerun, 3))
+    assert found["options"][0]["failures_avoided"]["reason_code"]["code"] == "nothing_rerun"
+    assert "passages are not known" in found["check"]["reason"]
 
 
-def test_a_larger_k_is_checked_where_the_app_shows_its_deeper_ranks():
-    handed = {}
-
-    async def rerun(one, passages):
-        handed[one.id] = passages
-        verdict = {"faithfulness": verdict_of(one.id, label=True)}
-        return Trace(case_id=one.id, retrieved=passages, answer="It opens."), verdict
+@pytest.mark.parametrize("distracts", [True, False])
+def test_a_larger_k_is_checked_on_hits_too(distracts):
+    asked = {}
 
     async def deeper(one, width):
-        return ranked(range(30))[:width]
+        return ranked([int(one.id[1:]), *range(40, 60)])[:width]
 
-    check = ForecastCheck(rerun, 9, deeper)
-    found = weighed(options=["k"], widths=[6], check=check)["forecast_error"]
-    assert (found["option"], found["checked"]) == ("k=6", 2)
-    assert [one.id for one in handed["c18"]] == [f"p{n}" for n in range(6)]
+    check = ForecastCheck(rerunner(asked, lambda *_: distracts), 9, deeper)
+    found = weighed(options=["k"], widths=[6], check=check)
+    assert len(asked) == 2 + 9
+    avoided = found["options"][0]["failures_avoided"]
+    assert (avoided["high"] < 0) is distracts
+    assert (avoided["low"] > 0) is not distracts
 
 
 def test_passages_between_need_no_app_where_the_run_or_the_corpus_knows_them():
@@ -371,10 +375,10 @@ def test_a_new_answer_that_the_calibrated_judge_is_not_sure_of_does_not_count():
     }
     calibrated = run.model_copy(update={"manifest": manifest})
     given = {"options": ["bm25"], "check": ForecastCheck(rerun, 5)}
-    found = weighed(calibrated, **given)["forecast_error"]
-    assert found["checked"] == 0
-    assert "not certain" in found["error"]["reason"]
-    assert weighed(run, **given)["forecast_error"]["checked"] == 5
+    found = weighed(calibrated, **given)["check"]
+    assert "checked" not in found["changed"]
+    assert "not certain" in found["reason"]
+    assert weighed(run, **given)["check"]["changed"]["checked"] == 5
 
 
 def verdict_of(case_id, *, label):
@@ -409,24 +413,17 @@ RISES = (
     "recall@5 rises from 60 to 80%, +20 points [10, 30] (p < 0.001 alone, < 0.001 after Holm "
     "over 7 options); "
 )
-AS_THEY_ARE = "it may leave the unfaithful answers, 22 now, as they are"
 
 
 @pytest.mark.parametrize(
     ("saved", "end"),
     [
-        ((7.0, 4, 9), "about 7 [4, 9] fewer unfaithful answers, of 22 now."),
-        ((7.5, 4, 9), "about 7.5 [4, 9] fewer unfaithful answers, of 22 now."),
-        ((-2.4, -4, -1), "about 2.4 [1, 4] more unfaithful answers, on top of the 22 now."),
-        (
-            (-0.7, -4, 1),
-            f"{AS_THEY_ARE}: the forecast runs from 4 more to 1 fewer.",
-        ),
-        (
-            (2.0, -0.0, 3),
-            f"{AS_THEY_ARE}: the forecast runs from none fewer to 3 fewer.",
-        ),
-        ((0, 0, 0), f"{AS_THEY_ARE}."),
+        ((7.0, 4, 9), "about 7 [4, 9] fewer failures, of 22 now."),
+        ((7.5, 4, 9), "about 7.5 [4, 9] fewer failures, of 22 now."),
+        ((-2.4, -4, -1), "about 2.4 [1, 4] more failures, on top of the 22 now."),
+        ((-0.7, -4, 1), "not enough data to tell whether it avoids failures, of 22 now."),
+        ((2.0, -0.0, 3), "not enough data to tell whether it avoids failures, of 22 now."),
+        ((0, 0, 0), "not enough data to tell whether it avoids failures, of 22 now."),
     ],
 )
 def test_what_is_saved_is_said_as_certain_as_its_interval_is(saved, end):
@@ -434,8 +431,8 @@ def test_what_is_saved_is_said_as_certain_as_its_interval_is(saved, end):
 
 
 def test_what_was_not_forecast_says_why():
-    assert said(Estimate.missing("nobody judged")) == (
-        RISES + "what that saves is not known: nobody judged."
+    assert said(Estimate.missing("nothing was judged")) == (
+        RISES + "failures avoided are not known: nothing was judged."
     )
 
 

@@ -10,8 +10,14 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.linking.missed_passages import PassagePool
 from misslink.linking.missing_labels import mean_score
+from misslink.linking.whatif.effect_model import EXPOSURES, ExposureChange, has_failed
 from misslink.render.format import format_p_value, format_points_interval, format_whole_points
-from misslink.retrieval import retrieval_outcome, score_cases, unmeasured_reason
+from misslink.retrieval import (
+    RetrievalOutcome,
+    retrieval_outcome,
+    score_cases,
+    unmeasured_reason,
+)
 from misslink.stats import mean
 from misslink.stats.paired_tests import (
     PairedComparison,
@@ -67,9 +73,9 @@ class RetrievalBaseline:
             listed=_most_frequent((len(trace.retrieved) for trace in run_traces), k),
         )
 
-    def misses(self) -> tuple[bool | None, ...]:
-        """As `OptionResult.misses`, of what the run's own retriever gave."""
-        return OptionResult(self.cases, self.traces, self.width).misses()
+    def outcomes(self) -> tuple[RetrievalOutcome | None, ...]:
+        """As `OptionResult.outcomes`, of what the run's own retriever gave."""
+        return OptionResult(self.cases, self.traces, self.width).outcomes()
 
     def cutoff(self, width: int) -> int:
         """The run's k, scaled to a context of `width` passages in place of today's."""
@@ -94,20 +100,36 @@ class OptionResult:
     traces: tuple[Trace, ...]
     width: int
 
-    def misses(self) -> tuple[bool | None, ...]:
-        """Whether no needed passage is among the first `width`; None: none needed, or unknown."""
-        return tuple(
-            is_miss(case, trace, self.width)
+    def outcomes(self) -> tuple[RetrievalOutcome | None, ...]:
+        """What is among the first `width`, whatever reached a prompt; None: none needed, unknown."""
+        found = (
+            retrieval_outcome(case, trace.model_copy(update={"prompted": None}), self.width)
             for case, trace in zip(self.cases, self.traces, strict=True)
         )
+        return tuple(outcome if outcome.retrieval in EXPOSURES else None for outcome in found)
 
 
-def is_miss(case: Case, trace: Trace, width: int) -> bool | None:
-    """Whether none of what a case needs is among the first passages, whatever reached a prompt."""
-    retrieval = retrieval_outcome(
-        case, trace.model_copy(update={"prompted": None}), width
-    ).retrieval
-    return None if retrieval in {"unlabelled", "not_needed", "unknown"} else retrieval == "miss"
+def find_changes(
+    baseline: RetrievalBaseline, result: OptionResult
+) -> tuple[tuple[ExposureChange, ...], int | None]:
+    """Return the cases whose exposure an option changes, and how many missed passages it retrieves.
+
+    A relevant passage that is retrieved today and left out of the prompt is not fixed by another
+    retriever. The number is None where it is known of no case.
+    """
+    # With the option's cases: another chunking asks for texts in place of ids.
+    before = OptionResult(result.cases, baseline.traces, baseline.width).outcomes()
+    changes, retrieved = [], list[int]()
+    pairs = zip(baseline.links, before, result.outcomes(), strict=True)
+    for place, (link, was, now) in enumerate(pairs):
+        if was is None or now is None:
+            continue
+        found = {match.need.evidence or match.need.id for match in now.found}
+        retrieved.append(sum((miss.evidence or miss.passage_id) in found for miss in was.missed))
+        if was.retrieval != now.retrieval and was.retrieval == link.retrieval:
+            better = EXPOSURES.index(now.retrieval) > EXPOSURES.index(was.retrieval)
+            changes.append(ExposureChange(place, now.retrieval, better, has_failed(link)))
+    return tuple(changes), sum(retrieved) if retrieved else None
 
 
 def estimate_tokens(passages: Iterable[Passage]) -> float | None:
@@ -202,7 +224,7 @@ class UnknownMisses:
     @classmethod
     def count(cls, baseline: RetrievalBaseline, result: OptionResult) -> UnknownMisses | None:
         """Count them; None where there are none."""
-        pairs = list(zip(baseline.misses(), result.misses(), result.traces, strict=True))
+        pairs = list(zip(baseline.outcomes(), result.outcomes(), result.traces, strict=True))
         reasons = Counter(
             trace.unmeasured or "no passage it needs can be told"
             for before, after, trace in pairs
@@ -328,19 +350,14 @@ def option_finding(
 def _savings_text(avoided: Estimate, bad: int) -> str:
     """What an option avoids; an interval that includes 0 promises nothing."""
     if avoided.value is None or avoided.low is None or avoided.high is None:
-        return f"what that saves is not known: {avoided.reason}"
+        return f"failures avoided are not known: {avoided.reason}"
     low, high = round(avoided.low), round(avoided.high)
     size = f"{round(abs(avoided.value), 1) + 0.0:g}"
-    if low > 0:
-        return f"about {size} [{low}, {high}] fewer unfaithful answers, of {bad} now"
-    if high < 0:
-        more = f"about {size} [{-high}, {-low}] more unfaithful answers"
-        return f"{more}, on top of the {bad} now"
-    unchanged = f"it may leave the unfaithful answers, {bad} now, as they are"
-    if low == high:
-        return unchanged
-    ends = [f"{-end} more" if end < 0 else f"{end or 'none'} fewer" for end in (low, high)]
-    return f"{unchanged}: the forecast runs from {ends[0]} to {ends[1]}"
+    if avoided.low > 0:
+        return f"about {size} [{low}, {high}] fewer failures, of {bad} now"
+    if avoided.high < 0:
+        return f"about {size} [{-high}, {-low}] more failures, on top of the {bad} now"
+    return f"not enough data to tell whether it avoids failures, of {bad} now"
 
 
 def _score_at_cutoff(

@@ -1,255 +1,68 @@
-"""How many unfaithful answers an option would avoid, from replays or from the association."""
+"""How many failures an option would avoid: from the association, from a replay, or from reruns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from misslink.linking.association import count_table, is_unfaithful, table_risk_difference
-from misslink.linking.whatif.comparison import OptionResult, RetrievalBaseline
-from misslink.render.format import format_share_interval
-from misslink.stats import proportion
-from misslink.types import Estimate, Link, Run
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from misslink.failure_modes import FAILURES
+from misslink.stats import risk_difference
+from misslink.types import Estimate, Link, Reason, Run
 
 _DRAWS = 20_000
 _PRIOR = 0.75  # cases added to each cell, as misslink.stats.attributable_fraction does
 _LEVEL = 0.95
-# Replayed misses of each kind below which a share is too rough to be better than the association:
+# Replayed cases of each kind below which a share is too rough to be better than the association:
 # of 10 the posterior's interval of a half is still 60 points wide.
 MIN_PAIRS = 10
-_UNFAITHFUL_BY_OUTCOME = {"unfaithful": True, "good": False, "wrong": False, "declined": False}
+_FAILED_BY_OUTCOME = {"unfaithful": True, "wrong": True, "declined": True, "good": False}
+EXPOSURES = ("miss", "partial", "hit")  # from the fewest relevant passages to all of them
 
 
-@dataclass(frozen=True)
-class MissChange:
-    """A case that would turn from a miss into a hit, or the other way round.
-
-    ``place`` is its index in the run; ``bad`` whether its answer is unfaithful in the run, None where it
-    was not judged.
-    """
+class ExposureChange(NamedTuple):
+    """A case that an option gives more or fewer of its relevant passages; ``place`` in the run."""
 
     place: int
-    mended: bool
-    bad: bool | None
+    after: str
+    better: bool
+    failed: bool | None
 
 
-class RiskTable(NamedTuple):
-    """Cases by retrieval and answer, as ``summary.json`` counts them."""
+class Transition(NamedTuple):
+    """Cases alike, and how many of those that show it failed under the change, of how many."""
 
-    miss_bad: int
-    miss_good: int
-    hit_bad: int
-    hit_good: int
-
-    @property
-    def n(self) -> int:
-        """All cases."""
-        return sum(self)
-
-    @property
-    def lacks(self) -> str | None:
-        """What is missing for a forecast."""
-        if not self.n:
-            return "no case both needs a passage and has an answer judged faithful or unfaithful"
-        if not self.miss_bad + self.miss_good:
-            return "no judged answer followed a retrieval miss, so its risk is not known"
-        if not self.hit_bad + self.hit_good:
-            return "no judged answer followed a retrieval hit, so its risk is not known"
-        return None
-
-    @property
-    def risks(self) -> tuple[float, float]:
-        """P(unfaithful | miss) and P(unfaithful | hit)."""
-        return (
-            self.miss_bad / (self.miss_bad + self.miss_good),
-            self.hit_bad / (self.hit_bad + self.hit_good),
-        )
-
-    def drawn(
-        self, generator: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both risks, drawn from the posterior of the table."""
-        miss = generator.beta(self.miss_bad + _PRIOR, self.miss_good + _PRIOR, _DRAWS)
-        hit = generator.beta(self.hit_bad + _PRIOR, self.hit_good + _PRIOR, _DRAWS)
-        return miss, hit
+    failed: bool
+    cases: int
+    seen: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class ReplayPairs:
-    """Misses that were answered again with what they had missed.
-
-    Parameters
-    ----------
-    bad, good : pair of int
-        Of answers that are unfaithful today, and of all others (wrong ones and refusals too): how
-        many were unfaithful with the passage, and how many were replayed.
-    """
-
-    bad: tuple[int, int]
-    good: tuple[int, int]
-
-    @classmethod
-    def from_replay(cls, replay: Mapping[str, Any] | None, links: Iterable[Link]) -> ReplayPairs:
-        """Count the replayed cases that were misses in the run."""
-        missed = {link.case_id for link in links if link.retrieval == "miss"}
-        counts = {True: [0, 0], False: [0, 0]}
-        for case in (replay or {}).get("cases") or ():
-            outcomes = case.get("outcomes") or {}
-            today, first = (
-                _UNFAITHFUL_BY_OUTCOME.get(outcomes.get(name, "")) for name in ("observed", "first")
-            )
-            if case.get("case_id") in missed and today is not None and first is not None:
-                counts[today][0] += first
-                counts[today][1] += 1
-        (bad, of_bad), (good, of_good) = counts[True], counts[False]
-        return cls((bad, of_bad), (good, of_good))
-
-    @property
-    def enough(self) -> bool:
-        """Whether there are `MIN_PAIRS` of each kind."""
-        return min(self.bad[1], self.good[1]) >= MIN_PAIRS
-
-    @property
-    def shares(self) -> tuple[Estimate, Estimate]:
-        """P(unfaithful with the passage | unfaithful today) and the same where it is not."""
-        still, turned = (proportion(*counts) for counts in (self.bad, self.good))
-        return still, turned
-
-    def drawn(
-        self, generator: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both shares, drawn from their posteriors."""
-        still, turned = (
-            generator.beta(count + _PRIOR, n - count + _PRIOR, _DRAWS)
-            for count, n in (self.bad, self.good)
-        )
-        return still, turned
+def has_failed(link: Link) -> bool | None:
+    """Whether a case failed; None where it was not judged or is inconclusive."""
+    if link.failure in FAILURES:
+        return True
+    return False if link.failure == "passed" else None
 
 
-def find_changes(today: RetrievalBaseline, tried: OptionResult) -> tuple[MissChange, ...]:
-    """Return the cases that an option turns from a miss into a hit, or from a hit into a miss.
+def avoided_failures(transitions: Iterable[Transition], n: int, method: str, seed: int) -> Estimate:
+    """Return how many fewer cases would fail.
 
-    A relevant passage that is retrieved today and left out of the prompt is not fixed by another
-    retriever.
-    """
-    changes = []
-    cases = zip(today.links, today.misses(), tried.misses(), strict=True)
-    for place, (link, was, now) in enumerate(cases):
-        if was is None or now is None or was == now or was != (link.retrieval == "miss"):
-            continue
-        changes.append(MissChange(place, mended=was, bad=is_unfaithful(link)))
-    return tuple(changes)
-
-
-def estimate_avoided(
-    table: RiskTable,
-    changed: Sequence[MissChange],
-    *,
-    pairs: ReplayPairs | None = None,
-    seed: int = 0,
-) -> Estimate:
-    """Unfaithful answers that there would be fewer, of those of the run.
-
-    Parameters
-    ----------
-    table : RiskTable
-        Of the run.
-    changed : sequence of MissChange
-        Those without a judged answer do not count.
-    pairs : ReplayPairs or None
-        What a replay found. None: association must do.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    Estimate
-        In cases; negative where there would be more. Missing where the table has no misses or no
-        hits.
-
-    Notes
-    -----
-    By association a case that becomes a hit has the risk of the run's hits, and one that becomes a
-    miss that of its misses, whatever its answer is today. With a replay a case that becomes a hit
-    has the share of replayed misses that were unfaithful with the passage, among those whose
-    answer is as its own today; a case that becomes a miss has the same pairs read the other way
-    (Bayes' rule, with the risk of the misses). The interval holds the middle 95% of 20,000 draws:
-    of the risks and the shares from their posteriors, with 0.75 cases added to each cell, and of
-    the outcome of each case that changes from the binomial distribution.
+    The interval holds the middle 95% of 20,000 draws: of each share from its posterior, with 0.75
+    cases added to failed and passed, and of the cases from the binomial distribution.
     """
     import numpy as np
 
-    judged = [change for change in changed if change.bad is not None]
-    method = "replayed pairs, binomial" if pairs else "posterior risks, binomial"
-    if lacks := table.lacks:
-        return Estimate.missing(lacks, n=table.n, method=method)
     generator = np.random.default_rng(seed)
-    at_miss, at_hit = table.drawn(generator)
-    shares = pairs.drawn(generator) if pairs else None
-    drawn = np.full(_DRAWS, sum(bool(change.bad) for change in judged))
-    for mended in (True, False):
-        for bad in (True, False):
-            count = sum(change.mended is mended and change.bad is bad for change in judged)
-            risk = _changed_risk(mended, bad, at_miss, at_hit, shares)
-            drawn = drawn - generator.binomial(count, risk)
-    value = float(sum(bool(change.bad) - risk_after(table, change, pairs) for change in judged))
-    tails = [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]
-    low, high = map(float, np.quantile(drawn, tails))
-    return Estimate(
-        value=value, low=min(low, value), high=max(high, value), n=table.n, method=method
-    )
-
-
-def risk_after(table: RiskTable, change: MissChange, pairs: ReplayPairs | None) -> float:
-    """P(unfaithful) of a case under the option, as `estimate_avoided` takes it."""
-    shares = None
-    if pairs:
-        still, turned = (count / n for count, n in (pairs.bad, pairs.good))
-        shares = still, turned
-    return _changed_risk(change.mended, bool(change.bad), *table.risks, shares)
-
-
-_Risk = TypeVar("_Risk", float, "NDArray[np.float64]")
-
-
-def _changed_risk(
-    mended: bool, bad: bool, at_miss: _Risk, at_hit: _Risk, shares: tuple[_Risk, _Risk] | None
-) -> _Risk:
-    """The risk of a case that changes, from numbers or from draws of them."""
-    if shares is None:
-        return at_hit if mended else at_miss
-    still, turned = shares  # unfaithful with the passage: of unfaithful answers, of the others
-    if mended:
-        return still if bad else turned
-    if not bad:
-        still, turned = 1 - still, 1 - turned
-    from_bad, from_good = at_miss * still, (1 - at_miss) * turned
-    both = from_bad + from_good
-    # No replayed miss ended as this hit is: nothing but the risk of misses is known of it.
-    return at_miss if isinstance(both, float) and not both else from_bad / both
-
-
-_ASSOCIATION_NOTE = (
-    "The forecast assumes that a fixed miss has the same risk as today's hits. This is an "
-    "association, not a cause, and the interval does not include the error of this assumption."
-)
-_REPLAY_NOTE = (
-    "The forecast rests on {n} replayed misses: with the missed passage {still} of the unfaithful "
-    "answers stayed unfaithful, and {turned} of the others became it."
-)
-_SMALL_REPLAY_NOTE = (
-    f"The replay was not used: it takes {MIN_PAIRS} replayed misses with an unfaithful answer "
-    "and as many with another, and it has {bad} and {good}."
-)
-_NO_ASSOCIATION_NOTE = (
-    "In this run misses do not go with more unfaithful answers, so the forecast says little."
-)
+    value, drawn, shares = 0.0, np.zeros(_DRAWS), dict[tuple[int, int], Any]()
+    for failed, cases, (failures, of) in transitions:
+        # Cases of the same level share its risk, so its error does not average out.
+        if (failures, of) not in shares:
+            shares[failures, of] = generator.beta(failures + _PRIOR, of - failures + _PRIOR, _DRAWS)
+        value += cases * (failed - (failures / of if of else 0.5))
+        drawn += cases * failed - generator.binomial(cases, shares[failures, of])
+    low, high = map(float, np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]))
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=method)
 
 
 @dataclass(frozen=True)
@@ -258,30 +71,76 @@ class EffectModel:
 
     Parameters
     ----------
-    table : RiskTable
-    pairs : ReplayPairs or None
-        None: the run was not replayed, or too few of its misses were.
-    notes : sequence of str
-        How far the forecast is to be believed.
+    risks : mapping of str to (int, int)
+        How many of the cases of each exposure failed, of how many.
+    replayed : mapping of bool to (int, int), or None
+        Of cases that failed and that did not: how many failed with the missed passages, of how many.
+        None: no replay, or fewer than 10 of a kind.
     """
 
-    table: RiskTable
-    pairs: ReplayPairs | None
-    notes: tuple[str, ...]
+    risks: Mapping[str, tuple[int, int]]
+    replayed: Mapping[bool, tuple[int, int]] | None = None
 
     @classmethod
-    def from_run(cls, run: Run, today: RetrievalBaseline) -> EffectModel:
+    def from_run(cls, run: Run) -> EffectModel:
         """The replay where it is large enough, else the association of the run."""
-        table = RiskTable(*count_table(today.links, is_unfaithful)[0])
-        pairs = ReplayPairs.from_replay(run.replay, run.links)
-        if pairs.enough:
-            still, turned = map(format_share_interval, pairs.shares)
-            n = pairs.bad[1] + pairs.good[1]
-            return cls(table, pairs, (_REPLAY_NOTE.format(n=n, still=still, turned=turned),))
-        notes = [_ASSOCIATION_NOTE]
-        if run.replay:
-            notes.append(_SMALL_REPLAY_NOTE.format(bad=pairs.bad[1], good=pairs.good[1]))
-        difference = table_risk_difference(*table)
-        if difference.low is not None and difference.low <= 0:
-            notes.append(_NO_ASSOCIATION_NOTE)
-        return cls(table, None, tuple(notes))
+        counts = Counter[tuple[str, bool | None]](
+            (link.retrieval, has_failed(link)) for link in run.links
+        )
+        risks = {
+            level: (counts[level, True], counts[level, True] + counts[level, False])
+            for level in EXPOSURES
+        }
+        missed = {link.case_id for link in run.links if link.retrieval in {"miss", "partial"}}
+        replayed = {True: [0, 0], False: [0, 0]}
+        rows: Any = (run.replay or {}).get("cases") or ()
+        for case in rows:
+            outcomes = case.get("outcomes") or {}
+            before, after = (
+                _FAILED_BY_OUTCOME.get(outcomes.get(name, "")) for name in ("observed", "first")
+            )
+            if case.get("case_id") in missed and before is not None and after is not None:
+                replayed[before][0] += after
+                replayed[before][1] += 1
+        enough = min(of for _, of in replayed.values()) >= MIN_PAIRS
+        pairs = {failed: (count, of) for failed, (count, of) in replayed.items()}
+        return cls(risks, pairs if enough else None)
+
+    @property
+    def notes(self) -> tuple[Reason, ...]:
+        """How far a forecast is to be believed."""
+        if self.replayed is None:
+            return (Reason(code="forecast_by_association"),)
+        counts = {
+            f"{name}_{end}": number
+            for name, failed in (("still", True), ("turned", False))
+            for end, number in zip(("failed", "of"), self.replayed[failed], strict=True)
+        }
+        return (Reason(code="forecast_by_replay", **counts),)
+
+    def missed_matters(self) -> Estimate:
+        """The risk of failing after a miss minus that after a hit."""
+        return risk_difference(*self.risks["miss"], *self.risks["hit"])
+
+    def avoided(self, changes: Iterable[ExposureChange], seed: int = 0) -> Estimate:
+        """Return the failures that the changes would avoid; negative where there would be more.
+
+        By association a case takes the risk of its new exposure. With a replay, a case that gets all
+        it needs takes the share of replayed cases that failed with the missed passages, among those
+        that failed, or did not, as it does. Cases that were not judged do not count.
+        """
+        judged = [change for change in changes if change.failed is not None]
+        n = sum(of for _, of in self.risks.values())
+        groups = Counter((bool(c.failed), c.after, c.better) for c in judged)
+        transitions = []
+        for (failed, after, better), cases in groups.items():
+            seen = self.risks[after]
+            if self.replayed is not None and better and after == "hit":
+                seen = self.replayed[failed]
+            elif not seen[1]:
+                return Estimate.missing(Reason(code="no_judged_exposure", exposure=after), n=n)
+            transitions.append(Transition(failed, cases, seen))
+        method = "association" if self.replayed is None else "replay"
+        if not n:
+            return Estimate.missing(Reason(code="nothing_judged_and_labelled"))
+        return avoided_failures(transitions, n, f"{method}, binomial", seed)

@@ -1,4 +1,4 @@
-"""Check a forecast on affected cases that are generated and judged again."""
+"""Check an option on cases that it changes, and on cases that it leaves as they are."""
 
 from __future__ import annotations
 
@@ -10,33 +10,30 @@ from typing import Any
 
 from misslink.linking.case_evidence import CaseEvidence
 from misslink.linking.judge_calibration import Calibration
-from misslink.linking.whatif.effect_model import EffectModel, MissChange, risk_after
-from misslink.stats import mean
-from misslink.types import Case, Estimate, Passage, Run, Trace, Verdict
+from misslink.linking.whatif.comparison import OptionResult, RetrievalBaseline
+from misslink.linking.whatif.effect_model import (
+    ExposureChange,
+    Transition,
+    avoided_failures,
+    has_failed,
+)
+from misslink.types import Case, Estimate, Passage, Reason, Run, Trace, Verdict
 
 RerunCase = Callable[[Case, Sequence[Passage]], Awaitable[tuple[Trace, Mapping[str, Verdict]]]]
 DeeperSearch = Callable[[Case, int], Awaitable[Sequence[Passage]]]
 
 
 @dataclass(frozen=True)
-class OptionForecast:
-    """An option, its width, and each judged case that it changes, with its trace of the option."""
-
-    name: str | None = None  # no option changes a judged case
-    width: int = 0
-    changes: tuple[tuple[MissChange, Trace], ...] = ()
-
-
-@dataclass(frozen=True)
 class ForecastCheck:
-    """How a forecast is checked.
+    """How an option is checked.
 
     Parameters
     ----------
     rerun : callable
         Takes a case and passages, generates and judges again.
     sample : int
-        At most this many affected cases are checked.
+        At most this many cases that the option changes are run again, and as many that it leaves
+        with the same relevant passages.
     deeper : callable or None
         Takes a case and a number, and returns as many passages of the app's own ranking; with it
         a larger k can be checked where the run knows only the ranks of missed passages.
@@ -48,68 +45,78 @@ class ForecastCheck:
 
     async def run(
         self,
-        option: OptionForecast,
+        result: OptionResult,
+        changes: Sequence[ExposureChange],
         run: Run,
-        model: EffectModel,
         texts: Mapping[str, Passage],
         seed: int,
-    ) -> dict[str, Any]:
-        """Return forecast and measured unfaithful answers avoided among the checked cases.
+    ) -> tuple[Estimate, dict[str, Any]]:
+        """Return the failures that the option avoids in all judged cases, and what was run again.
 
-        Returns
-        -------
-        dict
-            ``asked`` counts the answers generated; ``error`` is the mean of forecast less
-            measured over those that were judged, in [-1, 1]: above 0 the forecast promises too
-            much. Missing with a reason where no case could be checked.
+        The cases that the option changes and the others are two strata; each case takes the share
+        of rerun cases of its stratum that failed, among those that failed, or did not, as it did.
+        The estimate is missing where no case of a stratum could be run again.
         """
-        changes, width = option.changes, option.width
-        count = min(self.sample, len(changes))
-        drawn = random.Random(seed).sample(changes, count)  # noqa: S311 (a sample)
-        forecast: list[float] = []
-        measured: list[int] = []
-        skipped: list[dict[str, str]] = []
-        asked = 0
-        calibration = Calibration.of_run(run)
-        for change, retrieved in sorted(drawn, key=lambda drawn_case: drawn_case[0].place):
-            case = run.cases[change.place]
-            passages = await self._passages(case, retrieved, width, texts)
-            if isinstance(passages, str):
-                skipped.append({"case_id": case.id, "reason": passages})
-                continue
-            asked += 1
-            trace, verdicts = await self.rerun(case, passages)
-            evidence = CaseEvidence.from_verdicts(case, trace, verdicts, width, calibration)
-            reason = trace.error or trace.unmeasured
-            if reason is None and evidence.answer == "unknown":
-                reason = evidence.unknown_reason or "the new answer was not judged"
-            if reason is not None:
-                skipped.append({"case_id": case.id, "reason": reason})
-                continue
-            before = int(bool(change.bad))
-            forecast.append(before - risk_after(model.table, change, model.pairs))
-            # An answer that declines is not unfaithful.
-            measured.append(before - int(evidence.answer == "unfaithful"))
-        if measured:
-            errors = [a - b for a, b in zip(forecast, measured, strict=True)]
-            error = mean(errors, seed=seed, bounds=(-1.0, 1.0))
-        elif skipped:
-            reason = Counter(row["reason"] for row in skipped).most_common(1)[0][0]
-            error = Estimate.missing(
-                f"no affected case could be generated and judged again: {reason}"
+        baseline = RetrievalBaseline.from_run(run)
+        failed = {
+            place: failure
+            for place, (link, exposed) in enumerate(
+                zip(baseline.links, baseline.outcomes(), strict=True)
             )
-        else:
-            error = Estimate.missing("no option changes a case with a judged answer")
-        return {
-            "option": option.name,
-            "affected": len(changes),
-            "asked": asked,
-            "checked": len(measured),
-            "forecast": sum(forecast) if measured else None,
-            "measured": sum(measured) if measured else None,
-            "error": error.model_dump(),
-            "skipped": skipped,
+            if exposed is not None and (failure := has_failed(link)) is not None
         }
+        changed = {change.place for change in changes}
+        generator = random.Random(seed)  # noqa: S311 (a sample)
+        strata: dict[str, dict[str, int]] = {}
+        transitions, skipped, reasons = list[Transition](), list[dict[str, str]](), Counter[str]()
+        for name in ("changed", "unchanged"):
+            places = [place for place in failed if (place in changed) == (name == "changed")]
+            after: dict[int, bool] = {}
+            for place in sorted(generator.sample(places, min(self.sample, len(places)))):
+                outcome = await self._fails(run, place, result, texts)
+                if isinstance(outcome, str):
+                    reasons[outcome] += 1
+                    skipped.append({"case_id": run.cases[place].id, "reason": outcome})
+                else:
+                    after[place] = outcome
+            if places and not after:
+                strata[name] = {"cases": len(places)}
+                continue
+            strata[name] = {
+                "cases": len(places),
+                "checked": len(after),
+                "failed_before": sum(failed[place] for place in after),
+                "failed_after": sum(after.values()),
+            }
+            for before in (True, False):
+                seen = [after[place] for place in after if failed[place] == before]
+                cases = sum(failed[place] == before for place in places)
+                transitions.append(Transition(before, cases, (sum(seen), len(seen))))
+        checked = sum(stratum.get("checked", 0) for stratum in strata.values())
+        reason = reasons.most_common(1)[0][0] if reasons else None
+        document = {"asked": checked + len(skipped), **strata, "reason": reason, "skipped": skipped}
+        if not failed or any(s["cases"] and not s.get("checked") for s in strata.values()):
+            code = Reason(code="nothing_rerun", why=reason or "no case was judged")
+            return Estimate.missing(code, n=checked), document
+        return avoided_failures(transitions, checked, "rerun, binomial", seed), document
+
+    async def _fails(
+        self, run: Run, place: int, result: OptionResult, texts: Mapping[str, Passage]
+    ) -> bool | str:
+        """Whether a case fails with the option's passages; or why that is not known."""
+        case = run.cases[place]
+        passages = await self._passages(case, result.traces[place], result.width, texts)
+        if isinstance(passages, str):
+            return passages
+        trace, verdicts = await self.rerun(case, passages)
+        evidence = CaseEvidence.from_verdicts(
+            case, trace, verdicts, result.width, Calibration.of_run(run)
+        )
+        if reason := trace.error or trace.unmeasured:
+            return reason
+        if evidence.failed:
+            return True
+        return evidence.unknown_reason or False
 
     async def _passages(
         self, case: Case, trace: Trace, width: int, texts: Mapping[str, Passage]

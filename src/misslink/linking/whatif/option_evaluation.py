@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from misslink.errors import InputError
@@ -17,26 +17,29 @@ from misslink.linking.whatif.comparison import (
     check_corpus,
     compare_metrics,
     context_tokens,
+    find_changes,
     index_texts,
     option_finding,
 )
 from misslink.linking.whatif.effect_model import (
     EffectModel,
-    MissChange,
-    estimate_avoided,
-    find_changes,
+    ExposureChange,
+    has_failed,
 )
-from misslink.linking.whatif.forecast_check import ForecastCheck, OptionForecast
+from misslink.linking.whatif.forecast_check import ForecastCheck
 from misslink.linking.whatif.options import (
     RetrieverOption,
     SearchContext,
     SearchTools,
     make_options,
 )
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import unmeasured_reason
-from misslink.types import Estimate, Passage, Run
+from misslink.types import Estimate, Passage, Reason, Run
 
 _NO_TOOLS = SearchTools()
+# A search that returns other passages changes the tokens by some percent; more is another context.
+_MAX_LENGTHENING = 1.2
 _NO_CORPUS_NOTE = (
     "Without a corpus only a larger k was tried, from the ranks that the run knows; "
     "give --corpus or --app to try other searches."
@@ -47,7 +50,8 @@ _NO_CORPUS_NOTE = (
 class _EvaluatedOption:
     option: RetrieverOption
     result: OptionResult
-    changes: tuple[MissChange, ...]
+    changes: tuple[ExposureChange, ...]
+    retrieved: int | None
     metrics: MetricComparisons
     avoided: Estimate
     unknown: UnknownMisses | None
@@ -60,15 +64,6 @@ class _EvaluatedOption:
         certain = low is not None and high is not None and (low > 0 or high < 0)
         avoided = (self.avoided.value or 0.0) if certain else 0.0
         return place, -avoided, -(compared["difference"]["value"] or 0.0)
-
-    def forecast(self) -> OptionForecast | None:
-        """What can be checked of it; None where it has no forecast or changes no judged case."""
-        judged = tuple(
-            (change, self.result.traces[change.place])
-            for change in self.changes
-            if change.bad is not None and self.avoided.value is not None
-        )
-        return OptionForecast(self.option.name, self.result.width, judged) if judged else None
 
 
 async def evaluate_options(
@@ -92,7 +87,7 @@ async def evaluate_options(
     options : sequence of str or None
         Names of `misslink.linking.whatif.options.OPTION_KINDS`. None: all that can be tried.
     check : ForecastCheck or None
-        Generates and judges affected cases of the best option again, to check the forecast.
+        Generates and judges cases of the best option again. Its failures avoided are then those.
     seed : int
         Random seed for samples and intervals.
     tick : callable
@@ -116,42 +111,60 @@ async def evaluate_options(
     if corpus is not None:
         passages, notes = check_corpus(baseline, corpus)
     made, skipped = make_options(SearchContext(baseline, passages, tools), options)
-    model = EffectModel.from_run(run, baseline)
+    model = EffectModel.from_run(run)
     tried = await _try_options(baseline, made, skipped, tick)
     scores, before = baseline_metrics(baseline, seed)
     metrics = compare_metrics(baseline, scores, [result for _, result in tried], seed)
     main = f"recall@{baseline.k}"
     evaluated = []
     for (option, result), compared in zip(tried, metrics, strict=True):
-        changes = find_changes(baseline, result)
+        changes, retrieved = find_changes(baseline, result)
         unknown = UnknownMisses.count(baseline, result)
         if unknown:
-            avoided = Estimate.missing(f"misses are {unknown}", n=model.table.n)
+            avoided = Estimate.missing(Reason(code="misses_unknown", why=str(unknown)))
+        elif _lengthens(baseline, result, seed):
+            avoided = Estimate.missing(Reason(code="longer_context_unchecked"))
         else:
-            avoided = estimate_avoided(model.table, changes, pairs=model.pairs, seed=seed)
-        evaluated.append(_EvaluatedOption(option, result, changes, compared, avoided, unknown))
+            avoided = model.avoided(changes, seed)
+        evaluated.append(
+            _EvaluatedOption(option, result, changes, retrieved, compared, avoided, unknown)
+        )
     evaluated.sort(key=lambda evaluated_option: evaluated_option.order(main))
-    error = None
-    if check is not None and check.sample > 0:
-        best = next(filter(None, (option.forecast() for option in evaluated)), OptionForecast())
-        error = await check.run(best, run, model, index_texts(run, passages), seed)
+    checked = None
+    if check is not None and check.sample > 0 and evaluated:
+        best = evaluated[0]
+        avoided, checked = await check.run(
+            best.result, best.changes, run, index_texts(run, passages), seed
+        )
+        checked["option"] = best.option.name
+        if avoided.value is not None or best.avoided.value is None:
+            evaluated[0] = replace(best, avoided=avoided)
+            evaluated.sort(key=lambda evaluated_option: evaluated_option.order(main))
     return {
         "run": run.summary.get("run"),
         "corpus": None if passages is None else {"passages": len(passages)},
         "embedding": tools.embedder.name if tools.embedder else None,
         "k": baseline.k,
         "context_passages": baseline.width,
-        "today": {name: estimate.model_dump() for name, estimate in before.items()},
+        "baseline": {name: estimate.model_dump() for name, estimate in before.items()},
         "options": [
-            _option_document(baseline, evaluated_option, model, main, seed)
+            _option_document(baseline, evaluated_option, main, seed)
             for evaluated_option in evaluated
         ],
         "skipped": skipped,
-        "forecast_error": error,
-        "basis": "replayed" if model.pairs else "association",
-        "notes": [*notes, *model.notes],
+        "check": checked,
+        "basis": "replayed" if model.replayed else "association",
+        "notes": [*notes, *map(describe_reason, model.notes)],
         "seed": seed,
     }
+
+
+def _lengthens(baseline: RetrievalBaseline, result: OptionResult, seed: int) -> bool:
+    """Whether the generator gets more passages, or clearly more text."""
+    tokens = context_tokens(baseline, result, seed)
+    before, after = tokens["today"]["value"], tokens["b"]["value"]
+    longer = before is not None and after is not None and after > _MAX_LENGTHENING * before
+    return longer or result.width > baseline.width
 
 
 async def _try_options(
@@ -178,30 +191,23 @@ async def _try_options(
 def _option_document(
     baseline: RetrievalBaseline,
     evaluated_option: _EvaluatedOption,
-    model: EffectModel,
     main: str,
     seed: int,
 ) -> dict[str, Any]:
-    fixed_count = (
-        None
-        if evaluated_option.unknown
-        else sum(change.mended for change in evaluated_option.changes)
-    )
     unmeasured = Counter(
         after.unmeasured
         for before, after in zip(baseline.traces, evaluated_option.result.traces, strict=True)
         if after.unmeasured and not unmeasured_reason(before)
     )
-    bad = model.table.miss_bad + model.table.hit_bad
+    bad = sum(has_failed(link) is True for link in baseline.links)
     return {
         "name": evaluated_option.option.name,
         "what": evaluated_option.option.description,
         "passages": evaluated_option.result.width,
         "metrics": evaluated_option.metrics,
         "context_tokens": context_tokens(baseline, evaluated_option.result, seed),
-        "unfaithful_avoided": evaluated_option.avoided.model_dump(),
-        "misses_mended": fixed_count,
-        "new_misses": None if fixed_count is None else len(evaluated_option.changes) - fixed_count,
+        "newly_retrieved": evaluated_option.retrieved,
+        "failures_avoided": evaluated_option.avoided.model_dump(),
         "unmeasured": dict(unmeasured),
         "finding": option_finding(
             main,
