@@ -19,7 +19,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs more raises the number in the same commit and says why. A second number is
 # what the design wants: such a package still has to shrink, so its budget only goes down.
 BUDGETS = {
-    "": 1542,  # 1200 and documents.py, timeouts.py, which came from other packages
+    "": 1540,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1150,
     "calibration": 1821,  # 1650
     "canary": 2707,  # 2300

@@ -500,22 +500,13 @@ class WhatIfOption(Document):
     finding: str = ""
 
 
-class CheckedCases(Document):
-    """Cases that an option changes, or leaves as they are, and those that were run again."""
-
-    cases: int = 0
-    checked: int = 0
-    failed_before: int = 0
-    failed_after: int = 0
-
-
 class OptionCheck(Document):
-    """The cases of the best option that were answered and judged again."""
+    """The cases of the best option that were run again; each stratum has counts by name."""
 
     option: str = ""
     asked: int = 0
-    changed: CheckedCases = CheckedCases()
-    unchanged: CheckedCases = CheckedCases()
+    changed: dict[str, int] = {}
+    unchanged: dict[str, int] = {}
     reason: str = ""
 
 

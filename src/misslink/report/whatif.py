@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misslink.documents import (
     NOT_COMPUTED,
-    CheckedCases,
     Estimates,
     OptionCheck,
     OptionMetric,
@@ -140,8 +140,11 @@ def _check_rows(check: OptionCheck) -> tuple[tuple[str, str], ...]:
     return tuple((label, text) for label, text in rows if text)
 
 
-def _checked_text(stratum: CheckedCases) -> str:
+def _checked_text(counts: Mapping[str, int]) -> str:
+    cases, checked, before, after = (
+        counts.get(name, 0) for name in ("cases", "checked", "failed_before", "failed_after")
+    )
     return (
-        f"{stratum.checked:,} of {pluralize(stratum.cases, 'case')} run again: "
-        f"{stratum.failed_before:,} failed before, {stratum.failed_after:,} after"
+        f"{checked:,} of {pluralize(cases, 'case')} run again: {before:,} failed before, "
+        f"{after:,} after"
     )
