@@ -650,6 +650,13 @@ class Run(FrozenModel):
         """What `misslink.documents` has read of this run, so that it reads it once."""
         return {}
 
+    @property
+    def headline(self) -> str:
+        """How many answers fail and why, in a few sentences."""
+        from misslink.linking.findings import describe_run
+
+        return describe_run(self)
+
     def __repr__(self) -> str:
         modes = ", ".join(f"{name} {count}" for name, count in self._failure_counts())
         judge = self.summary.get("judge") or self.manifest.get("judge")
@@ -659,14 +666,12 @@ class Run(FrozenModel):
 
     def _repr_html_(self) -> str:
         """The failure modes and a link to the report, for notebooks."""
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{count}</td></tr>" for name, count in self._failure_counts()
-        )
-        folder = self.summary.get("run")
-        report = f"{folder}/report.html"
-        link = f'<p><a href="{escape(report)}">{escape(report)}</a></p>' if folder else ""
-        header = "<tr><th>failure mode</th><th>cases</th></tr>"
-        return f"<p>{escape(repr(self))}</p><table>{header}{rows}</table>{link}"
+        counts = [("failure mode", "cases"), *self._failure_counts()]
+        rows = "".join(f"<tr><td>{name}</td><td>{count}</td></tr>" for name, count in counts)
+        report = escape(f"{self.summary.get('run')}/report.html")
+        link = f'<p><a href="{report}">{report}</a></p>' if self.summary.get("run") else ""
+        text = f"<p><b>{escape(self.headline)}</b></p><p>{escape(repr(self))}</p>"
+        return f"{text}<table>{rows}</table>{link}"
 
     def _failure_counts(self) -> list[tuple[str, int]]:
         return Counter(str(link.failure) for link in self.links).most_common()
@@ -683,7 +688,7 @@ class Run(FrozenModel):
         for case in self.cases:
             link = links.get(case.id)
             row: dict[str, Any] = {"case_id": case.id, "question": case.question}
-            for name in ("retrieval", "answer", "correct", "failure", "reason"):
+            for name in ("retrieval", "answer", "correct", "failure", "owner", "reason"):
                 row[name] = getattr(link, name, None)
             rows.append({**row, **values.get(case.id, {})})
         return pd.DataFrame(rows)

@@ -276,10 +276,10 @@ def test_a_tier_stands_in_the_line_of_a_case_and_narrows_the_list(browser, tmp_p
     page.close()
 
 
-def test_from_the_sentence_to_the_passage_and_its_rank_in_two_clicks(opened):
-    opened.click("#headline a")
+def test_from_the_failure_mode_to_the_passage_and_its_rank_in_three_clicks(opened):
+    opened.click("a.chip[href='#failure=retrieval_miss']")
     assert shown(opened) == "2 of 14"
-    assert fragment(opened) == "retrieval=miss&answer=unfaithful&case=14"
+    row(opened, 14).click()
     opened.click(".answer .claim.contradicted")
     passage = opened.locator(".passage.missed", has=opened.locator("mark.lit"))
     assert "rank 17 of 100 asked" in passage.inner_text()

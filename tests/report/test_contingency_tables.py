@@ -2,9 +2,53 @@
 
 from __future__ import annotations
 
-from test_association import GOOD, HIT, MISS, NONE, run_of  # beside this file
-
+from example_run import estimate
 from misslink.report.association import ContingencyCell, contingency_tables
+from misslink.types import Case, Link, Run
+
+_FAILURES = {"miss": "retrieval_miss", "hit": "fabricated", "not_needed": "should_have_abstained"}
+
+
+def _link(number, retrieval, answer):
+    bad = answer == "unfaithful"
+    return Link(
+        case_id=f"c{number}",
+        retrieval=retrieval,
+        answer=answer,
+        failure=_FAILURES.get(retrieval, "inconclusive") if bad else "passed",
+        reason="-",
+    )
+
+
+def run_of(*outcomes, share=None, verdicts=()):
+    """A run of cases with these outcomes, and the table that they count up to."""
+    links = [_link(number, *one) for number, one in enumerate(outcomes, 1)]
+    rows = {"miss": "miss", "partial": "hit", "hit": "hit"}
+    table = {f"{row}_{x}": 0 for row in ("miss", "hit") for x in ("unfaithful", "faithful")}
+    for link in links:
+        if link.retrieval in rows and link.answer in ("unfaithful", "faithful"):
+            table[f"{rows[link.retrieval]}_{link.answer}"] += 1
+    n = sum(table.values())
+    return Run(
+        manifest={"judge": "heuristic"},
+        cases=tuple(Case(id=link.case_id, question="?") for link in links),
+        traces=(),
+        verdicts=verdicts,
+        links=tuple(links),
+        summary={
+            "link": {
+                "table": {**table, "left_out": len(links) - n},
+                "attributable_fraction": share or estimate(1.0, 0.22, 1.0, n),
+                "risk_given_miss": estimate(0.67, 0.21, 0.94, 3),
+                "risk_given_hit": estimate(0.0, 0.0, 0.15, 21),
+            }
+        },
+    )
+
+
+MISS, GOOD, HIT = ("miss", "unfaithful"), ("hit", "faithful"), ("hit", "unfaithful")
+NONE, UNSEEN = ("not_needed", "unfaithful"), ("unknown", "unfaithful")
+
 
 PART = ("partial", "unfaithful")
 

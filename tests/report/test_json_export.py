@@ -14,7 +14,7 @@ from proven_run import proven_run
 
 CASE_KEYS = {
     *("number", "id", "question", "category", "tags", "tier"),
-    *("retrieval", "answer", "correct", "failure", "also", "reason", "basis"),
+    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
     *("answer_text", "error", "latency_s", "metrics", "verdicts", "people", "missed", "claims"),
     "retrieved",
 }
@@ -38,7 +38,7 @@ def of_case(read):
 def test_its_keys_are_those_that_are_promised(read):
     assert set(read) == {
         *("format", "run", "manifest", "summary", "next", "failures", "unmeasured", "cases"),
-        *("corrected", "calibrations", "audit"),
+        *("headline", "corrected", "calibrations", "audit"),
     }
     assert read["format"] == 1
     assert read["run"] == "reports/today"

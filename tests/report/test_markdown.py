@@ -108,8 +108,9 @@ def test_it_tells_what_the_page_tells_in_its_order():
     page, markdown = build_page(run), render_markdown(build_page(run))
     seen = html.unescape(markdown).replace("\\", "").replace("\u2060", "")
     assert headings(markdown, 2) == SECTIONS
-    assert f"**{page.headline.share} {page.headline.interval}** {page.headline.words}" in seen
-    assert all(paragraph in seen for paragraph in page.headline.paragraphs)
+    assert f"**{page.verdict}**" in seen
+    assert page.errors in seen
+    assert page.evidence in seen
     assert all(number.shown.text in seen for number in page.numbers)
     assert all(step.action.replace("`", "") in seen.replace("`", "") for step in page.steps)
     assert all(f"| {failure.count} | {failure.share.text} |" in seen for failure in page.failures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from example_run import HOSTILE, estimate, example_run, missing
+from example_run import HOSTILE, example_run
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.report.glossary import metric_words
@@ -21,89 +21,6 @@ def page():
 def _run(**parts):
     empty = {"manifest": {}, "cases": (), "traces": (), "verdicts": (), "links": (), "summary": {}}
     return Run(**{**empty, **parts})
-
-
-def _linked(value, low, high, n=100, wrong=None):
-    link: dict = {
-        "attributable_fraction": estimate(value, low, high, n),
-        "risk_given_miss": estimate(0.57, 0.37, 0.76, 21),
-        "risk_given_hit": estimate(0.09, 0.05, 0.17, 77),
-        "risk_difference": estimate(0.48, 0.27, 0.67, 98),
-        "risk_ratio": estimate(6.3, 2.9, 13.5, 98),
-    }
-    if wrong is not None:
-        share = estimate(wrong, wrong - 0.3, wrong + 0.3, n)
-        link["wrong"] = {"attributable_fraction": share}
-    return build_page(_run(summary={"link": link})).headline
-
-
-def test_the_headline_is_the_share_of_unfaithful_answers_that_go_with_a_miss():
-    said = _linked(0.38, 0.24, 0.51)
-
-    assert f"{said.share} {said.interval} {said.words}" == (
-        "38% [24, 51] of unfaithful answers go with a retrieval miss"
-    )
-    assert "57% [37, 76] of answers were unfaithful (21 cases)" in said.paragraphs[0]
-    assert "it was 9% [5, 17] (77 cases)" in said.paragraphs[0]
-    assert "+48 points [27, 67], the ratio 6.3 times [2.9, 13.5]" in said.paragraphs[0]
-    assert "association, not cause" in said.paragraphs[1]
-    assert "includes 0" not in said.paragraphs[1]
-
-
-def test_the_headline_admits_an_interval_over_zero_and_few_cases():
-    said = _linked(0.38, -0.08, 0.61, n=9).paragraphs[1]
-
-    assert "includes 0" in said
-    assert "Only 9 cases" in said
-
-
-def test_the_headline_does_not_claim_a_link_that_is_not_there():
-    said = _linked(-0.2, -0.4, 0.1, wrong=-0.1)
-    text = " ".join(said.paragraphs)
-
-    assert said.share == ""
-    assert said.words == "Unfaithful answers are no more frequent after a miss than after a hit"
-    assert (
-        "The attributable fraction, \N{MINUS SIGN}20% [\N{MINUS SIGN}40, 10], is not above 0"
-        in text
-    )
-    assert "wrong by the reference are no more frequent after a miss" in text
-    assert "go with a retrieval miss" not in text
-    assert "could save" not in text
-
-
-def test_the_headline_tells_the_share_of_wrong_answers_too():
-    said = _linked(0.38, 0.24, 0.51, wrong=0.3)
-
-    assert said.paragraphs[-1] == (
-        "Of answers to questions with a passage to find that are wrong by the reference, "
-        "30% [0, 60] go with a retrieval miss."
-    )
-
-
-@pytest.mark.parametrize(
-    ("manifest", "summary", "reason"),
-    [
-        ({"judge": "none"}, {}, "no judge was asked"),
-        (
-            {"judge": "none"},
-            {"link": {"attributable_fraction": missing("no cases")}},
-            "no judge was asked",
-        ),
-        ({"judge": "heuristic"}, {}, "this run holds no links"),
-        (
-            {"judge": "heuristic"},
-            {"link": {"attributable_fraction": missing("no answer is unfaithful")}},
-            "no answer is unfaithful",
-        ),
-    ],
-)
-def test_a_headline_that_cannot_be_given_says_why(manifest, summary, reason):
-    said = build_page(_run(manifest=manifest, summary=summary)).headline
-
-    assert said.share == ""
-    assert "not measured" in said.words
-    assert reason in said.paragraphs[0]
 
 
 @pytest.mark.parametrize(
@@ -158,19 +75,6 @@ def test_what_could_not_be_judged_is_counted_with_its_reason(page):
     assert (coverage.scored, coverage.skipped, coverage.failed) == (11, 0, 3)
     assert generation["fully_faithful"].coverage == coverage
     assert not generation["context_utilization"].shown.measured
-
-
-def test_the_first_screen_says_the_risks_and_how_far_to_take_them_in_short():
-    assert _linked(0.38, -0.08, 0.61, n=9).caution == (
-        "This is association, not cause. Its interval includes 0: no link is established. "
-        "Only 9 cases: a hint."
-    )
-    assert _linked(0.38, 0.2, 0.61).caution == "This is association, not cause."
-    assert _linked(0.38, 0.2, 0.61).risks == (
-        "After a miss 57% [37, 76] of answers were unfaithful (n = 21), "
-        "after a hit 9% [5, 17] (n = 77)."
-    )
-    assert build_page(_run()).headline.caution == ""
 
 
 def test_every_metric_that_is_shown_anywhere_is_explained(page):

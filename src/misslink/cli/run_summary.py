@@ -135,22 +135,20 @@ def _share_label(run: Run, name: str) -> float | None:
 
 
 def _print_link(console: Console, run: Run) -> None:
-    from misslink.report.association import correct_association, failure_mode_rows, read_headline
+    from misslink.report.association import correct_association, failure_mode_rows
 
-    said, people = read_headline(run), correct_association(run)
+    people = correct_association(run)
     print_line(console, "")
-    number = f"{said.share} {said.interval}".strip()
-    _print_wrapped(console, f"{number} {said.words}.".lstrip(), style="bold")
-    for paragraph in said.paragraphs[:1]:
-        _print_wrapped(console, paragraph)
-    if number and people and people.brief:
+    _print_wrapped(console, run.headline, style="bold")
+    if people and people.brief:
         _print_wrapped(console, people.brief)
-    if number:
-        _print_wrapped(console, "This is association, not proof of cause.")
-    rows = [(row.key, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)]
-    print_line(console, "")
-    columns = ("failure", "cases", "share [95%]")
-    print_table(console, TextTable(columns, rows, columns[1:]))
+    rows = [
+        (row.key, row.owner, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)
+    ]
+    if rows:
+        print_line(console, "")
+        columns = ("failure", "owner", "cases", "share [95%]")
+        print_table(console, TextTable(columns, rows, columns[2:]))
 
 
 def _print_steps(console: Console, run: Run) -> None:

@@ -25,6 +25,7 @@ from misslink.judge.middleware.cache import DEFAULT_CACHE
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.linking.association import summarize_association
 from misslink.linking.attribution_rules import link_case
+from misslink.linking.findings import count_errors
 from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
 from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
@@ -324,6 +325,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     "judge": context.settings["judge"],
                     "k": k,
                     **level_estimates(scores, verdicts, level_of, unmatched, seed=seed),
+                    "errors": count_errors(unlinked.traces, verdicts),
                     "judged": {
                         judged_at_k: mean_scores(
                             judged_shares.values(), unmatched, seed=seed
@@ -353,6 +355,8 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                 },
             )
             run = reuse_link_artifacts(run, folder)
+            summary = {**run.summary, "headline": run.headline}
+            run = run.model_copy(update={"summary": summary})
             if staging:
                 staging.publish(run, run.html)
     return run

@@ -8,6 +8,7 @@ from typing import Any
 from misslink.render.format import (
     format_change,
     format_drop,
+    format_percent,
     format_values,
     question_count,
 )
@@ -247,6 +248,21 @@ def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
     )
 
 
+def _missing_passages(*, most: bool) -> str:
+    if most:
+        return "in most of them, a relevant passage never reached the prompt"
+    return "they fail more often when a relevant passage is missing from the prompt"
+
+
+def _replayed(fraction: Estimate) -> str:
+    value, low, high = fraction.value, fraction.low, fraction.high
+    if value is None or low is None or high is None or low <= 0 <= high:
+        return "replay: not enough data to tell whether missing passages cause the failures"
+    if value < 0:
+        return "replay: injecting the missed passages breaks more answers than it fixes"
+    return f"replay: missing passages cause {format_percent(value)} of the failures"
+
+
 SENTENCES: dict[str, str | Callable[..., str]] = {
     # an estimate
     "no_cases": "there are no cases",
@@ -303,6 +319,14 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "The forecast rests on replayed misses: with the missed passages {still_failed} of "
         "{still_of} failed cases failed again, and {turned_failed} of {turned_of} others failed."
     ),
+    # why answers fail
+    "replayed": _replayed,
+    "missing_passages": _missing_passages,
+    "generator": (
+        "they fail as often with every relevant passage in the prompt: look at the generator first"
+    ),
+    "unlabelled": "the gold set names no relevant passages, so the run cannot tell why",
+    "too_few": "not enough data to tell why",
     # a gate
     "met": _met,
     "below_floor": _below_floor,

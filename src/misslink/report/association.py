@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misslink.documents import (
-    Association,
     CorrectedRisks,
     RiskAssociation,
     Risks,
@@ -17,10 +16,8 @@ from misslink.documents import (
 )
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
-from misslink.report.cases import rank_cases
-from misslink.report.links import CORRECT_VALUES, case_fragment, number_cases, view_fragment
-from misslink.report.overview import no_judge_reason
-from misslink.types import Estimate, Run
+from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
+from misslink.types import Run
 
 _EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all of them"}
 _ADJUSTED_EFFECTS = {
@@ -180,8 +177,7 @@ def _uncertainty_note(corrected: CorrectedRisks) -> str:
     )
     return (
         f"Of the {among}{'has a verdict' if uncertain == 1 else 'have verdicts'} too uncertain for "
-        "the link: both columns count them as the judge calls them, the headline and its table "
-        "leave them out."
+        "the link: both columns count them as the judge calls them, the table leaves them out."
     )
 
 
@@ -280,8 +276,6 @@ _EFFECTS = {
     "risk_difference": "Risk difference",
     "risk_ratio": "Risk ratio",
 }
-_FEW_CASES = 30  # with fewer bad answers the interval is so wide that the headline says so
-_SEARCHED_QUESTIONS = "questions with a passage to find"
 
 
 @dataclass(frozen=True)
@@ -356,30 +350,12 @@ def _contingency_table(
 
 
 @dataclass(frozen=True)
-class Headline:
-    """The association in plain words: ``share`` is its number or "", ``words`` the rest of it.
-
-    ``risks`` is what the sentence rests on and ``caution`` how far to take it, each on one line;
-    ``paragraphs`` are both in full. ``fragment`` is the view of the unfaithful answers after a miss,
-    the worst of them open; "" if there is none. ``n`` is how many cases the share rests on.
-    """
-
-    share: str
-    interval: str
-    words: str
-    risks: str
-    caution: str
-    paragraphs: tuple[str, ...]
-    fragment: str = ""
-    n: int = 0
-
-
-@dataclass(frozen=True)
 class FailureModeRow:
     """A failure mode, how often it was the primary one, and the view of its cases."""
 
     key: str
     label: str
+    owner: str
     count: int
     share: FormattedEstimate
     meaning: str
@@ -388,69 +364,16 @@ class FailureModeRow:
     fragment: str
 
 
-def read_headline(run: Run) -> Headline:
-    """State the association in one sentence, then what it rests on."""
-    no_judge = no_judge_reason(run)
-    link = summary_of(run).link
-    fraction = link.attributable_fraction
-    left_out = _left_out_sentence(run)
-    risks, risk_summary = _risk_sentences(link)
-    if fraction.value is None:
-        words = "Whether misses and unfaithful answers go together is not measured"
-        why = f"The reason: {no_judge or fraction.reason}."
-        short = _join_sentences(risk_summary or why, left_out)
-        return Headline("", "", words, short, "", (_join_sentences(why, left_out), *risks))
-    after_miss, after_hit = link.table.miss_bad, link.table.hit_bad
-    total = after_miss + after_hit
-    positive = fraction.value > 0
-    counted = ""
-    if positive and total:  # numerator and denominator; not the quotient if hits failed as well
-        beyond = "; the share counts those beyond the rate after hits" if after_hit else ""
-        counted = f"{after_miss:,} of {total:,} came after a miss{beyond}."
-    few = ""
-    if link.table.total:
-        few = pluralize(total, "unfaithful answer") if total < _FEW_CASES else ""
-    elif fraction.n < _FEW_CASES:
-        few = pluralize(fraction.n, "case")
-    short = _join_sentences(counted if total < _FEW_CASES else "", risk_summary, left_out)
-    basis = _join_sentences(counted, *risks, left_out)
-    paragraphs = (
-        *filter(None, [basis]),
-        _caution_paragraph(fraction, link, few),
-        *_wrong_sentences(link),
-    )
-    caution = _join_sentences(
-        "This is association, not cause.",
-        "Its interval includes 0: no link is established." if _includes_zero(fraction) else "",
-        f"Only {few}: a hint." if few else "",
-    )
-    if not positive:
-        words = "Unfaithful answers are no more frequent after a miss than after a hit"
-        return Headline("", "", words, short, caution, paragraphs)
-    number = format_estimate("attributable_fraction", fraction)
-    searched = f" to {_SEARCHED_QUESTIONS}" if left_out else ""
-    words = f"of unfaithful answers{searched} go with a retrieval miss"
-    return Headline(
-        number.value,
-        number.interval,
-        words,
-        short,
-        caution,
-        paragraphs,
-        _miss_fragment(run),
-        number.n,
-    )
-
-
 def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
     """Return every failure mode that occurs, the worst first, with its share of linked cases."""
     from misslink.stats import proportion  # may import scipy
 
-    counts: Counter[str] = Counter(link.failure or "inconclusive" for link in run.links)
+    counts = Counter(link.failure for link in run.links if link.failure)
     return tuple(
         FailureModeRow(
             key=key,
             label=mode.label,
+            owner=(mode.owner or "").replace("_", " ") if mode.failed else "",
             count=counts[key],
             share=format_estimate("share", proportion(counts[key], counts.total())),
             meaning=mode.meaning,
@@ -461,112 +384,3 @@ def failure_mode_rows(run: Run) -> tuple[FailureModeRow, ...]:
         for key, mode in FAILURE_MODES.items()
         if counts[key]
     )
-
-
-def _left_out_sentence(run: Run) -> str:
-    """The unfaithful answers that the share does not count."""
-    other_counts: Counter[str] = Counter(
-        link.retrieval
-        for link in run.links
-        if link.answer == "unfaithful" and link.retrieval not in TABLE_ROWS
-    )
-    reasons = {
-        "not_needed": "with no passage to find",
-        "unlabelled": "without labelled passages",
-        "unknown": "whose retrieval was not seen",
-    }
-    parts = [
-        f"{other_counts[key]:,} {reason}" for key, reason in reasons.items() if other_counts[key]
-    ]
-    return f"Unfaithful answers left out: {', '.join(parts)}." if parts else ""
-
-
-def _miss_fragment(run: Run) -> str:
-    """The view of what the share counts, with its first case open."""
-    bad = {
-        link.case_id
-        for link in run.links
-        if link.retrieval == "miss" and link.answer == "unfaithful"
-    }
-    first = next((number for number in rank_cases(run) if run.cases[number - 1].id in bad), None)
-    if first is None:
-        return ""
-    return f"{view_fragment(retrieval='miss', answer='unfaithful')}&{case_fragment(first)}"
-
-
-def _join_sentences(*sentences: str) -> str:
-    return " ".join(filter(None, sentences))
-
-
-def _risk_sentences(link: Association) -> tuple[tuple[str, ...], str]:
-    """The risks after a miss and after a hit, in full and in short."""
-    miss, hit = _risk_pair(link)
-    if not (miss.measured and hit.measured):
-        return (), ""
-    full = (
-        f"After a miss, when no needed passage reached the prompt, {miss.brief} of answers were "
-        f"unfaithful ({pluralize(miss.n, 'case')}); after a hit it was {hit.brief} "
-        f"({pluralize(hit.n, 'case')})."
-    )
-    difference = format_estimate("risk_difference", link.risk_difference)
-    ratio = format_estimate("risk_ratio", link.risk_ratio)
-    if difference.measured:
-        full += f" The difference is {difference.brief}"
-        full += f", the ratio {ratio.brief}." if ratio.measured else "."
-    short = (
-        f"After a miss {miss.brief} of answers were unfaithful (n = {miss.n:,}), "
-        f"after a hit {hit.brief} (n = {hit.n:,})."
-    )
-    return (full,), short
-
-
-def _includes_zero(fraction: Estimate) -> bool:
-    return (
-        fraction.low is not None
-        and fraction.high is not None
-        and (fraction.low <= 0 <= fraction.high)
-    )
-
-
-def _caution_paragraph(fraction: Estimate, link: Association, few: str) -> str:
-    if fraction.value is not None and fraction.value > 0:
-        meaning = (
-            "The share is the part of unfaithful answers above what the rate after hits would "
-            "give; it is what better retrieval could save at most if the link is causal."
-        )
-    else:
-        brief = format_estimate("attributable_fraction", fraction).brief
-        meaning = (
-            f"The attributable fraction, {brief}, is not above 0: by these cases better retrieval "
-            "would not make answers more faithful."
-        )
-    uncertain = link.corrected.uncertain if link.corrected else 0
-    return _join_sentences(
-        "This is association, not cause: what is hard to retrieve can also be hard to answer.",
-        meaning,
-        "The interval includes 0: these cases alone do not establish a link."
-        if _includes_zero(fraction)
-        else "",
-        f"Only {few} could be used: take it as a hint." if few else "",
-        f"Left out: {pluralize(uncertain, 'more case')} whose verdict is too uncertain by the "
-        "judge's known error."
-        if uncertain
-        else "",
-    )
-
-
-def _wrong_sentences(link: Association) -> tuple[str, ...]:
-    fraction = link.wrong.attributable_fraction
-    brief = format_estimate("attributable_fraction", fraction).brief
-    if fraction.value is None:
-        return ()
-    sentence = (
-        "Answers that are wrong by the reference are no more frequent after a miss than after a hit "
-        f"(attributable fraction {brief})."
-    )
-    if fraction.value > 0:
-        sentence = (
-            f"Of answers to {_SEARCHED_QUESTIONS} that are wrong by the reference, {brief} go with "
-            "a retrieval miss."
-        )
-    return (sentence,)

@@ -56,6 +56,7 @@ def build_document(run: Run) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "run": summary_of(run).run or None,
+        "headline": run.headline,
         "manifest": run.manifest,
         "summary": run.summary,
         "next": [asdict(step) for step in next_steps(run)],
@@ -84,7 +85,7 @@ def case_records(run: Run) -> list[dict[str, Any]]:
     list of dict
         ``number`` (the place in the gold set, from 1, as in the page's addresses), ``id``,
         ``question``, ``category``, ``tags``, ``tier``; ``retrieval``, ``answer`` (the two
-        outcomes), ``correct``, ``failure``, ``also``, ``reason``, ``basis``; ``answer_text``,
+        outcomes), ``correct``, ``failure``, ``owner``, ``also``, ``reason``, ``basis``; ``answer_text``,
         ``error``, ``latency_s``; ``metrics`` (name to value in [0, 1], the rank metrics of the
         run's summary and every number of the judged metrics; None: not measured), ``verdicts``
         (metric to ``status``, ``value``, ``label``, ``probability``, ``reason``, the last saying
@@ -140,6 +141,7 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
             "answer": link.answer if link else None,
             "correct": link.correct if link else None,
             "failure": link.failure if link else None,
+            "owner": link.owner if link else None,
             "also": list(link.also) if link else [],
             "reason": link.reason if link else None,
             "basis": link.basis if link else None,
@@ -178,14 +180,16 @@ def _failure_mode_counts(run: Run) -> list[dict[str, Any]]:
     numbers = number_cases(run.cases)
     groups: dict[str, list[str]] = {}
     for link in run.links:
-        groups.setdefault(link.failure or "inconclusive", []).append(link.case_id)
+        if link.failure:
+            groups.setdefault(link.failure, []).append(link.case_id)
     return [
         {
             "failure": key,
+            "owner": mode.owner,
             "label": mode.label,
             "meaning": mode.meaning,
             "count": len(groups[key]),
-            "share": proportion(len(groups[key]), len(run.links)).model_dump(),
+            "share": proportion(len(groups[key]), sum(map(len, groups.values()))).model_dump(),
             "cases": sorted(numbers[case_id] for case_id in groups[key] if case_id in numbers),
         }
         for key, mode in FAILURE_MODES.items()

@@ -159,13 +159,11 @@ def _badge_line(page: ReportPage) -> str:
 
 
 def _headline_text(page: ReportPage) -> Iterator[str]:
-    headline = page.headline
-    if headline.share:
-        number = escape_markdown(f"{headline.share} {headline.interval}".rstrip())
-        yield f"**{number}** {escape_markdown(headline.words)} (n = {headline.n:,})."
-    else:
-        yield f"**{escape_markdown(headline.words)}.**"
-    yield from map(escape_markdown, headline.paragraphs)
+    if page.errors:
+        yield f"⚠️ {escape_markdown(page.errors)}"
+    yield f"**{escape_markdown(page.verdict)}**"
+    if page.evidence:
+        yield escape_markdown(page.evidence)
     if page.proven.corrected and page.proven.corrected.brief:
         yield escape_markdown(page.proven.corrected.brief)
     if page.proof:
@@ -213,6 +211,7 @@ def _failure_mode_table(page: ReportPage, page_at: str) -> str:
     rows = [
         (
             _page_link(row.label, page_at, row.fragment),
+            row.owner,
             str(row.count),
             escape_markdown(row.share.text),
             _inline_with_code(row.action if row.failure else row.meaning),
@@ -221,7 +220,7 @@ def _failure_mode_table(page: ReportPage, page_at: str) -> str:
     ]
     return _section(
         "Failure modes",
-        markdown_table(("Failure mode", "Cases", "Share [95%]", "What to do"), rows, (1,)),
+        markdown_table(("Failure mode", "Owner", "Cases", "Share [95%]", "What to do"), rows, (2,)),
     )
 
 

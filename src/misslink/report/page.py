@@ -7,20 +7,20 @@ from dataclasses import dataclass, fields
 from pathlib import PurePath
 
 from misslink.documents import Manifest, manifest_of, whatif_of
+from misslink.linking.findings import find
 from misslink.render.format import pluralize
+from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
 from misslink.report.association import (
     AdjustedAssociation,
     ContingencyTable,
     CorrectedAssociation,
     DoseResponse,
     FailureModeRow,
-    Headline,
     adjust_associations,
     contingency_tables,
     correct_association,
     dose_responses,
     failure_mode_rows,
-    read_headline,
 )
 from misslink.report.cases import run_cutoff
 from misslink.report.charts import (
@@ -95,7 +95,9 @@ class ReportPage:
     title: str
     facts: tuple[tuple[str, str], ...]
     badge: JudgeBadge
-    headline: Headline
+    errors: str
+    verdict: str
+    evidence: str
     proof: CausalFigures | None
     numbers: tuple[HeadlineNumber, ...]
     flow: SankeyDiagram | None
@@ -171,7 +173,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
     ReportPage
         A value that was not measured has a reason.
     """
-    levels, groups = metric_levels(run), group_tables(run)
+    levels, groups, findings = metric_levels(run), group_tables(run), find(run)
     metric_names = {metric.shown.name: None for level in levels for metric in level.metrics}
     metric_names |= dict.fromkeys(name for axis in groups for name in axis.metrics)
     if whatif := whatif_of(run):
@@ -180,7 +182,9 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         title=_page_title(manifest_of(run)),
         facts=_run_facts(run),
         badge=judge_badge(run),
-        headline=read_headline(run),
+        errors=describe_errors(findings),
+        verdict=describe_verdict(findings),
+        evidence=describe_evidence(findings),
         proof=causal_figures(run),
         numbers=headline_numbers(run, run_cutoff(run)),
         flow=draw_sankey(run.links),

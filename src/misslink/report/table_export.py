@@ -20,7 +20,7 @@ _SEPARATOR = "; "
 # In the order in which they stand in the table; those that depend on the run follow.
 _CASE_COLUMNS = ("number", "id", "question", "category", "tier")
 _OUTCOME_COLUMNS = (
-    *("retrieval", "answer", "correct", "failure", "also", "reason", "basis"),
+    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
     *("answer_text", "error", "latency_s"),
 )
 _TRACE_COLUMNS = ("retrieved",)

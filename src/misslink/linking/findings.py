@@ -1,0 +1,105 @@
+"""What a run found, in numbers: how many answers fail, and whether missing passages explain it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from misslink.documents import replay_of
+from misslink.failure_modes import FAILURES
+from misslink.render.headline import Findings, describe_findings
+from misslink.stats import attributable_fraction, proportion, trend_test
+from misslink.types import Link, Reason, Run, Trace, Verdict
+
+EXPOSURES = {"miss": "none", "partial": "some", "hit": "all"}  # of the relevant passages
+_FEW_CASES = 20  # below it counts are reported and nothing is inferred
+_SIGNIFICANT = 0.05
+_SMALL_FRACTION = (
+    1 / 3
+)  # of the failures at most, if perfect retrieval is not the first thing to do
+_DECIDING_METRICS = ("faithfulness", "correctness")
+
+
+def describe_run(run: Run) -> str:
+    """Return the headline of a run for page, terminal, markdown and notebook."""
+    return " ".join(describe_findings(find(run)))
+
+
+def find(run: Run) -> Findings:
+    """Compute the findings of a run from its links, verdicts and replay."""
+    decided = [link for link in run.links if link.failure not in (None, "inconclusive")]
+    failed = [link for link in decided if link.failure in FAILURES]
+    lacking = [link for link in failed if link.retrieval in ("miss", "partial")]
+    unsupported, supported = _count_claims(run, lacking)
+    labelled = [link for link in run.links if link.retrieval in EXPOSURES]
+    counts = {level: _count_failed(decided, outcome) for outcome, level in EXPOSURES.items()}
+    return Findings(
+        cases=len(run.cases),
+        errors=count_errors(run.traces, run.verdicts),
+        judged=any(link.failure for link in run.links),
+        failed=proportion(len(failed), len(decided)),
+        exposure={level: proportion(*count) for level, count in counts.items()},
+        why=_explain(run, list(counts.values()), len(failed), len(decided)),
+        lacking=len(lacking),
+        unsupported_claims=unsupported,
+        supported_by_missed=supported,
+        labelled=len(labelled),
+        incomplete=sum(link.retrieval != "hit" for link in labelled),
+    )
+
+
+def count_errors(traces: Sequence[Trace], verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Count the cases that the app failed on, that the judge failed on, and without an answer."""
+    app = {trace.case_id for trace in traces if trace.error is not None}
+    judge = {
+        verdict.case_id
+        for verdict in verdicts
+        if verdict.status == "failed" and verdict.metric in _DECIDING_METRICS
+    }
+    silent = sum(trace.answer is None and trace.error is None for trace in traces)
+    return {"app": len(app), "judge": len(judge - app), "no_answer": silent}
+
+
+def _count_failed(decided: Sequence[Link], outcome: str) -> tuple[int, int]:
+    modes = [link.failure for link in decided if link.retrieval == outcome]
+    return sum(mode in FAILURES for mode in modes), len(modes)
+
+
+def _count_claims(run: Run, links: Sequence[Link]) -> tuple[int, int]:
+    """Count the unsupported claims of these cases, and those that a missed passage supports."""
+    of_case = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
+    unsupported = sum(
+        claim.support != "supported" for link in links for claim in of_case.get(link.case_id, ())
+    )
+    ties = Counter(
+        (link.case_id, tie.index)
+        for link in links
+        for tie in link.claims
+        if tie.relation == "would_support"
+    )
+    return unsupported, min(len(ties), unsupported)
+
+
+def _explain(run: Run, counts: list[tuple[int, int]], failed: int, decided: int) -> Reason | None:
+    """Why answers fail, as far as this run can tell."""
+    if not failed or decided < _FEW_CASES:
+        return None
+    replay = replay_of(run)
+    causal = replay.causal_attributable_fraction if replay else None
+    if causal is not None and causal.value is not None:
+        return Reason(code="replayed", fraction=causal)
+    if not sum(n for _, n in counts):
+        return Reason(code="unlabelled")
+    trend = trend_test(counts)
+    if trend.p is not None and trend.p < _SIGNIFICANT and (trend.slope or 0) < 0:
+        lacking = counts[0][0] + counts[1][0]
+        return Reason(code="missing_passages", most=2 * lacking > failed)
+    missing_failed = counts[0][0] + counts[1][0]
+    missing = counts[0][1] + counts[1][1]
+    complete_failed, complete = counts[2]
+    fraction = attributable_fraction(
+        missing_failed, missing - missing_failed, complete_failed, complete - complete_failed
+    )
+    if missing and fraction.high is not None and fraction.high < _SMALL_FRACTION:
+        return Reason(code="generator")
+    return Reason(code="too_few")

@@ -1,0 +1,108 @@
+"""The sentences of a run's headline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from misslink.render.format import pluralize
+from misslink.render.reasons import describe_reason
+from misslink.types import Estimate, Reason
+
+_MAX_ERROR_SHARE = 0.02  # above it the errors come first
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a run found, in numbers.
+
+    Parameters
+    ----------
+    cases : int
+    errors : mapping of str to int
+        Cases without a usable result: ``app``, ``judge``, ``no_answer``.
+    judged : bool
+        Whether any answer was judged.
+    failed : Estimate
+        Share of the judged cases that are not inconclusive.
+    exposure : mapping of str to Estimate
+        Share that failed where none, some and all relevant passages reached the prompt.
+    why : Reason or None
+        Why answers fail. None: too few cases, or none failed.
+    lacking : int
+        Failed cases without all relevant passages in the prompt.
+    unsupported_claims, supported_by_missed : int
+        Claims of those cases, and those that a missed passage would have supported.
+    labelled, incomplete : int
+        Cases with relevant passages, and those of them without all in the prompt.
+    """
+
+    cases: int
+    errors: Mapping[str, int]
+    judged: bool
+    failed: Estimate
+    exposure: Mapping[str, Estimate]
+    why: Reason | None
+    lacking: int
+    unsupported_claims: int
+    supported_by_missed: int
+    labelled: int
+    incomplete: int
+
+
+def describe_errors(findings: Findings) -> str:
+    """Return the sentence about errors; "" if at most 2% of the cases have one."""
+    app, judge = findings.errors.get("app", 0), findings.errors.get("judge", 0)
+    if app + judge <= _MAX_ERROR_SHARE * findings.cases:
+        return ""
+    parts = [f"the {name} failed on {n:,}" for name, n in (("app", app), ("judge", judge)) if n]
+    return f"Errors: {' and '.join(parts)} of {pluralize(findings.cases, 'case')}."
+
+
+def describe_verdict(findings: Findings) -> str:
+    """Return how many answers fail and why, as far as the run can tell."""
+    if not findings.judged:
+        if not findings.labelled:
+            return "No judge was used, and the gold set names no relevant passages."
+        return (
+            f"In {findings.incomplete:,} of {pluralize(findings.labelled, 'question')}, a relevant "
+            "passage never reached the prompt."
+        )
+    decided = findings.failed.n
+    failed = round((findings.failed.value or 0) * decided)
+    if not decided:
+        return "All cases are inconclusive."
+    noun = "answer" if decided == findings.cases else "judged answer"
+    verb = "fails" if failed == 1 else "fail"
+    how_many = f"{failed:,} of {pluralize(decided, noun)} {verb}."
+    if findings.why is None:
+        return how_many
+    why = describe_reason(findings.why)
+    return f"{how_many} {why[0].upper()}{why[1:]}."
+
+
+def describe_evidence(findings: Findings) -> str:
+    """Return how many failures lacked a relevant passage, and what these passages support."""
+    if not findings.judged:
+        return "No judge was used." if findings.labelled else ""
+    if not findings.lacking:
+        return ""
+    failed = round((findings.failed.value or 0) * findings.failed.n)
+    text = f"{findings.lacking:,} of the {failed:,} lacked a relevant passage in the prompt."
+    if not findings.unsupported_claims:
+        return text
+    claims = pluralize(findings.unsupported_claims, "unsupported claim")
+    return (
+        f"{text} A missed passage would have supported {findings.supported_by_missed:,} of their "
+        f"{claims}."
+    )
+
+
+def describe_findings(findings: Findings) -> tuple[str, ...]:
+    """Return the sentences of the headline: errors, verdict, evidence."""
+    sentences = (
+        describe_errors(findings),
+        describe_verdict(findings),
+        describe_evidence(findings),
+    )
+    return tuple(filter(None, sentences))

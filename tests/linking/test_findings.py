@@ -1,0 +1,135 @@
+"""How many answers fail, and whether missing passages explain it."""
+
+from __future__ import annotations
+
+import pytest
+
+from misslink.linking.findings import count_errors, find
+from misslink.render.headline import describe_errors, describe_findings, describe_verdict
+from misslink.types import Case, Claim, ClaimLink, Estimate, Link, Run, Trace, Verdict
+
+LEVELS = ("miss", "partial", "hit")
+
+
+def run_of(*groups, judge="heuristic", inconclusive=0, **parts):
+    """A run with (failed, cases) after misses, partial hits and hits."""
+    links = [
+        Link(
+            case_id=f"{level}{number}",
+            retrieval=level,
+            answer="unfaithful" if number < failed else "faithful",
+            failure=None if judge == "none" else "fabricated" if number < failed else "passed",
+            reason="-",
+        )
+        for level, (failed, cases) in zip(LEVELS, groups, strict=False)
+        for number in range(cases)
+    ]
+    links += [
+        Link(
+            case_id=f"i{number}",
+            retrieval="hit",
+            answer="unknown",
+            failure="inconclusive",
+            reason="-",
+        )
+        for number in range(inconclusive)
+    ]
+    cases = tuple(Case(id=link.case_id, question="?") for link in links)
+    given = {"manifest": {"judge": judge}, "traces": (), "verdicts": (), "summary": {}, **parts}
+    return Run(cases=cases, links=tuple(links), **given)
+
+
+@pytest.mark.parametrize(
+    ("groups", "code"),
+    [
+        (((95, 100), (40, 60), (15, 40)), "missing_passages"),
+        (((19, 20), (19, 20), (58, 60)), "generator"),
+        (((6, 10), (6, 10), (9, 20)), "too_few"),
+        (((0, 20), (0, 20), (0, 20)), None),
+        (((9, 10), (0, 5), (1, 4)), None),
+        (((5, 20), (10, 20), (18, 20)), "generator"),
+    ],
+)
+def test_the_exposure_trend_decides_why_answers_fail(groups, code):
+    why = find(run_of(*groups)).why
+    assert (why and why.code) == code
+
+
+def test_every_level_of_exposure_has_its_share_of_failures():
+    findings = find(run_of((95, 100), (40, 60), (15, 40), inconclusive=7))
+    assert {level: (share.value, share.n) for level, share in findings.exposure.items()} == {
+        "none": (0.95, 100),
+        "some": (pytest.approx(2 / 3), 60),
+        "all": (0.375, 40),
+    }
+    assert (findings.failed.value, findings.failed.n) == (0.75, 200)
+    assert (findings.lacking, findings.labelled, findings.incomplete) == (135, 207, 160)
+
+
+def test_misses_that_explain_a_minority_of_the_failures_are_not_most_of_them():
+    findings = find(run_of((30, 30), (0, 0), (40, 100)))
+    assert (findings.why.code, findings.why.parameters["most"]) == ("missing_passages", False)
+
+
+def test_without_labels_the_run_cannot_tell_why():
+    links = run_of((15, 30)).links
+    unlabelled = tuple(link.model_copy(update={"retrieval": "unlabelled"}) for link in links)
+    assert find(run_of((15, 30)).model_copy(update={"links": unlabelled})).why.code == "unlabelled"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "sentence"),
+    [
+        (0.34, 0.2, 0.5, "Replay: missing passages cause 34% of the failures."),
+        (0.1, -0.2, 0.4, "Replay: not enough data to tell"),
+        (-0.3, -0.5, -0.1, "Replay: injecting the missed passages breaks more answers"),
+    ],
+)
+def test_after_a_replay_the_causal_fraction_leads(value, low, high, sentence):
+    fraction = Estimate(value=value, low=low, high=high, n=40, method="m").model_dump()
+    run = run_of((30, 40), (0, 0), (5, 20), replay={"causal_attributable_fraction": fraction})
+    assert sentence in describe_verdict(find(run))
+
+
+def test_claims_of_failures_without_all_passages_are_counted_once():
+    claims = [Claim(text=t, support=s) for t, s in zip("abc", ("unsupported", "supported", "contradicted"), strict=True)]  # fmt: skip
+    verdict = Verdict(case_id="miss0", metric="faithfulness", status="scored", value=0.3, judge="j", claims=claims)  # fmt: skip
+    other = verdict.model_copy(update={"case_id": "hit0"})
+    run = run_of((1, 1), (0, 0), (1, 1), verdicts=(verdict, other))
+    ties = tuple(ClaimLink(index=0, passage_id=p, relation="would_support") for p in ("p", "q"))
+    links = (run.links[0].model_copy(update={"claims": ties}), *run.links[1:])
+    findings = find(run.model_copy(update={"links": links}))
+    assert (findings.unsupported_claims, findings.supported_by_missed) == (2, 1)
+
+
+def test_errors_come_first_above_two_percent():
+    def run(failing):
+        traces = [
+            Trace(case_id=f"hit{n}", error="boom" if n < failing else None) for n in range(100)
+        ]
+        return run_of((0, 0), (0, 0), (50, 100), traces=tuple(traces))
+
+    assert describe_errors(find(run(2))) == ""
+    assert describe_findings(find(run(3)))[0] == "Errors: the app failed on 3 of 100 cases."
+
+
+def test_a_case_that_app_and_judge_failed_on_is_one_error():
+    failed = Verdict(case_id="a", metric="faithfulness", status="failed", reason="r", judge="j")
+    traces = [Trace(case_id="a", error="boom"), Trace(case_id="b"), Trace(case_id="c", answer="x")]
+    assert count_errors(traces, [failed]) == {"app": 1, "judge": 0, "no_answer": 1}
+
+
+def test_without_a_judge_nothing_is_stated_about_answers():
+    text = run_of((0, 20), (0, 5), (0, 25), judge="none").headline
+    assert text == (
+        "In 25 of 50 questions, a relevant passage never reached the prompt. No judge was used."
+    )
+
+
+def test_the_sentences_are_those_of_every_output():
+    run = run_of((95, 100), (40, 60), (15, 40), inconclusive=1)
+    assert run.headline == (
+        "150 of 200 judged answers fail. In most of them, a relevant passage never reached the "
+        "prompt. 135 of the 150 lacked a relevant passage in the prompt."
+    )
+    assert run.headline in run._repr_html_()
