@@ -38,7 +38,7 @@ BUDGETS = {
     "judge/checks": 1219,  # 1100
     "judge/middleware": 1928,  # 1700; sentences without a claim are asked for again
     "linking": 2596,  # 2000; the rules of attribution and their evidence took 200
-    "linking/replay": 980,  # 800
+    "linking/replay": 835,  # 800
     "linking/whatif": 1195,  # 1050
     "live": 3500,  # 3000
     "metrics": 900,

@@ -421,29 +421,26 @@ class CalibrationDocument(Document):
 
 
 class ReplayedFailure(Document):
-    """What replays found of one failure mode."""
+    """What the missed passages did to the failed answers of one failure mode."""
 
     cases: int = 0
-    also: int = 0
     replayed: int = 0
-    flaky: int = 0
-    same_answer: int = 0
+    fixed: Estimate = NOT_COMPUTED
+    placebo_fixed: Estimate = NOT_COMPUTED
+    net_fixed: Estimate = NOT_COMPUTED
     confirmed: Estimate = NOT_COMPUTED
-    interventions: Estimates = {}
 
 
 class ReplayedCase(Document):
-    """One replayed case; ``outcomes`` and ``repeats`` by intervention."""
+    """One replayed case; ``outcomes`` by arm, ``turned`` means fixed, of a good answer broken."""
 
     case_id: str = ""
     failure: str = ""
-    replayed_as: str = ""
+    turned: bool = False
     flaky: bool | None = None
     confirmed: bool | None = None
-    same_answer: bool = False
     outcomes: dict[str, str | None] = {}
-    repeats: dict[str, str | None] = {}
-    reason: str = ""
+    note: str = ""
 
 
 class Skipped(Document):
@@ -461,12 +458,15 @@ class Replay(Document):
     app: str = ""
     judge: str = ""
     sample: int = 0
-    cases_kept: int = 0
     seed: int | None = None
+    causal_fraction: Estimate = Estimate.missing("the replay gives none")
+    failed: int = 0
     failures: dict[str, ReplayedFailure] = {}
+    fixed: Estimate = NOT_COMPUTED
+    broken: Estimate = NOT_COMPUTED
+    placebo_broken: Estimate = NOT_COMPUTED
     flaky: Estimate = NOT_COMPUTED
-    causal_attributable_fraction: Estimate = Estimate.missing("the replay gives none")
-    observed_attributable_fraction: Estimate = NOT_COMPUTED
+    order_sensitive: Estimate = NOT_COMPUTED
     cases: tuple[ReplayedCase, ...] = ()
     usage: JudgeUsage = JudgeUsage()
     skipped: tuple[Skipped, ...] = ()

@@ -14,7 +14,7 @@ from replayed_app import JUDGE, case, forget_stores
 APP = """
 from replayed_app import chain, corpus, retriever
 
-made = chain(retriever(corpus(missed=("1", "2"), found=("3",))))
+made = chain(retriever(corpus(missed=tuple("12456789"), found=("3",))))
 
 def app(question):
     return made.invoke(question)
@@ -25,7 +25,7 @@ def app(question):
 def app_file(judge_server, monkeypatch, imports_forgotten):
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
     Path("app.py").write_text(APP, encoding="utf-8")
-    lines = [case(town).model_dump_json() + "\n" for town in "123"]
+    lines = [case(town).model_dump_json() + "\n" for town in "124567893"]
     Path("gold.jsonl").write_text("".join(lines), encoding="utf-8")
     yield
     forget_stores()
@@ -54,7 +54,7 @@ def before(evaluated, misslink):
     held = read_run("run")
     assert held.replay
     assert held.whatif
-    assert [link.basis for link in held.links] == ["replayed", "replayed", "observed"]
+    assert [link.basis for link in held.links] == ["replayed"] * 8 + ["observed"]
     return held
 
 
@@ -67,7 +67,7 @@ def test_the_same_answers_keep_both_and_the_links_that_were_confirmed(before, ev
     assert again.replay is None, "a folder of its own has nothing to carry over"
     kept = reuse_link_artifacts(again, "run")
     assert (kept.replay, kept.whatif) == (before.replay, before.whatif)
-    assert [link.basis for link in kept.links] == ["replayed", "replayed", "observed"]
+    assert [link.basis for link in kept.links] == ["replayed"] * 8 + ["observed"]
     assert kept.summary == again.summary
     assert not warnings(caplog)
 
@@ -80,9 +80,9 @@ def test_other_answers_keep_neither_and_the_warnings_say_why_and_how(before, eva
     assert (kept.replay, kept.whatif) == (None, None)
     assert {link.basis for link in kept.links} == {"observed"}
     replay, whatif = warnings(caplog)
-    assert "1 of 3 cases were retrieved or answered otherwise" in replay
+    assert "1 of 9 cases were retrieved or answered otherwise" in replay
     assert "misslink replay run --app app.py:app  (cached answers cost nothing)" in replay
-    assert "1 of 3 cases were retrieved or answered otherwise" in whatif
+    assert "1 of 9 cases were retrieved or answered otherwise" in whatif
     assert whatif.endswith("misslink whatif run")
 
 

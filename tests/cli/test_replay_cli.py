@@ -13,12 +13,13 @@ from misslink.io import RunStaging, read_run
 from misslink.linking.replay.cache import ReplayCache
 from replayed_app import case, chain, corpus, failures, forget_stores, retriever, run_of
 
-TOWNS = {"missed": ("1", "2"), "found": ("3",)}
+MISSED = tuple("12456789")  # as many as a net effect needs for its interval to exclude 0
+TOWNS = {"missed": MISSED, "found": ("3",)}
 APP = """
 from pathlib import Path
 from replayed_app import chain, corpus, retriever
 
-finder = retriever(corpus(missed=("1", "2"), found=("3",)))
+finder = retriever(corpus(missed=tuple("12456789"), found=("3",)))
 made = chain(finder)
 
 def app(question):
@@ -47,8 +48,8 @@ def app_file(judge_server, monkeypatch, imports_forgotten):
 def write_run(judge_server):
     def write(name="run", **manifest):
         app = chain(retriever(corpus(**TOWNS)))
-        run = run_of(app, [case(town) for town in "123"], judge_server)
-        assert failures(run) == ["retrieval_miss", "retrieval_miss", "passed"]
+        run = run_of(app, [case(town) for town in (*MISSED, "3")], judge_server)
+        assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
         made = {key: value for key, value in {**run.manifest, **manifest}.items() if value != ""}
         run = run.model_copy(update={"manifest": made})
         with RunStaging(Path(name), {}, "work") as staging:
@@ -73,22 +74,45 @@ def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_ru
         "openai:test-judge",
     )
     assert found["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
-    assert "2 misses were replayed, and below 10" in found["causal_attributable_fraction"]["reason"]
+    assert "8 failed answers were replayed, and below 10" in found["causal_fraction"]["reason"]
+    keys = {"replayed", "fixed", "placebo_fixed", "net_fixed", "confirmed"}
+    assert all(keys <= set(mode) for mode in found["failures"].values())
+    assert {"failures", "broken", "flaky", "causal_fraction"} <= set(found)
     assert "the app says something" in err
     run = read_run("run")
     assert run.replay == found
-    assert [link.basis for link in run.links] == ["replayed", "replayed", "observed"]
+    assert [link.basis for link in run.links] == ["replayed"] * 8 + ["observed"]
     assert Path("run/report.html").read_text(encoding="utf-8") != "before"
 
 
-def test_people_read_the_share_and_what_it_rests_on(misslink, write_run):
+def test_the_terminal_has_the_causal_fraction_first_and_the_placebo_beside(misslink, write_run):
     code, out, _ = misslink("replay", write_run())
     assert code == 0
-    assert "retrieval_miss" in out
-    assert "100% [34, 100]" in out
-    assert "ignored_context" not in out
-    assert "Answers of the app: 8 new, 0 reused." in out
-    assert "or declined where an answer was due; full misses only" in " ".join(out.split())
+    text = " ".join(out.split())
+    assert text.startswith("Failed answers caused by missed passages: not measured: 8 failed")
+    assert "100% [68, 100]" in text
+    assert "placebo fixed" in text
+    assert "Flaky answers: 0%" in text
+    assert "Answers of the app: 32 new, 0 reused." in text
+
+
+def test_a_dry_run_counts_every_arm_and_calls_nothing(misslink, write_run, judge_server):
+    name = write_run()
+    calls = len(judge_server.calls)
+    code, out, _ = misslink("replay", name, "--dry-run", "--json")
+    assert code == 0
+    forecast = json.loads(out)
+    assert forecast["generations"] == 32
+    assert forecast["prompt_tokens"] > 0
+    assert (asked(), len(judge_server.calls)) == (0, calls)
+    assert read_run(name).replay is None
+    _, out, _ = misslink("replay", name, "--dry-run")
+    assert "The app would answer at most 32 questions." in out
+    assert "No judge call was made." in out
+    _, out, _ = misslink("replay", name, "--json")
+    usage = json.loads(out)["usage"]
+    assert usage["generations"] == 32
+    assert usage["calls"] <= forecast["calls"]
 
 
 def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
@@ -101,52 +125,39 @@ def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
     code, out, _ = misslink("replay", name, "--sample", 1, "--seed", 3, *cache, "--json")
     assert code == 0
     found = json.loads(out)
-    assert found["cases_kept"] == 1
-    assert {one["case_id"] for one in found["cases"]} == {"case-1", "case-2"}
-    assert found["failures"] == json.loads(first)["failures"]
+    assert found["cases_kept"] == 7
+    assert len({one["case_id"] for one in found["cases"]}) == 8
+    replayed = [
+        json.loads(first)["failures"]["retrieval_miss"],
+        found["failures"]["retrieval_miss"],
+    ]
+    assert replayed[0]["net_fixed"]["value"] == replayed[1]["net_fixed"]["value"] == 1.0
     assert asked() == before
-    assert 0 < len(judge_server.calls) - calls <= 3  # unchanged, first and last of one case
+    assert 0 < len(judge_server.calls) - calls <= 4  # the arms of one case
     _, out, _ = misslink("replay", name, "--sample", 1, *cache)
-    assert "8 reused (also 1 cases beyond this sample)" in " ".join(out.split())
+    assert "32 reused (also 7 cases beyond this sample)" in " ".join(out.split())
     Path("app.py").write_text(f"{APP}\nchanged = True\n", encoding="utf-8")
     _, out, _ = misslink("replay", name, "--sample", 1, "--json")
     assert len(json.loads(out)["cases"]) == 1  # other code: what was kept is another app's
 
 
 @pytest.mark.parametrize(
-    ("causal", "observed", "said"),
+    ("ends", "words"),
     [
-        ((0.4, 0.2, 0.6), (0.5, 0.3, 0.7), "there would be 40% [20, 60] fewer bad answers"),
-        ((0.1, -0.2, 0.3), (0.5, 0.3, 0.7), "the interval includes 0: these cases do not"),
-        ((-0.2, -0.5, -0.1), (0.5, 0.3, 0.7), "there would be 20% [10, 50] more bad answers"),
-        (
-            (0.4, 0.2, 0.6),
-            (-0.1, -0.4, -0.05),
-            "they are not more frequent after a miss (\u221210%",
-        ),
+        ((0.4, 0.2, 0.6), "40% [20, 60] of failed answers are caused by missed passages (n = 12"),
+        ((0.1, -0.2, 0.3), "caused by missed passages; not enough data to tell (n = 12"),
     ],
 )
-def test_the_sentence_says_which_way_and_how_sure(causal, observed, said):
-    def estimate(ends):
-        return {**dict(zip(("value", "low", "high"), ends, strict=True)), "n": 12, "method": "made"}
-
-    sentence = replay._summary_sentence(
-        {
-            "causal_attributable_fraction": estimate(causal),
-            "observed_attributable_fraction": estimate(observed),
-            "flaky": estimate((0.1, 0.0, 0.3)),
-        }
-    )
-    assert said in sentence
-    assert "unfaithful, wrong, or declined where an answer was due; full misses only" in sentence
-    assert ("includes 0" in sentence) is (causal[1] < 0 < causal[2])
+def test_the_sentence_says_how_sure_it_is(ends, words):
+    causal = dict(zip(("value", "low", "high"), ends, strict=True)) | {"n": 12, "method": "m"}
+    assert words in replay._summary_sentence({"causal_fraction": causal})
 
 
 def test_a_second_time_neither_app_nor_judge_is_asked(misslink, write_run, judge_server):
     name = write_run()
     _, first, _ = misslink("replay", name, "--json")
     before, calls = asked(), len(judge_server.calls)
-    assert before == 8
+    assert before == 32
     _, again, _ = misslink("replay", name, "--json")
     assert (asked(), len(judge_server.calls)) == (before, calls)
     first, again = json.loads(first), json.loads(again)
@@ -163,7 +174,7 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
     judge_server.key = None
     code, out, _ = misslink("replay", name, "--json")
     assert code == 0
-    assert asked() == 8
+    assert asked() == 32
 
 
 def test_a_function_that_builds_the_app_may_be_named(misslink, write_run):
@@ -189,7 +200,7 @@ def test_the_sample_and_the_judges_budget_are_kept(misslink, write_run, judge_se
         ({"app": "app.Chain"}, [], "made in Python with an object (app.Chain)"),
         ({"judge": "none"}, [], "this run was not judged"),
         ({}, ["--app", "app.py:missing"], "app.py has no 'missing'"),
-        ({}, ["--app", "app.py:by_heart"], "in the first 2 cases of the replay the app called no"),
+        ({}, ["--app", "app.py:by_heart"], "in the first 3 cases of the replay the app called no"),
         ({}, ["--judge", "none"], "--judge none makes no model calls"),
     ],
 )
@@ -250,7 +261,7 @@ def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, jud
     assert (asked(), len(judge_server.calls)) == (0, calls)
     code, out, _ = misslink("replay", name, "--base-url", judge_server.url, "--json")
     assert code == 0
-    found = json.loads(out)["causal_attributable_fraction"]
+    found = json.loads(out)["causal_fraction"]
     assert found["reason"].startswith("the run's judge had base_url 10.0.0.5:8000/v1")
     assert found["reason"].endswith("evaluate the run again, then replay")
 

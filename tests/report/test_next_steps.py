@@ -7,7 +7,6 @@ import pytest
 from example_run import HOSTILE, example_run, verdict
 from misslink.report.links import view_fragment
 from misslink.report.next_steps import next_steps, no_steps_reason
-from misslink.stats import proportion
 from misslink.types import Case, Estimate, Link, RetrievalMiss, Run, Trace
 from proven_run import proven_run, whatif
 
@@ -100,14 +99,17 @@ def test_an_option_without_a_detectable_gain_comes_after_all_others():
     ]  # fmt: skip
 
 
-def test_a_replay_that_mended_none_takes_confidence_from_the_advice():
-    confirmed = {"replayed": 9, "confirmed": proportion(0, 9).model_dump()}
+def test_the_net_effect_of_a_replay_stands_with_the_advice():
+    def step(net):
+        row = {"replayed": 9, "net_fixed": net.model_dump()}
+        (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": row}}))
+        return step.why
+
     links = _links(ignored_context=6)
-    (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": confirmed}}))
-    assert "fixing the context fixed 0% [0, 30], n = 9, so that this alone may not do" in step.why
-    unknown = {"replayed": 9, "confirmed": Estimate.missing("another judge", n=9).model_dump()}
-    (step,) = next_steps(_run(links, replay={"failures": {"ignored_context": unknown}}))
-    assert "Replay" not in step.why
+    sure = Estimate(value=0.5, low=0.2, high=0.7, n=9, method="m")
+    assert "the missed passages fix +50 points [20, 70], n = 9." in step(sure)
+    assert step(sure.model_copy(update={"low": -0.1})).count("not enough data to tell") == 1
+    assert "Replay" not in step(Estimate.missing("no case was replayed"))
 
 
 def test_errors_of_the_app_stand_with_the_most_frequent_one():

@@ -24,60 +24,44 @@ def test_a_run_that_was_not_replayed_has_no_replay_section():
     assert page.proof is page.proven.replay is None
 
 
-def test_the_headline_puts_cause_beside_association_over_the_same_answers(run):
-    association, failure = causal_figures(run).figures
-
-    assert (association[0], association[2].text) == ("Association", "35% [20, 50], n = 98")
-    assert (failure[0], failure[2].text) == ("Cause, by replay", "29% [15, 43], n = 98")
-    assert failure[1] == (
-        "fewer bad answers (unfaithful, wrong, or declined where an answer was due; full misses "
-        "only) when what was missed is handed over"
-    )
+def test_the_causal_fraction_leads_and_broken_answers_stand_beside_fixed_ones(run):
+    cause, fixed, broken = causal_figures(run).figures
+    assert (cause[0], cause[2].text) == ("Cause, by replay", "29% [15, 43], n = 41")
+    assert cause[1] == "of failed answers are caused by missed passages"
+    assert (fixed[0], fixed[2].text) == ("Fixed", "76% [60, 87], n = 41")
+    assert (broken[0], broken[2].text) == ("Broken", "10% [3, 30], n = 20")
 
 
-def test_the_association_is_not_borrowed_from_other_answers(run):
-    replay = {name: part for name, part in run.replay.items() if not name.startswith("observed")}
-    (_, _, shown), _ = causal_figures(run.model_copy(update={"replay": replay})).figures
-    assert not shown.measured
+def test_a_fraction_that_may_be_nothing_says_so(run):
+    lost = _with(run, causal_fraction=estimate(0.05, -0.2, 0.1, 98))
+    assert read_replay(lost).causal_words.endswith("missed passages; not enough data to tell")
+    gone = _with(run, causal_fraction=missing("another judge"))
+    assert causal_figures(gone).figures[0][2].brief == "not measured: another judge"
 
 
-def test_a_fraction_that_is_not_above_zero_avoided_none(run):
-    lost = _with(run, causal_attributable_fraction=estimate(-0.05, -0.2, 0.1, 98))
-    _, words, share = causal_figures(lost).figures[1]
-    assert share.brief.replace("\u2212", "-") == "5% [-10, 20]"
-    assert words.startswith("more bad answers (")
-    assert words.endswith("(the interval includes 0: these cases do not establish it)")
-    assert read_replay(lost).causal_words == f"M{words[1:]}"
-    zero = _with(run, causal_attributable_fraction=estimate(0.0, -0.18, 0.15, 98))
-    assert causal_figures(zero).figures[1][1].startswith("fewer bad answers (")
-    rarer = _with(run, observed_attributable_fraction=estimate(-0.1, -0.3, -0.05, 98))
-    assert causal_figures(rarer).figures[0][1].endswith("they are no more frequent after a miss")
-    gone = _with(run, causal_attributable_fraction=missing("another judge"))
-    assert causal_figures(gone).figures[1][2].brief == "not measured: another judge"
-
-
-def test_the_confirmed_share_is_told_as_a_count_of_cases(run):
-    first, second, *rest = causal_figures(run).sentences
-
+def test_each_mode_has_its_net_effect_in_a_sentence(run):
+    first, second = causal_figures(run).sentences  # nothing is claimed of what was not measured
     assert first == (
-        "Of 40 replayed retrieval misses, 31 (78% [62, 88]) were fixed by handing over the "
-        "missed passage."
+        "Retrieval miss, 40 cases replayed: the missed passages fix +68 points [50, 80] more than "
+        "irrelevant ones do. 26 confirmed."
     )
-    assert second.startswith("Of 1 replayed case of ignored context, 1 (100% [21, 100]) was")
-    assert rest == []  # nothing is claimed of what was not measured
+    assert second == (
+        "Fabricated, 1 case replayed: not enough data to tell whether the missed passages are the "
+        "cause."
+    )
 
 
-def test_the_table_has_each_cause_with_its_interventions(run):
+def test_the_table_has_each_mode_with_its_placebo(run):
     found = read_replay(run)
-    miss, ignored, other = found.failures  # nothing is said of distracted, which nobody replayed
-
-    assert (miss.label, miss.count, miss.of) == ("Retrieval miss", 40, "of 60 cases, 2 flaky")
-    assert [(name, share.brief) for name, share in miss.interventions] == [
-        ("needed passage first", "78% [62, 88]"), ("needed passage last", "60% [45, 74]"),
-    ]  # fmt: skip
-    assert ignored.of == ""
+    miss, fabricated, other = found.failures
+    assert (miss.label, miss.count, miss.of) == ("Retrieval miss", 40, 60)
+    assert (miss.fixed.brief, miss.placebo_fixed.brief) == ("78% [62, 88]", "10% [4, 23]")
+    assert (miss.net_fixed.brief, miss.confirmed.brief) == ("+68 points [50, 80]", "65% [49, 78]")
+    assert not fabricated.confirmed.measured
     assert other.count == 1
-    assert found.flaky.text == "5% [1, 16], n = 43"
+    assert [share.brief for _, share in found.shares] == [
+        "76% [60, 87]", "10% [3, 30]", "5% [1, 24]", "5% [1, 16]", "10% [5, 20]"
+    ]  # fmt: skip
     assert found.facts == (
         "App examples/python_reference/app.py:chain, judge openai:some-model, at most 40 cases a "
         "failure mode, seed 0, 171 questions to the judge."
@@ -90,50 +74,42 @@ def test_what_was_not_replayed_is_counted_by_reason(run):
     )  # fmt: skip
 
 
-def test_a_case_says_what_each_rerun_gave(run):
-    said = describe_case_replays(run)
-    (told,) = said["with-exit"]
-
-    assert told == (
-        "Confirmed by replay: as the run observed it: unfaithful, run again unchanged: unfaithful, "
-        "needed passage first: faithful, needed passage last: unfaithful."
+def test_a_case_says_what_each_arm_gave(run):
+    texts = describe_case_replays(run)
+    (text,) = texts["with-exit"]
+    assert text == (
+        "Confirmed by replay: answer of the run: unfaithful, run again unchanged: unfaithful, "
+        "missed passages first: good, irrelevant passages first: unfaithful."
     )
-    assert said[HOSTILE[0]][0].startswith("Flaky: the answer changes when nothing is changed")
-    assert (
-        next(c for c in build_page(run).cases.entries if c.id == "with-exit").replays
-        == said["with-exit"]
-    )
+    assert "Flaky: the answer changes when nothing is changed." in texts[HOSTILE[0]][0]
+    entries = build_page(run).cases.entries
+    assert next(entry for entry in entries if entry.id == "with-exit").replays == (text,)
 
 
 @pytest.mark.parametrize(
-    ("confirmed", "words"),
+    ("row", "words"),
     [
-        (False, "Not confirmed by replay"),
-        (None, "Replayed, inconclusive"),
+        ({"turned": True, "confirmed": False}, "Fixed by replay, and not confirmed"),
+        ({"confirmed": False}, "Not fixed by replay"),
+        ({"failure": "passed", "turned": True}, "Broken by the missed passage"),
+        ({"failure": "passed"}, "Not broken by the missed passage"),
+        (
+            {"outcomes": {"observed": "good"}},
+            (
+                "Not fixed by replay: answer of the run: good. The answer is true by the missed "
+                "passage; only its evidence was missing."
+            ),
+        ),
+        ({"note": "1 of 2 missed"}, "Not fixed by replay. 1 of 2 missed."),
     ],
 )
-def test_a_case_that_was_not_mended_is_not_called_confirmed(run, confirmed, words):
-    row = {"case_id": "x", "confirmed": confirmed, "flaky": False, "reason": "Because."}
-    (said,) = describe_case_replays(_with(run, cases=[row]))["x"]
-    assert said.startswith(words)
-    assert said.endswith(" Because.")
+def test_a_case_that_was_not_confirmed_says_what_happened(run, row, words):
+    case = {"case_id": "x", "failure": "retrieval_miss"} | row
+    (text,) = describe_case_replays(_with(run, cases=[case]))["x"]
+    assert text.startswith(words)
+    assert "Confirmed" not in text
 
 
-def test_what_else_is_to_know_of_a_cause_and_of_a_case(run):
-    row = {"cases": 3, "also": 2, "replayed": 5, "flaky": 1, "same_answer": 1}
-    (failure,) = read_replay(_with(run, failures={"ignored_context": row})).failures
-    assert failure.of == (
-        "of 3 cases, 2 to which it only contributes, 1 flaky, 1 with the same answer"
-    )
-    case = {
-        "case_id": "x", "failure": "fabricated", "replayed_as": "ignored_context", "flaky": False,
-        "confirmed": True, "outcomes": {"first": "good", "alone": "good"},
-        "repeats": {"first": "good", "alone": "wrong"},
-    }  # fmt: skip
-    (said,) = describe_case_replays(_with(run, cases=[case]))["x"]
-    assert said == (
-        "Confirmed by replay as ignored context: needed passage first: good (twice), needed "
-        "passage alone: good (and once wrong)."
-    )
+def test_reused_answers_are_counted(run):
     kept = _with(run, usage={"generations_kept": 20})
-    assert "20 answers of the app kept from before" in read_replay(kept).facts
+    assert "20 answers of the app reused" in read_replay(kept).facts

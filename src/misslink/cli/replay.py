@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from misslink.cli.options import JudgeOptions, option
 from misslink.cli.output import (
     format_estimate,
     interruptible,
+    print_forecast,
     print_json,
     print_line,
     print_table,
@@ -28,12 +30,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN_REASONS = 5
-_ARM_NAMES = {
-    "first": "the passage first",
-    "last": "the passage last",
-    "alone": "the relevant passages alone",
-    "without_noise": "without irrelevant passages",
-}
 
 
 @shared.with_judge_options(
@@ -55,25 +51,55 @@ def replay(
     seed: int = shared.SEED_OPTION,
     id_key: str | None = shared.ID_KEY_OF_RUN,
     input_key: str | None = shared.INPUT_KEY_OF_RUN,
+    dry_run: bool = shared.DRY_RUN_OPTION,
     *,
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Re-run failed cases with the missed passages injected, to test whether the miss is the cause.
+    """Re-run cases with the missed passages injected, to test whether the miss is the cause.
 
-    Each case is first rerun with its own passages, and what may confirm the cause is generated
-    twice: an answer that changes by itself is flaky and confirms nothing. A case costs 4 answers
-    of the app for retrieval_miss, 5 for ignored_context, 3 for distracted and 2 for a miss that
-    was answered well, each judged. Answers of an earlier replay are reused.
+    The app answers a case up to 4 times, and each answer is judged: unchanged, with the missed
+    passages first, with irrelevant passages in their place (placebo), and with its passages in
+    another order. Good answers are drawn too, because a passage can break them.
+
+    A case is confirmed if the missed passages fix it, no other arm does, and the failure mode's
+    effect beyond the placebo is above 0 with its whole interval. Answers of an earlier replay are
+    reused.
     """
     from misslink.io import read_complete_run
     from misslink.io.manifest import display_path
+    from misslink.judge.checks.dry_run import forecast_judging
     from misslink.judge.prompts import Prompts
-    from misslink.linking.replay import RerunSettings, replay_run
+    from misslink.linking.replay import (
+        REPLAY_METRICS,
+        RerunSettings,
+        forecast_subjects,
+        replay_run,
+    )
     from misslink.pipeline import run_async
+    from misslink.registry import judged_metrics
 
     before = read_complete_run(run)
     config = config_as_in_run(before, judge, **given)
+    settings = RerunSettings(
+        id_key=id_key,
+        input_key=input_key,
+        prompts=Prompts.from_spec(config.prompts),
+        repeats=config.repeats,
+        concurrency=concurrency,
+    )
+
+    async def forecast() -> dict[str, Any]:
+        generations, subjects = forecast_subjects(before, settings, sample, seed)
+        metrics = [judged_metrics.get(name) for name in REPLAY_METRICS]
+        async with open_run_judge(
+            before, judge, config, cache=cache, concurrency=concurrency
+        ) as session:
+            judging = await forecast_judging(subjects, metrics, session)
+        if not as_json:
+            print(f"The app would answer at most {generations} questions.")
+            print_forecast(judging)
+        return {"generations": generations, **asdict(judging)}
 
     async def work(progress: Progress) -> dict[str, Any]:
         source = app or _app_path(before)
@@ -84,13 +110,7 @@ def replay(
                 before,
                 source,
                 judge=session,
-                settings=RerunSettings(
-                    id_key=id_key,
-                    input_key=input_key,
-                    prompts=Prompts.from_spec(config.prompts),
-                    repeats=config.repeats,
-                    concurrency=concurrency,
-                ),
+                settings=settings,
                 sample=sample,
                 seed=seed,
                 folder=run,
@@ -100,6 +120,11 @@ def replay(
         save_to_run(run, before, "replay", document, replayed.links)
         return document
 
+    if dry_run:
+        document = run_async(forecast, concurrency)
+        if as_json:
+            print_json(document)
+        return
     with interruptible(), redirect_app_stdout(), progress_bars() as progress:
         document = run_async(lambda: work(progress), concurrency)
     if as_json:
@@ -128,29 +153,30 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     console = Console()
-    counts = ("cases", "replayed", "flaky", "same_answer")
+    print_line(console, _summary_sentence(document))
+    names = ("fixed", "placebo_fixed", "net_fixed", "confirmed")
     rows = []
     for mode, entry in document["failures"].items():
-        if entry["cases"] or entry["replayed"]:
-            numbers = [str(entry[name]) for name in counts]
-            if entry["also"]:
-                numbers[1] += f" ({entry['also']} contributing)"
-            fixed = "; ".join(
-                f"{_ARM_NAMES[name]}: {format_estimate(estimate)}"
-                for name, estimate in entry["interventions"].items()
-            )
-            rows.append((mode, *numbers, format_estimate(entry["confirmed"]), fixed))
-    labels = [name.replace("_", " ") for name in counts]
-    columns = ("failure", *labels, "confirmed [95%]", "fixed with")
+        if entry["cases"]:
+            shares = (format_estimate(entry[name]) for name in names)
+            rows.append((mode, str(entry["cases"]), str(entry["replayed"]), *shares))
+    columns = ("failure", "cases", "replayed", *(name.replace("_", " ") for name in names))
     title = f"Replay of {document['run']}, judge {document['judge']}"
-    if not print_table(console, TextTable(columns, rows, labels, title)):
-        print_line(console, "No case of this run has a failure mode that can be replayed.")
+    if not print_table(console, TextTable(columns, rows, ["cases", "replayed"], title)):
+        print_line(console, "No failed answer of this run missed a passage: nothing to replay.")
+    for words, name in (
+        ("Good answers broken by the missed passages", "broken"),
+        ("by the placebo", "placebo_broken"),
+        ("Flaky answers", "flaky"),
+        ("Answers that change with the order of passages", "order_sensitive"),
+    ):
+        if document[name]["value"] is not None:
+            print_line(console, f"{words}: {format_estimate(document[name])}.")
     usage = document["usage"]
     reused = f"{usage['generations_kept']} reused"
     if document["cases_kept"]:
         reused += f" (also {document['cases_kept']} cases beyond this sample)"
     print_line(console, f"Answers of the app: {usage['generations']} new, {reused}.")
-    print_line(console, _summary_sentence(document))
     reasons = Counter(entry["reason"] for entry in document["skipped"])
     for reason, count in reasons.most_common(_SHOWN_REASONS):
         print_line(console, f"Not replayed: {count} x {reason}.")
@@ -160,34 +186,11 @@ def _print_replay(document: Mapping[str, Any]) -> None:
 
 
 def _summary_sentence(document: Mapping[str, Any]) -> str:
-    from misslink.report.replay import BAD_ANSWERS
+    from misslink.documents import Replay
+    from misslink.report.replay import describe_causal_fraction
 
-    causal, flaky = document["causal_attributable_fraction"], document["flaky"]
-    observed = document["observed_attributable_fraction"]
-    share = f" Flaky: {format_estimate(flaky)}."
+    causal, text = document["causal_fraction"], format_estimate(document["causal_fraction"])
     if causal["value"] is None:
-        reason = format_estimate(causal)
-        sentence = f"Share of the {BAD_ANSWERS} that a hit would have avoided: {reason}."
-        return sentence + share if flaky["value"] is not None else sentence
-    more = causal["value"] < 0
-    size = causal
-    if more:
-        low, high = (None if causal[end] is None else -causal[end] for end in ("high", "low"))
-        size = {**causal, "value": -causal["value"], "low": low, "high": high}
-    if observed["value"] is not None and observed["value"] <= 0:
-        association = f"they are not more frequent after a miss ({format_estimate(observed)})"
-    else:
-        association = f"it is {format_estimate(observed)}{_doubt(observed)}"
-    return (
-        f"With every miss turned into a hit there would be {format_estimate(size)} "
-        f"{'more' if more else 'fewer'} {BAD_ANSWERS}{_doubt(causal)} (replayed, "
-        f"n = {causal['n']}); by association alone {association}.{share}"
-    )
-
-
-def _doubt(estimate: Mapping[str, Any]) -> str:
-    from misslink.report.replay import NOT_ESTABLISHED
-
-    low, high = estimate["low"], estimate["high"]
-    contains_zero = low is not None and high is not None and low <= 0 <= high
-    return f"; {NOT_ESTABLISHED}" if contains_zero else ""
+        return f"Failed answers caused by missed passages: {text}."
+    words = describe_causal_fraction(Replay.model_validate(document))
+    return f"{text} {words} (n = {causal['n']} replayed)."

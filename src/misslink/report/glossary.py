@@ -27,14 +27,13 @@ RELATIONS = {
     "would_contradict": "would have contradicted this claim",
     "unrelated": "says nothing about this claim",
 }
-# What replay changed, beside what the run had observed and an unchanged rerun.
-INTERVENTIONS = {
-    "observed": "as the run observed it",
+# The arms of a replay, beside the answer of the run.
+ARMS = {
+    "observed": "answer of the run",
     "unchanged": "run again unchanged",
-    "first": "needed passage first",
-    "last": "needed passage last",
-    "alone": "needed passage alone",
-    "without_noise": "without the irrelevant passages",
+    "treatment": "missed passages first",
+    "placebo": "irrelevant passages first",
+    "reordering": "passages in another order",
 }
 # What was measured of a missed passage; see types.Missed.
 MEASURED = {
@@ -105,13 +104,13 @@ _TERMS: dict[str, dict[str, str]] = {
         "AUROC": "How well a score tells two groups apart: 1 always, 0.5 as a coin does.",
     },
     "replay": {
-        "confirmed": "Share of replayed cases whose answer turned from bad to good, twice, when "
-        "only the context was fixed, and stayed bad when nothing changed.",
-        "flaky": "Share of cases whose answer turns when it is written again from the same "
-        "passages.",
-        "causal attributable fraction": "Share of bad answers (unfaithful, or wrong by the "
-        "reference) that are avoided when missed passages are handed over: measured by doing it, "
-        "not read off a table.",
+        "causal fraction": "Share of failed answers that the missed passages cause: those that they "
+        "fix, less those that irrelevant passages in their place fix too.",
+        "net effect": "Failed answers fixed by the missed passages, less those fixed by irrelevant "
+        "passages of similar length in the same place (placebo), paired by case.",
+        "confirmed": "Fixed by the missed passages and in no other arm, in a failure mode whose net "
+        "effect is above 0 with its whole interval.",
+        "flaky": "Share of answers that turn out otherwise when the app runs again unchanged.",
     },
     "whatif": {
         "unfaithful answers avoided": "A forecast: cases that an option turns from miss to hit, "

@@ -11,7 +11,7 @@ from misslink.documents import CalibrationDocument, calibrations_of, replay_of, 
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.fixes import rank_fixes
 from misslink.linking.miss_types import miss_type_advice
-from misslink.render.format import format_estimate, pluralize, shorten
+from misslink.render.format import format_difference, format_estimate, pluralize, shorten
 from misslink.render.reasons import describe_reason
 from misslink.report.human_labels import ADJUDICATE_COMMAND
 from misslink.report.links import number_cases, view_fragment
@@ -359,8 +359,10 @@ def _replay_note(run: Run, failure: str) -> str:
     """What replay found of a failure mode, where it was replayed."""
     replay = replay_of(run)
     replayed = replay.failures.get(failure) if replay else None
-    if replayed is None or replayed.confirmed.value is None:
+    if replayed is None or replayed.net_fixed.value is None:
         return ""
-    estimate = replayed.confirmed
-    text = f" Replay: fixing the context fixed {format_estimate('confirmed', estimate).text}"
-    return f"{text}{'' if estimate.value else ', so that this alone may not do'}."
+    net = replayed.net_fixed
+    text = f" Replay: the missed passages fix {format_difference('net_fixed', net).text}"
+    return (
+        f"{text}; not enough data to tell." if net.low is not None and net.low <= 0 else f"{text}."
+    )

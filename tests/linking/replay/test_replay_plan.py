@@ -1,9 +1,9 @@
-"""What is handed to the app for each failure mode, and when a case cannot be replayed."""
+"""What each arm gives the app, and when a case cannot be replayed."""
 
 from __future__ import annotations
 
-from misslink.linking.replay.plan import index_passages, plan_case
-from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Trace
+from misslink.linking.replay.plan import draw_cases, index_passages, plan_case
+from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Run, Trace
 
 
 def passage(name, rank=1, score=None, text=None):
@@ -29,132 +29,188 @@ def link(failure, *missed):
     )
 
 
-def planned(case, seen, linked, k=3):
-    return plan_case(case, seen, linked, k, index_passages([seen]))
+# Passages of other cases, from which the placebos are drawn.
+OTHERS = Trace(
+    case_id="o",
+    retrieved=(
+        passage("x", text="Ferries go daily."),
+        passage("y", text="Boats go at noon."),
+        passage("z", text="Something much longer about harbours, quarries and orchards."),
+    ),
+)
+
+
+def planned(case, seen, linked, k=3, others=OTHERS):
+    return plan_case(case, seen, linked, k, index_passages([seen, others]))
 
 
 def orders(made):
-    return {one.name: [p.id for p in one.passages] for one in made.interventions}
+    return {arm.name: [passage.id for passage in arm.passages] for arm in made.arms}
 
 
 NEEDS = Case(id="c", question="Q?", relevant={"g": 1, "h": 2})
+G = RetrievalMiss(passage_id="g", text="Text of g.")
+MISS_G = link("retrieval_miss", G)
+ONE = Case(id="c", question="Q?", relevant=["g"])
 
 
-class TestMissed:
-    def test_missed_passages_go_first_and_last_by_grade_and_the_worst_drop_out(self):
-        missed = (
-            RetrievalMiss(passage_id="g", grade=1, text="Text of g."),
-            RetrievalMiss(passage_id="h", grade=2, text="Text of h."),
-        )
+class TestArms:
+    def test_treatment_and_placebo_are_the_same_list_but_for_the_missed_passage(self):
+        made = planned(ONE, trace("a", "b", "c"), MISS_G)
+        order = orders(made)
+        assert order["unchanged"] == ["a", "b", "c"]
+        assert order["treatment"] == ["g", "a", "b"]
+        assert order["placebo"][1:] == ["a", "b"]
+        assert order["placebo"][0] in {"x", "y"}  # of similar length
+        assert order["reordering"] == ["c", "b", "a"]
+        treatment = made.arms[1].passages
+        assert [passage.rank for passage in treatment] == [1, 2, 3]
+        assert [passage.score for passage in treatment] == [0.1, 0.2, 0.3]
+        assert [passage.id for passage in made.injected] == ["g"]
+
+    def test_the_best_grades_are_injected_as_many_as_the_prompt_has_places(self):
+        missed = (G, RetrievalMiss(passage_id="h", grade=2, text="Text of h."))
         made = planned(NEEDS, trace("a", "b", "c"), link("retrieval_miss", *missed))
-        assert [p.id for p in made.unchanged.passages] == ["a", "b", "c"]
-        assert orders(made) == {"first": ["h", "g", "a"], "last": ["a", "h", "g"]}
-        assert [p.rank for p in made.interventions[0].passages] == [1, 2, 3]
-        assert [p.score for p in made.interventions[1].passages] == [0.1, 0.2, 0.3]
-        assert made.interventions[0].wanted == {"g", "h"}
+        assert orders(made)["treatment"] == ["h", "g", "a"]
+        assert len(set(orders(made)["placebo"])) == 3
+        assert made.note is None
+        made = planned(NEEDS, trace("a"), link("retrieval_miss", *missed))
+        assert orders(made)["treatment"] == ["h"]
+        assert made.note == "1 of 2 missed passages were injected"
 
-    def test_last_is_the_last_place_that_reached_the_prompt(self):
-        missed = RetrievalMiss(passage_id="g", text="Text of g.")
-        seen = trace("a", "b", "c", "d", "e", prompted=("a", "b", "c"))
-        made = planned(NEEDS, seen, link("retrieval_miss", missed))
-        assert orders(made)["last"] == ["a", "b", "g", "c", "d"]
-        unseen = planned(NEEDS, trace("a", "b", "c", "d"), link("retrieval_miss", missed), k=2)
-        assert orders(unseen)["last"] == ["a", "g", "b", "c"]
+    def test_relevant_passages_of_a_partial_hit_stay_in_the_prompt(self):
+        partial = link("distracted", RetrievalMiss(passage_id="h", text="Text of h."))
+        made = planned(NEEDS, trace("a", "b", "g"), partial)
+        assert orders(made)["treatment"] == ["h", "a", "g"]
+        assert orders(made)["placebo"][1:] == ["a", "g"]
+        assert made.group == "distracted"
+
+    def test_only_what_reached_the_prompt_is_replaced_and_reordered(self):
+        seen = trace("a", "b", "c", "d", prompted=("a", "b", "c"))
+        order = orders(planned(ONE, seen, MISS_G))
+        assert order["treatment"] == ["g", "a", "b", "d"]
+        assert order["reordering"] == ["c", "b", "a", "d"]
+        order = orders(planned(ONE, trace("a", "b", "c", "d"), MISS_G, k=2))
+        assert order["treatment"] == ["g", "a", "c", "d"]
+        assert order["reordering"] == ["b", "a", "c", "d"]
 
     def test_a_passage_dropped_before_the_prompt_is_moved_and_not_doubled(self):
-        missed = RetrievalMiss(passage_id="c", text="Text of c.")
-        seen = trace("a", "b", "c", prompted=("a", "b"))
-        made = planned(
-            Case(id="c", question="Q?", relevant=["c"]), seen, link("retrieval_miss", missed)
-        )
-        assert orders(made) == {"first": ["c", "a", "b"], "last": ["a", "c", "b"]}
+        seen = trace("a", "b", "g", prompted=("a", "b"))
+        order = orders(planned(ONE, seen, link("dropped_from_prompt", G)))
+        assert order["treatment"] == ["g", "a"]
+        assert order["placebo"][1:] == ["a"]
 
-    def test_dropped_from_the_first_place_there_is_nothing_to_try(self):
-        seen = trace("c", "a", prompted=("a",))
-        made = planned(
-            Case(id="c", question="Q?", relevant=["c"]), seen,
-            link("retrieval_miss", RetrievalMiss(passage_id="c", text="Text of c.")),
-        )  # fmt: skip
-        assert made == "the app already had its passages in this order"
+    def test_one_passage_has_no_other_order(self):
+        assert set(orders(planned(ONE, trace("a"), MISS_G))) == {
+            "unchanged", "treatment", "placebo"
+        }  # fmt: skip
 
+    def test_where_nothing_was_retrieved_the_missed_passage_is_all_there_is(self):
+        order = orders(planned(ONE, trace(), MISS_G))
+        assert (order["unchanged"], order["treatment"]) == ([], ["g"])
+
+
+class TestTexts:
     def test_the_text_may_come_from_any_case_of_the_run(self):
-        other = Trace(case_id="o", retrieved=(passage("g"),))
+        other = OTHERS.model_copy(update={"deeper": (passage("g"),)})
         missed = link("retrieval_miss", RetrievalMiss(passage_id="g"))
-        made = plan_case(NEEDS, trace("a"), missed, 3, index_passages([other]))
-        assert made.interventions[0].passages[0].text == "Text of g."
+        made = planned(ONE, trace("a"), missed, others=other)
+        assert made.injected[0].text == "Text of g."
 
-    def test_evidence_stands_for_a_passage_that_nobody_has(self):
+    def test_evidence_stands_for_a_passage_that_no_case_has_retrieved(self):
         case = Case(id="c", question="Q?", evidence=["It opened in 1904."])
         missed = RetrievalMiss(passage_id="evidence-1", evidence="It opened in 1904.")
-        made = planned(case, trace("a"), link("retrieval_miss", missed))
-        (handed,) = made.interventions[0].passages
-        assert (handed.id, handed.text) == ("evidence-1", "It opened in 1904.")
+        (injected,) = planned(case, trace("a"), link("retrieval_miss", missed)).injected
+        assert (injected.id, injected.text) == ("evidence-1", "It opened in 1904.")
 
-    def test_of_evidence_cut_in_two_both_halves_are_handed_over(self):
+    def test_both_halves_of_split_evidence_are_injected(self):
         first, second = (
             "The harbour of the town was opened",
             "to ships of all sizes in the year 1904.",
         )
         case = Case(id="c", question="Q?", evidence=[f"{first} {second}"])
-        deeper = (passage("x", 8, text=first), passage("y", 9, text=second))
+        deeper = (passage("u", 8, text=first), passage("v", 9, text=second))
         seen = trace("a", "b", "c", deeper=deeper)
-        missed = RetrievalMiss(passage_id="y", evidence=f"{first} {second}", text=second)
+        missed = RetrievalMiss(passage_id="v", evidence=f"{first} {second}", text=second)
         made = planned(case, seen, link("retrieval_miss", missed))
-        assert orders(made)["first"] == ["x", "y", "a"]
+        assert orders(made)["treatment"] == ["u", "v", "a"]
 
-    def test_without_any_text_it_says_so(self):
-        made = planned(NEEDS, trace("a"), link("retrieval_miss", RetrievalMiss(passage_id="g")))
+    def test_those_with_a_text_are_injected_and_the_others_counted(self):
+        missed = (G, RetrievalMiss(passage_id="h", grade=2))
+        made = planned(NEEDS, trace("a", "b"), link("retrieval_miss", *missed))
+        assert orders(made)["treatment"] == ["g", "a"]
+        assert made.note == "1 of 2 missed passages were injected"
+
+
+class TestPlacebo:
+    def placebo(self, case, missed, *texts):
+        pool = tuple(passage(f"p{n}", text=text) for n, text in enumerate(texts))
+        others = Trace(case_id="o", retrieved=pool)
+        made = planned(case, trace("a", "b"), missed, others=others)
+        return made if isinstance(made, str) else made.arms[2].passages[0]
+
+    def test_it_is_the_least_related_of_similar_length(self):
+        case = Case(id="c", question="When does the ferry leave?", relevant=["g"])
+        missed = link(
+            "retrieval_miss", RetrievalMiss(passage_id="g", text="The ferry leaves at 7.")
+        )
+        related = [f"The ferry leaves pier {n}." for n in range(4)]
+        made = self.placebo(case, missed, *related, "Bread is cheap here.", "Bread. " * 40)
+        assert made.text == "Bread is cheap here."
+
+    def test_it_is_neither_relevant_nor_a_near_duplicate(self):
+        case = Case(id="c", question="When?", evidence=["at seven in the morning"])
+        text = "The ferry leaves at seven in the morning."
+        missed = link("retrieval_miss", RetrievalMiss(passage_id="g", text=text, evidence=text))
+        copies = ("The ferry leaves at seven in the morning!", "Up at seven in the morning again.")
+        assert "no irrelevant passage" in self.placebo(case, missed, *copies)
+        assert self.placebo(case, missed, *copies, "Bread.").text == "Bread."
+
+    def test_without_one_the_case_is_not_replayed(self):
+        made = planned(ONE, trace("a", "b"), MISS_G, others=Trace(case_id="o"))
+        assert made == (
+            "the run has no irrelevant passage that could be its placebo; evaluate more cases"
+        )
+
+
+def test_failed_and_good_answers_that_missed_a_passage_are_drawn():
+    kinds = [
+        ("retrieval_miss", True), ("fabricated", True), ("passed", True), ("passed", False),
+        ("fabricated", False), ("inconclusive", True), (None, True), ("retrieval_miss", None),
+    ]  # fmt: skip
+    cases, traces, links = [], [], []
+    for number, (failure, missed) in enumerate(kinds):
+        name = f"c{number}"
+        cases.append(Case(id=name, question="Q?", relevant=["g"]))
+        traces.append(trace("a", "b").model_copy(update={"case_id": name}))
+        # None: a missed passage without a text.
+        misses = (G if missed else RetrievalMiss(passage_id="n"),) if missed is not False else ()
+        links.append(link(failure, *misses).model_copy(update={"case_id": name}))
+    run = Run(
+        manifest={}, cases=cases, traces=[*traces, OTHERS], verdicts=(), links=links, summary={}
+    )
+    drawn, undrawn, skipped = draw_cases(run, 3, sample=5, seed=0)
+    assert [(plan.case.id, plan.group) for plan in drawn] == [
+        ("c1", "fabricated"), ("c0", "retrieval_miss"), ("c2", "passed")
+    ]  # fmt: skip
+    assert undrawn == []
+    assert [(link.case_id, why[:34]) for link, why in skipped] == [
+        ("c7", "the missed passage 'n' has no text")
+    ]
+
+
+class TestCannotBeReplayed:
+    def test_no_missed_passage_has_a_text(self):
+        made = planned(ONE, trace("a"), link("retrieval_miss", RetrievalMiss(passage_id="g")))
         assert made == (
             "the missed passage 'g' has no text: it was never retrieved, and the gold set gives no "
             "evidence"
         )
 
-    def test_those_with_a_text_are_injected_and_the_others_counted(self):
-        missed = (
-            RetrievalMiss(passage_id="g", text="Text of g."),
-            RetrievalMiss(passage_id="h", grade=2),
-        )
-        made = planned(NEEDS, trace("a", "b"), link("retrieval_miss", *missed))
-        assert orders(made)["first"] == ["g", "a"]
-        assert made.note == "1 of 2 missed passages have no text and were not injected"
+    def test_the_missed_passage_is_first_already(self):
+        made = planned(ONE, trace("g", "a", prompted=("a",)), link("dropped_from_prompt", G))
+        assert made == "the app already had the missed passages in the first places"
 
-    def test_where_nothing_was_retrieved_the_missed_passage_is_all_there_is(self):
-        made = planned(
-            NEEDS, trace(), link("retrieval_miss", RetrievalMiss(passage_id="g", text="T"))
-        )
-        assert orders(made)["first"] == ["g"]
-
-
-class TestIgnored:
-    def test_the_gold_goes_first_and_then_stands_alone(self):
-        made = planned(NEEDS, trace("a", "g", "b"), link("ignored_context"))
-        assert orders(made) == {"first": ["g", "a", "b"], "alone": ["g"]}
-
-    def test_gold_that_is_first_already_is_tried_alone(self):
-        made = planned(NEEDS, trace("g", "a"), link("ignored_context"))
-        assert orders(made) == {"alone": ["g"]}
-
-    def test_gold_that_is_alone_already_leaves_nothing_to_try(self):
-        made = planned(NEEDS, trace("g"), link("ignored_context"))
-        assert made == "the app already had its passages in this order"
-
-    def test_gold_that_did_not_reach_the_prompt_is_not_the_ignored_one(self):
-        seen = trace("a", "h", "g", prompted=("a", "g"))
-        made = planned(NEEDS, seen, link("ignored_context"))
-        assert orders(made)["alone"] == ["g"]
-
-
-class TestDistracted:
-    def test_the_noise_is_removed(self):
-        made = planned(NEEDS, trace("a", "g", "b", "h"), link("distracted"))
-        assert orders(made) == {"without_noise": ["g", "h"]}
-
-    def test_where_all_is_noise_nothing_is_left(self):
-        made = planned(NEEDS, trace("a"), link("distracted"))
-        assert made == "without its irrelevant passages nothing is left to answer from"
-
-
-class TestCannotBeReplayed:
     def test_what_was_retrieved_is_not_known(self):
         seen = trace(unmeasured="no retrieval was seen")
         assert planned(NEEDS, seen, link("retrieval_miss")) == (
@@ -164,7 +220,7 @@ class TestCannotBeReplayed:
     def test_passages_without_a_text(self):
         seen = trace("g").model_copy(update={"retrieved": (passage("a", text=""),)})
         assert planned(NEEDS, seen, link("distracted")) == (
-            "the retrieved passage 'a' has no text to hand out"
+            "the retrieved passage 'a' has no text to inject"
         )
 
     def test_there_was_no_answer(self):
@@ -187,39 +243,25 @@ class TestSeveralSearches:
         return trace("a", "c", "b", "d", calls=self.CALLS, **more)
 
     def lists(self, made):
-        return [[one.id for one in search.passages] for search in made.searches]
+        return {
+            arm.name: [[passage.id for passage in search.passages] for search in arm.searches]
+            for arm in made.arms
+        }
 
-    def test_unchanged_each_finds_what_it_found(self):
-        lost = RetrievalMiss(passage_id="g", text="Text of g.")
-        made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
-        assert self.lists(made.unchanged) == [["a", "b"], ["c", "a", "d"]]
-        assert [(one.query, one.name) for one in made.unchanged.searches] == [
-            ("one", "R"),
-            ("two", "R"),
-        ]
-        second = made.unchanged.searches[1].passages
-        assert [one.rank for one in second] == [1, 2, 3]
-        assert [one.score for one in second] == [0.2, 0.1, 0.4]
+    def test_each_finds_what_it_found_and_the_first_gets_what_is_injected(self):
+        made = planned(ONE, self.seen(), MISS_G, k=4)
+        lists = self.lists(made)
+        assert lists["unchanged"] == [["a", "b"], ["c", "a", "d"]]
+        assert lists["treatment"] == [["g", "a", "b"], ["c", "a"]]
+        assert lists["placebo"][0][1:] == ["a", "b"]
+        assert lists["placebo"][1] == ["c", "a"]
+        assert lists["reordering"] == [["b", "a"], ["d", "a", "c"]]
+        searches = made.arms[0].searches
+        assert [(search.query, search.name) for search in searches] == [("one", "R"), ("two", "R")]
+        assert [passage.rank for passage in searches[1].passages] == [1, 2, 3]
+        assert [passage.score for passage in searches[1].passages] == [0.2, 0.1, 0.4]
 
-    def test_a_missed_passage_goes_into_the_first_search_or_into_the_last(self):
-        lost = RetrievalMiss(passage_id="g", text="Text of g.")
-        made = planned(NEEDS, self.seen(), link("retrieval_miss", lost), k=4)
-        first, last = made.interventions
-        assert self.lists(first) == [["g", "a", "b"], ["c", "a"]]
-        assert self.lists(last) == [["a", "b"], ["c", "a", "g"]]
-
-    def test_gold_is_moved_and_noise_removed_in_each(self):
-        case = Case(id="c", question="Q?", relevant=["d", "b"])
-        made = planned(case, self.seen(), link("ignored_context"), k=4)
-        first, alone = made.interventions
-        assert self.lists(first) == [["b", "d", "a"], ["c", "a"]]
-        assert self.lists(alone) == [["b"], ["d"]]
-        (without,) = planned(case, self.seen(), link("distracted"), k=4).interventions
-        assert self.lists(without) == [["b"], ["d"]]
-
-    def test_one_search_and_none_that_was_seen_are_handed_one_list(self):
-        lost = RetrievalMiss(passage_id="g", text="Text of g.")
+    def test_one_search_and_none_that_was_seen_are_given_one_list(self):
         for calls in ((), self.CALLS[:2]):
-            seen = trace("a", "b", calls=calls)
-            made = planned(NEEDS, seen, link("retrieval_miss", lost))
-            assert not any(one.searches for one in (made.unchanged, *made.interventions))
+            made = planned(ONE, trace("a", "b", calls=calls), MISS_G)
+            assert not any(arm.searches for arm in made.arms)

@@ -9,7 +9,9 @@ import pytest
 
 from misslink.errors import AppUnreachableError, InputError
 from misslink.judge.config import JudgeConfig
-from misslink.linking.replay.outcomes import count_generations
+from misslink.linking.judge_calibration import Calibration
+from misslink.linking.replay import RerunSettings, forecast_subjects
+from misslink.linking.replay.results import replay_outcome
 from replayed_app import (
     JUDGE,
     TEN,
@@ -27,84 +29,112 @@ from replayed_app import (
     truth,
 )
 
+EIGHT = tuple("12345678")  # as many as a net effect needs for its interval to exclude 0
 
-class TestCauses:
-    def test_a_miss_is_confirmed_where_the_passage_makes_the_answer_good(self, server):
-        app, run = towns(server, missed=("1", "2"), found=("3",))
-        assert failures(run) == ["retrieval_miss", "retrieval_miss", "passed"]
+
+class TestArms:
+    def test_a_miss_is_confirmed_where_the_passage_alone_makes_the_answer_good(self, server):
+        app, run = towns(server, missed=EIGHT, found=("9",))
+        assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
         found = replayed(run, app)
-        told = found.document["failures"]["retrieval_miss"]
-        assert (told["cases"], told["replayed"], told["flaky"]) == (2, 2, 0)
-        assert told["confirmed"]["value"] == 1.0
-        assert told["interventions"]["first"]["value"] == 1.0
-        assert told["interventions"]["last"]["value"] == 1.0
+        mode = found.document["failures"]["retrieval_miss"]
+        assert (mode["cases"], mode["replayed"]) == (8, 8)
+        values = [mode[name]["value"] for name in ("fixed", "placebo_fixed", "net_fixed")]
+        assert values == [1.0, 0.0, 1.0]
+        assert mode["net_fixed"]["low"] > 0
+        assert mode["confirmed"]["value"] == 1.0
         assert line(found, "1") == {
             "case_id": "case-1",
             "failure": "retrieval_miss",
-            "replayed_as": "retrieval_miss",
+            "turned": True,
             "flaky": False,
             "confirmed": True,
-            "same_answer": False,
             "outcomes": {
-                "observed": "unfaithful", "unchanged": "unfaithful", "first": "good", "last": "good"
+                "observed": "unfaithful", "unchanged": "unfaithful", "treatment": "good",
+                "placebo": "unfaithful", "reordering": "unfaithful",
             },
-            "repeats": {"first": "good"},
-            "reason": "with the passage in the first place the answer is good",
+            "note": None,
         }  # fmt: skip
-        assert [link.basis for link in found.links] == ["replayed", "replayed", "observed"]
+        assert [link.basis for link in found.links] == ["replayed"] * 8 + ["observed"]
         assert [link.failure for link in found.links] == failures(run)
+        again = replayed(run.model_copy(update={"links": found.links}), app, sample=1)
+        assert {link.basis for link in again.links} == {"observed"}  # one case confirms nothing
 
-    def test_an_app_that_ignores_its_context_is_not_mended_by_the_passage(self, server):
+    def test_an_app_that_ignores_its_context_is_not_fixed_by_the_passage(self, server):
         app, run = towns(server, "stubborn", missed=TEN)
         found = replayed(run, app)
-        assert line(found, "1")["confirmed"] is False
         assert found.document["failures"]["retrieval_miss"]["confirmed"]["value"] == 0.0
-        assert found.document["causal_attributable_fraction"]["value"] == 0.0
+        assert found.document["causal_fraction"]["value"] == 0.0
+        assert found.document["order_sensitive"]["value"] == 0.0
         assert {link.basis for link in found.links} == {"observed"}
 
-    def test_a_passage_that_is_only_read_in_the_first_place_is_found_out(self, server):
-        app, run = towns(server, "hasty", missed=("1",))
-        told = line(replayed(run, app), "1")["outcomes"]
-        assert (told["first"], told["last"]) == ("good", "wrong")
+    def test_an_app_that_any_change_of_the_prompt_makes_honest_confirms_nothing(self, server):
+        finder = retriever(corpus(missed=EIGHT))
+        own = {}
 
-    def test_ignored_context_is_confirmed_by_moving_the_passage_to_the_front(self, server):
-        app, run = towns(server, "hasty", found=("1",))
-        assert failures(run) == ["incomplete"]
-        found = replayed(run, app)
-        assert line(found, "1")["outcomes"] == {
-            "observed": "wrong", "unchanged": "wrong", "first": "good", "alone": "good"
-        }  # fmt: skip
-        assert found.document["failures"]["incomplete"]["confirmed"]["value"] == 1.0
+        def moody(question):
+            town = question.removesuffix("?").split()[-1]
+            found = [one.id for one in finder.invoke(question)]
+            if found == own.setdefault(town, found):
+                return LIE.replace("town 1", f"town {town}")
+            return truth(town)
 
-    def test_a_distracted_answer_turns_good_without_the_noise(self, server):
-        app, run = towns(server, "gullible", rumoured=("1",))
-        assert failures(run) == ["distracted"]
-        found = replayed(run, app)
-        assert line(found, "1")["outcomes"]["without_noise"] == "good"
-        assert found.document["failures"]["distracted"]["confirmed"]["value"] == 1.0
+        run = run_of(moody, [case(town) for town in EIGHT], server)
+        found = replayed(run, moody)
+        mode = found.document["failures"]["retrieval_miss"]
+        assert (mode["fixed"]["value"], mode["placebo_fixed"]["value"]) == (1.0, 1.0)
+        assert (mode["net_fixed"]["value"], mode["confirmed"]["value"]) == (0.0, 0.0)
+        assert found.document["flaky"]["value"] == 0.0
+        assert found.document["order_sensitive"]["value"] == 1.0
+
+    def test_the_causal_fraction_is_over_all_failed_answers(self, server):
+        app, run = towns(server, "hasty", missed=TEN, found=("11", "12"))
+        assert failures(run).count("retrieval_miss") == 10
+        assert len([mode for mode in failures(run) if mode != "passed"]) == 12
+        document = replayed(run, app).document
+        assert document["failed"] == 12
+        assert document["causal_fraction"]["value"] == pytest.approx(10 / 12)
+        assert document["failures"]["retrieval_miss"]["net_fixed"]["value"] == 1.0
 
     def test_an_answer_that_flips_by_itself_is_flaky_and_confirms_nothing(self, server):
-        app, run = towns(server, "wavering", echoed=("1", "2"), missed=("3",))
-        assert failures(run) == ["retrieval_miss"] * 3
+        app, run = towns(server, "wavering", echoed=EIGHT)
+        assert failures(run) == ["retrieval_miss"] * 8
         found = replayed(run, app)
-        told = found.document["failures"]["retrieval_miss"]
-        assert (told["replayed"], told["flaky"]) == (3, 2)
-        assert told["confirmed"]["value"] == pytest.approx(1 / 3)
-        assert told["interventions"]["last"]["n"] == 3
-        assert found.document["flaky"]["value"] == pytest.approx(2 / 3)
-        assert line(found, "1")["reason"] == (
-            "the answer was unfaithful, and good when nothing was changed"
-        )
+        mode = found.document["failures"]["retrieval_miss"]
+        assert found.document["flaky"]["value"] == 1.0
+        assert (mode["fixed"]["value"], mode["confirmed"]["value"]) == (1.0, 0.0)
 
-    def test_a_good_answer_that_the_passage_spoils_counts_against_it(self, server):
-        app, run = towns(server, "confused", echoed=("1", *"abcd"), missed=tuple("23456"))
-        found = replayed(run, app)
-        told = line(found, "1")
-        assert (told["confirmed"], told["flaky"]) == (None, False)
-        assert told["outcomes"] == {"observed": "good", "unchanged": "good", "first": "unfaithful"}
-        # Five bad answers avoided, five made: of five bad answers none is fewer.
-        assert found.document["causal_attributable_fraction"]["value"] == 0.0
-        assert found.document["observed_attributable_fraction"]["reason"] == "no case with a hit"
+    def test_good_answers_that_the_passage_breaks_are_shown_beside(self, server):
+        app, run = towns(server, "confused", echoed=tuple("abcde"))
+        assert failures(run) == ["passed"] * 5
+        found = replayed(run, app).document
+        assert found["broken"]["value"] == 1.0
+        assert found["placebo_broken"]["value"] == 0.0
+        assert found["net_broken"]["low"] > 0
+        assert found["causal_fraction"]["reason"] == "no answer of the run failed"
+        assert found["cases"][0]["confirmed"] is None
+
+    def test_partial_hits_are_replayed_with_what_they_missed(self, server):
+        names = (*"1234567", "x")
+        app = chain(retriever(corpus(missed=names)), "stubborn")
+        cases = [
+            case(town).model_copy(update={"relevant": {f"gold-{town}": 1, f"guide-{town}": 1}})
+            for town in names
+        ]
+        run = run_of(app, cases, server)
+        assert {link.retrieval for link in run.links} == {"partial"}
+        document = replayed(run, app, settings={"k": K}).document
+        assert sum(mode["replayed"] for mode in document["failures"].values()) == 8
+
+    def test_what_another_failure_mode_missed_counts_and_is_not_confirmed(self, server):
+        app, run = towns(server, missed=TEN)
+        links = [link.model_copy(update={"failure": "fabricated"}) for link in run.links]
+        document = replayed(run.model_copy(update={"links": tuple(links)}), app).document
+        mode = document["failures"]["fabricated"]
+        assert mode["net_fixed"]["value"] == 1.0
+        assert mode["confirmed"]["value"] is None
+        assert "does not say that a passage was missed" in mode["confirmed"]["reason"]
+        assert document["causal_fraction"]["value"] == 1.0
 
 
 class TestSampling:
@@ -133,7 +163,7 @@ class TestSampling:
         assert document["cases"] == []
         assert document["flaky"]["reason"] == "no case was replayed"
         assert document["failures"]["retrieval_miss"]["confirmed"]["value"] is None
-        assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]
+        assert document["causal_fraction"]["reason"] == "no answer of the run failed"
         json.dumps(document, allow_nan=False)
 
     @pytest.mark.parametrize(
@@ -147,15 +177,15 @@ class TestSampling:
 
     def test_cases_under_way_at_once_do_not_mix(self, server):
         app, run = towns(server, missed=tuple("123456789"))
-        told = replayed(run, app, settings={"concurrency": 9}).document["failures"][
+        mode = replayed(run, app, settings={"concurrency": 9}).document["failures"][
             "retrieval_miss"
         ]
-        assert told["confirmed"]["value"] == 1.0
+        assert mode["confirmed"]["value"] == 1.0
 
 
 class TestApps:
     def test_a_plain_callable_is_replayed_as_a_function_that_builds_it(self, server):
-        finder = retriever(corpus(missed=("1",)))
+        finder = retriever(corpus(missed=("1", "2")))
 
         def app_over(search):
             reader = Reader()
@@ -166,8 +196,8 @@ class TestApps:
 
             return app
 
-        run = run_of(app_over(finder.invoke), [case("1")], server)
-        assert line(replayed(run, lambda retriever: app_over(retriever.invoke)), "1")["confirmed"]
+        run = run_of(app_over(finder.invoke), [case("1"), case("2")], server)
+        assert line(replayed(run, lambda retriever: app_over(retriever.invoke)), "1")["turned"]
 
     def test_an_app_whose_retriever_cannot_be_replaced_is_refused(self, server):
         finder = retriever(corpus(missed=tuple("12345")))
@@ -222,13 +252,20 @@ class TestApps:
         del app
 
     def test_an_intervention_that_does_not_reach_the_prompt_says_nothing(self, server):
-        finder = retriever(corpus(missed=("1",)))
+        finder = retriever(corpus(missed=("1", "2")))
         whole = chain(finder | (lambda found: [one for one in found if one.id != "gold-1"]))
-        run = run_of(whole, [case("1")], server)
+        run = run_of(whole, [case("1"), case("2")], server)
         document = replayed(run, whole).document
         (skipped,) = document["skipped"]
-        assert skipped["reason"] == "the app was handed 'gold-1', and it did not reach the prompt"
-        assert document["causal_attributable_fraction"]["value"] is None
+        assert skipped["reason"] == "'gold-1' was injected and did not reach the prompt"
+        assert document["causal_fraction"]["value"] is None
+
+    def test_where_no_case_can_be_replayed_it_says_why_and_calls_nothing(self, server):
+        app, run = towns(server, missed=("1",))
+        calls = len(server.calls)
+        with pytest.raises(InputError, match=r"none of the 1 cases .* case-1: the run has no irr"):
+            replayed(run, app)
+        assert len(server.calls) == calls
 
 
 class TestJudge:
@@ -239,97 +276,22 @@ class TestJudge:
         assert len(server.calls) - before == 4
         usage = found.document["usage"]
         assert usage["calls"] == 4
-        assert usage["generations"] == 6  # the sixth is the one that found the budget spent
+        assert usage["generations"] <= 6  # the last is the one that found the budget spent
         assert [one["case_id"] for one in found.document["cases"]] != []
         assert all("budget" in one["reason"] or "calls" in one["reason"]
                    for one in found.document["skipped"])  # fmt: skip
 
-    def test_another_judge_judges_the_observed_answers_too(self, server):
-        app, run = towns(server, missed=("1",), found=("2",))
-        server.models = ("test-judge", "other-judge")
+    def test_the_forecast_is_what_a_replay_then_costs(self, server):
+        app, run = towns(server, missed=("1", "2", "3"), echoed=("4",), found=("5",))
+        generations, subjects = forecast_subjects(run, RerunSettings(), sample=2, seed=0)
+        asked = {subject.examination.key for subject in subjects}
         calls = len(server.calls)
-        document = replayed(run, app, judge="openai:other-judge").document
-        # Observed, first and last: unchanged came out as observed, and the cache knew it.
-        assert len(server.calls) - calls == 3
-        causal = document["causal_attributable_fraction"]
-        assert causal["value"] is None
-        assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
-        assert document["cases"][0]["confirmed"] is True
+        usage = replayed(run, app, sample=2).document["usage"]
+        assert generations == usage["generations"] == 12
+        assert len(asked) >= len(server.calls) - calls > 0
 
-    def test_what_the_cache_holds_is_not_paid_twice(self, server, tmp_path):
-        app, run = towns(server, missed=("1",))
-        first = replayed(run, app, cache=tmp_path / "cache.sqlite").document
-        calls = len(server.calls)
-        again = replayed(run, app, cache=tmp_path / "cache.sqlite").document
-        assert len(server.calls) == calls
-        usage = first["usage"]  # the second draw said the same, which was known
-        assert again["usage"]["from_cache"] == usage["calls"] + usage["from_cache"]
-        assert again["cases"] == first["cases"]
-
-
-def test_partial_hits_are_replayed_and_stay_out_of_the_causal_fraction(server):
-    app = chain(retriever(corpus(missed=("1",))), "stubborn")
-    both = case("1").model_copy(update={"relevant": {"gold-1": 1, "guide-1": 1}})
-    run = run_of(app, [both], server)
-    assert (run.links[0].retrieval, run.links[0].failure) == ("partial", "retrieval_miss")
-    document = replayed(run, app, settings={"k": K}).document
-    assert document["failures"]["retrieval_miss"]["replayed"] == 1
-    assert "no case is a miss" in document["causal_attributable_fraction"]["reason"]
-
-
-LIE = "The sky over town 1 is green."
-
-
-class TestNoise:
-    """What turns out otherwise by itself, or only looks better, confirms nothing."""
-
-    def scripted(self, server, *said, kind="missed"):
-        """An app over one town that gives these answers in turn, and its run."""
-        finder = retriever(corpus(**{kind: ("1",)}))
-        answers = iter(said)
-
-        def app(question):
-            finder.invoke(question)
-            return next(answers)
-
-        return app, run_of(app, [case("1")], server)
-
-    def test_a_lie_in_place_of_a_truth_without_evidence_is_flaky(self, server):
-        # Both are unfaithful: no passage says either.
-        app, run = self.scripted(server, truth("1"), LIE, truth("1"))
-        found = replayed(run, app)
-        assert line(found, "1")["outcomes"]["observed"] == "unfaithful"
-        assert line(found, "1")["outcomes"]["unchanged"] == "unfaithful"
-        assert (line(found, "1")["flaky"], line(found, "1")["confirmed"]) == (True, False)
-        assert line(found, "1")["reason"] == (
-            "the answer was right, and wrong when nothing was changed"
-        )
-
-    @pytest.mark.parametrize("draws", [(truth("1"), LIE), (LIE, truth("1"))])
-    def test_one_good_draw_of_two_is_flaky_and_not_tried_further(self, server, draws):
-        app, run = self.scripted(server, LIE, LIE, *draws)
-        found = replayed(run, app)
-        told = line(found, "1")
-        assert (told["flaky"], told["confirmed"]) == (True, False)
-        assert "was once" in told["reason"]
-        assert "last" not in told["outcomes"]
-        assert (
-            found.document["failures"]["retrieval_miss"]["interventions"]["first"]["value"] == 0.0
-        )
-
-    def test_an_answer_that_only_got_its_evidence_is_not_mended(self, server):
-        shouted = truth("1").upper().replace(" ", "  ")
-        app, run = self.scripted(server, truth("1"), truth("1"), truth("1"), shouted, truth("1"))
-        found = replayed(run, app)
-        told = line(found, "1")
-        assert (told["outcomes"]["unchanged"], told["outcomes"]["first"]) == ("unfaithful", "good")
-        assert (told["flaky"], told["confirmed"], told["same_answer"]) == (False, False, True)
-        assert told["reason"] == "the answer is the same; only its evidence is there now"
-        of_cause = found.document["failures"]["retrieval_miss"]
-        assert (of_cause["same_answer"], of_cause["confirmed"]["value"]) == (1, 0.0)
-        assert of_cause["interventions"]["first"]["value"] == 0.0
-
-    def test_nor_does_it_count_as_avoided(self, server):
+    def test_every_answer_is_judged_by_the_missed_passage_too(self, server):
+        # True without evidence in each arm: the passage changes nothing but what the judge sees.
         finder = retriever(corpus(missed=TEN))
 
         def app(question):
@@ -337,44 +299,34 @@ class TestNoise:
             return truth(question.removesuffix("?").split()[-1])
 
         run = run_of(app, [case(town) for town in TEN], server)
-        causal = replayed(run, app).document["causal_attributable_fraction"]
+        assert set(failures(run)) == {"retrieval_miss"}
+        found = replayed(run, app)
+        assert set(line(found, "1")["outcomes"].values()) == {"good"}
+        assert (line(found, "1")["turned"], line(found, "1")["confirmed"]) == (False, False)
+        causal = found.document["causal_fraction"]
         assert (causal["value"], causal["n"]) == (0.0, 10)
 
-    @pytest.mark.parametrize(
-        ("kind", "group", "town"),
-        [
-            ("attentive", "retrieval_miss", {"missed": ("1",)}),
-            ("hasty", "incomplete", {"found": ("1",)}),
-            ("gullible", "distracted", {"rumoured": ("1",)}),
-            ("confused", "good_miss", {"echoed": ("1",)}),
-        ],
-    )
-    def test_a_case_costs_as_many_generations_as_is_said(self, server, kind, group, town):
-        app, run = towns(server, kind, **town)
-        document = replayed(run, app).document
-        assert [one["replayed_as"] for one in document["cases"]] == [group]
-        same_order = group == "ignored_context" and "first" not in document["cases"][0]["outcomes"]
-        assert document["usage"]["generations"] == count_generations(group) - 2 * same_order
+    def test_with_another_judge_there_is_no_causal_fraction(self, server):
+        app, run = towns(server, missed=EIGHT)
+        server.models = ("test-judge", "other-judge")
+        document = replayed(run, app, judge="openai:other-judge").document
+        causal = document["causal_fraction"]
+        assert causal["value"] is None
+        assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
+        assert document["cases"][0]["confirmed"] is True
+
+    def test_what_the_cache_holds_is_not_paid_twice(self, server, tmp_path):
+        app, run = towns(server, missed=("1", "2"))
+        first = replayed(run, app, cache=tmp_path / "cache.sqlite").document
+        calls = len(server.calls)
+        again = replayed(run, app, cache=tmp_path / "cache.sqlite").document
+        assert len(server.calls) == calls
+        usage = first["usage"]
+        assert again["usage"]["from_cache"] == usage["calls"] + usage["from_cache"]
+        assert again["cases"] == first["cases"]
 
 
-class TestContributing:
-    def test_a_cause_that_only_contributes_is_tried_too(self, server):
-        app, run = towns(server, "hasty", found=("1",))
-        (link,) = run.links
-        link = link.model_copy(update={"failure": "fabricated", "also": ("ignored_context",)})
-        found = replayed(run.model_copy(update={"links": (link,)}), app)
-        told = found.document["failures"]["ignored_context"]
-        assert (told["cases"], told["also"], told["replayed"]) == (0, 1, 1)
-        assert told["confirmed"]["value"] == 1.0
-        assert line(found, "1")["failure"] == "fabricated"
-        assert [link.basis for link in found.links] == ["observed"]  # fabricated is not proven
-
-    def test_a_good_miss_stays_one_whatever_contributes(self, server):
-        app, run = towns(server, echoed=("1",))
-        (link,) = run.links
-        link = link.model_copy(update={"also": ("distracted",)})
-        found = replayed(run.model_copy(update={"links": (link,)}), app)
-        assert line(found, "1")["replayed_as"] == "good_miss"
+LIE = "The sky over town 1 is green."
 
 
 def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(server):
@@ -388,7 +340,7 @@ def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(serv
         "uncertain_band": [0.0, 1.0],
     }
     told = replayed(run, app).document["cases"]
-    assert [one["confirmed"] for one in told] == [True]
+    assert [one["turned"] for one in told] == [True]
     probable = tuple(
         verdict.model_copy(update={"probability": 0.4})
         if verdict.metric == "faithfulness"
@@ -399,8 +351,12 @@ def test_verdicts_in_the_uncertain_band_of_the_runs_calibration_say_nothing(serv
     doubted = run.model_copy(
         update={"manifest": {**run.manifest, "calibration": calibration}, "verdicts": probable}
     )
-    (skipped,) = replayed(doubted, app).document["skipped"]
-    assert "faithfulness is not certain" in skipped["reason"]
+    of_case = {verdict.metric: verdict for verdict in probable if verdict.case_id == "case-1"}
+    outcome = replay_outcome(
+        run.cases[0], run.traces[0], of_case, K, calibration=Calibration.of_run(doubted)
+    )
+    assert (outcome.bad, outcome.name) == (None, "inconclusive")
+    assert "faithfulness is not certain" in outcome.reason
     damaged = {**run.manifest, "calibration": {**calibration, "sensitivity": 3}}
     run = run.model_copy(update={"manifest": damaged})
     with pytest.raises(InputError, match="has a calibration that cannot be read"):

@@ -66,15 +66,15 @@ def test_a_replay_says_what_becomes_of_failed_cases_and_of_others():
     assert REPLAYED.avoided(changed("partial", "x")).value == pytest.approx(0.6)
 
 
-def replayed(case_id, observed, first):
-    return {"case_id": case_id, "outcomes": {"observed": observed, "first": first}}
+def replayed(case_id, failure, treatment):
+    return {"case_id": case_id, "failure": failure, "outcomes": {"treatment": treatment}}
 
 
 @pytest.mark.parametrize(("failed", "good", "enough"), [(10, 10, True), (9, 50, False)])
 def test_a_replay_counts_with_ten_misses_of_each_kind(failed, good, enough):
     numbers = range(failed + good)
-    rows = [replayed(f"c{n}", "wrong" if n < failed else "good", "good") for n in numbers]
-    rows += [replayed("c0", "inconclusive", "good"), replayed("hit", "wrong", "good")]
+    rows = [replayed(f"c{n}", "not_indexed" if n < failed else "passed", "good") for n in numbers]
+    rows += [replayed("c0", "passed", "inconclusive"), replayed("hit", "distracted", "good")]
     run = run_of([None] * len(numbers), replay={"cases": rows})
     expected = {True: (0, failed), False: (0, good)}
     assert EffectModel.from_run(run).replayed == (expected if enough else None)

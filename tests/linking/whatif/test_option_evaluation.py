@@ -196,10 +196,8 @@ def test_a_replay_is_used_for_the_forecast_and_said():
     cases = [
         {
             "case_id": f"c{n}",
-            "outcomes": {
-                "observed": "unfaithful" if n in bad else "good",
-                "first": "unfaithful" if n in {1, 2, 3, 13} else "good",
-            },
+            "failure": "retrieval_miss" if n in bad else "passed",
+            "outcomes": {"treatment": "unfaithful" if n in {1, 2, 3, 13} else "good"},
         }
         for n in range(1, 25)
     ]

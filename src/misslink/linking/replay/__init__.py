@@ -9,13 +9,14 @@ from misslink.linking.replay.rerun import (
     judge_identity_of_run,
     open_rerunner,
 )
-from misslink.linking.replay.runner import ReplayResult, replay_run
+from misslink.linking.replay.runner import ReplayResult, forecast_subjects, replay_run
 
 __all__ = [
     "REPLAY_METRICS",
     "ReplayResult",
     "RerunSettings",
     "Rerunner",
+    "forecast_subjects",
     "judge_identity_of_run",
     "open_rerunner",
     "replay_run",

@@ -1,51 +1,55 @@
-"""Which cases are replayed, and with which passages."""
+"""Which cases are replayed, and which passages each arm of the replay gives the app."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import get_args
+from dataclasses import dataclass
 
 from misslink.capture.context_injection import InjectedSearch
-from misslink.linking.replay.outcomes import GOOD_MISS, ReplayedFailure, ReplayOutcome, ReplayRecord
+from misslink.failure_modes import FAILURES
 from misslink.retrieval import Need, match_needs, relevant_ids
-from misslink.types import Case, Link, Passage, RetrievalMiss, RetrieverCall, Run, Trace
+from misslink.text.near_duplicates import is_near_duplicate
+from misslink.text.normalization import stems
+from misslink.types import Case, Link, Passage, RetrievalMiss, Run, Trace
 
-_MULTIPLE_SEARCHES = 2
+GOOD = "passed"  # the group of good answers, which the treatment may break
+ARMS = ("unchanged", "treatment", "placebo", "reordering")
+_PLACEBO_CANDIDATES = 10  # passages of similar length, of which the least related are taken
 
 
 @dataclass(frozen=True)
-class Intervention:
-    """Passages that an app is handed.
+class Arm:
+    """Passages that an app is given, best first.
 
-    Parameters
-    ----------
-    name : {'unchanged', 'first', 'last', 'alone', 'without_noise'}
-    passages : sequence of Passage
-        Best first.
-    wanted : set of str
-        Ids that have to reach the prompt; otherwise the intervention did not take place.
-    searches : sequence of InjectedSearch
-        What each search of an app that makes several is handed instead.
+    ``searches`` is what each search of an app that makes several is given instead.
     """
 
     name: str
     passages: tuple[Passage, ...]
-    wanted: frozenset[str] = frozenset()
     searches: tuple[InjectedSearch, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What is replayed of one case: first the run's own passages, then each intervention."""
+    """What is replayed of one case.
+
+    ``group`` is its failure mode or ``GOOD``, ``injected`` the missed passages of the treatment.
+    """
 
     case: Case
     trace: Trace
-    link: Link
-    unchanged: Intervention
-    interventions: tuple[Intervention, ...]
+    group: str
+    injected: tuple[Passage, ...]
+    arms: tuple[Arm, ...]
     note: str | None = None
+
+
+def replay_group(link: Link, case: Case) -> str | None:
+    """Return the group that a case is drawn with; None: no passage was missed, or no verdict."""
+    if not link.missed or case.expects_answer is False:
+        return None
+    return link.failure if link.failure in FAILURES | {GOOD} else None
 
 
 def index_passages(traces: Iterable[Trace]) -> dict[str, Passage]:
@@ -59,22 +63,22 @@ def index_passages(traces: Iterable[Trace]) -> dict[str, Passage]:
 
 
 def plan_case(
-    case: Case,
-    trace: Trace,
-    link: Link,
-    k: int,
-    known_passages: Mapping[str, Passage],
-    failure: str | None = None,
+    case: Case, trace: Trace, link: Link, k: int, known_passages: Mapping[str, Passage]
 ) -> ReplayPlan | str:
-    """Return what to replay of a case, or the reason why it cannot be.
+    """Return the arms of a case, or the reason why it cannot be replayed.
 
-    A case whose failure mode is ``ignored_context`` gets the relevant passages of its context moved to
-    the front, then those alone; one that was ``distracted`` its irrelevant passages removed; any
-    other its missed passages, first and last in the list. The list keeps its length, its worst
-    passages dropping out. Last means the last place whose passage reached the prompt.
+    unchanged
+        The run's own passages.
+    treatment
+        The missed passages first, in the place of as many irrelevant ones at the end of the prompt.
+        At most as many, by grade, as the prompt has places without a relevant passage.
+    placebo
+        As the treatment, with irrelevant passages of similar length.
+    reordering
+        The run's own passages, those of the prompt in reverse. None where the prompt held one.
 
-    Where the app made several searches for the question each is handed what it found itself; what
-    is moved or injected first stands first in the first of them, and last in the last.
+    Where the app made several searches for the question, each is given what it returned, and what is
+    injected comes first in the first of them.
 
     Parameters
     ----------
@@ -83,9 +87,7 @@ def plan_case(
     k : int
         How many passages count as context where the prompt was not seen.
     known_passages : mapping of str to Passage
-        Where else the text of a passage may be found.
-    failure : str or None
-        One that contributes to the case, in place of its primary one.
+        All passages of the run with their texts: the placebos are drawn from them.
     """
     if trace.unmeasured is not None:
         return f"what was retrieved is not known: {trace.unmeasured}"
@@ -97,63 +99,44 @@ def plan_case(
     ]
     blank = next((passage.id for passage in retrieved if not passage.text), None)
     if blank is not None:
-        return f"the retrieved passage '{blank}' has no text to hand out"
+        return f"the retrieved passage '{blank}' has no text to inject"
     trace = trace.model_copy(update={"retrieved": tuple(retrieved)})
-    mode = failure or link.failure or ""
-    if mode in {"ignored_context", "incomplete"}:
-        made = _move_relevant_first(case, trace, k)
-    elif mode == "distracted":
-        made = _remove_irrelevant(case, trace)
-    else:
-        made = _inject_missed(trace, link.missed, k, known_passages)
-    if isinstance(made, str):
-        return made
-    interventions, note = made
-    own = Intervention("unchanged", _rank_with_scores(retrieved, trace))
-    order = [passage.id for passage in own.passages]
-    changes = tuple(
-        passage for passage in interventions if [p.id for p in passage.passages] != order
-    )
-    injected = mode not in _CONTRIBUTING
-    if not changes or (injected and changes[0].name != "first"):
-        return "the app already had its passages in this order"
-    unchanged, *interventions_with_searches = (
-        replace(passage, searches=_search_results(passage, trace)) for passage in (own, *changes)
-    )
-    return ReplayPlan(case, trace, link, unchanged, tuple(interventions_with_searches), note)
-
-
-def _inject_missed(
-    trace: Trace, missed: Sequence[RetrievalMiss], k: int, known_passages: Mapping[str, Passage]
-) -> tuple[list[Intervention], str | None] | str:
-    by_grade = sorted(missed, key=lambda miss: -miss.grade)
-    texts_by_id = [
-        (miss.passage_id, _missed_texts(miss, trace, known_passages)) for miss in by_grade
+    context = trace.context(k)
+    relevant = relevant_ids(case, context)
+    places = max(1, len(context) - len(relevant))
+    by_id = {
+        passage.id: passage
+        for miss in sorted(link.missed, key=lambda miss: -miss.grade)
+        for passage in _missed_texts(miss, trace, known_passages)
+    }
+    injected = list(by_id.values())[:places]
+    if not injected:
+        return (
+            f"the missed passage '{link.missed[0].passage_id}' has no text: it was never retrieved, "
+            "and the gold set gives no evidence"
+        )
+    if [p.id for p in retrieved[: len(injected)]] == [p.id for p in injected]:
+        return "the app already had the missed passages in the first places"
+    placebos = _placebos(case, trace, injected, known_passages)
+    if len(placebos) < len(injected):
+        return "the run has no irrelevant passage that could be its placebo; evaluate more cases"
+    in_prompt = [passage.id for passage in context if passage.id not in by_id]
+    irrelevant = [name for name in in_prompt if name not in relevant]
+    dropped = {*irrelevant[-len(injected) :], *(passage.id for passage in injected)}
+    rest = [passage for passage in retrieved if passage.id not in dropped]
+    arms = [
+        _arm("unchanged", retrieved, (), trace),
+        _arm("treatment", [*injected, *rest], injected, trace),
+        _arm("placebo", [*placebos, *rest], placebos, trace),
     ]
-    without = [name for name, passages in texts_by_id if not passages]
-    gold = list(
-        {passage.id: passage for _, passages in texts_by_id for passage in passages}.values()
-    )
-    if not gold:
-        named = f"the missed passage '{without[0]}'" if without else "no missed passage"
-        return f"{named} has no text: it was never retrieved, and the gold set gives no evidence"
-    ids = frozenset(passage.id for passage in gold)
-    competing = [passage for passage in trace.retrieved if passage.id not in ids]
-    length = max(len(trace.retrieved), len(gold))
-    remaining = competing[: length - len(gold)]
-    places = [
-        place for place, passage in enumerate(trace.retrieved, 1) if passage in trace.context(k)
-    ]
-    before = max(max(places, default=length) - len(gold), 0)
+    if len(context) > 1:
+        swaps = dict(zip((p.id for p in context), reversed(context), strict=True))
+        reordered = [swaps.get(passage.id, passage) for passage in retrieved]
+        arms.append(_arm("reordering", reordered, (), trace))
     note = None
-    if without:
-        note = f"{len(without)} of {len(missed)} missed passages have no text and were not injected"
-    return [
-        Intervention("first", _rank_with_scores([*gold, *remaining], trace), ids),
-        Intervention(
-            "last", _rank_with_scores([*remaining[:before], *gold, *remaining[before:]], trace), ids
-        ),
-    ], note
+    if len(injected) < len(link.missed):
+        note = f"{len(injected)} of {len(link.missed)} missed passages were injected"
+    return ReplayPlan(case, trace, link.failure or "", tuple(injected), tuple(arms), note)
 
 
 def _missed_texts(
@@ -173,64 +156,55 @@ def _missed_texts(
     return (Passage(id=miss.passage_id, text=miss.text, rank=1),) if miss.text else ()
 
 
-def _move_relevant_first(
-    case: Case, trace: Trace, k: int
-) -> tuple[list[Intervention], str | None] | str:
-    relevant = frozenset(relevant_ids(case, trace.context(k)))
-    gold = [passage for passage in trace.retrieved if passage.id in relevant]
-    if not gold:
-        return "no relevant passage was in the context"
-    competing = [passage for passage in trace.retrieved if passage.id not in relevant]
-    return [
-        Intervention("first", _rank_with_scores([*gold, *competing], trace), relevant),
-        Intervention("alone", _rank_with_scores(gold, trace), relevant),
-    ], None
+def _placebos(
+    case: Case, trace: Trace, injected: Sequence[Passage], known_passages: Mapping[str, Passage]
+) -> list[Passage]:
+    """An irrelevant passage for each of `injected`: of those nearest in length the least related."""
+    texts = [passage.text for passage in injected]
+    related = set(stems(" ".join((case.question, *case.references, *texts))))
+    used = {passage.id for passage in (*trace.retrieved, *trace.deeper)}
+    placebos: list[Passage] = []
+    for passage in injected:
+        length = len(passage.text)
+        candidates: list[Passage] = []
+        for other in sorted(
+            known_passages.values(), key=lambda known: (abs(len(known.text) - length), known.id)
+        ):
+            if len(candidates) == _PLACEBO_CANDIDATES:
+                break
+            if other.id in used or relevant_ids(case, [other]):
+                continue
+            if not any(is_near_duplicate(other.text, text) for text in texts):
+                candidates.append(other)
+        if not candidates:
+            break
+        placebos.append(min(candidates, key=lambda other: len(related & set(stems(other.text)))))
+        used.add(placebos[-1].id)
+    return placebos
 
 
-def _remove_irrelevant(case: Case, trace: Trace) -> tuple[list[Intervention], str | None] | str:
-    relevant = relevant_ids(case, trace.retrieved)
-    gold = [passage for passage in trace.retrieved if passage.id in relevant]
-    if not gold:
-        return "without its irrelevant passages nothing is left to answer from"
-    return [Intervention("without_noise", _rank_with_scores(gold, trace))], None
-
-
-def _search_results(made: Intervention, trace: Trace) -> tuple[InjectedSearch, ...]:
-    """What each search is handed; empty where the app made one alone, or none that was seen."""
+def _arm(name: str, passages: Sequence[Passage], injected: Sequence[Passage], trace: Trace) -> Arm:
+    """Rank the passages again; scores keep their places, because apps filter by score."""
+    ranked = _assign_ranks(passages, [passage.score for passage in trace.retrieved])
     calls = [call for call in trace.calls if not call.nested]
-    if len(calls) < _MULTIPLE_SEARCHES:
-        return ()
-    moved = made.wanted if made.name in {"first", "last"} else frozenset()
-    target = {"first": calls[0], "last": calls[-1]}.get(made.name)
-    return tuple(
-        _search_result(call, made, moved, trace, is_target=call is target) for call in calls
-    )
-
-
-def _search_result(
-    call: RetrieverCall, made: Intervention, moved: frozenset[str], trace: Trace, *, is_target: bool
-) -> InjectedSearch:
-    """What one search found of what is handed out, with what is moved if that goes there."""
-    by_id = {passage.id: passage for passage in made.passages}
-    passages = [by_id[name] for name in call.passages if name in by_id and name not in moved]
-    if is_target:
-        gold = [passage for passage in made.passages if passage.id in moved]
-        before = {passage.id for passage in made.passages[: made.passages.index(gold[0])]}
-        place = sum(passage.id in before for passage in passages)
-        passages[place:place] = gold
-    own = {passage.id: passage for passage in trace.retrieved}
-    scores = [own[name].score for name in call.passages if name in own]
-    return InjectedSearch(call.query, call.retriever, _assign_ranks(passages, scores))
-
-
-def _rank_with_scores(passages: Sequence[Passage], trace: Trace) -> tuple[Passage, ...]:
-    return _assign_ranks(passages, [passage.score for passage in trace.retrieved])
+    if len(calls) < 2:
+        return Arm(name, ranked)
+    new = {passage.id for passage in injected}
+    by_id = {passage.id: passage for passage in passages if passage.id not in new}
+    own_scores = {passage.id: passage.score for passage in trace.retrieved}
+    searches = []
+    for place, call in enumerate(calls):
+        found = [by_id[id_] for id_ in call.passages if id_ in by_id]
+        found = found[::-1] if name == "reordering" else found
+        scores = [own_scores[id_] for id_ in call.passages if id_ in own_scores]
+        given = _assign_ranks([*([] if place else injected), *found], scores)
+        searches.append(InjectedSearch(call.query, call.retriever, given))
+    return Arm(name, ranked, tuple(searches))
 
 
 def _assign_ranks(
     passages: Sequence[Passage], scores: Sequence[float | None]
 ) -> tuple[Passage, ...]:
-    """Rank the passages again; scores keep their positions, because apps filter by score."""
     return tuple(
         passage.model_copy(
             update={"rank": rank, "score": scores[rank - 1] if rank <= len(scores) else None}
@@ -239,22 +213,14 @@ def _assign_ranks(
     )
 
 
-# Tried also where they only contribute; a retrieval miss is always the primary failure mode.
-_CONTRIBUTING = ("ignored_context", "incomplete", "distracted")
-
-PlannedCase = tuple[str, ReplayPlan]  # with its group
-
-
 def draw_cases(
-    run: Run, observed: Mapping[str, ReplayOutcome], k: int, sample: int, seed: int
-) -> tuple[list[PlannedCase], list[PlannedCase], list[ReplayRecord]]:
+    run: Run, k: int, sample: int, seed: int
+) -> tuple[list[ReplayPlan], list[ReplayPlan], list[tuple[Link, str]]]:
     """Draw the cases of each group among those that can be replayed.
 
     Parameters
     ----------
     run : Run
-    observed : mapping of str to ReplayOutcome
-        By case id.
     k : int
         As of `plan_case`.
     sample : int
@@ -263,47 +229,29 @@ def draw_cases(
 
     Returns
     -------
-    drawn, undrawn : list of (group, ReplayPlan)
-    skipped : list of ReplayRecord
-        Of those that cannot be replayed, with the reason.
+    drawn, undrawn : list of ReplayPlan
+    skipped : list of (Link, str)
+        Those that cannot be replayed, with the reason.
     """
     cases = {case.id: case for case in run.cases}
     traces = {trace.case_id: trace for trace in run.traces}
     known_passages = index_passages(run.traces)
-    groups: dict[str, list[ReplayPlan]] = {
-        name: [] for name in (*get_args(ReplayedFailure), GOOD_MISS)
-    }
+    groups: dict[str, list[ReplayPlan]] = {}
     skipped = []
     for link in run.links:
-        group = _replay_group(link, cases[link.case_id], observed[link.case_id])
-        if group is None:
+        case = cases[link.case_id]
+        if replay_group(link, case) is None:
             continue
-        chosen = plan_case(
-            cases[link.case_id], traces[link.case_id], link, k, known_passages, group
-        )
-        if isinstance(chosen, str):
-            name = observed[link.case_id].name
-            skipped.append(
-                ReplayRecord(link.case_id, group, link.failure or "", {"observed": name}, chosen)
-            )
+        plan = plan_case(case, traces[link.case_id], link, k, known_passages)
+        if isinstance(plan, str):
+            skipped.append((link, plan))
         else:
-            groups[group].append(chosen)
+            groups.setdefault(plan.group, []).append(plan)
     drawn, undrawn = [], []
-    for name, plans in groups.items():
+    for name in sorted(groups, key=lambda group: (group == GOOD, group)):
         # A generator for each group: what one holds does not change what is drawn of another.
         draw = random.Random(f"{seed} {name}")  # noqa: S311 (no secret)
-        shuffled = [(name, planned) for planned in draw.sample(plans, len(plans))]
+        shuffled = draw.sample(groups[name], len(groups[name]))
         drawn += shuffled[:sample]
         undrawn += shuffled[sample:]
     return drawn, undrawn, skipped
-
-
-def _replay_group(link: Link, case: Case, observed: ReplayOutcome) -> str | None:
-    """The group that a case is drawn with; None where nothing is replayed of it."""
-    if link.failure in get_args(ReplayedFailure):
-        return link.failure
-    if link.retrieval == "miss" and observed.bad is False and case.expects_answer is not False:
-        return GOOD_MISS
-    if not observed.bad:
-        return None
-    return next((failure for failure in _CONTRIBUTING if failure in link.also), None)

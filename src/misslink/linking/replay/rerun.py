@@ -64,8 +64,11 @@ NO_RETRIEVER = (
     "the app called no retriever that misslink could replace; to replay an app that searches in "
     "its own threads or with another client, pass a function that builds it:  def build(retriever)"
 )
-# What `misslink.linking.case_evidence` reads; others would cost calls and change no outcome.
-REPLAY_METRICS = ("faithfulness", "context_relevance", "abstention", "correctness")
+# What `misslink.linking.case_evidence` reads; all of it comes from one question to the judge.
+REPLAY_METRICS = (
+    *("faithfulness", "context_relevance", "context_sufficiency"),
+    *("abstention", "correctness", "completeness"),
+)
 _CACHE_FILE = "replays.jsonl"
 
 
@@ -107,6 +110,21 @@ class RerunSettings:
 
 
 DEFAULT_SETTINGS = RerunSettings()
+
+
+def add_evidence(trace: Trace, evidence: Sequence[Passage], k: int) -> Trace:
+    """Return the trace as if `evidence` had been in its prompt too, for the judge to read."""
+    context = trace.context(k)
+    ids = {passage.id for passage in context}
+    added = [passage for passage in evidence if passage.id not in ids]
+    if not added or trace.unmeasured is not None or trace.answer is None:
+        return trace
+    seen = tuple(
+        passage.model_copy(update={"rank": rank})
+        for rank, passage in enumerate((*context, *added), start=1)
+    )
+    prompted = tuple(passage.id for passage in seen)
+    return trace.model_copy(update={"retrieved": seen, "prompted": prompted})
 
 
 class NotCachedError(Exception):
@@ -176,6 +194,7 @@ class Rerunner:
         intervention: str = "",
         only_kept: bool = False,
         searches: Sequence[InjectedSearch] = (),
+        evidence: Sequence[Passage] = (),
     ) -> tuple[Trace, Mapping[str, Verdict]]:
         """Run the app on the case with `passages`, and judge the answer.
 
@@ -190,10 +209,13 @@ class Rerunner:
             Use cached results only: no app call and no judge call.
         searches : sequence of InjectedSearch
             What each search returns instead, for an app that searches more than once.
+        evidence : sequence of Passage
+            Further passages for the judge alone.
 
         Returns
         -------
         trace : Trace
+            With `evidence`, as the judge has read it.
             ``unmeasured`` where the app used no retriever that misslink could replace, or where the
             judge's budget was spent before the app call; ``error`` where the app failed.
         verdicts : mapping of str to Verdict
@@ -210,6 +232,7 @@ class Rerunner:
         trace = await self._generate(case, given_passages, intervention, only_kept=only_kept)
         if trace.unmeasured is not None or trace.answer is None:
             return trace, {}
+        trace = add_evidence(trace, evidence, self.k)
         return trace, await self.judged(case, trace, only_kept=only_kept)
 
     async def judged(

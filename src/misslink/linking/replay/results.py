@@ -1,291 +1,339 @@
-"""The causal attributable fraction and the document in ``replay.json``."""
+"""How each replayed answer turned out, and what follows: net effects and the causal fraction."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from misslink.io.manifest import display_path
-from misslink.linking.replay.outcomes import (
-    GOOD_MISS,
-    INTERVENTIONS_BY_FAILURE,
-    ReplayOutcome,
-    ReplayRecord,
-)
-from misslink.linking.replay.rerun import Rerunner
-from misslink.stats import attributable_fraction, proportion
-from misslink.types import Estimate, Run
+from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.linking.case_evidence import CaseEvidence
+from misslink.linking.judge_calibration import Calibration
+from misslink.linking.replay.plan import GOOD, replay_group
+from misslink.stats import proportion
+from misslink.types import Case, Estimate, Run, Trace, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-_DRAWS = 20_000
-# Replayed misses below which there is no fraction. With 10 of a run of 100 cases of which 30 are
-# misses the interval is 63 points wide; with 6 it is 83, with 4 115 and with 2 178, wider than all
-# that the fraction could say (medians of 120 runs simulated as in test_causal_fraction.py).
+APP_FAILED = "the app failed"
+# The failure modes that say that a passage was missed: the treatment can confirm them.
+CONFIRMED_MODES = ("not_indexed", "dropped_from_prompt", "retrieval_miss")
+# Replayed failures below which there is no causal fraction: its interval is wider than 60 points.
 MIN_REPLAYED = 10
-_METHOD = "replay, dirichlet"
-_TABLE_PRIOR = 0.75  # as misslink.stats.association, whose table this is
-# Cases added to the outcomes of the pairs (both bad, only unchanged, only with the passage,
-# neither), see Notes of causal_fraction.
-_PAIR_PRIOR = (0.125, 0.25, 0.25, 0.125)
+_METHOD = "paired net effect, dirichlet"
+_DRAWS = 20_000
+_LEVEL = 0.95
+_PRIOR = 0.5  # cases added to the failed answers with, and without, a missed passage
+# Cases added to those that the treatment alone turned, and to those that the placebo alone did. Of
+# 0.25, 0.5, 0.75 and 1 the one whose intervals cover best over 5 to 100 cases.
+_EFFECT_PRIOR = 0.75
+_NO_CASE = "no case was replayed"
 
-OutcomePair = tuple[bool, bool]
 
-
-def causal_fraction(
-    table: tuple[int, int, int, int],
-    bad_pairs: Sequence[OutcomePair],
-    good_pairs: Sequence[OutcomePair],
-    *,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Estimate:
-    """Estimate the causal attributable fraction, (P(bad) - P(bad | do(hit))) / P(bad).
-
-    Misses with a bad and with a good answer were sampled separately, because injected passages can
-    fix a bad answer or spoil a good one. Both samples are weighted back to the run. The comparison
-    is between two new generations, one of them with the missed passage, so that an answer that
-    flips by chance is no evidence.
+@dataclass(frozen=True)
+class ReplayOutcome:
+    """Whether an answer is bad (unfaithful, wrong, incomplete or declined), and in which way.
 
     Parameters
     ----------
-    table : four int
-        Cases of the run: miss and bad, miss and good, hit and bad, hit and good.
-    bad_pairs, good_pairs : sequence of (bool, bool)
-        Replayed misses with a bad, or a good, answer: whether it was bad when rerun unchanged, and
-        whether it was bad with the missed passage first. If both answers are identical, both values
-        are those of the first.
+    bad : bool or None
+        None: unknown, and ``name`` is 'inconclusive'.
+    name : {'unfaithful', 'wrong', 'incomplete', 'declined', 'good', 'inconclusive'}
+    reason : str or None
+        Why it is unknown.
+    correct : bool or None
+    """
+
+    bad: bool | None
+    name: str
+    reason: str | None = None
+    correct: bool | None = None
+
+    def differs_from(self, other: ReplayOutcome) -> bool:
+        """Whether the two turned out otherwise, or one is right and the other wrong."""
+        both_known = self.correct is not None and other.correct is not None
+        return self.name != other.name or (both_known and self.correct is not other.correct)
+
+
+def replay_outcome(
+    case: Case,
+    trace: Trace,
+    verdicts: Mapping[str, Verdict],
+    k: int,
+    injected: frozenset[str] = frozenset(),
+    calibration: Calibration | None = None,
+) -> ReplayOutcome:
+    """Return how an answer turned out.
+
+    `injected` are ids of passages that must have reached the prompt; otherwise nothing is known.
+    """
+    evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration)
+    if trace.unmeasured is not None:
+        return ReplayOutcome(None, "inconclusive", trace.unmeasured)
+    if trace.answer is None:
+        why = f"{APP_FAILED}: {trace.error}" if trace.error else "the app gave no answer"
+        return ReplayOutcome(None, "inconclusive", why)
+    if dropped := injected - {passage.id for passage in trace.context(k)}:
+        why = f"'{min(dropped)}' was injected and did not reach the prompt"
+        return ReplayOutcome(None, "inconclusive", why)
+    if evidence.failed:
+        name = "unfaithful" if evidence.answer == "unfaithful" else "wrong"
+        if evidence.declined:
+            name = "declined"
+        elif name == "wrong" and evidence.correct is not False and evidence.complete is False:
+            name = "incomplete"
+        return ReplayOutcome(bad=True, name=name, correct=evidence.correct)
+    reason = evidence.unknown_reason
+    if evidence.answer == "declined" and evidence.correct is None:
+        reason = "the app declined, and the gold set does not say if it should"
+    if reason is not None:
+        return ReplayOutcome(None, "inconclusive", reason)
+    return ReplayOutcome(bad=False, name="good", correct=evidence.correct)
+
+
+@dataclass(frozen=True)
+class ReplayRecord:
+    """One case: how its answer turned out in the run and in each arm.
+
+    ``group`` is its failure mode or ``GOOD``; ``skipped`` says why nothing follows from it.
+    """
+
+    case_id: str
+    group: str
+    outcomes: Mapping[str, ReplayOutcome] = field(default_factory=dict)
+    skipped: str | None = None
+    note: str | None = None
+
+    def turned(self, arm: str) -> bool:
+        """Whether the arm turned a bad answer good, or in the group of good answers a good one bad."""
+        good = self.group == GOOD
+        before, after = self.outcomes["observed"], self.outcomes.get(arm)
+        return before.bad is (not good) and after is not None and after.bad is good
+
+    def differs(self, arm: str) -> bool | None:
+        """Whether the arm's answer turned out otherwise than the run's; None: not known."""
+        after = self.outcomes.get(arm)
+        if after is None or after.bad is None:
+            return None
+        return after.differs_from(self.outcomes["observed"])
+
+    @property
+    def fixed_by_treatment_alone(self) -> bool:
+        """Whether the treatment turned the answer, and no other arm did."""
+        others = ("unchanged", "placebo", "reordering")
+        return self.turned("treatment") and not any(self.turned(arm) for arm in others)
+
+
+def share_of(turned: Sequence[bool], empty: str = _NO_CASE) -> Estimate:
+    """The share of cases that are true, or why there is none."""
+    return proportion(sum(turned), len(turned)) if turned else Estimate.missing(empty)
+
+
+def net_effect(records: Sequence[ReplayRecord], seed: int = 0) -> Estimate:
+    """Share of cases that the treatment turned, less that of the placebo, paired by case."""
+    if not records:
+        return Estimate.missing(_NO_CASE)
+    value, drawn = _draw_effects(records, {record.group: 1.0 for record in records}, seed)
+    return _drawn_estimate(value, drawn, len(records))
+
+
+def _draw_effects(
+    records: Sequence[ReplayRecord], weights: Mapping[str, float], seed: int
+) -> tuple[float, NDArray[np.float64]]:
+    """The net effect, each case weighted by its group, and draws from its posterior."""
+    import numpy as np
+
+    cells = Counter(
+        (record.turned("treatment") - record.turned("placebo"), weights[record.group])
+        for record in records
+    )
+    effects, scales = np.array(list(cells)).T
+    counts = np.array(list(cells.values()), dtype=float)
+    total = counts @ scales
+    scale = total / len(records)
+    effects, scales = np.append(effects, (1, -1)), np.append(scales, (scale, scale))
+    counts = np.append(counts, (_EFFECT_PRIOR, _EFFECT_PRIOR))
+    drawn = np.random.default_rng(seed).gamma(counts, size=(_DRAWS, len(counts))) * scales
+    # The two added cases cancel out in the value, and only there.
+    return float(counts * scales @ effects / total), drawn @ effects / drawn.sum(axis=1)
+
+
+def _drawn_estimate(value: float, drawn: NDArray[np.float64], n: int) -> Estimate:
+    """The middle 95% of the draws, with the value."""
+    import numpy as np
+
+    low, high = map(float, np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2]))
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=_METHOD)
+
+
+def confirmed_cases(records: Sequence[ReplayRecord], seed: int = 0) -> set[str]:
+    """Ids of the cases in which replay confirms that the missed passage is the cause.
+
+    Only in a failure mode about missed passages whose net effect is above 0 with its whole interval,
+    and only where the treatment fixes the answer and no other arm does.
+    """
+    confirmed = set()
+    for mode in CONFIRMED_MODES:
+        group = [record for record in records if record.group == mode]
+        low = net_effect(group, seed).low
+        if low is not None and low > 0:
+            confirmed |= {record.case_id for record in group if record.fixed_by_treatment_alone}
+    return confirmed
+
+
+def causal_fraction(
+    failed: int, missed: Mapping[str, int], records: Sequence[ReplayRecord], *, seed: int = 0
+) -> Estimate:
+    """Estimate the share of failed answers that the missed passages cause.
+
+    That is the net effect over all failed answers, 0 in those that missed no passage: the share of
+    them that the missed passages fix and irrelevant ones in their place do not.
+
+    Parameters
+    ----------
+    failed : int
+        Failed answers of the run.
+    missed : mapping of str to int
+        How many of them missed a passage, by failure mode.
+    records : sequence of ReplayRecord
+        Of replayed failures: a random sample of each mode. Modes without any are taken to be like
+        the others.
     seed : int
-        Random seed for the drawn tables.
-    level : float
-        Confidence level of the interval, in (0, 1).
 
     Returns
     -------
     Estimate
-        n is the number of replayed misses. Missing if there is nothing to replay, if the run has a
-        kind of miss that was not replayed, if no answer was bad, or if fewer than ``MIN_REPLAYED``
-        misses were replayed.
-
-    Raises
-    ------
-    ValueError
-        A count is negative.
+        n is the number of replayed failures; missing below ``MIN_REPLAYED``, which is also where
+        fewer failed answers missed a passage at all.
 
     Notes
     -----
-    The interval is the middle `level` of 20,000 draws, extended to include the value. The table is
-    drawn from its Dirichlet posterior. The four outcomes of each kind of pair are drawn from
-    theirs, with 0.25 cases added where the two answers differ and 0.125 where they do not.
-    ``tests/linking/replay/test_causal_fraction.py`` measures the coverage: eight kinds of runs of 40 to
-    300 cases, 1,600 runs of each, with 10 to 40 replays of each kind of miss, flaky ones among
-    them. It is 95% on average and 93% at worst; with 0.25 cases added everywhere the worst is 92%.
+    Each replayed case stands for several failures of its mode where not all were replayed. The
+    interval is the middle 95% of 20,000 draws: the share that missed a passage from its Beta
+    posterior, times the weighted net effect from a Dirichlet posterior with 0.75 cases added to those
+    that the treatment alone fixed, and to those that the placebo alone did. ``benchmarks/replay.md``
+    measures its coverage.
 
     References
     ----------
-    Pearl (2009), Causality, chapter 9, on attribution. Neyman (1934), On the two different
-    aspects of the representative method, on stratified samples.
+    Agresti and Min (2005), on added cases in intervals of matched pairs. Pearl (2009), Causality,
+    chapter 9, on attribution.
 
     Examples
     --------
-    Replay fixed all 10 bad misses and spoiled no good one; they are half of the bad answers.
-
-    >>> both = causal_fraction((10, 5, 10, 75), [(True, False)] * 10, [(False, False)] * 5)
-    >>> both.value
+    >>> good, bad = ReplayOutcome(False, "good"), ReplayOutcome(True, "wrong")
+    >>> arms = {"observed": bad, "treatment": good, "placebo": bad}
+    >>> records = [ReplayRecord(str(n), "retrieval_miss", arms) for n in range(20)]
+    >>> causal_fraction(40, {"retrieval_miss": 20}, records).value
     0.5
     """
     import numpy as np
 
-    if min(table) < 0:
-        raise ValueError(f"a count is negative: {table}")
-    strata = ((table[0], bad_pairs), (table[1], good_pairs))
-    n = len(bad_pairs) + len(good_pairs)
-    if not table[0] + table[1]:
-        return Estimate.missing("no case is a miss with a verdict, so nothing can be injected")
-    for (count, pairs), name in zip(strata, ("bad", "good"), strict=True):
-        if count and not pairs:
-            reason = f"none of the {count} misses with a {name} answer could be replayed"
-            return Estimate.missing(reason, n=n, method=_METHOD)
-    avoided, bad = 0.0, float(table[2])
-    for count, pairs in strata:
-        if count:
-            share = count / len(pairs)
-            avoided += share * sum(int(unchanged) - int(first) for unchanged, first in pairs)
-            bad += share * sum(unchanged for unchanged, _ in pairs)
-    if not bad:
-        return Estimate.missing("no bad answer to attribute", n=n, method=_METHOD)
+    n = len(records)
+    if not failed:
+        return Estimate.missing("no answer of the run failed", method=_METHOD)
+    if not sum(missed.values()):
+        return Estimate.missing("no failed answer missed a passage", method=_METHOD)
     if n < MIN_REPLAYED:
-        replayed = "miss was" if n == 1 else "misses were"
-        reason = (
-            f"{n} {replayed} replayed, and below {MIN_REPLAYED} the fraction says nothing; "
-            "replay with a larger --sample, or evaluate more cases"
+        why = (
+            f"{n} failed {'answer was' if n == 1 else 'answers were'} replayed, and below "
+            f"{MIN_REPLAYED} the fraction says nothing; evaluate more cases"
         )
-        return Estimate.missing(reason, n=n, method=_METHOD)
-    value = avoided / bad
-    low, high = causal_limits(
-        table,
-        (_count_pairs(bad_pairs), _count_pairs(good_pairs)),
-        np.random.default_rng(seed),
-        level=level,
-        draws=_DRAWS,
-    )
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=_METHOD)
+        return Estimate.missing(why, n=n, method=_METHOD)
+    counts = Counter(record.group for record in records)
+    weights = {group: missed[group] / count for group, count in counts.items()}
+    value, drawn = _draw_effects(records, weights, seed)
+    with_miss = sum(missed.values())
+    rest = failed - with_miss
+    generator = np.random.default_rng([seed, 1])
+    shares = generator.beta(with_miss + _PRIOR, rest + _PRIOR, _DRAWS)
+    return _drawn_estimate(with_miss / failed * value, shares * drawn, n)
 
 
-def causal_limits(
-    table: Sequence[int],
-    pairs: tuple[Sequence[int], Sequence[int]],
-    generator: np.random.Generator,
-    *,
-    level: float,
-    draws: int,
-    prior: Sequence[float] = _PAIR_PRIOR,
-) -> tuple[float, float]:
-    """Both ends of the interval.
+def replay_document(
+    run: Run, records: Sequence[ReplayRecord], *, seed: int, difference: str | None
+) -> dict[str, Any]:
+    """Return the figures of ``replay.json``.
 
     Parameters
     ----------
-    table : four int
-        As of `causal_fraction`.
-    pairs : two sequences of four int
-        Of bad and of good misses, how often both generations were bad, only the unchanged one,
-        only the one with the passage, neither.
-    generator : numpy Generator
-    level : float
-    draws : int
-    prior : four float
-        Cases added to each of these outcomes.
+    run : Run
+    records : sequence of ReplayRecord
+        Skipped ones among them.
+    seed : int
+    difference : str or None
+        How the replay's judge differs from the run's: then there is no causal fraction, because the
+        failed answers were counted by another judge.
     """
-    import numpy as np
-
-    cells: NDArray[np.float64] = generator.dirichlet(np.add(table, _TABLE_PRIOR), draws)
-    avoided, bad = np.zeros(draws), cells[:, 2].copy()
-    for stratum in (0, 1):
-        drawn = generator.dirichlet(np.add(pairs[stratum], prior), draws)
-        avoided += cells[:, stratum] * (drawn[:, 1] - drawn[:, 2])
-        bad += cells[:, stratum] * (drawn[:, 0] + drawn[:, 1])
-    low, high = np.quantile(avoided / bad, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def _count_pairs(pairs: Sequence[OutcomePair]) -> tuple[int, int, int, int]:
-    counts = Counter(pairs)
-    return counts[True, True], counts[True, False], counts[False, True], counts[False, False]
-
-
-@dataclass(frozen=True)
-class ReplayData:
-    """A run, how its answers turned out, and the records of the replayed cases.
-
-    ``otherwise`` says what tells the judging of the replay from that of the run, if anything;
-    ``kept`` counts the records that come from earlier replays alone.
-    """
-
-    run: Run
-    observed: Mapping[str, ReplayOutcome]
-    records: Sequence[ReplayRecord]
-    again: Rerunner
-    sample: int
-    seed: int
-    otherwise: str | None
-    app: str | None
-    kept: int
-
-
-def replay_document(replays: ReplayData) -> dict[str, Any]:
-    """Return what ``replay.json`` holds.
-
-    Every share is over the replayed cases of its failure mode: flaky ones and those whose answer stayed
-    the same count as not confirmed and as not turned good, and are counted apart.
-    """
-    run = replays.run
-    usable = [record for record in replays.records if record.skipped is None]
-    flips = [bool(record.flaky) for record in usable]
-    spent = getattr(replays.again.judge, "usage", None)
-    usage: dict[str, Any] = spent() if spent else {}
-    generations = {"generations": replays.again.generated, "generations_kept": replays.again.reused}
-    table = _outcome_table(replays)
+    cases = {case.id: case for case in run.cases}
+    usable = [record for record in records if record.skipped is None]
+    failures = [record for record in usable if record.group != GOOD]
+    good = [record for record in usable if record.group == GOOD]
+    missed = Counter(
+        group for link in run.links if (group := replay_group(link, cases[link.case_id]))
+    )
+    missed.pop(GOOD, None)
+    failed = sum(link.failure in FAILURES for link in run.links)
+    causal = causal_fraction(failed, missed, failures, seed=seed)
+    if difference is not None:
+        causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")
+    confirmed = confirmed_cases(failures, seed)
+    by_mode = {
+        mode: {
+            "cases": missed[mode],
+            **_mode_document(mode, [r for r in failures if r.group == mode], confirmed, seed),
+        }
+        for mode in FAILURE_MODES
+        if mode in CONFIRMED_MODES or mode in missed
+    }
     return {
-        "run": run.summary.get("run"),
-        "app": display_path(replays.app) if replays.app else run.manifest.get("app"),
-        "judge": replays.again.judge.name,
-        "sample": replays.sample,
-        "cases_kept": replays.kept,
-        "seed": replays.seed,
-        "failures": {
-            failure: _failure_document(failure, names, replays, usable)
-            for failure, names in INTERVENTIONS_BY_FAILURE.items()
-        },
-        "flaky": _share_estimate(sum(flips), len(flips)),
-        "causal_attributable_fraction": _causal_estimate(replays, usable, table).model_dump(),
-        "observed_attributable_fraction": attributable_fraction(
-            *table, seed=replays.seed
-        ).model_dump(),
-        "cases": [record.line() for record in usable],
-        "usage": {**usage, **generations},
+        "causal_fraction": causal.model_dump(),
+        "failed": failed,
+        "failures": by_mode,
+        "fixed": share_of([record.turned("treatment") for record in failures]).model_dump(),
+        "broken": share_of([record.turned("treatment") for record in good]).model_dump(),
+        "placebo_broken": share_of([record.turned("placebo") for record in good]).model_dump(),
+        "net_broken": net_effect(good, seed).model_dump(),
+        "flaky": _differing(usable, "unchanged").model_dump(),
+        "order_sensitive": _differing(usable, "reordering").model_dump(),
+        "cases": [_case_document(record, record.case_id in confirmed) for record in usable],
         "skipped": [
-            {"case_id": record.case_id, "failure": record.failure, "reason": record.skipped}
-            for record in replays.records
+            {"case_id": record.case_id, "failure": record.group, "reason": record.skipped}
+            for record in records
             if record.skipped is not None
         ],
     }
 
 
-def _failure_document(
-    failure: str, names: Sequence[str], replays: ReplayData, usable: Sequence[ReplayRecord]
+def _mode_document(
+    mode: str, group: Sequence[ReplayRecord], confirmed: set[str], seed: int
 ) -> dict[str, Any]:
-    group = [record for record in usable if record.group == failure]
-    interventions = {}
-    for name in names:
-        # A flaky one was not tried further, or proves nothing where it was.
-        turned = [False if record.flaky else record.is_fixed(name) for record in group]
-        decided = [record for record in turned if record is not None]
-        interventions[name] = _share_estimate(sum(decided), len(decided))
+    shares = share_of([record.case_id in confirmed for record in group])
+    if mode not in CONFIRMED_MODES:
+        shares = Estimate.missing("this failure mode does not say that a passage was missed")
     return {
-        "cases": sum(link.failure == failure for link in replays.run.links),
-        "also": sum(record.failure != failure for record in group),
         "replayed": len(group),
-        "flaky": sum(bool(record.flaky) for record in group),
-        "same_answer": sum(record.same_answer for record in group),
-        "confirmed": _share_estimate(sum(bool(record.confirmed) for record in group), len(group)),
-        "interventions": interventions,
+        "fixed": share_of([record.turned("treatment") for record in group]).model_dump(),
+        "placebo_fixed": share_of([record.turned("placebo") for record in group]).model_dump(),
+        "net_fixed": net_effect(group, seed).model_dump(),
+        "confirmed": shares.model_dump(),
     }
 
 
-def _share_estimate(count: int, n: int) -> dict[str, Any]:
-    return (proportion(count, n) if n else Estimate.missing("no case was replayed")).model_dump()
+def _differing(records: Sequence[ReplayRecord], arm: str) -> Estimate:
+    return share_of([differs for record in records if (differs := record.differs(arm)) is not None])
 
 
-def _outcome_table(replays: ReplayData) -> tuple[int, int, int, int]:
-    """Misses and hits with bad and good answers, among cases that need a passage.
-
-    As the table of the link, but that an answer which is wrong is bad too.
-    """
-    answerable = {case.id for case in replays.run.cases if case.expects_answer is not False}
-    counts = Counter(
-        (link.retrieval == "miss", replays.observed[link.case_id].bad)
-        for link in replays.run.links
-        if link.retrieval in {"miss", "partial", "hit"} and link.case_id in answerable
-    )
-    return counts[True, True], counts[True, False], counts[False, True], counts[False, False]
-
-
-def _causal_estimate(
-    replays: ReplayData, usable: Sequence[ReplayRecord], table: tuple[int, int, int, int]
-) -> Estimate:
-    if replays.otherwise is not None:
-        return Estimate.missing(
-            f"{replays.otherwise}; the two cannot be counted together: evaluate the run again, "
-            "then replay"
-        )
-    pairs: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
-    for record in usable:
-        pair = record.pair()
-        if pair is not None and record.group in {"retrieval_miss", GOOD_MISS}:
-            pairs[record.group == GOOD_MISS].append(pair)
-    return causal_fraction(table, pairs[False], pairs[True], seed=replays.seed)
+def _case_document(record: ReplayRecord, confirmed: bool) -> dict[str, Any]:
+    return {
+        "case_id": record.case_id,
+        "failure": record.group,
+        "turned": record.turned("treatment"),
+        "flaky": record.differs("unchanged"),
+        "confirmed": confirmed if record.group in CONFIRMED_MODES else None,
+        "outcomes": {name: outcome.name for name, outcome in record.outcomes.items()},
+        "note": record.note,
+    }

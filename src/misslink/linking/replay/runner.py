@@ -1,58 +1,48 @@
-"""Replay a run: draw cases, re-run them, and count what the interventions changed."""
+"""Replay a run: draw cases, run the app on each arm, and judge every answer by the same passages."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from misslink.errors import AppUnreachableError, InputError
+from misslink.io.manifest import display_path
+from misslink.judge.judged_metric import Subject
 from misslink.judge.protocol import Judge
-from misslink.linking.replay.outcomes import (
-    APP_FAILED,
-    CONFIRMING_INTERVENTIONS,
-    GOOD_MISS,
-    ReplayOutcome,
-    ReplayRecord,
-    replay_outcome,
-)
-from misslink.linking.replay.plan import Intervention, PlannedCase, ReplayPlan, draw_cases
+from misslink.linking.replay.plan import ReplayPlan, draw_cases
 from misslink.linking.replay.rerun import (
+    DEFAULT_CUTOFF,
     DEFAULT_SETTINGS,
     NO_RETRIEVER,
     NotCachedError,
     Rerunner,
     RerunSettings,
+    add_evidence,
     judging_difference,
     open_rerunner,
 )
-from misslink.linking.replay.results import ReplayData, replay_document
-from misslink.types import Link, Run, Verdict
+from misslink.linking.replay.results import (
+    APP_FAILED,
+    ReplayOutcome,
+    ReplayRecord,
+    replay_document,
+    replay_outcome,
+)
+from misslink.types import Link, Run
 
-DEFAULT_SAMPLE = (
-    40  # cases of a failure mode: a share of one half is then known to within 15 points
-)
-_MAX_TRIES = (
-    3  # cases that may all find no retriever to replace before the app is taken at its word
-)
+DEFAULT_SAMPLE = 40  # cases of a mode: a net effect of a half is then known to within 20 points
+_MAX_TRIES = 3  # cases without a retriever to replace before the app is taken at its word
 
 ReplayProgress = Callable[[int, int], object]  # done, total
 
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What a replay found.
-
-    Parameters
-    ----------
-    document : dict
-        What ``replay.json`` holds.
-    links : sequence of Link
-        All links of the run, those of confirmed cases with the basis 'replayed'.
-    """
+    """What ``replay.json`` holds, and all links of the run, of confirmed cases as 'replayed'."""
 
     document: dict[str, Any]
     links: tuple[Link, ...]
@@ -69,13 +59,12 @@ async def replay_run(
     folder: Path | None = None,
     tick: ReplayProgress = lambda _, __: None,
 ) -> ReplayResult:
-    """Inject the missed passages, generate again, and judge again.
+    """Run the app on cases that missed a passage: with it, and with an irrelevant one in its place.
 
-    Of each failure mode (``retrieval_miss``, ``ignored_context``, ``distracted``, and misses with a good
-    answer) at most `sample` cases are drawn. Each is first rerun unchanged: an answer that then turns out
-    otherwise is flaky. An intervention that may confirm the failure mode is generated twice. The mode is
-    confirmed where the answer is not flaky, turns from bad to good both times and is not the same text.
-    `misslink.linking.replay.outcomes.count_generations` says what a case costs.
+    Failed answers of each failure mode and good answers are drawn, at most `sample` of each. The app
+    runs once on each arm of `misslink.linking.replay.plan.plan_case`. Every answer, that of the run
+    too, is judged by its own passages and the missed ones: otherwise a true answer would count as
+    fixed because its evidence is there now.
 
     Cached cases of earlier replays of the run, by the same app, code and judge, are counted too.
 
@@ -85,8 +74,7 @@ async def replay_run(
     app : str, Runnable or callable
         The app of the run, where to import it from, or a function that builds it from a retriever.
     judge : Judge
-        Preferably the run's own: otherwise the run's answers are judged again too, and there is no causal
-        attributable fraction.
+        Preferably the run's own: otherwise there is no causal fraction.
     settings : RerunSettings
     sample : int
         At least 1; a smaller sample is part of a larger one of the same seed.
@@ -100,8 +88,8 @@ async def replay_run(
     Raises
     ------
     InputError
-        The app uses no retriever that can be replaced, an argument is wrong, or another process replays
-        the run.
+        No case can be replayed, the app uses no retriever that can be replaced, an argument is
+        wrong, or another process replays the run.
     AppUnreachableError, JudgeUnreachableError
         Generations and replies are saved; the same call resumes.
     """
@@ -109,134 +97,145 @@ async def replay_run(
         if value < 1:
             raise InputError(f"--{name} is {value}; it must be at least 1")
     again = open_rerunner(run, app, judge, settings=settings, folder=folder)
-    otherwise = judging_difference(run, judge, settings.prompts, settings.repeats)
-    observed = _observed_outcomes(run, again)
-    drawn, undrawn, skipped = draw_cases(run, observed, again.k, sample, seed)
-    before = observed if otherwise is None else {}
     try:
-        records = await _replay_all(
-            drawn,
-            lambda group, chosen: _replay_case(group, chosen, again, before.get(chosen.case.id)),
-            settings.concurrency,
-            tick,
+        replayed = await replay_cases(
+            run, again, sample=sample, seed=seed, concurrency=settings.concurrency, tick=tick
         )
-        cached = await _cached_records(undrawn, again, before)
     finally:
         again.close()
-    records += cached
-    # A failure mode that only contributes is not the one that the link names.
-    confirmed = {
-        record.case_id for record in records if record.confirmed and record.group == record.failure
+    difference = judging_difference(run, judge, settings.prompts, settings.repeats)
+    document = replay_document(run, replayed.records, seed=seed, difference=difference)
+    spent = getattr(judge, "usage", None)
+    usage: dict[str, Any] = spent() if spent else {}
+    app_name = display_path(app) if isinstance(app, str) else run.manifest.get("app")
+    document |= {
+        "run": run.summary.get("run"),
+        "app": app_name,
+        "judge": judge.name,
+        "sample": sample,
+        "cases_kept": replayed.cached,
+        "seed": seed,
+        "usage": {
+            **usage,
+            "generations": again.generated,
+            "generations_kept": again.reused,
+        },
     }
-    links = tuple(
-        link.model_copy(update={"basis": "replayed" if link.case_id in confirmed else "observed"})
-        for link in run.links
-    )
-    data = ReplayData(
-        run=run,
-        observed=observed,
-        records=(*records, *skipped),
-        again=again,
-        sample=sample,
-        seed=seed,
-        otherwise=otherwise,
-        app=app if isinstance(app, str) else None,
-        kept=len(cached),
-    )
-    return ReplayResult(replay_document(data), links)
+    confirmed = {case["case_id"] for case in document["cases"] if case["confirmed"]}
+    links = []
+    for link in run.links:
+        basis = "inferred" if link.retrieval == "unlabelled" else "observed"
+        basis = basis if link.basis == "replayed" else link.basis
+        basis = "replayed" if link.case_id in confirmed else basis
+        links.append(link.model_copy(update={"basis": basis}))
+    return ReplayResult(document, tuple(links))
 
 
-def _observed_outcomes(run: Run, again: Rerunner) -> dict[str, ReplayOutcome]:
-    """How each case of the run turned out."""
-    verdicts: dict[str, dict[str, Verdict]] = {}
-    for verdict in run.verdicts:
-        verdicts.setdefault(verdict.case_id, {})[verdict.metric] = verdict
-    traces = {trace.case_id: trace for trace in run.traces}
-    return {
-        case.id: replay_outcome(
-            case,
-            traces[case.id],
-            verdicts.get(case.id, {}),
-            again.k,
-            calibration=again.calibration,
-        )
-        for case in run.cases
-    }
+class Replayed(NamedTuple):
+    """The records of all cases, and how many of them come from earlier replays alone."""
+
+    records: list[ReplayRecord]
+    cached: int
 
 
-async def _cached_records(
-    undrawn: Sequence[PlannedCase], again: Rerunner, observed: Mapping[str, ReplayOutcome]
-) -> list[ReplayRecord]:
-    """The records of undrawn cases that are complete in the cache."""
-    records = []
-    for group, chosen in undrawn:
+async def replay_cases(
+    run: Run,
+    again: Rerunner,
+    *,
+    sample: int = DEFAULT_SAMPLE,
+    seed: int = 0,
+    concurrency: int = 8,
+    tick: ReplayProgress = lambda _, __: None,
+) -> Replayed:
+    """Replay a sample of cases; parameters and errors as `replay_run`."""
+    drawn, undrawn, skipped = _draw_replayable(run, again.k, sample, seed)
+    records = await _replay_all(drawn, again, concurrency, tick)
+    cached = []
+    for plan in undrawn:
         with contextlib.suppress(NotCachedError):
-            before = observed.get(chosen.case.id)
-            records.append(await _replay_case(group, chosen, again, before, only_kept=True))
-    return records
+            cached.append(await _replay_case(plan, again, only_kept=True))
+    return Replayed([*records, *cached, *skipped], len(cached))
+
+
+def forecast_subjects(
+    run: Run, settings: RerunSettings, sample: int, seed: int
+) -> tuple[int, list[Subject]]:
+    """Return how many answers a replay generates at most, and what the judge would be asked.
+
+    The run's answer stands for those that the arms will give.
+    """
+    settings = settings.for_run(run)
+    k = settings.k or DEFAULT_CUTOFF
+    drawn, _, _ = _draw_replayable(run, k, sample, seed)
+    subjects = []
+    for plan in drawn:
+        places = max(1, len(plan.trace.context(k)))
+        traces = [plan.trace]  # also unchanged, whose answer is most often the same
+        for arm in plan.arms[1:]:
+            update = {"retrieved": arm.passages[:places], "prompted": None}
+            traces.append(plan.trace.model_copy(update=update))
+        subjects += [
+            Subject(plan.case, add_evidence(trace, plan.injected, places), k, settings.prompts)
+            for trace in traces
+        ]
+    return sum(len(plan.arms) for plan in drawn), subjects
+
+
+def _draw_replayable(
+    run: Run, k: int, sample: int, seed: int
+) -> tuple[list[ReplayPlan], list[ReplayPlan], list[ReplayRecord]]:
+    """Draw the cases; raise InputError where some missed a passage and none can be replayed."""
+    drawn, undrawn, skipped = draw_cases(run, k, sample, seed)
+    if skipped and not drawn:
+        raise InputError(
+            f"none of the {len(skipped)} cases that missed a passage can be replayed; "
+            f"{skipped[0][0].case_id}: {skipped[0][1]}"
+        )
+    reasons = [ReplayRecord(link.case_id, link.failure or "", skipped=why) for link, why in skipped]
+    return drawn, undrawn, reasons
 
 
 async def _replay_case(
-    group: str,
-    chosen: ReplayPlan,
-    again: Rerunner,
-    observed: ReplayOutcome | None,
-    *,
-    only_kept: bool = False,
+    plan: ReplayPlan, again: Rerunner, *, only_kept: bool = False
 ) -> ReplayRecord:
-    """Rerun a case unchanged, then under each intervention, twice under those that confirm.
+    """Run the app on each arm of a case.
 
     Raises
     ------
     NotCachedError
         `only_kept`, and the app or the judge would have to be asked.
     """
-    case, link = chosen.case, chosen.link
-
-    async def outcome(change: Intervention, draw: str = "") -> ReplayOutcome:
+    case, k, outcomes = plan.case, again.k, dict[str, ReplayOutcome]()
+    record = ReplayRecord(case.id, plan.group, outcomes, note=plan.note)
+    for arm in plan.arms:
+        treated = arm.name == "treatment"
         trace, verdicts = await again(
             case,
-            change.passages,
-            intervention=f"{change.name}{draw}",
+            arm.passages,
+            intervention=arm.name,
             only_kept=only_kept,
-            searches=change.searches,
+            searches=arm.searches,
+            evidence=() if treated else plan.injected,
         )
-        return replay_outcome(case, trace, verdicts, again.k, change.wanted, again.calibration)
-
-    if observed is None:
-        verdicts = await again.judged(case, chosen.trace, only_kept=only_kept)
-        observed = replay_outcome(
-            case, chosen.trace, verdicts, again.k, calibration=again.calibration
-        )
-    unchanged = await outcome(chosen.unchanged)
-    outcomes = {"observed": observed, "unchanged": unchanged}
-    record = ReplayRecord(
-        case.id, group, link.failure or "", {}, note=chosen.note, retrieval=link.retrieval
-    )
-    expected = group != GOOD_MISS
-    if observed.bad is None or unchanged.bad is None or observed.bad is not expected:
-        why = observed.reason or unchanged.reason or f"this judge finds its answer {observed.name}"
-        return replace(record, found=outcomes).named(skipped=why)
-    repeats: dict[str, ReplayOutcome] = {}
-    record = replace(record, found=outcomes, repeats=repeats)
-    for change in chosen.interventions:
-        flaky = record.why_flaky() is not None
-        # Of a flaky miss the answer with the passage still counts against the one without.
-        if (flaky or group == GOOD_MISS) and (change.name != "first" or link.retrieval != "miss"):
-            continue
-        outcomes[change.name] = await outcome(change)
-        if change.name in CONFIRMING_INTERVENTIONS[group] and not flaky:
-            repeats[change.name] = await outcome(change, ", again")
-    return record.named()
+        injected = frozenset(passage.id for passage in plan.injected if treated)
+        outcome = replay_outcome(case, trace, verdicts, k, injected, again.calibration)
+        if outcome.bad is None and arm.name != "reordering":
+            return replace(record, skipped=outcome.reason)
+        outcomes[arm.name] = outcome
+        if arm.name == "unchanged":  # by now it is known that the app's retriever is replaced
+            seen = add_evidence(plan.trace, plan.injected, k)
+            verdicts = await again.judged(case, seen, only_kept=only_kept)
+            before = replay_outcome(case, seen, verdicts, k, calibration=again.calibration)
+            if before.bad is None:
+                return replace(record, skipped=before.reason)
+            outcomes["observed"] = before
+    return record
 
 
 async def _replay_all(
-    drawn: Sequence[PlannedCase],
-    work: Callable[[str, ReplayPlan], Any],
-    concurrency: int,
-    tick: ReplayProgress,
+    drawn: Sequence[ReplayPlan], again: Rerunner, concurrency: int, tick: ReplayProgress
 ) -> list[ReplayRecord]:
-    """Work on all, the first ones alone until one shows that the app's retriever is replaced.
+    """Replay all, the first ones alone until one shows that the app's retriever is replaced.
 
     Raises
     ------
@@ -246,8 +245,8 @@ async def _replay_all(
         The app failed in all cases.
     """
     records: list[ReplayRecord] = []
-    for group, chosen in drawn:
-        records.append(await work(group, chosen))
+    for plan in drawn:
+        records.append(await _replay_case(plan, again))
         tick(len(records), len(drawn))
         if records[-1].skipped != NO_RETRIEVER:
             break
@@ -257,15 +256,15 @@ async def _replay_all(
     gate = asyncio.Semaphore(concurrency)
     count = len(records)
 
-    async def run_plan(group: str, chosen: ReplayPlan) -> ReplayRecord:
+    async def run_plan(plan: ReplayPlan) -> ReplayRecord:
         nonlocal count
         async with gate:
-            record: ReplayRecord = await work(group, chosen)
+            record = await _replay_case(plan, again)
         count += 1
         tick(count, len(drawn))
         return record
 
-    tasks = [asyncio.create_task(run_plan(*pair)) for pair in drawn[len(records) :]]
+    tasks = [asyncio.create_task(run_plan(plan)) for plan in drawn[len(records) :]]
     try:
         records += await asyncio.gather(*tasks)
     finally:

@@ -17,7 +17,7 @@ _LEVEL = 0.95
 # Replayed cases of each kind below which a share is too rough to be better than the association:
 # of 10 the posterior's interval of a half is still 60 points wide.
 MIN_PAIRS = 10
-_FAILED_BY_OUTCOME = {"unfaithful": True, "wrong": True, "declined": True, "good": False}
+_FAILED_OUTCOMES = ("unfaithful", "wrong", "incomplete", "declined")
 EXPOSURES = ("miss", "partial", "hit")  # from the fewest relevant passages to all of them
 
 
@@ -95,13 +95,11 @@ class EffectModel:
         replayed = {True: [0, 0], False: [0, 0]}
         rows: Any = (run.replay or {}).get("cases") or ()
         for case in rows:
-            outcomes = case.get("outcomes") or {}
-            before, after = (
-                _FAILED_BY_OUTCOME.get(outcomes.get(name, "")) for name in ("observed", "first")
-            )
-            if case.get("case_id") in missed and before is not None and after is not None:
-                replayed[before][0] += after
-                replayed[before][1] += 1
+            after = (case.get("outcomes") or {}).get("treatment")
+            if case.get("case_id") in missed and after in (*_FAILED_OUTCOMES, "good"):
+                counted = replayed[case.get("failure") != "passed"]
+                counted[0] += after in _FAILED_OUTCOMES
+                counted[1] += 1
         enough = min(of for _, of in replayed.values()) >= MIN_PAIRS
         pairs = {failed: (count, of) for failed, (count, of) in replayed.items()}
         return cls(risks, pairs if enough else None)

@@ -1,0 +1,137 @@
+"""Net effects, confirmation and the causal fraction, and how often the intervals hold the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+import replay as bench
+from misslink.linking.replay.results import (
+    ReplayOutcome,
+    ReplayRecord,
+    causal_fraction,
+    confirmed_cases,
+    net_effect,
+)
+
+GOOD, BAD = ReplayOutcome(bad=False, name="good"), ReplayOutcome(bad=True, name="wrong")
+FIXED, BOTH, PLACEBO, NEITHER = ("treatment",), ("treatment", "placebo"), ("placebo",), ()
+
+
+def records(*kinds, group="retrieval_miss"):
+    """Failed answers, each with the arms that turn it good."""
+    arms = ("unchanged", "treatment", "placebo", "reordering")
+    return [
+        ReplayRecord(
+            f"{group}-{n}",
+            group,
+            {"observed": BAD} | {arm: GOOD if arm in turning else BAD for arm in arms},
+        )
+        for n, turning in enumerate(kinds)
+    ]
+
+
+def test_the_net_effect_is_what_the_placebo_does_not_do():
+    found = net_effect(records(*[FIXED] * 6, *[BOTH] * 4, *[PLACEBO] * 2, *[NEITHER] * 8))
+    assert found.value == pytest.approx((6 - 2) / 20)
+    assert found.low < 0 < found.value < found.high
+    assert found.n == 20
+    assert net_effect([]).value is None
+
+
+def test_an_answer_that_was_good_by_the_same_evidence_is_not_fixed():
+    (true,) = records(FIXED)
+    true = ReplayRecord("c", "retrieval_miss", dict(true.outcomes) | {"observed": GOOD})
+    assert not true.turned("treatment")
+    assert net_effect([true] * 10).value == 0.0
+
+
+def test_a_good_answer_turns_where_an_arm_breaks_it():
+    outcomes = {"observed": GOOD, "treatment": BAD, "placebo": GOOD}
+    broken = ReplayRecord("c", "passed", outcomes)
+    assert (broken.turned("treatment"), broken.turned("placebo")) == (True, False)
+
+
+class TestConfirmed:
+    def test_fixed_by_the_treatment_and_by_no_other_arm(self):
+        kinds = [FIXED] * 10 + [BOTH, PLACEBO, ("treatment", "reordering"),
+                                ("treatment", "unchanged"), NEITHER]  # fmt: skip
+        found = confirmed_cases(records(*kinds))
+        assert found == {f"retrieval_miss-{n}" for n in range(10)}
+
+    def test_none_where_the_net_effect_may_be_nothing(self):
+        assert confirmed_cases(records(*[FIXED] * 3, *[NEITHER] * 7)) == set()
+        assert confirmed_cases(records(*[FIXED] * 3)) == set()
+        assert confirmed_cases(records(*[FIXED] * 12, *[PLACEBO] * 12)) == set()
+
+    def test_each_failure_mode_by_itself_and_only_those_about_missed_passages(self):
+        strong = records(*[FIXED] * 10)
+        weak = records(FIXED, *[NEITHER] * 5, group="not_indexed")
+        other = records(*[FIXED] * 10, group="fabricated")
+        assert confirmed_cases([*strong, *weak, *other]) == {r.case_id for r in strong}
+
+
+class TestCausalFraction:
+    def test_it_is_the_net_effect_over_all_failed_answers(self):
+        found = causal_fraction(40, {"retrieval_miss": 20}, records(*[FIXED] * 10, *[NEITHER] * 10))
+        assert found.value == pytest.approx(0.25)
+        assert found.low < 0.25 < found.high
+        assert found.n == 20
+
+    def test_each_mode_is_weighted_back_to_the_run(self):
+        drawn = records(*[FIXED] * 10) + records(*[NEITHER] * 10, group="distracted")
+        found = causal_fraction(100, {"retrieval_miss": 60, "distracted": 20}, drawn)
+        assert found.value == pytest.approx(0.6)
+
+    def test_a_mode_without_a_replay_is_taken_to_be_like_the_others(self):
+        drawn = records(*[FIXED] * 10)
+        assert causal_fraction(
+            100, {"retrieval_miss": 40, "not_indexed": 10}, drawn
+        ).value == pytest.approx(0.5)
+
+    def test_the_interval_is_seeded_and_shrinks_with_cases(self):
+        def width(times, seed=0):
+            drawn = records(*([FIXED] * 6 + [NEITHER] * 3 + [PLACEBO]) * times)
+            found = causal_fraction(20 * times, {"retrieval_miss": 10 * times}, drawn, seed=seed)
+            return found.high - found.low
+
+        assert width(1) == width(1)
+        assert width(1) != width(1, seed=1)
+        assert width(16) < width(1) / 3
+
+    @pytest.mark.parametrize(
+        ("failed", "missed", "replayed", "reason"),
+        [
+            (0, {}, 0, "no answer of the run failed"),
+            (5, {}, 0, "no failed answer missed a passage"),
+            (20, {"retrieval_miss": 12}, 9, "9 failed answers were replayed, and below 10"),
+            (20, {"retrieval_miss": 1}, 1, "1 failed answer was replayed, and below 10"),
+        ],
+    )
+    def test_without_enough_cases_it_says_why(self, failed, missed, replayed, reason):
+        found = causal_fraction(failed, missed, records(*[FIXED] * replayed))
+        assert (found.value, found.low, found.high) == (None, None, None)
+        assert reason in found.reason
+
+
+def test_a_few_simulated_replays_conclude_rightly():
+    null = bench.conclude(bench.NULL[0], 8)
+    assert null.confirmed < 0.05
+    assert null.net_holds_zero >= 6 / 8
+    effect = bench.conclude(bench.EFFECT[0], 4)
+    assert effect.confirmed > 0.5
+    assert abs(effect.value - effect.truth) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", bench.NULL, ids=lambda scenario: scenario.name)
+def test_passages_without_an_effect_are_confirmed_in_under_5_percent(scenario):
+    found = bench.conclude(scenario, 120)
+    assert found.confirmed < 0.05
+    assert found.net_holds_zero >= 0.90  # 0.95 less 2.5 standard errors of 120 replays
+    assert found.causal >= 0.90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", bench.EFFECT, ids=lambda scenario: scenario.name)
+def test_the_interval_of_the_causal_fraction_covers_the_truth(scenario):
+    assert bench.conclude(scenario, 300).causal >= 0.93
