@@ -87,7 +87,7 @@ def test_without_labels_the_run_cannot_tell_why():
 )
 def test_after_a_replay_the_causal_fraction_leads(value, low, high, sentence):
     fraction = Estimate(value=value, low=low, high=high, n=40, method="m").model_dump()
-    run = run_of((30, 40), (0, 0), (5, 20), replay={"causal_attributable_fraction": fraction})
+    run = run_of((30, 40), (0, 0), (5, 20), replay={"causal_fraction": fraction})
     assert sentence in describe_verdict(find(run))
 
 

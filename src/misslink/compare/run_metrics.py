@@ -52,7 +52,7 @@ _TRUST_RATES = (
 # A path into a document with one of these keys is better when low.
 _LOWER_IS_BETTER_KEYS = frozenset(
     (
-        *("attributable_fraction", "causal_attributable_fraction", "risk_given_miss"),
+        *("attributable_fraction", "causal_fraction", "risk_given_miss"),
         *("risk_given_hit", "risk_difference", "risk_ratio", "miss_unfaithful", "hit_unfaithful"),
         *("miss_wrong", "hit_wrong", "left_out", "failed", "flaky", "flip_rate", "disagreement"),
         *("skipped", "spread", "usage", "context_tokens", "latency"),

@@ -85,7 +85,7 @@ def _explain(run: Run, counts: list[tuple[int, int]], failed: int, decided: int)
     if not failed or decided < _FEW_CASES:
         return None
     replay = replay_of(run)
-    causal = replay.causal_attributable_fraction if replay else None
+    causal = replay.causal_fraction if replay else None
     if causal is not None and causal.value is not None:
         return Reason(code="replayed", fraction=causal)
     if not sum(n for _, n in counts):
