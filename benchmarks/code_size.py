@@ -21,7 +21,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 BUDGETS = {
     "": 1559,  # 1200 and documents.py, timeouts.py, which came from other packages
     "annotation": 1150,
-    "calibration": 1821,  # 1650
+    "calibration": 1889,  # 1650; the judge's error by exposure took 70
     "canary": 2707,  # 2300
     "capture": 1833,  # 1300
     "cli": 3400,  # 3200
@@ -29,7 +29,7 @@ BUDGETS = {
     "embedding": 462,  # 420
     "engines": 966,  # 700
     "examples": 70,  # the app that the README and the tutorial run
-    "gate": 1588,  # 1200
+    "gate": 1589,  # 1200
     "goldset": 7391,  # 7300
     "io": 4024,  # 2600; a key twice is an error
     "judge": 1700,
@@ -37,16 +37,16 @@ BUDGETS = {
     "judge/batch": 1088,  # 800
     "judge/checks": 1219,  # 1100
     "judge/middleware": 1928,  # 1700; sentences without a claim are asked for again
-    "linking": 2596,  # 2000; the rules of attribution and their evidence took 200
+    "linking": 2696,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
     "linking/replay": 835,  # 800
     "linking/whatif": 1195,  # 1050
     "live": 3500,  # 3000
     "metrics": 900,
-    "pipeline": 1144,  # 700
+    "pipeline": 1165,  # 700
     "render": 1000,
     "report": 4767,  # 3400
-    "retrieval": 2112,  # 2000
-    "stats": 2655,  # 2400
+    "retrieval": 2128,  # 2000
+    "stats": 2783,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 900,
 }
 

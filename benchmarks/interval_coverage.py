@@ -41,7 +41,7 @@ HEAD = """# How often the 95% intervals hold the truth
 
 Made by `python benchmarks/interval_coverage.py --write`. Over a grid of true values: the mean and
 the worst coverage, where the worst lies, and the mean width. The tables share, risks and fraction
-(up to 60 cases) are exact; the others are simulated, those of adjusted and corrected numbers 500
+(up to 60 cases) are exact; the others are simulated, those of adjusted numbers 500
 times a grid point (paired 250), so that a coverage of 95% has a standard error of 1% and the
 worst of a dozen points lies some 2% below the mean by chance alone. In the table heterogeneity
 the coverage is how often the test rightly keeps quiet at 5%.
@@ -61,7 +61,6 @@ def main(wanted: list[str]) -> None:
         "adjusted_fraction": linking_coverage.adjusted_fraction,
         "adjusted_risks": linking_coverage.adjusted_risks,
         "heterogeneity": linking_coverage.heterogeneity,
-        "corrected": linking_coverage.corrected,
         "paired": linking_coverage.paired,
     }
     write = "--write" in wanted

@@ -1,4 +1,4 @@
-"""Coverage of the numbers of a run's link: stratified, corrected for the judge, and paired.
+"""Coverage of the numbers of a run's link: stratified and paired.
 
 Run by ``interval_coverage.py``. Each function yields a method's name and, for every scenario, how
 often its 95% interval holds the planted value, the mean width, and which scenario it was.
@@ -139,40 +139,6 @@ def heterogeneity() -> Rows:
             chi_squared.append((float(np.mean([p >= 0.05 for p in tails])), 0.0, where))
         yield f"heterogeneity silent, bootstrap (chosen), n {n}", ours
         yield f"heterogeneity silent, chi squared, n {n}", chi_squared
-
-
-def corrected() -> Rows:
-    """The table corrected for a judge measured on few and on many labels."""
-    names = ("risk_given_miss", "risk_given_hit", "risk_difference", "attributable_fraction")
-    for n, labels in itertools.product((100, 400), (60, 300)):
-        generator = np.random.default_rng(n + labels)
-        rows: dict[str, list[Row]] = {name: [] for name in names}
-        judges = ((0.95, 0.9), (0.9, 0.7), (0.75, 0.75))
-        for (sensitivity, specificity), (miss, hit) in itertools.product(
-            judges, ((0.6, 0.1), (0.3, 0.3), (0.9, 0.02))
-        ):
-            overall = 0.3 * miss + 0.7 * hit
-            truth = dict(zip(names, (miss, hit, miss - hit, 1 - hit / overall), strict=True))
-            seen = [p * specificity + (1 - p) * (1 - sensitivity) for p in (miss, hit)]
-            chances = [0.3 * seen[0], 0.3 * (1 - seen[0]), 0.7 * seen[1], 0.7 * (1 - seen[1])]
-            found = [
-                stats.correct_association(
-                    *map(int, generator.multinomial(n, chances)),
-                    sensitivity=stats.proportion(
-                        int(generator.binomial(labels, sensitivity)), labels
-                    ),
-                    specificity=stats.proportion(
-                        int(generator.binomial(labels // 2, specificity)), labels // 2
-                    ),
-                    draws=DRAWS,
-                ).estimates
-                for _ in range(SIMULATIONS)
-            ]
-            where = f"judge {sensitivity} {specificity}, risks {miss} {hit}"
-            for name in names:
-                rows[name].append(rate([each[name] for each in found], truth[name], where))
-        for name in names:
-            yield f"corrected {name}, n {n}, {labels} labels", rows[name]
 
 
 def paired() -> Rows:

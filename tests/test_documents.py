@@ -32,13 +32,12 @@ def test_a_key_with_half_a_character_is_read_with_a_replacement():
 
 def test_both_kinds_of_bad_answers_are_read_into_one_table():
     link = {
-        "table": {"miss_unfaithful": 3, "hit_faithful": 4},
-        "wrong": {"table": {"miss_wrong": 1, "hit_right": 2, "left_out": 5}},
+        "link": {"table": {"none": {"bad": 3, "good": 0}, "all": {"bad": 0, "good": 4}}},
+        "link_correctness": {"table": {"some": {"bad": 1, "good": 2}, "left_out": 5}},
     }
-    read = documents.parse_document(documents.Association, link, "x.json")
-    assert (read.table.miss_bad, read.table.hit_good) == (3, 4)
-    assert (read.wrong.table.miss_bad, read.wrong.table.hit_good) == (1, 2)
-    assert (read.wrong.table.left_out, read.wrong.table.total) == (5, 3)
+    read = documents.parse_document(documents.Summary, link, "x.json")
+    assert (read.link.table.none["bad"], read.link.table.all["good"]) == (3, 4)
+    assert (read.link_correctness.table.left_out, read.link_correctness.table.total) == (5, 3)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +45,8 @@ def test_both_kinds_of_bad_answers_are_read_into_one_table():
     [
         (
             "summary",
-            {"link": {"table": {"miss_unfaithful": "three"}}},
-            "link.table.miss_unfaithful",
+            {"link": {"table": {"none": {"bad": "three"}}}},
+            "link.table.none.bad",
         ),
         ("summary", {"retrieval": {"mrr": {"value": 0.5}}}, "retrieval.mrr.low"),
         ("replay", {"failures": []}, "failures"),

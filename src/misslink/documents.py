@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -43,19 +42,19 @@ DocumentT = TypeVar("DocumentT", bound=Document)
 Estimates = dict[str, Estimate]
 
 
-class RiskTableDocument(Document):
-    """Cases by retrieval and answer; a bad answer is unfaithful, or wrong under ``link.wrong``."""
+class ExposureTable(Document):
+    """Answers by how much of what a case needs was in the prompt."""
 
-    miss_bad: int = Field(0, validation_alias=AliasChoices("miss_unfaithful", "miss_wrong"))
-    miss_good: int = Field(0, validation_alias=AliasChoices("miss_faithful", "miss_right"))
-    hit_bad: int = Field(0, validation_alias=AliasChoices("hit_unfaithful", "hit_wrong"))
-    hit_good: int = Field(0, validation_alias=AliasChoices("hit_faithful", "hit_right"))
+    none: dict[str, int] = {"bad": 0, "good": 0}
+    some: dict[str, int] = {"bad": 0, "good": 0}
+    all: dict[str, int] = {"bad": 0, "good": 0}
     left_out: int = 0
+    not_needed: int = 0
 
     @property
     def total(self) -> int:
         """Number of cases in the table."""
-        return self.miss_bad + self.miss_good + self.hit_bad + self.hit_good
+        return sum(sum(row.values()) for row in (self.none, self.some, self.all))
 
 
 class TestResult(Document):
@@ -70,74 +69,69 @@ class TestResult(Document):
 
 
 class Risks(Document):
-    """Risks of a bad answer after a miss and after a hit, and how they differ."""
+    """Risks of a bad answer by exposure, and how none and all differ."""
 
-    risk_given_miss: Estimate = NOT_COMPUTED
-    risk_given_hit: Estimate = NOT_COMPUTED
+    risk_given_none: Estimate = NOT_COMPUTED
+    risk_given_some: Estimate = NOT_COMPUTED
+    risk_given_all: Estimate = NOT_COMPUTED
     risk_difference: Estimate = NOT_COMPUTED
     risk_ratio: Estimate = NOT_COMPUTED
     attributable_fraction: Estimate = NOT_COMPUTED
 
 
+class Note(Document):
+    """A code and its sentence."""
+
+    code: str = ""
+    message: str = ""
+
+
 class Stratum(Risks):
-    """One category."""
+    """One category, or one third of difficulty."""
 
     name: str = ""
-    table: RiskTableDocument = RiskTableDocument()
+    table: ExposureTable = ExposureTable()
 
 
 class AdjustedRisks(Risks):
-    """The comparison of misses with hits within categories only."""
+    """The comparison of none with all within categories, or thirds of difficulty, only."""
 
     by: str = ""
+    proxies: tuple[str, ...] = ()
     strata: tuple[Stratum, ...] = ()
     left_out: dict[str, int] = {}
     heterogeneity: TestResult = TestResult()
-    warning: str = ""
+    warning: Note = Note()
+    change: Note = Note()
 
 
-class RecallGroup(Document):
-    """The risk of a bad answer where none, some or all of what was needed reached the prompt."""
+class JudgeErrorTest(TestResult):
+    """Whether the judge errs alike at each exposure, and in a calibration its error rates there."""
 
-    recall: str
-    risk: Estimate = NOT_COMPUTED
-
-
-class DoseResponseDocument(Document):
-    """The risk by recall, and the test for trend."""
-
-    groups: tuple[RecallGroup, ...] = ()
-    trend: TestResult = TestResult()
-
-
-class CorrectedRisks(Risks):
-    """The risks corrected for the judge's errors; ``judged`` are those before the correction."""
-
-    sensitivity: Estimate = NOT_COMPUTED
-    specificity: Estimate = NOT_COMPUTED
-    table: RiskTableDocument = RiskTableDocument()
-    judged: Risks = Risks()
-    uncertain: int = 0
-    warning: str = ""
+    tested: bool = False
+    differs: bool | None = None
+    none: Estimates = {}
+    some: Estimates = {}
+    all: Estimates = {}
 
 
 class RiskAssociation(Risks):
-    """The association of retrieval misses with one kind of bad answers."""
-
-    table: RiskTableDocument = RiskTableDocument()
-    adjusted: AdjustedRisks = AdjustedRisks()
-    dose_response: DoseResponseDocument = DoseResponseDocument()
-
-
-class Association(RiskAssociation):
-    """``link`` in the summary: misses and unfaithful answers; ``wrong``: misses and wrong ones."""
+    """``link`` and ``link_correctness`` in the summary: exposure and one kind of bad answers."""
 
     attributable_fraction: Estimate = Estimate.missing("this run holds no links")
-    corrected: CorrectedRisks | None = None
+    exposure: str = ""
+    table: ExposureTable = ExposureTable()
+    clusters: int = 0
+    corrected: Risks = Risks()
+    judge_error_by_exposure: JudgeErrorTest = JudgeErrorTest()
+    adjusted: AdjustedRisks = AdjustedRisks()
+    trend: TestResult = TestResult()
+    warnings: tuple[Note, ...] = ()
+    failed: Estimate = NOT_COMPUTED
     failures: dict[str, int] = {}
+    owners: dict[str, int] = {}
     retrieval: dict[str, int] = {}
     answers: dict[str, int] = {}
-    wrong: RiskAssociation = RiskAssociation()
 
 
 class ChecklistItem(Document):
@@ -257,7 +251,8 @@ class Summary(Document):
     answer: Estimates = {}
     judged: Estimates = {}
     warnings: tuple[dict[str, str], ...] = ()  # code and message
-    link: Association = Association()
+    link: RiskAssociation = RiskAssociation()
+    link_correctness: RiskAssociation = RiskAssociation()
     diagnosis: Diagnosis = Diagnosis()
     lower_is_better: tuple[str, ...] = ()
     coverage: dict[str, Coverage] = {}
@@ -399,6 +394,8 @@ class CalibrationDocument(Document):
     baselines: dict[str, dict[str, float | None]] = {}
     human: AnnotatorAgreement = AnnotatorAgreement()
     labelled: dict[str, float] = {}
+    label_weights: dict[str, float] = {}
+    by_exposure: JudgeErrorTest = JudgeErrorTest()
     probability: dict[str, float | None] = {}
     reliability: tuple[ReliabilityBinDocument, ...] = ()
     uncertain_band: tuple[Share, Share] | None = None

@@ -167,12 +167,11 @@ class Case(FrozenModel):
         Acceptable answers. Alias: ``reference``, with one text or several.
     answerable : bool or None
         Whether the corpus holds an answer. None: unknown.
-    category, tier : str or None
-        Optional groups, for reports and gates.
+    category, tier, group : str or None
+        For reports and gates; cases of a ``group`` vary together (None: those that share passages).
     tags : mapping of str to str
         Free-form labels.
     asked_at : date or datetime or None
-        Time of the question.
     """
 
     id: str = Field(min_length=1)
@@ -187,10 +186,11 @@ class Case(FrozenModel):
     category: str | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     tier: str | None = None
+    group: str | None = None
     asked_at: dt.datetime | dt.date | None = None
 
     _id_from_content = model_validator(mode="before")(_fill_missing_id)
-    _number_as_id = field_validator("id", mode="before")(_read_number_as_id)
+    _number_as_id = field_validator("id", "group", mode="before")(_read_number_as_id)
     _question_has_text = field_validator("question")(_check_question_text)
     _graded = field_validator("relevant", "evidence", mode="before")(_read_grades)
     _evidence_has_text = field_validator("evidence")(_check_evidence_text)

@@ -491,24 +491,27 @@ def _manifest() -> dict:
 
 def _summary() -> dict:
     link = {
-        "table": {"miss_unfaithful": 2, "miss_faithful": 2, "hit_unfaithful": 2, "hit_faithful": 3,
-                  "left_out": 5},
-        "risk_given_miss": estimate(0.5, 0.15, 0.85, 4),
-        "risk_given_hit": estimate(0.4, 0.12, 0.77, 5),
+        "exposure": "labels",
+        "table": {"none": {"bad": 2, "good": 2}, "some": {"bad": 1, "good": 0},
+                  "all": {"bad": 1, "good": 3}, "left_out": 5},
+        "risk_given_none": estimate(0.5, 0.15, 0.85, 4),
+        "risk_given_some": estimate(1.0, 0.21, 1.0, 1),
+        "risk_given_all": estimate(0.25, 0.05, 0.7, 4),
         "risk_difference": estimate(0.1, -0.42, 0.57, 9, "newcombe"),
-        "risk_ratio": {"value": 1.25, "low": 0.29, "high": None, "n": 9, "method": "katz",
-                       "reason": "too few cases for an upper end"},
+        "risk_ratio": missing("it could be anything"),
         "attributable_fraction": estimate(0.38, -0.08, 0.61, 9, "bootstrap"),
         "failures": {"retrieval_miss": 2, "passed": 3},
-        "wrong": {
-            "table": {"miss_wrong": 1, "miss_right": 2, "hit_wrong": 2, "hit_right": 2,
-                      "left_out": 7},
-            "risk_given_miss": estimate(0.33, 0.06, 0.79, 3),
-            "risk_given_hit": estimate(0.5, 0.15, 0.85, 4),
-            "risk_difference": estimate(-0.17, -0.62, 0.41, 7, "newcombe"),
-            "risk_ratio": estimate(0.67, 0.1, 4.4, 7, "katz"),
-            "attributable_fraction": missing("too few wrong answers"),
-        },
+    }  # fmt: skip
+    wrong = {
+        "table": {"none": {"bad": 1, "good": 2}, "some": {"bad": 0, "good": 0},
+                  "all": {"bad": 2, "good": 2}, "left_out": 7},
+        "risk_given_none": estimate(0.33, 0.06, 0.79, 3),
+        "risk_given_some": missing("no case has some of its relevant passages in the prompt"),
+        "risk_given_all": estimate(0.5, 0.15, 0.85, 4),
+        "risk_difference": estimate(-0.17, -0.62, 0.41, 7, "newcombe"),
+        "risk_ratio": missing("it could be anything"),
+        "attributable_fraction": missing("too few wrong answers"),
+        "trend": {"p": None, "method": "cochran-armitage", "reason": "too few cases"},
     }  # fmt: skip
     return {
         "run": "reports/today", "cases": 14, "judge": JUDGE, "k": 5,
@@ -531,6 +534,7 @@ def _summary() -> dict:
             "abstention": estimate(0.004, 0.0, 0.31, 9),
         },
         "link": link,
+        "link_correctness": wrong,
         "lower_is_better": ["noise_sensitivity"],
         "coverage": {"faithfulness": {"scored": 11, "skipped": 0, "failed": 3},
                      "answer_relevance": {"scored": 1, "skipped": 0, "failed": 0},

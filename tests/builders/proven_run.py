@@ -144,59 +144,23 @@ def _link_numbers(link):
             "strata": strata,
             "left_out": {"strata": 1, "cases": 5},
             "heterogeneity": {"p": 0.03, "method": "cochran's q, parametric bootstrap"},
-            "warning": "The groups disagree: in 'procedural' misses go with unfaithful answers, in "
-            + HOSTILE[0] + " they do not.",
-        },
-        "dose_response": {
-            "groups": [
-                {"recall": "none", "risk": estimate(0.58, 0.31, 0.81, 12)},
-                {"recall": "some", "risk": estimate(0.4, 0.12, 0.77, 5)},
-                {"recall": "all", "risk": estimate(0.26, 0.12, 0.49, 19)},
-            ],
-            "trend": {
-                "p": 0.0004, "method": "cochran-armitage", "reason": None, "slope": -0.16,
+            "warning": {
+                "code": "strata_disagree",
+                "message": "the groups disagree: in 'procedural' misses go with unfaithful "
+                "answers, in " + HOSTILE[0] + " they do not",
             },
+            "change": {"code": "adjusted_change", "message": "it changes to " + HOSTILE[0]},
         },
+        "trend": {"p": 0.0004, "method": "cochran-armitage", "reason": None, "slope": -0.16},
         "corrected": {
-            "risk_given_miss": estimate(0.61, 0.28, 0.93, 12, "rogan-gladen"),
-            "risk_given_hit": estimate(0.19, 0.02, 0.4, 24, "rogan-gladen"),
-            "risk_difference": estimate(0.42, 0.05, 0.77, 36, "rogan-gladen"),
-            "risk_ratio": estimate(3.2, 1.1, 14.0, 36, "rogan-gladen"),
-            "attributable_fraction": estimate(0.43, 0.03, 0.7, 36, "rogan-gladen"),
-            "sensitivity": estimate(0.91, 0.85, 0.95, 140),
-            "specificity": estimate(0.72, 0.61, 0.81, 80),
-            "table": {
-                "miss_unfaithful": 7, "miss_faithful": 6, "hit_unfaithful": 8, "hit_faithful": 18,
-                "left_out": 2,
-            },
-            "judged": {
-                "risk_given_miss": estimate(0.538, 0.29, 0.77, 13),
-                "risk_given_hit": estimate(0.308, 0.17, 0.5, 26),
-                "risk_difference": estimate(0.23, -0.08, 0.5, 39, "newcombe"),
-                "risk_ratio": estimate(1.75, 0.8, 3.7, 39, "katz"),
-                "attributable_fraction": estimate(0.2, -0.1, 0.5, 39, "bootstrap"),
-            },
-            "uncertain": 3,
-            "warning": "The corrected risk after a hit is cut at 0. " + HOSTILE[2],
+            "risk_given_none": estimate(0.61, 0.28, 0.93, 12, "ppi++"),
+            "risk_given_some": estimate(0.4, 0.1, 0.8, 10, "ppi++"),
+            "risk_given_all": estimate(0.19, 0.02, 0.4, 24, "ppi++"),
+            "risk_difference": estimate(0.42, 0.05, 0.77, 36, "ppi++"),
+            "risk_ratio": estimate(3.2, 1.1, 14.0, 36, "ppi++"),
+            "attributable_fraction": estimate(0.43, 0.03, 0.7, 36, "ppi++"),
         },
-        "wrong": link["wrong"]
-        | {
-            "adjusted": {
-                "by": "category",
-                **dict.fromkeys(pooled, missing("no group has both misses and hits")),
-                "strata": [],
-                "heterogeneity": {"p": None, "reason": "fewer than two groups"},
-                "warning": None,
-            },
-            "dose_response": {
-                "groups": [
-                    {"recall": "none", "risk": estimate(0.33, 0.06, 0.79, 3)},
-                    {"recall": "some", "risk": missing("no case has a part of its passages")},
-                    {"recall": "all", "risk": estimate(0.5, 0.15, 0.85, 4)},
-                ],
-                "trend": {"p": None, "method": "cochran-armitage", "reason": "too few cases"},
-            },
-        },
+        "judge_error_by_exposure": {"tested": True, "differs": False, "p": 0.4},
     }  # fmt: skip
 
 
@@ -210,11 +174,10 @@ def _stratum(name, miss, hit, miss_risk, hit_risk):
     return {
         "name": name,
         "table": {
-            "miss_unfaithful": miss[0], "miss_faithful": miss[1],
-            "hit_unfaithful": hit[0], "hit_faithful": hit[1],
+            "none": {"bad": miss[0], "good": miss[1]}, "all": {"bad": hit[0], "good": hit[1]},
         },
-        "risk_given_miss": risk(miss_risk, miss),
-        "risk_given_hit": risk(hit_risk, hit),
+        "risk_given_none": risk(miss_risk, miss),
+        "risk_given_all": risk(hit_risk, hit),
         "risk_difference": missing("no misses") if apart is None
         else estimate(apart, apart - 0.35, apart + 0.3, sum(miss + hit), "newcombe"),
         "risk_ratio": missing("no misses") if apart is None

@@ -216,7 +216,7 @@ def test_evaluate_goes_on_without_a_calibration_that_labels_do_not_carry(
     assert any(note in one for one in caplog.messages)
     summary = json.loads(out)
     assert any(note in warning["message"] for warning in summary["warnings"])
-    assert "corrected" not in summary["link"] or summary["link"]["corrected"] is None
+    assert summary["link"]["corrected"]["risk_ratio"]["value"] is None
 
 
 def test_evaluate_takes_labels_or_a_calibration(misslink, given):

@@ -106,10 +106,10 @@ def test_the_corrected_share_stands_below_the_judges_own(printed):
     whole = run.summary["link"]["corrected"]["attributable_fraction"]
     assert whole["value"] is not None
     text = " ".join(printed(80, run))
-    assert "With the errors taken out that people found in them the share is" in text
+    assert "Corrected for the judge's errors, the attributable fraction is 43%" in text
     plain = {name: value for name, value in run.summary["link"].items() if name != "corrected"}
     run = run.model_copy(update={"summary": {**run.summary, "link": plain}})
-    assert "errors taken out" not in " ".join(printed(80, run))
+    assert "Corrected for" not in " ".join(printed(80, run))
 
 
 def test_a_run_of_nothing_says_so(printed):

@@ -13,7 +13,6 @@ from misslink.calibration.stored_calibration import corrected_shares
 from misslink.compare.run_metrics import metric_value
 from misslink.errors import InputError
 from misslink.gate.ci_reports import junit_xml, pull_request_comment
-from misslink.linking.judge_calibration import Calibration
 from misslink.types import Estimate
 
 FAITHFUL = "1" * 60 + "0" * 40
@@ -187,16 +186,19 @@ def test_the_summarys_corrected_share_is_that_of_the_calibration_kept_now(run):
 def linked():
     """60 of 100 questions were found; of those 54 answers are faithful, of the others 6."""
     run = gated_run("1" * 60 + "0" * 40, "1" * 54 + "0" * 6 + "1" * 6 + "0" * 34)
-    by = Calibration(
-        metric="faithfulness",
-        threshold=0.5,
-        sensitivity=Estimate(value=0.9, low=0.83, high=0.94, n=100, method="wilson"),
-        specificity=Estimate(value=0.9, low=0.83, high=0.94, n=100, method="wilson"),
-    )
-    return run.model_copy(update={"manifest": {**run.manifest, "calibration": by.document()}})
+    rate = Estimate(value=0.9, low=0.83, high=0.94, n=100, method="wilson").model_dump()
+    rates = {"sensitivity": rate, "specificity": rate}
+    calibration = {
+        "metric": "faithfulness",
+        "threshold": 0.5,
+        "n": 200,
+        "agreement": rates,
+        "by_exposure": dict.fromkeys(("none", "some", "all"), rates),
+    }
+    return run.model_copy(update={"calibration": calibration})
 
 
-LINK = "name: a, metric: link.risk_given_miss"
+LINK = "name: a, metric: link.risk_given_none"
 
 
 def test_the_corrected_risk_stands_beside_the_links_own(tmp_path, linked):
@@ -212,9 +214,9 @@ def test_the_corrected_risk_stands_beside_the_links_own(tmp_path, linked):
 
 
 def test_a_corrected_risk_is_asked_for_by_its_own_name(tmp_path, linked):
-    with pytest.raises(InputError, match=r"metric: link\.corrected\.risk_given_miss"):
+    with pytest.raises(InputError, match=r"metric: link\.corrected\.risk_given_none"):
         decided(tmp_path, [f"{LINK}, at_most: 0.9, estimate: corrected"], linked)
-    own = "name: a, metric: link.corrected.risk_given_miss, at_most: 0.9"
+    own = "name: a, metric: link.corrected.risk_given_none, at_most: 0.9"
     assert not only(decided(tmp_path, [own], linked)).passed
 
 

@@ -122,7 +122,7 @@ def test_a_selection_is_a_run_of_its_own(harbour):
     of_slice = harbour.summary["slices"]["category"]["reworded"]["metrics"]
     for name in ("recall@2", "fully_faithful", "correctness"):
         assert metric_value(part, name).estimate.model_dump() == of_slice[name]
-    assert metric_value(part, "link.table.miss_unfaithful").estimate.value is not None
+    assert metric_value(part, "link.table.none.bad").estimate.value is not None
 
 
 def test_a_selection_does_not_pass_off_the_whole_runs_numbers(harbour):
@@ -133,7 +133,7 @@ def test_a_selection_does_not_pass_off_the_whole_runs_numbers(harbour):
 
 
 def test_a_stratum_that_no_selected_case_is_of_is_missing_not_unknown(harbour):
-    name = "link.adjusted.strata.comparative.risk_given_hit"
+    name = "link.adjusted.strata.comparative.risk_given_all"
     assert metric_value(harbour, name).estimate.value is not None
     part = select_cases(harbour, {case.id for case in harbour.cases if case.category == "odd"})
     assert metric_value(part, name).estimate.reason == "the selected cases have no such number"

@@ -145,9 +145,10 @@ def test_a_case_is_wrong_in_the_links_exactly_where_its_correctness_verdict_says
     assert {link.case_id: link.correct for link in run.links} == labels
     # Those that count in the table of wrong answers are those that count in the share of correct
     # ones, but for the cases of which nobody knows what they need.
-    table = run.summary["link"]["wrong"]["table"]
+    wrong = run.summary["link_correctness"]
     known = [n for n, label in labels.items() if label is not None and n.startswith("listed")]
-    assert sum(table.values()) - table["left_out"] == len(known) == len(ANSWERS)
+    assert len(known) == len(ANSWERS)
+    assert wrong["exposure"] is None  # one case has all, by labels
     failures = {link.case_id: link.failure for link in run.links}
     assert failures["listed, blank"] == failures["listed, declined"] == "over_refused"
     assert failures["without reference, blank"] == "over_refused"

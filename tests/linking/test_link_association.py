@@ -1,4 +1,4 @@
-"""Risks of bad answers after misses and hits, adjusted and corrected."""
+"""Risks of bad answers by how much of what was needed reached the prompt."""
 
 from __future__ import annotations
 
@@ -6,361 +6,408 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from misslink.linking.association import summarize_association
-from misslink.linking.judge_calibration import Calibration
-from misslink.stats import correct_association, mantel_haenszel, proportion, trend_test
-from misslink.types import Case, Link, Verdict
+from misslink.calibration.verdicts import hash_verdicts
+from misslink.linking.association import cluster_cases, summarize_association
+from misslink.stats import (
+    ExposedCases,
+    exposure_risks,
+    heterogeneity_test,
+    mantel_haenszel,
+    proportion,
+    risk_difference,
+    trend_test,
+)
+from misslink.types import Case, Link, Passage, Run, Trace, Verdict
+
+RISKS = ("risk_given_none", "risk_given_some", "risk_given_all")
+NAMES = (*RISKS, "risk_difference", "risk_ratio", "attributable_fraction")
+SCORES = {"faithful": 0.9, "unfaithful": 0.1}
 
 
-def links(retrieval, answer, count, *, correct=None, failure="passed"):
-    return [
-        Link(
-            case_id=f"{retrieval}-{answer}-{i}",
-            retrieval=retrieval,
-            answer=answer,
-            correct=correct,
-            failure=failure,
-            reason="made",
+class Made:
+    """Cases, links and verdicts, counted out."""
+
+    def __init__(self):
+        self.cases, self.links, self.verdicts, self.traces, self.labels = [], [], [], [], {}
+
+    def add(self, count, retrieval, answer, category=None, *, score=None, label=None, **link):
+        for _ in range(count):
+            name = f"c{len(self.cases)}"
+            self.cases.append(Case(id=name, question="what?", category=category))
+            facts = {"failure": "passed", "reason": "made"} | link
+            self.links.append(Link(case_id=name, retrieval=retrieval, answer=answer, **facts))
+            value = SCORES.get(answer) if score is None else score
+            if value is not None:
+                self.verdicts.append(verdict(name, value))
+            if label is not None:
+                self.labels[name] = label
+        return self
+
+    def table(self, category, none_bad, none_good, all_bad, all_good):
+        self.add(none_bad, "miss", "unfaithful", category)
+        self.add(none_good, "miss", "faithful", category)
+        self.add(all_bad, "hit", "unfaithful", category)
+        return self.add(all_good, "hit", "faithful", category)
+
+    def run(self, **calibration):
+        run = Run(
+            manifest={},
+            cases=self.cases,
+            traces=self.traces,
+            verdicts=self.verdicts,
+            links=self.links,
+            summary={},
         )
-        for i in range(count)
-    ]
+        if not calibration and not self.labels:
+            return run
+        document = {
+            "metric": "faithfulness",
+            "threshold": 0.5,
+            "labelled": self.labels,
+            "verdicts_sha256": hash_verdicts(run, "faithfulness"),
+        }
+        return run.model_copy(update={"calibration": document | calibration})
+
+    def summary(self, *, own=("faithfulness",), seed=0, **calibration):
+        return summarize_association(self.run(**calibration), own=own, seed=seed)["link"]
 
 
-@pytest.fixture
-def table():
-    return [
-        *links("miss", "unfaithful", 12, failure="retrieval_miss", correct=False),
-        *links("miss", "faithful", 8),
-        *links("hit", "unfaithful", 7, failure="fabricated"),
-        *links("partial", "unfaithful", 3, failure="retrieval_miss"),
-        *links("hit", "faithful", 70, correct=True),
-        *links("not_needed", "unfaithful", 4),
-        *links("miss", "declined", 5),
-        *links("hit", "unknown", 1, failure="inconclusive"),
-    ]
-
-
-def test_a_partial_hit_counts_as_a_hit_and_what_cannot_be_placed_is_left_out(table):
-    found = summarize_association(table)
-    assert found["table"] == {
-        "miss_unfaithful": 12,
-        "miss_faithful": 8,
-        "hit_unfaithful": 10,
-        "hit_faithful": 70,
-        "left_out": 10,
-    }
-    assert sum(found["table"].values()) == len(table)
-
-
-def test_the_risks_are_those_of_the_table(table):
-    found = summarize_association(table)
-    assert found["risk_given_miss"]["value"] == pytest.approx(12 / 20)
-    assert found["risk_given_hit"]["value"] == pytest.approx(10 / 80)
-    assert found["risk_difference"]["value"] == pytest.approx(12 / 20 - 10 / 80)
-    assert found["risk_ratio"]["value"] == pytest.approx((12 / 20) / (10 / 80))
-    overall = 22 / 100
-    assert found["attributable_fraction"]["value"] == pytest.approx((overall - 10 / 80) / overall)
-    for name in ("risk_given_miss", "risk_given_hit", "risk_difference", "attributable_fraction"):
-        assert found[name]["low"] < found[name]["value"] < found[name]["high"]
-
-
-def test_wrong_answers_have_their_own_table(table):
-    wrong = summarize_association(table)["wrong"]
-    assert wrong["table"] == {
-        "miss_wrong": 12,
-        "miss_right": 0,
-        "hit_wrong": 0,
-        "hit_right": 70,
-        "left_out": 28,
-    }
-
-
-def test_causes_are_counted_and_only_those_that_occur(table):
-    assert summarize_association(table)["failures"] == {
-        "retrieval_miss": 15,
-        "fabricated": 7,
-        "inconclusive": 1,
-        "passed": 87,
-    }
-
-
-def test_the_order_of_cases_does_not_matter(table):
-    assert summarize_association(table, seed=3) == summarize_association(table[::-1], seed=3)
-
-
-def test_no_case_at_all_gives_missing_estimates_that_say_why():
-    found = summarize_association([])
-    for name in ("risk_given_miss", "risk_ratio", "attributable_fraction"):
-        assert found[name]["value"] is None
-        assert found[name]["reason"]
-
-
-def verdict(case_id, chance, metric="faithfulness"):
+def verdict(case_id, score, metric="faithfulness"):
     return Verdict(
         case_id=case_id,
         metric=metric,
         status="scored",
-        value=chance,
-        label=chance >= 0.5,
-        probability=chance,
+        value=score,
+        label=score >= 0.5,
+        probability=score,
         judge="made",
     )
 
 
-class Made:
-    """Cases and links, counted out."""
+@pytest.fixture
+def made():
+    made = Made().add(12, "miss", "unfaithful", failure="retrieval_miss", correct=False)
+    made.add(8, "miss", "faithful").add(7, "hit", "unfaithful", failure="fabricated")
+    made.add(3, "partial", "unfaithful", failure="retrieval_miss").add(5, "partial", "faithful")
+    made.add(70, "hit", "faithful", correct=True).add(4, "not_needed", "unfaithful")
+    made.add(5, "miss", "declined", failure=None)
+    return made.add(1, "hit", "unknown", failure="inconclusive")
 
-    def __init__(self):
-        self.cases, self.links, self.verdicts = [], [], []
 
-    def add(self, count, retrieval, answer, category=None, *, correct=None, chance=None):
-        for _ in range(count):
-            name = f"c{len(self.cases)}"
-            self.cases.append(Case(id=name, question="what?", category=category))
-            self.links.append(
-                Link(
-                    case_id=name,
-                    retrieval=retrieval,
-                    answer=answer,
-                    correct=correct,
-                    failure="passed",
-                    reason="made",
-                )
-            )
-            if chance is None and answer in {"faithful", "unfaithful"}:
-                self.verdicts.append(verdict(name, 0.9 if answer == "faithful" else 0.1))
-            elif chance is not None:
-                self.verdicts.append(verdict(name, chance))
-        return self
+def test_there_are_three_exposures_and_what_cannot_be_placed_is_left_out(made):
+    found = made.summary()
+    assert found["exposure"] == "labels"
+    assert found["table"] == {
+        "none": {"bad": 12, "good": 8},
+        "some": {"bad": 3, "good": 5},
+        "all": {"bad": 7, "good": 70},
+        "left_out": 10,
+        "not_needed": 4,
+    }
 
-    def table(self, category, miss_bad, miss_good, hit_bad, hit_good):
-        self.add(miss_bad, "miss", "unfaithful", category)
-        self.add(miss_good, "miss", "faithful", category)
-        self.add(hit_bad, "hit", "unfaithful", category)
-        return self.add(hit_good, "hit", "faithful", category)
 
-    def summary(self, **how):
-        return summarize_association(self.links, cases=self.cases, verdicts=self.verdicts, **how)
+def test_the_risks_compare_none_with_all_and_the_fraction_all_with_everything(made):
+    found = made.summary()
+    assert found["risk_given_some"] == proportion(3, 8).model_dump()
+    assert found["risk_difference"] == risk_difference(12, 20, 7, 77).model_dump()
+    assert found["risk_ratio"]["value"] == pytest.approx((12 / 20) / (7 / 77))
+    assert found["attributable_fraction"]["value"] == pytest.approx(1 - (7 / 77) / (22 / 105))
+    assert found["attributable_fraction"]["n"] == 105
+    expected = trend_test([(12, 20), (3, 8), (7, 77)])
+    assert (found["trend"]["p"], found["trend"]["slope"]) == (expected.p, expected.slope)
+
+
+def test_failed_counts_the_cases_whose_outcome_is_known(made):
+    assert made.summary()["failed"] == proportion(22, 109).model_dump()
+
+
+def test_wrong_answers_have_the_same_block(made):
+    found = summarize_association(made.run())
+    assert found["link_correctness"].keys() == found["link"].keys()
+    assert found["link_correctness"]["table"]["none"] == {"bad": 12, "good": 0}
+    assert found["link_correctness"]["table"]["all"] == {"bad": 0, "good": 70}
+    assert found["link_correctness"]["risk_given_some"]["value"] is None
+
+
+def test_with_few_hits_by_labels_the_judges_sufficiency_is_the_exposure():
+    made = Made().add(9, "hit", "faithful", sufficient_judge="no")
+    made.add(3, "unlabelled", "faithful", sufficient_judge="yes")
+    made.add(4, "miss", "unfaithful", sufficient_judge="partly")
+    made.add(2, "not_needed", "faithful", sufficient_judge="no")
+    found = made.summary()
+    assert found["exposure"] == "sufficiency"
+    assert [found["table"][name] for name in ("none", "some", "all")] == [
+        {"bad": 0, "good": 9},
+        {"bad": 4, "good": 0},
+        {"bad": 0, "good": 3},
+    ]
+    assert "exposure_by_judge" in [note["code"] for note in found["warnings"]]
+    made.add(1, "hit", "faithful", sufficient_judge="no")
+    assert made.summary()["exposure"] == "labels"
+
+
+def test_without_labels_and_sufficiency_there_is_no_exposure():
+    found = Made().add(9, "hit", "faithful").add(9, "miss", "unfaithful").summary()
+    assert found["exposure"] is None
+    for name in NAMES:
+        assert found[name]["value"] is None
+        assert found[name]["reason_code"]["code"] == "no_exposure"
+
+
+def test_a_risk_ratio_that_could_be_anything_is_missing():
+    found = Made().table(None, 6, 14, 1, 60).summary()["risk_ratio"]
+    assert (found["value"], found["reason_code"]["code"]) == (None, "wide_ratio")
+
+
+def test_cases_cluster_by_group_else_by_the_passages_that_they_share():
+    def case(id_, **facts):
+        return Case(id=id_, question="what?", **facts)
+
+    found = cluster_cases(
+        [
+            case("a", relevant=["p1", "p2"]),
+            case("b", relevant_any=[["p2"], ["p3"]]),
+            case("c", relevant={"p3": 1, "p9": 0}),
+            case("d", relevant=["p9"]),
+            case("e", relevant=["p1"], group="manual"),
+            case("f", group="manual"),
+            case("g"),
+            case("h", relevant=["p9"], evidence=["a sentence"]),
+            case("i", evidence=["a sentence"]),
+        ]
+    )
+    assert found["a"] == found["b"] == found["c"]
+    assert found["e"] == found["f"] != found["a"]
+    assert found["h"] == found["i"]
+    assert len(set(found.values())) == 5
+
+
+def test_intervals_respect_clusters():
+    made = Made().table(None, 25, 15, 10, 50)
+    alone = made.summary()
+    made.cases = [
+        case.model_copy(update={"group": str(place // 5)}) for place, case in enumerate(made.cases)
+    ]
+    found = made.summary()
+    assert found["clusters"] == 20
+    for name in ("risk_given_none", "risk_given_all", "risk_difference", "attributable_fraction"):
+        assert found[name]["value"] == pytest.approx(alone[name]["value"])
+        width, before = (each[name]["high"] - each[name]["low"] for each in (found, alone))
+        assert width > 1.3 * before
+    assert found["trend"]["p"] is None
 
 
 def test_the_adjusted_numbers_are_those_of_mantel_and_haenszel():
     made = Made().table("how", 12, 9, 7, 30).table("what", 3, 5, 6, 40).table(None, 4, 3, 2, 9)
+    made.add(5, "partial", "unfaithful", "how")
     found = made.summary(seed=3)["adjusted"]
     tables = [(12, 9, 7, 30), (3, 5, 6, 40), (4, 3, 2, 9)]
     pooled = mantel_haenszel(tables, seed=3)
-    for name in ("risk_difference", "risk_ratio", "attributable_fraction"):
-        assert found[name] == getattr(pooled, name).model_dump()
+    assert found["risk_difference"] == pooled.risk_difference.model_dump()
+    assert found["risk_ratio"] == pooled.risk_ratio.model_dump()
+    exposed = mantel_haenszel([(17, 9, 7, 30), *tables[1:]], seed=3)
+    assert found["attributable_fraction"] == exposed.attributable_fraction.model_dump()
     assert [each["name"] for each in found["strata"]] == ["how", "what", "no category"]
-    assert found["strata"][0]["table"] == {
-        "miss_unfaithful": 12,
-        "miss_faithful": 9,
-        "hit_unfaithful": 7,
-        "hit_faithful": 30,
-    }
-    assert found["strata"][1]["risk_given_miss"] == proportion(3, 8).model_dump()
+    assert found["strata"][0]["table"]["some"] == {"bad": 5, "good": 0}
+    assert found["strata"][1]["risk_given_none"] == proportion(3, 8).model_dump()
     assert found["by"] == "category"
-    assert 0 < found["heterogeneity"]["p"] <= 1
+    assert found["heterogeneity"]["p"] == heterogeneity_test(tables, seed=3)
     assert found["warning"] is None
+    assert found["change"]["code"] == "adjusted_change"
 
 
-def test_a_sign_that_turns_within_categories_is_warned_of():
-    made = Made().table("easy", 1, 29, 20, 180).table("hard", 90, 60, 16, 4)
-    found = made.summary()
-    assert found["risk_difference"]["value"] > 0 > found["adjusted"]["risk_difference"]["value"]
-    crude = round(100 * found["risk_difference"]["value"])
-    warning = found["adjusted"]["warning"]
-    assert warning.startswith(f"The risk difference is +{crude} points [")
-    assert "the sign turns (Simpson's paradox)" in warning
-    assert warning.endswith("read the adjusted numbers and not the crude ones.")
-
-
-def test_two_signs_of_differences_that_may_both_be_0_are_no_paradox():
-    found = Made().table("how", 3, 12, 8, 27).table("what", 5, 5, 13, 17).summary()
-    crude, pooled = found["risk_difference"], found["adjusted"]["risk_difference"]
-    assert crude["value"] * pooled["value"] < 0
-    assert found["adjusted"]["warning"] is None
-
-
-def test_a_pooled_number_outside_of_the_adjusted_interval_is_warned_of():
-    made = Made().table("easy", 11, 89, 80, 720).table("hard", 340, 260, 110, 90)
-    found = made.summary()["adjusted"]
-    assert "differ in their risk anyway" in found["warning"]
-
-
-def test_categories_that_disagree_are_warned_of():
-    made = Made().table("how", 28, 2, 15, 85).table("what", 8, 22, 20, 80)
-    found = made.summary()["adjusted"]
-    assert found["heterogeneity"]["p"] < 0.05
-    assert "The categories disagree on the risk difference (p < 0.001)" in found["warning"]
+@pytest.mark.parametrize(
+    ("tables", "code"),
+    [
+        ({"easy": (1, 29, 20, 180), "hard": (90, 60, 16, 4)}, "sign_turns"),
+        ({"how": (3, 12, 8, 27), "what": (5, 5, 13, 17)}, None),  # both may be 0
+        ({"easy": (11, 89, 80, 720), "hard": (340, 260, 110, 90)}, "crude_misleads"),
+        ({"how": (28, 2, 15, 85), "what": (8, 22, 20, 80)}, "strata_disagree"),
+    ],
+)
+def test_where_all_cases_together_mislead_a_warning_says_so(tables, code):
+    made = Made()
+    for category, table in tables.items():
+        made.table(category, *table)
+    warning = made.summary()["adjusted"]["warning"]
+    assert (warning and warning["code"]) == code
 
 
 def test_a_category_without_a_miss_says_nothing_and_is_counted():
     made = Made().table("how", 12, 9, 7, 30).table("what", 0, 0, 6, 40)
     found = made.summary()["adjusted"]
     assert found["left_out"] == {"strata": 1, "cases": 46}
-    assert found["strata"][1]["risk_given_miss"]["value"] is None
+    assert found["strata"][1]["risk_given_none"]["value"] is None
     assert found["risk_ratio"]["n"] == 58
     assert found["heterogeneity"]["p"] is None
-    assert "fewer than two categories" in found["heterogeneity"]["reason"]
 
 
-def test_without_categories_nothing_is_adjusted_and_it_says_why():
-    for found in (Made().table(None, 5, 5, 5, 9).summary(), summarize_association([])):
+def confounded(count=900):
+    """Questions with three relevant passages are missed more often, and answered badly anyway."""
+    generator = np.random.default_rng(1)
+    made = Made()
+    for place in range(count):
+        hard = generator.random() < 0.5
+        missed = generator.random() < (0.7 if hard else 0.2)
+        bad = generator.random() < (0.6 if hard else 0.1)
+        made.add(1, "miss" if missed else "hit", "unfaithful" if bad else "faithful")
+        needed = [f"p{place}-{i}" for i in range(3 if hard else 1)]
+        question = "w" * int(generator.integers(20, 60))
+        made.cases[-1] = Case(id=made.cases[-1].id, question=question, relevant=needed)
+        score = float(generator.random())
+        passages = [Passage(id="other", text="", rank=1, score=score)]
+        made.traces.append(Trace(case_id=made.cases[-1].id, retrieved=passages))
+    return made
+
+
+def test_without_categories_it_is_adjusted_for_a_proxy_of_difficulty():
+    found = confounded().summary()
+    adjusted = found["adjusted"]
+    assert adjusted["by"] == "difficulty"
+    assert adjusted["proxies"] == ["question_length", "relevant_passages", "irrelevant_score"]
+    assert found["risk_difference"]["low"] > 0.15
+    assert adjusted["risk_difference"]["value"] < 0.4 * found["risk_difference"]["value"]
+    assert [stratum["name"] for stratum in adjusted["strata"]] == [
+        *("easiest", "easier", "middle", "harder", "hardest")
+    ]
+    assert adjusted["warning"]["code"] == "crude_misleads"
+    assert adjusted["change"]["message"].count("points") == 2
+
+
+def test_where_nothing_can_be_adjusted_for_it_says_why():
+    for found in (Made().table(None, 5, 5, 5, 9).summary(), Made().summary()):
         adjusted = found["adjusted"]
-        assert adjusted["risk_ratio"]["value"] is None
-        assert "has a category" in adjusted["risk_ratio"]["reason"]
-        assert (adjusted["strata"], adjusted["warning"]) == ([], None)
-        assert adjusted["heterogeneity"]["p"] is None
+        assert adjusted["by"] is None
+        assert adjusted["risk_ratio"]["reason_code"]["code"] == "nothing_to_adjust_for"
+        assert (adjusted["strata"], adjusted["warning"], adjusted["change"]) == ([], None, None)
 
 
-def test_the_dose_response_keeps_partial_hits_apart():
-    made = Made().table("how", 12, 8, 7, 70).add(4, "partial", "unfaithful")
-    made.add(6, "partial", "faithful").add(3, "partial", "declined").add(2, "miss", "unknown")
-    made.add(5, "not_needed", "unfaithful").add(5, "unknown", "unfaithful")
-    found = made.summary()["dose_response"]
-    risks = {each["recall"]: each["risk"] for each in found["groups"]}
-    assert list(risks) == ["none", "some", "all"]
-    assert risks["none"] == proportion(12, 20).model_dump()
-    assert risks["some"] == proportion(4, 10).model_dump()
-    assert risks["all"] == proportion(7, 77).model_dump()
-    expected = trend_test([(12, 20), (4, 10), (7, 77)])
-    assert found["trend"] == {
-        "p": expected.p,
-        "method": expected.method,
-        "reason": None,
-        "slope": expected.slope,
+def labelled(none_bad, none_good, all_bad, all_good, *, judge_right=1.0):
+    """Cases of which every second one is labelled; the judge is right in a share of them."""
+    made = Made()
+    cells = {
+        ("miss", 0): none_bad,
+        ("miss", 1): none_good,
+        ("hit", 0): all_bad,
+        ("hit", 1): all_good,
     }
-    assert expected.slope < 0
+    for (retrieval, good), count in cells.items():
+        for place in range(count):
+            right = place % 10 < 10 * judge_right
+            called = good if right else 1 - good
+            answer = "faithful" if called else "unfaithful"
+            made.add(1, retrieval, answer, label=float(good) if place % 2 else None)
+    return made
 
 
-def test_no_bad_answer_has_no_trend_and_says_why():
-    found = Made().table("how", 0, 8, 0, 70).summary()["dose_response"]["trend"]
-    assert found["p"] is None
-    assert "none of the 78 cases are bad" in found["reason"]
+def test_with_labels_of_the_run_the_risks_are_prediction_powered_at_each_exposure():
+    found = labelled(60, 40, 40, 160, judge_right=0.8).summary()
+    corrected = found["corrected"]
+    assert found["risk_given_none"]["value"] == pytest.approx(0.56)
+    assert corrected["risk_given_none"]["value"] == pytest.approx(0.6, abs=0.05)
+    assert corrected["attributable_fraction"]["method"].startswith("ppi++")
+    assert [note["code"] for note in found["warnings"]] == []
 
 
-@pytest.fixture
-def calibration():
-    return Calibration("faithfulness", 0.5, proportion(108, 120), proportion(64, 80))
+def test_a_link_as_strong_as_can_be_is_corrected_and_not_dropped():
+    corrected = labelled(24, 0, 4, 60).summary()["corrected"]
+    assert corrected["risk_given_none"]["value"] == 1
+    assert 0.7 < corrected["risk_given_none"]["low"] < 1
+    for name in ("risk_difference", "attributable_fraction"):
+        assert corrected[name]["low"] > 0.4
 
 
-def test_a_calibrated_judge_has_its_error_taken_out(calibration):
-    made = Made().table("how", 12, 9, 12, 65)
-    found = made.summary(seed=2, calibration=calibration)["corrected"]
-    expected = correct_association(
-        *(12, 9, 12, 65), sensitivity=proportion(108, 120), specificity=proportion(64, 80), seed=2
-    )
-    for name, estimate in expected.estimates.items():
-        assert found[name] == estimate.model_dump()
-    assert found["sensitivity"]["n"] == 120
-    assert found["warning"] is None
-    assert found["risk_given_miss"]["value"] > 12 / 21
+def test_few_labels_at_an_exposure_give_no_corrected_number_and_say_so():
+    made = labelled(60, 40, 40, 160)
+    misses = {link.case_id for link in made.links if link.retrieval == "miss"}
+    made.labels = {id_: label for id_, label in made.labels.items() if id_ not in misses}
+    found = made.summary()
+    assert found["corrected"]["risk_given_all"]["value"] is not None
+    for name in ("risk_given_none", "risk_difference", "attributable_fraction"):
+        assert found["corrected"][name]["reason_code"]["code"] == "few_labels_at_exposure"
+    assert "not_corrected" in [note["code"] for note in found["warnings"]]
 
 
-def banded():
-    """Cases whose verdicts lie in the uncertain band, which the links leave inconclusive."""
-    made = Made().table("how", 8, 6, 5, 50)
-    made.add(4, "miss", "unknown", chance=0.45).add(3, "miss", "unknown", chance=0.55)
-    return made.add(7, "hit", "unknown", chance=0.45).add(15, "hit", "unknown", chance=0.55)
+def test_an_uncorrected_fraction_says_that_it_is_not_corrected(made):
+    found = made.summary()
+    assert found["corrected"]["attributable_fraction"]["reason_code"]["code"] == "not_calibrated"
+    assert [note["code"] for note in found["warnings"]] == ["not_corrected"]
+    assert found["judge_error_by_exposure"]["tested"] is False
 
 
-def test_what_is_corrected_are_all_cases_by_the_judges_word_uncertain_ones_too():
-    calibration = Calibration("faithfulness", 0.5, proportion(9, 10), proportion(8, 10), (0.4, 0.6))
-    made = banded().add(2, "hit", "declined", chance=0.9).add(3, "miss", "unknown")
-    made.add(4, "not_needed", "faithful")
-    found = made.summary(calibration=calibration)
-    assert found["table"] == {
-        "miss_unfaithful": 8,
-        "miss_faithful": 6,
-        "hit_unfaithful": 5,
-        "hit_faithful": 50,
-        "left_out": 38,
-    }
-    of = found["corrected"]
-    assert of["table"] == {
-        "miss_unfaithful": 12,
-        "miss_faithful": 9,
-        "hit_unfaithful": 12,
-        "hit_faithful": 65,
-        "left_out": 9,
-    }
-    assert of["uncertain"] == 29
-    assert of["judged"]["risk_given_miss"] == proportion(12, 21).model_dump()
-    expected = correct_association(
-        *(12, 9, 12, 65), sensitivity=proportion(9, 10), specificity=proportion(8, 10)
-    )
-    assert of["risk_ratio"] == expected.estimates["risk_ratio"].model_dump()
+def rates(sensitivity, specificity):
+    both = {"sensitivity": sensitivity, "specificity": specificity}
+    return {name: proportion(round(100 * rate), 100).model_dump() for name, rate in both.items()}
 
 
-def test_without_verdicts_nothing_is_corrected_and_it_says_why(calibration):
-    made = Made().table("how", 12, 9, 12, 65)
-    found = summarize_association(made.links, calibration=calibration)["corrected"]
-    assert found["risk_given_miss"]["value"] is None
-    assert "a verdict that the judge scored" in found["risk_given_miss"]["reason"]
+def test_a_calibration_of_another_run_corrects_by_the_errors_at_each_exposure():
+    by_exposure = {"none": rates(0.9, 0.8), "some": rates(0.9, 0.8), "all": rates(0.7, 0.9)}
+    by_exposure |= {"tested": True, "differs": True, "p": 0.01}
+    made = Made().table(None, 40, 60, 60, 140)
+    found = made.summary(own=(), by_exposure=by_exposure)
+    assert found["corrected"]["risk_given_none"]["value"] == pytest.approx((0.4 - 0.1) / 0.7)
+    assert found["corrected"]["risk_given_all"]["value"] == pytest.approx(0)
+    assert found["corrected"]["attributable_fraction"]["value"] == pytest.approx(1)
+    assert found["corrected"]["attributable_fraction"]["low"] < 1
+    assert found["judge_error_by_exposure"]["differs"] is True
+    unmeasured = made.summary(own=(), by_exposure={"none": rates(0.9, 0.8)})["corrected"]
+    assert unmeasured["risk_given_all"]["reason_code"]["code"] == "judge_unmeasured"
+    assert unmeasured["attributable_fraction"]["value"] is None
 
 
-def test_a_case_is_called_good_from_the_threshold_at_which_the_judge_was_measured():
-    calibration = Calibration("faithfulness", 0.95, proportion(9, 10), proportion(8, 10))
-    made = Made().table("how", 2, 6, 2, 10).add(5, "hit", "faithful", chance=0.97)
-    made.verdicts.append(verdict("c0", 0.99, metric="correctness"))
-    of = made.summary(calibration=calibration)["corrected"]
-    assert list(of["table"].values()) == [8, 0, 12, 5, 0]
+def test_cases_of_the_uncertain_band_are_corrected_and_those_that_decline_are_not():
+    made = labelled(60, 40, 40, 160).add(30, "miss", "unknown", score=0.45, label=1.0)
+    made.add(50, "miss", "declined", score=0.1)
+    found = made.summary()
+    assert found["table"]["none"] == {"bad": 60, "good": 40}
+    assert found["corrected"]["risk_given_none"]["n"] == 50 + 30
 
 
-def test_without_its_uncertain_cases_a_corrected_risk_would_be_biased():
-    """A judge of many cases whose certain ones err less than its measured errors say."""
-    generator = np.random.default_rng(3)
-    n, risks = 6000, {"miss": 0.6, "hit": 0.2}
-    made, certain = Made(), {"miss": [], "hit": []}
-    for retrieval, risk in risks.items():
-        bad = generator.random(n) < risk
-        chances = 1 / (1 + np.exp(-generator.normal(np.where(bad, -1.0, 1.0), 1.0)))
-        for chance in chances:
-            known = not 0.35 <= chance <= 0.65
-            answer = ("faithful" if chance >= 0.5 else "unfaithful") if known else "unknown"
-            made.add(1, retrieval, answer, chance=float(chance))
-        certain[retrieval] = chances[(chances < 0.35) | (chances > 0.65)] < 0.5
-    right = 0.8413  # of a normal, above one standard deviation below its mean
-    share = proportion(round(right * 10_000), 10_000)
-    calibration = Calibration("faithfulness", 0.5, share, share, (0.35, 0.65))
-    of = made.summary(calibration=calibration)["corrected"]
-    for retrieval, risk in risks.items():
-        assert of[f"risk_given_{retrieval}"]["value"] == pytest.approx(risk, abs=0.02)
-    without = (certain["hit"].mean() - (1 - right)) / (2 * right - 1)
-    assert abs(without - risks["hit"]) > 0.04
-
-
-def test_no_calibration_or_that_of_another_metric_corrects_nothing(calibration):
-    made = Made().table("how", 12, 9, 12, 65)
-    assert made.summary()["corrected"] is None
-    other = Calibration("correctness", 0.5, calibration.sensitivity, calibration.specificity)
-    assert made.summary(calibration=other)["corrected"] is None
-
-
-def test_wrong_answers_are_adjusted_too_and_never_corrected(calibration):
-    made = Made().add(9, "miss", "declined", "how", correct=False)
-    made.add(3, "miss", "faithful", "how", correct=True).add(4, "hit", "faithful", "how")
-    made.add(20, "hit", "faithful", "how", correct=True).add(5, "hit", "faithful", correct=False)
-    wrong = made.summary(calibration=calibration)["wrong"]
-    assert wrong["adjusted"]["strata"][0]["table"] == {
-        "miss_wrong": 9,
-        "miss_right": 3,
-        "hit_wrong": 0,
-        "hit_right": 20,
-    }
-    assert wrong["dose_response"]["groups"][0]["risk"] == proportion(9, 12).model_dump()
-    assert "corrected" not in wrong
-
-
-def test_the_whole_summary_is_json_without_nan_and_knows_no_order(calibration):
-    made = Made().table("how", 12, 9, 7, 30).table("what", 0, 5, 6, 0).add(2, "miss", "unfaithful")
-    found = made.summary(calibration=calibration)
+def test_the_summary_is_json_without_nan_and_knows_no_order():
+    made = labelled(12, 9, 7, 30, judge_right=0.9)
+    found = summarize_association(made.run(), own=("faithfulness",))
     written = json.dumps(found, allow_nan=False)
-    again = summarize_association(
-        made.links[::-1],
-        cases=made.cases[::-1],
-        verdicts=made.verdicts[::-1],
-        calibration=calibration,
+    again = Made()
+    for name in ("cases", "links", "verdicts", "traces"):
+        setattr(again, name, getattr(made, name)[::-1])
+    again.labels = dict(reversed(made.labels.items()))
+    found = summarize_association(again.run(), own=("faithfulness",))
+    assert json.dumps(found) == written
+
+
+counts = st.integers(min_value=0, max_value=12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(counts, min_size=6, max_size=6),
+    st.integers(min_value=1, max_value=5),
+    st.randoms(use_true_random=False),
+)
+def test_risks_of_any_table_lie_within_their_bounds_in_any_order(cells, size, random):
+    rows = [
+        (level, float(bad))
+        for (level, bad), count in zip(
+            [(level, bad) for level in range(3) for bad in (1, 0)], cells, strict=True
+        )
+        for _ in range(count)
+    ]
+    cases = [(level, bad, place // size) for place, (level, bad) in enumerate(rows)]
+    shuffled = random.sample(cases, len(cases))
+    found = exposure_risks(
+        ExposedCases(*zip(*cases, strict=True)) if cases else ExposedCases([], [], [])
     )
-    assert json.dumps(again) == written
+    again = exposure_risks(
+        ExposedCases(*zip(*shuffled, strict=True)) if cases else ExposedCases([], [], [])
+    )
+    assert found == again
+    for name, estimate in found.items():
+        if estimate.value is None:
+            assert estimate.reason
+            continue
+        assert estimate.low <= estimate.value <= estimate.high
+        assert name == "risk_ratio" or estimate.high <= 1
+        assert name not in RISKS or estimate.low >= 0

@@ -44,16 +44,16 @@ def test_one_number_a_level_at_the_run_s_own_cutoff(page):
 
 
 def counts(cross):
-    return [tuple(cell.count for cell in row) for row in (cross.miss, cross.hit)]
+    return [(bad.count, good.count) for _, bad, good, _ in cross.rows]
 
 
 def test_the_table_of_wrong_answers_stands_beside_that_of_unfaithful_ones(page):
     unfaithful, wrong = page.crosses
 
-    assert counts(unfaithful) == [(2, 2), (2, 3)]
+    assert counts(unfaithful) == [(2, 2), (1, 0), (1, 3)]
     assert unfaithful.left_out == 5
     assert wrong.bad == "Wrong"
-    assert counts(wrong) == [(1, 2), (2, 2)]
+    assert counts(wrong) == [(1, 2), (0, 0), (2, 2)]
 
 
 def test_causes_are_counted_from_the_links_and_point_at_their_cases(page):

@@ -10,14 +10,19 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import Table
 
 from misslink.stats import (
+    EXPOSURES,
+    ExposedCases,
     attributable_fraction,
-    correct_association,
+    exposure_risks,
+    permutation_test,
+    powered_exposure_risks,
+    prediction_powered,
     proportion,
+    rated_exposure_risks,
     risk_difference,
     risk_ratio,
     trend_test,
 )
-from misslink.types import Estimate
 
 group = st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -258,119 +263,134 @@ def test_counts_that_cannot_be_are_refused():
         trend_test([(1, 5), (7, 5)])
 
 
-NAMES = (
-    "risk_given_miss",
-    "risk_given_hit",
-    "risk_difference",
-    "risk_ratio",
-    "attributable_fraction",
-)
-cells = st.tuples(*[st.integers(0, 60)] * 4)
+def exposed(*tables, clusters=None):
+    """Cases of none, some and all, from (bad, good) of each."""
+    rows = [
+        (level, bad)
+        for level, counts in enumerate(tables)
+        for bad, count in zip((1.0, 0.0), counts, strict=True)
+        for _ in range(count)
+    ]
+    exposure, bad = zip(*rows, strict=True) if rows else ((), ())
+    return ExposedCases(exposure, bad, clusters or range(len(rows)))
 
 
-def judge(sensitivity, specificity):
-    return {"sensitivity": proportion(*sensitivity), "specificity": proportion(*specificity)}
+def rates(sensitivity, specificity):
+    both = {"sensitivity": proportion(*sensitivity), "specificity": proportion(*specificity)}
+    return dict.fromkeys(EXPOSURES, both)
 
 
 def test_the_judges_error_is_undone_exactly():
-    # Truly bad: 60% of 1,000 misses and 10% of 2,000 hits. The judge calls 80% of the bad ones
-    # bad and 5% of the good ones: 480 + 20 and 160 + 90.
-    found = correct_association(500, 500, 250, 1750, **judge((950, 1000), (800, 1000))).estimates
-    assert found["risk_given_miss"].value == pytest.approx(0.6)
-    assert found["risk_given_hit"].value == pytest.approx(0.1)
+    # Truly bad: 60 % of 1,000 with none and 10 % of 2,000 with all. The judge calls 80 % of the bad
+    # ones bad and 5 % of the good ones: 480 + 20 and 160 + 90.
+    cases = exposed((500, 500), (0, 0), (250, 1750))
+    found = rated_exposure_risks(cases, rates((950, 1000), (800, 1000)))
+    assert found["risk_given_none"].value == pytest.approx(0.6)
+    assert found["risk_given_all"].value == pytest.approx(0.1)
     assert found["risk_difference"].value == pytest.approx(0.5)
     assert found["risk_ratio"].value == pytest.approx(6)
     assert found["attributable_fraction"].value == pytest.approx(1 - 0.1 / (800 / 3000))
-    for estimate in found.values():
-        assert estimate.low < estimate.value < estimate.high
-        assert estimate.method == "rogan-gladen"
+    for name in found.keys() - {"risk_given_some"}:
+        assert found[name].low < found[name].value < found[name].high
 
 
 def test_a_perfect_judge_measured_often_leaves_the_table_as_it_is():
-    table = (120, 90, 70, 700)
-    found = correct_association(*table, **judge((100_000, 100_000), (100_000, 100_000))).estimates
-    crude = attributable_fraction(*table)
-    ours = found["attributable_fraction"]
-    assert (ours.value, ours.low, ours.high) == pytest.approx(
-        (crude.value, crude.low, crude.high), abs=0.01
-    )
+    cases = exposed((60, 50), (60, 40), (70, 700))
+    found = rated_exposure_risks(cases, rates((100_000, 100_000), (100_000, 100_000)))
+    for name, crude in exposure_risks(cases).items():
+        ours = found[name]
+        assert ours.value == pytest.approx(crude.value, abs=1e-3)
+        if name != "risk_ratio":
+            assert (ours.low, ours.high) == pytest.approx((crude.low, crude.high), abs=0.02)
+
+
+def test_labels_of_every_case_are_the_cases_themselves_whatever_the_judge_says():
+    cases = exposed((60, 50), (60, 40), (70, 300))
+    nonsense = ExposedCases(cases.exposure, [0.3] * len(cases.bad), cases.clusters)
+    found = powered_exposure_risks(nonsense, cases.bad)
+    for name, crude in exposure_risks(cases).items():
+        assert found[name].value == pytest.approx(crude.value)
+        if name != "risk_ratio":
+            assert (found[name].low, found[name].high) == pytest.approx(
+                (crude.low, crude.high), abs=0.02
+            )
+
+
+def test_at_each_exposure_the_powered_risk_is_that_of_prediction_powered_inference():
+    generator = np.random.default_rng(5)
+    exposure = [place % 3 for place in range(600)]
+    truth = (generator.random(600) < 0.4) * 1.0
+    judge = np.clip(truth * 0.6 + generator.random(600) * 0.4, 0, 1)
+    labels = [truth[i] if i % 5 < 2 else None for i in range(600)]
+    found = powered_exposure_risks(ExposedCases(exposure, judge.tolist(), range(600)), labels)
+    for level, name in enumerate(EXPOSURES):
+        places = [i for i in range(600) if exposure[i] == level]
+        known = [i for i in places if labels[i] is not None]
+        expected = prediction_powered(
+            [labels[i] for i in known],
+            [float(judge[i]) for i in known],
+            [float(judge[i]) for i in places if labels[i] is None],
+        ).estimate
+        ours = found[f"risk_given_{name}"]
+        assert ours.value == pytest.approx(expected.value)
+        assert (ours.low, ours.high) == pytest.approx((expected.low, expected.high), abs=0.015)
 
 
 def test_the_fewer_labels_the_wider_the_interval():
     def width(labels):
-        measured = judge((int(0.9 * labels), labels), (int(0.8 * labels), labels))
-        found = correct_association(120, 90, 170, 600, **measured).estimates["risk_given_miss"]
-        return found.high - found.low
+        measured = rates((int(0.9 * labels), labels), (int(0.8 * labels), labels))
+        found = rated_exposure_risks(exposed((120, 90), (0, 0), (170, 600)), measured)
+        return found["risk_given_none"].high - found["risk_given_none"].low
 
     assert width(20) > 1.5 * width(100) > 1.5 * width(10_000)
 
 
-def test_a_risk_below_0_is_cut_with_a_warning_and_not_certain():
-    # 1 of 60 is called bad, where 10% of good ones should be.
-    found = correct_association(30, 20, 1, 59, **judge((45, 50), (45, 50)))
-    assert "the risk given a hit would be outside of 0 to 1" in found.warning
-    risk = found.estimates["risk_given_hit"]
+def test_a_risk_below_0_is_clipped_with_an_interval():
+    # 1 of 60 is called bad, where 10 % of good ones should be.
+    found = rated_exposure_risks(exposed((30, 20), (0, 0), (1, 59)), rates((45, 50), (45, 50)))
+    risk = found["risk_given_all"]
     assert (risk.value, risk.low) == (0, 0)
     assert risk.high > 0.01
-    assert found.estimates["risk_ratio"].value is None
-    assert "no ratio" in found.estimates["risk_ratio"].reason
-    assert found.estimates["attributable_fraction"].low < 0.98
+    assert found["risk_ratio"].reason_code.code == "no_bad_with_all"
+    assert found["attributable_fraction"].value == 1
+    assert found["attributable_fraction"].low < 0.98
 
 
-@pytest.mark.parametrize("specificity", [(30, 100), (10, 100)])
-def test_a_judge_no_better_than_chance_corrects_nothing_and_says_so(specificity):
-    found = correct_association(30, 20, 10, 90, **judge((70, 100), specificity))
-    assert "no better than chance" in found.warning
-    for estimate in found.estimates.values():
+@pytest.mark.parametrize("specificity", [(30, 100), (10, 100), (9, 9)])
+def test_a_judge_no_better_than_chance_or_hardly_measured_corrects_nothing(specificity):
+    cases = exposed((30, 20), (5, 5), (10, 90))
+    for estimate in rated_exposure_risks(cases, rates((70, 100), specificity)).values():
         assert estimate.value is None
-        assert "no better than chance" in estimate.reason
+        assert estimate.reason_code.code == "judge_unmeasured"
 
 
-def test_a_table_that_the_judges_errors_cannot_have_made_is_not_corrected():
-    # None of 500 is called bad by a judge that calls half of the good ones bad.
-    found = correct_association(10, 10, 0, 500, **judge((500, 1000), (800, 1000)))
-    assert "contradict each other" in found.warning
-    assert all(estimate.value is None for estimate in found.estimates.values())
-
-
-def test_an_unmeasured_judge_is_missing_not_perfect():
-    unmeasured = Estimate.missing("no bad case was labelled")
-    known = proportion(9, 10)
-    found = correct_association(3, 4, 5, 60, sensitivity=known, specificity=unmeasured)
-    assert found.warning is None
-    assert found.estimates["risk_ratio"].reason == "the judge's specificity was not measured"
-
-
-def test_an_empty_row_has_no_risk_and_leaves_the_other_its_own():
-    found = correct_association(0, 0, 20, 60, **judge((90, 100), (80, 100))).estimates
-    assert found["risk_given_miss"].reason == "no case with a miss"
+def test_an_exposure_without_cases_leaves_the_others_their_own():
+    measured = rates((90, 100), (80, 100))
+    found = rated_exposure_risks(exposed((0, 0), (0, 0), (20, 60)), measured)
+    assert found["risk_given_none"].reason_code.code == "no_case_at_exposure"
     assert found["risk_difference"].value is None
-    assert found["risk_given_hit"].value == pytest.approx((0.25 - 0.1) / 0.7)
-    found = correct_association(20, 60, 0, 0, **judge((90, 100), (80, 100))).estimates
-    assert found["attributable_fraction"].reason == "no case with a hit"
+    assert found["risk_given_all"].value == pytest.approx((0.25 - 0.1) / 0.7)
+    found = rated_exposure_risks(exposed((20, 60), (0, 0), (0, 0)), measured)
+    assert found["attributable_fraction"].reason_code.parameters["exposure"] == "all"
 
 
-def test_negative_counts_are_refused_of_corrected():
-    with pytest.raises(ValueError, match="negative"):
-        correct_association(-1, 2, 3, 4, **judge((9, 10), (9, 10)))
+@pytest.mark.parametrize("clusters", [None, [0] * 50])
+@pytest.mark.parametrize("bad", [0, 1])
+def test_all_good_and_all_bad_have_intervals_and_no_nan(bad, clusters):
+    table = (25, 0) if bad else (0, 25)
+    found = exposure_risks(exposed(table, (0, 0), table, clusters=clusters))
+    for name in ("risk_given_none", "risk_difference"):
+        assert found[name].low < found[name].high
+    assert (found["attributable_fraction"].value is None) is not bad
 
 
-@settings(deadline=None, max_examples=40)
-@given(cells, st.integers(5, 40), st.integers(5, 40))
-def test_whatever_the_table_every_number_is_possible_and_repeats(table, good, bad):
-    measured = judge((good, 40), (bad, 40))
-    found = correct_association(*table, **measured, seed=6)
-    assert found == correct_association(*table, **measured, seed=6)
-    assert tuple(found.estimates) == NAMES
-    for name, (least, most) in {
-        "risk_given_miss": (0, 1),
-        "risk_given_hit": (0, 1),
-        "risk_difference": (-1, 1),
-        "attributable_fraction": (float("-inf"), 1),
-    }.items():
-        estimate = found.estimates[name]
-        if estimate.value is None:
-            assert estimate.reason
-        else:
-            assert least <= estimate.low <= estimate.value <= estimate.high <= most
-            assert estimate.low < estimate.high
+def test_the_permutation_test_keeps_its_level_and_sees_a_difference():
+    generator = np.random.default_rng(1)
+    groups, strata = [i % 3 for i in range(120)], [i % 2 for i in range(120)]
+    ps = [
+        permutation_test(groups, (generator.random(120) < 0.8).tolist(), strata, seed=seed)
+        for seed in range(60)
+    ]
+    assert sum(p < 0.05 for p in ps) <= 7
+    outcome = [(generator.random() < (0.95, 0.8, 0.5)[group]) for group in groups]
+    assert permutation_test(groups, outcome, strata) < 0.01

@@ -43,7 +43,9 @@ from misslink.calibration.verdicts import MetricVerdicts
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
-from misslink.types import Estimate
+from misslink.render.format import format_p_value
+from misslink.render.reasons import describe_reason
+from misslink.types import Estimate, Reason
 
 _FEW_LABELS = 30  # with fewer, most intervals are too wide
 _NOTES_SHOWN = 3
@@ -134,6 +136,9 @@ def calibrate(
         "agreement": judge_accuracy.agreement_measures(pairs, cut),
         "weighted": judge_accuracy.weighted_rates(pairs, cut),
         "detection": judge_accuracy.detection_measures(pairs, cut),
+        "by_exposure": judge_accuracy.error_by_exposure(
+            {pair.case_id: pair.good for pair in pairs}, scored, cut, verdicts.exposures, seed=seed
+        ),
         "confusion": {
             "true_good": table.true_positive,
             "false_good": table.false_positive,
@@ -147,6 +152,7 @@ def calibrate(
             "queue": list(consensus.queue),
         },
         "labelled": _case_labels(gold),
+        "label_weights": {pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
         "probability": probability["numbers"],
         "probability_intervals": probability["intervals"],
         "reliability": reliability_diagram(pairs),
@@ -171,9 +177,23 @@ def calibrate(
     ]
     document |= advise(_advice_numbers(document, pairs), criteria)
     findings = [*bias_findings(document["bias"]), *audit_findings(document)]
+    findings += map(describe_reason, _judge_reasons(document))
     document["reasons"] += [f"{finding[:1].upper()}{finding[1:]}." for finding in findings]
     plain: dict[str, Any] = _json_value(document)
     return plain
+
+
+def _judge_reasons(document: Mapping[str, Any]) -> list[Reason]:
+    """What else a reader must know of the judge."""
+    names = ("prediction_powered", "labelled_only")
+    widths = [e.high - e.low for e in map(document["corrected"].get, names) if e.low is not None]
+    reasons = []
+    if len(widths) == len(names) and widths[0] >= widths[1]:
+        reasons.append(Reason(code="judge_adds_nothing"))
+    if document["by_exposure"]["differs"]:
+        p = format_p_value(document["by_exposure"]["p"])
+        reasons.append(Reason(code="judge_errs_differently", p=p))
+    return reasons
 
 
 def _with_missing_verdicts(verdicts: MetricVerdicts, others: MetricVerdicts) -> MetricVerdicts:

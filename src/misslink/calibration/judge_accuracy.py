@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from misslink.calibration.inter_annotator import LabelPair, judge_calls, label_weights
+from misslink.render.reasons import describe_reason
 from misslink.stats import (
+    EXPOSURES,
     ConfusionMatrix,
     auroc,
     average_precision,
     confusion_matrix,
     kendall_tau,
+    permutation_test,
     spearman,
 )
 from misslink.stats.intervals import critical_value, wilson_interval
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
+
+_MIN_COMPARED = 5  # labels of a kind at an exposure, for its errors to be compared
+_SIGNIFICANT = 0.05
 
 
 def judge_confusion(pairs: Sequence[LabelPair], threshold: float) -> ConfusionMatrix:
@@ -135,3 +143,72 @@ def _weighted_share(side: Sequence[tuple[float, bool]]) -> Estimate:
     return Estimate(
         value=share, low=low, high=high, n=max(int(effective), 1), method="wilson, weighted"
     )
+
+
+def error_by_exposure(
+    good: Mapping[str, bool],
+    scores: Mapping[str, float],
+    threshold: float,
+    exposures: Mapping[str, str],
+    *,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return the judge's error rates where none, some and all of what a case needs was in the prompt.
+
+    Parameters
+    ----------
+    good : mapping of str to bool
+        The label of each labelled case.
+    scores : mapping of str to float
+        The judge's score of each case.
+    threshold : float
+    exposures : mapping of str to str
+        Of each case 'none', 'some' or 'all'.
+    seed : int
+        Random seed of the permutation test.
+
+    Returns
+    -------
+    dict
+        ``sensitivity`` and ``specificity`` at each exposure; ``p`` of the test that the judge errs
+        alike at all of them, good and bad answers apart, ``differs`` whether it is below 0.05, and
+        ``tested``: false, with a ``reason``, unless two exposures have 5 labels of one kind.
+    """
+    cases = {
+        case_id: (exposures[case_id], is_good, scores[case_id] >= threshold)
+        for case_id, is_good in sorted(good.items())
+        if case_id in exposures and case_id in scores
+    }
+    tables = {
+        name: confusion_matrix(
+            [label for level, label, _ in cases.values() if level == name],
+            [call for level, _, call in cases.values() if level == name],
+        )
+        for name in EXPOSURES
+    }
+    counts = Counter((label, level) for level, label, _ in cases.values())
+    compared = [
+        row for row in cases.values() if min(counts[row[1], row[0]], _MIN_COMPARED) == _MIN_COMPARED
+    ]
+    kinds = {
+        label: {level for level, each, _ in compared if each == label} for label in (True, False)
+    }
+    compared = [row for row in compared if len(kinds[row[1]]) > 1]
+    p = reason = None
+    if compared:
+        levels, labels, calls = zip(*compared, strict=True)
+        p = permutation_test(levels, calls, labels, seed=seed)
+    else:
+        reason = describe_reason(
+            Reason(code="few_to_compare" if cases else "no_exposure_in_labels")
+        )
+    return {
+        **{
+            name: {"sensitivity": table.sensitivity, "specificity": table.specificity}
+            for name, table in tables.items()
+        },
+        "tested": p is not None,
+        "differs": None if p is None else p < _SIGNIFICANT,
+        "p": p,
+        "reason": reason,
+    }

@@ -154,6 +154,15 @@ def stored_calibrations(run: Run) -> dict[str, Mapping[str, Any]]:
     return documents
 
 
+def own_calibrations(run: Run) -> frozenset[str]:
+    """Return the metrics whose stored calibration is of this run's own verdicts."""
+    return frozenset(
+        metric
+        for metric, document in stored_calibrations(run).items()
+        if document.get("verdicts_sha256") == hash_verdicts(run, metric)
+    )
+
+
 def merge_calibration(
     stored: Mapping[str, Any] | None, document: Mapping[str, Any]
 ) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from misslink.errors import InputError, known_names
 from misslink.io.labels import parse_id
 from misslink.io.manifest import hash_content
 from misslink.io.rows import read_rows
-from misslink.retrieval import retrieval_outcome
+from misslink.retrieval import case_exposures, retrieval_outcome
 from misslink.text.normalization import fold
 from misslink.types import Case, Run, Trace
 
@@ -85,6 +85,8 @@ class MetricVerdicts:
         What else the judge depends on, such as its version.
     sha256 : str or None
         See `hash_verdicts`. None: they are not from a run.
+    exposures : mapping of str to str
+        How much of what a case needs was in the prompt: 'none', 'some' or 'all', where it is known.
     """
 
     items: Mapping[str, JudgedCase]
@@ -94,6 +96,7 @@ class MetricVerdicts:
     judge: str | None
     identity: Mapping[str, str] = field(default_factory=dict)
     sha256: str | None = None
+    exposures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -179,6 +182,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         str(judge) if judge else None,
         {n: str(v) for n, v in inputs.items() if n.startswith("judge_identity.")},
         hash_verdicts(run, metric),
+        case_exposures(run.links)[1],
     )
 
 

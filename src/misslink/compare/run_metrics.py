@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from misslink.calibration.stored_calibration import corrected_shares
+from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
 from misslink.errors import InputError, did_you_mean
 from misslink.failure_modes import OWNERS
 from misslink.io.numbers import as_finite, parse_estimate
@@ -52,13 +52,14 @@ _TRUST_RATES = (
 # A path into a document with one of these keys is better when low.
 _LOWER_IS_BETTER_KEYS = frozenset(
     (
-        *("attributable_fraction", "causal_fraction", "risk_given_miss"),
-        *("risk_given_hit", "risk_difference", "risk_ratio", "miss_unfaithful", "hit_unfaithful"),
-        *("miss_wrong", "hit_wrong", "left_out", "failed", "flaky", "flip_rate", "disagreement"),
+        *("attributable_fraction", "causal_fraction", "risk_given_none"),
+        *("risk_given_some", "risk_given_all", "risk_difference", "risk_ratio", "bad"),
+        *("left_out", "failed", "flaky", "flip_rate", "disagreement"),
         *("skipped", "spread", "usage", "context_tokens", "latency"),
     )
 )
-_DIRECTED_GROUPS = frozenset({"coverage", "latency", "link", "trust", "usage"})
+_ASSOCIATIONS = frozenset({"link", "link_correctness"})
+_DIRECTED_GROUPS = frozenset({"coverage", "latency", "trust", "usage"}) | _ASSOCIATIONS
 _DOCUMENT_COMMANDS = {"replay": "misslink replay", "whatif": "misslink whatif"}
 _ESTIMATE_KEYS = frozenset({"value", "low", "high", "n", "method"})
 
@@ -176,14 +177,14 @@ def known_metric_names(run: Run) -> list[str]:
         *(format_metric_name(name, k, _RBP_PERSISTENCE) for name in rank_metrics.names()),
         *readings,
         *(f"link.{axis}.{name}" for axis, (group, _) in LINK_AXES.items() for name in group),
-        *iter_paths({"link": link_summary(run)}),
+        *iter_paths(link_summary(run)),
         *(f"coverage.{name}" for name, (metric, _) in readings.items() if name == metric),
         *("latency", "errors", *(f"trust.{name}" for name in _TRUST_RATES)),
     ]
     documents = {
         name: document
         for name, document in _run_documents(run).items()
-        if name not in (*_LEVELS, "link")
+        if name not in (*_LEVELS, *_ASSOCIATIONS)
     }
     return list(dict.fromkeys([*names, *iter_paths(documents)]))
 
@@ -199,14 +200,9 @@ def judged_readings(run: Run) -> dict[str, tuple[str, Reading]]:
 
 
 def link_summary(run: Run) -> dict[str, Any]:
-    """Recompute the link block of ``summary.json``."""
-    return summarize_association(
-        run.links,
-        cases=run.cases,
-        verdicts=run.verdicts,
-        seed=manifest_int(run, "seed", 0),
-        calibration=Calibration.of_run(run),
-    )
+    """Recompute the blocks ``link`` and ``link_correctness`` of ``summary.json``."""
+    seed = manifest_int(run, "seed", 0)
+    return summarize_association(run, own=own_calibrations(run), seed=seed)
 
 
 def manifest_int(run: Run, name: str, default: int) -> int:
@@ -291,13 +287,13 @@ def _document_estimate(run: Run, name: str) -> Estimate:
     if group in _DOCUMENT_COMMANDS and metric_path and getattr(run, group) is None:
         return Estimate.missing(Reason(code="needs_command", command=_DOCUMENT_COMMANDS[group]))
     try:
-        if group == "link":
-            estimate = find_estimate({"link": link_summary(run)}, name, n=len(run.links))
+        if group in _ASSOCIATIONS:
+            estimate = find_estimate(link_summary(run), name, n=len(run.links))
             return estimate if run.cases else Estimate.missing(Reason(code="no_cases"))
         estimate = find_estimate(_run_documents(run), name, n=len(run.cases))
     except MissingPathError:
-        links = {"link": run.summary.get("link", {})}
-        if group == "link" and "selected" in run.manifest and name in iter_paths(links):
+        links = {group: run.summary.get(group, {})}
+        if group in _ASSOCIATIONS and "selected" in run.manifest and name in iter_paths(links):
             return Estimate.missing(Reason(code="not_of_selection"))
         raise _unknown_metric_error(run, name) from None
     if "selected" in run.manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from misslink.calibration.corrected_prevalence import (
@@ -11,11 +11,12 @@ from misslink.calibration.corrected_prevalence import (
     judge_mismatch,
 )
 from misslink.calibration.stored_calibration import (
-    LINKING_METRIC,
-    RATE_NAMES,
+    PREDICTION_POWERED,
     ROGAN_GLADEN,
     CorrectedRate,
     corrected_shares,
+    label_count,
+    own_calibrations,
     read_estimate,
     stored_calibrations,
 )
@@ -29,8 +30,12 @@ from misslink.render.format import format_values
 from misslink.render.reasons import count_labels
 from misslink.types import Estimate, Run
 
+_LINK_METRICS = {"link": "faithfulness", "link_correctness": "correctness"}
 _LINK_RISKS = frozenset(
-    ("attributable_fraction", "risk_difference", "risk_given_hit", "risk_given_miss", "risk_ratio")
+    (
+        *("attributable_fraction", "risk_difference", "risk_ratio"),
+        *("risk_given_none", "risk_given_some", "risk_given_all"),
+    )
 )
 _CALIBRATE_HINT = (
     "compare the judge with human labels:  misslink calibrate RUN --labels FILE, or evaluate with "
@@ -63,7 +68,7 @@ def require_correction(run: Run, criteria: ShipCriteria, gate: Gate, value: Metr
     if gate.estimate != "corrected":
         return
     if _corrected_link_risk(run, value.name):
-        path = f"link.corrected.{value.name.removeprefix('link.')}"
+        path = value.name.replace(".", ".corrected.", 1)
         problem = f"the corrected {value.name} is another metric; write  metric: {path}"
     elif not calibrated:
         problem = f"estimate: corrected needs a calibration; {_CALIBRATE_HINT}"
@@ -169,20 +174,16 @@ def _calibrated_metrics(run: Run) -> dict[str, str]:
 def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     """A risk of the link corrected for the judge's errors; None if it was not corrected."""
     namespace, _, key = name.partition(".")
-    if namespace != "link" or key not in _LINK_RISKS:
+    if namespace not in _LINK_METRICS or key not in _LINK_RISKS:
         return None
-    link = link_summary(run)
-    corrected = link.get("corrected")
-    if not isinstance(corrected, Mapping):
+    link = link_summary(run)[namespace]
+    estimate, raw = read_estimate(link["corrected"][key]), read_estimate(link[key])
+    metric = _LINK_METRICS[namespace]
+    if estimate is None or raw is None or metric not in stored_calibrations(run):
         return None
-    judged = corrected.get("judged")
-    estimate = read_estimate(corrected.get(key))
-    raw = read_estimate((judged if isinstance(judged, Mapping) else link).get(key))
-    if estimate is None or raw is None:
-        return None
-    rates = [read_estimate(corrected.get(rate)) for rate in RATE_NAMES]
-    labels = sum(rate.n for rate in rates if rate is not None)
-    note = f"By the judge's error rates on {labels:,} labels."
-    return CorrectedRate(
-        name, LINKING_METRIC, raw, estimate, ROGAN_GLADEN, labels, own=False, note=note
-    )
+    own = metric in own_calibrations(run)
+    method = PREDICTION_POWERED if own else ROGAN_GLADEN
+    labels = label_count(stored_calibrations(run)[metric])
+    whose = "this run's verdicts" if own else "another run"
+    note = f"At each exposure by itself, from {labels:,} labels of {whose}."
+    return CorrectedRate(name, metric, raw, estimate, method, labels, own=own, note=note)

@@ -1,174 +1,425 @@
-"""The association between retrieval misses and bad answers: risks, adjustment, correction."""
+"""The association of what reached the prompt with bad answers: risks, adjustment, correction."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from misslink.failure_modes import FAILURE_MODES
-from misslink.linking.judge_calibration import Calibration
-from misslink.render.format import format_p_value, format_points_interval
+from misslink.documents import CalibrationDocument, calibrations_of
+from misslink.failure_modes import FAILURE_MODES, FAILURES
+from misslink.render.reasons import describe_reason
+from misslink.retrieval import case_exposures, relevant_ids
 from misslink.stats import (
-    attributable_fraction,
-    correct_association,
+    EXPOSURES,
+    ExposedCases,
+    clustered_mantel_haenszel,
+    drop_wide_ratio,
+    exposure_risks,
     heterogeneity_test,
     mantel_haenszel,
+    powered_exposure_risks,
     proportion,
-    risk_difference,
-    risk_ratio,
+    rated_exposure_risks,
     trend_test,
 )
-from misslink.stats.stratified_association import TwoByTwo
-from misslink.types import Case, Estimate, Link, Verdict
+from misslink.stats.clustered import clustered_mean
+from misslink.stats.stratified_association import PooledAssociation, TwoByTwo
+from misslink.types import Case, Estimate, Link, Reason, Run, Trace, Verdict
 
-TableCell = Literal["miss_bad", "miss_good", "hit_bad", "hit_good", "left_out"]
-IsBad = Callable[[Link], bool | None]
+# p of heterogeneity below which strata are said to disagree; the customary one
+_HETEROGENEITY_P = 0.05
+_MIN_FOR_DIFFICULTY = 30  # cases from which thirds are large enough to compare within
+_MIN_FOR_FIFTHS = 150  # cases from which fifths are large enough; they take out more of a bias
+_DIFFICULTIES = ("easiest", "easier", "middle", "harder", "hardest")
+_DECIMALS = 9  # rounding must not part cases that are alike
+_HETEROGENEITY_METHOD = "cochran's q, parametric bootstrap"
+_ADJUSTED = ("risk_difference", "risk_ratio", "attributable_fraction")
+NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
 
 
 class BadAnswer(NamedTuple):
-    """What counts as a bad answer, and what a bad and a good one are called."""
+    """What counts as a bad answer, and the metric whose verdict and labels decide it."""
 
-    is_bad: IsBad  # None: not known
-    bad: str
-    good: str
-
-    def cells(self, table: TwoByTwo) -> dict[str, int]:
-        """A table by the names of its cells."""
-        names = (f"{row}_{column}" for row in ("miss", "hit") for column in (self.bad, self.good))
-        return dict(zip(names, table, strict=True))
+    is_bad: Callable[[Link], bool | None]  # None: not known
+    metric: str
 
 
-NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
-_HETEROGENEITY_P = (
-    0.05  # p of heterogeneity below which strata are said to disagree; the customary one
-)
-# In order of recall.
-_RECALL_LEVELS: dict[Literal["miss", "partial", "hit"], str] = {
-    "miss": "none",
-    "partial": "some",
-    "hit": "all",
-}
-_HETEROGENEITY_METHOD = "cochran's q, parametric bootstrap"
+def is_unfaithful(link: Link) -> bool | None:
+    """Whether the answer of a case is unfaithful; None: it declines, or no verdict says."""
+    return {"faithful": False, "unfaithful": True}.get(link.answer)
 
 
-def table_cell(link: Link, bad: bool | None) -> TableCell:
-    """Place a case in the 2 x 2 table; a partial hit counts as a hit."""
-    if bad is None or link.retrieval not in _RECALL_LEVELS:
-        return "left_out"
-    if link.retrieval == "miss":
-        return "miss_bad" if bad else "miss_good"
-    return "hit_bad" if bad else "hit_good"
+def is_wrong(link: Link) -> bool | None:
+    """Whether the answer of a case is incorrect; None: no verdict says."""
+    return None if link.correct is None else not link.correct
 
 
-def count_table(links: Sequence[Link], is_bad: IsBad) -> tuple[TwoByTwo, int]:
-    """Count the four cells, and the cases that are left out."""
-    cells = Counter(table_cell(link, is_bad(link)) for link in links)
-    table = (cells["miss_bad"], cells["miss_good"], cells["hit_bad"], cells["hit_good"])
-    return table, cells["left_out"]
+UNFAITHFUL = BadAnswer(is_unfaithful, "faithfulness")
+WRONG = BadAnswer(is_wrong, "correctness")
 
 
-def risk_estimates(table: TwoByTwo, seed: int) -> dict[str, Estimate]:
-    """Return the risks of a table, what they differ by, and the attributable fraction, by name."""
-    miss_bad, miss_good, hit_bad, hit_good = table
-    misses, hits = miss_bad + miss_good, hit_bad + hit_good
-    return {
-        "risk_given_miss": proportion(miss_bad, misses),
-        "risk_given_hit": proportion(hit_bad, hits),
-        "risk_difference": risk_difference(miss_bad, misses, hit_bad, hits),
-        "risk_ratio": risk_ratio(miss_bad, misses, hit_bad, hits),
-        "attributable_fraction": attributable_fraction(*table, seed=seed),
-    }
+@dataclass(frozen=True)
+class _LinkedCases:
+    """Cases with their exposure and their cluster, in the order of the links.
+
+    ``by`` says what decides the exposure, ``calibrations`` are the judge's by metric, ``own`` the
+    metrics whose labels are of this run's verdicts.
+    """
+
+    links: Sequence[Link]
+    by: str | None
+    exposures: Mapping[str, str]
+    clusters: Mapping[str, Hashable]
+    cases: Mapping[str, Case]
+    traces: Mapping[str, Trace]
+    verdicts: Sequence[Verdict]
+    calibrations: Mapping[str, CalibrationDocument]
+    own: Collection[str]
+    seed: int
+
+    def exposed(self, bad: Mapping[str, float]) -> ExposedCases:
+        """The cases of `bad`, by what their answers are."""
+        return ExposedCases(
+            [EXPOSURES.index(self.exposures[id_]) for id_ in bad],
+            list(bad.values()),
+            [self.clusters.get(id_, id_) for id_ in bad],
+        )
 
 
-def adjust_for_category(
-    links: Sequence[Link],
-    category_of: Mapping[str, str | None],
-    bad_answer: BadAnswer,
-    seed: int,
-) -> dict[str, Any]:
-    """Compare misses with hits within each category only, and pool (Mantel-Haenszel).
+def summarize_association(
+    run: Run,
+    links: Sequence[Link] | None = None,
+    *,
+    own: Collection[str] = (),
+    seed: int = 0,
+) -> dict[str, dict[str, Any]]:
+    """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
+
+    A case is exposed to none, some or all of what it needs. Cases are left out and counted if they
+    need nothing, if their exposure is unknown, or if the answer has no verdict.
 
     Parameters
     ----------
-    links : sequence of Link
-    category_of : mapping of str to str or None
-        Case id to category; a case it does not name has none.
-    bad_answer : BadAnswer
+    run : Run
+        Any cases; every estimate without cases is missing with a reason.
+    links : sequence of Link or None
+        None: those of the run.
+    own : collection of str
+        Metrics whose calibration in the run is of its own verdicts.
     seed : int
-
-    Returns
-    -------
-    dict
-        As ``summary.json`` holds it under ``link.adjusted``. Cases without a category are a stratum
-        of their own. Beside the contract, ``left_out`` counts the strata with no miss or no hit
-        and their cases, which say nothing; where no case has a category the estimates are missing.
+        Random seed of the intervals.
     """
-    groups: dict[str | None, list[Link]] = {}
-    for link in links:
-        if table_cell(link, bad_answer.is_bad(link)) != "left_out":
-            groups.setdefault(category_of.get(link.case_id), []).append(link)
-    named = sorted(name for name in groups if name is not None)
-    if not named:
-        return _missing_adjustment("no case that could be placed has a category")
-    order: list[str | None] = [*named, *([None] if None in groups else [])]
-    tables = [count_table(groups[name], bad_answer.is_bad)[0] for name in order]
-    pooled = mantel_haenszel(tables, seed=seed)
-    p = heterogeneity_test(tables, seed=seed)
-    crude = table_risk_difference(*(sum(counts) for counts in zip(*tables, strict=True)))
-    silent = [sum(t) for t in tables if not (t[0] + t[1] and t[2] + t[3])]
+    links = run.links if links is None else links
+    by, exposures = case_exposures(links)
+    linked = _LinkedCases(
+        links=links,
+        by=by,
+        exposures=exposures,
+        clusters=cluster_cases(run.cases),
+        cases={case.id: case for case in run.cases},
+        traces={trace.case_id: trace for trace in run.traces},
+        verdicts=run.verdicts,
+        calibrations=calibrations_of(run),
+        own=own,
+        seed=seed,
+    )
+    failures = Counter(link.failure for link in links)
+    outcomes = {
+        "failed": _failed(linked).model_dump(),
+        "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
+        "owners": dict(Counter(str(link.owner) for link in links if link.owner)),
+        "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
+        "answers": dict(sorted(Counter(link.answer for link in links).items())),
+    }
     return {
-        "by": "category",
-        "risk_difference": pooled.risk_difference.model_dump(),
-        "risk_ratio": pooled.risk_ratio.model_dump(),
-        "attributable_fraction": pooled.attributable_fraction.model_dump(),
+        "link": {**_associate(linked, UNFAITHFUL), **outcomes},
+        "link_correctness": {**_associate(linked, WRONG), **outcomes},
+    }
+
+
+def cluster_cases(cases: Sequence[Case]) -> dict[str, Hashable]:
+    """Return the cluster of each case: its group, else the cases that share a relevant passage."""
+    parent: dict[Hashable, Hashable] = {}
+
+    def root(node: Hashable) -> Hashable:
+        while (above := parent.setdefault(node, node)) != node:
+            parent[node] = node = parent[above]
+        return node
+
+    for case in cases:
+        if case.group is None:
+            evidence = any(case.evidence.values())
+            graded = case.evidence if evidence else case.relevant
+            needed = [name for name, grade in graded.items() if grade > 0]
+            needed += [id_ for ids in case.relevant_any for id_ in ids if not evidence]
+            for need in needed:
+                parent[root(("need", need))] = root(("case", case.id))
+    return {
+        case.id: root(("case", case.id)) if case.group is None else ("group", case.group)
+        for case in cases
+    }
+
+
+def _failed(linked: _LinkedCases) -> Estimate:
+    """The share of failed cases among those whose outcome is known."""
+    known = [link for link in linked.links if link.failure not in {None, "inconclusive"}]
+    failed = [link.failure in FAILURES for link in known]
+    clusters = [linked.clusters.get(link.case_id, link.case_id) for link in known]
+    if len(set(clusters)) == len(clusters):
+        return proportion(sum(failed), len(failed))
+    return clustered_mean(failed, clusters, seed=linked.seed)
+
+
+def _associate(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
+    """One kind of bad answer by exposure."""
+    bad = {
+        link.case_id: float(is_bad)
+        for link in linked.links
+        if link.case_id in linked.exposures and (is_bad := kind.is_bad(link)) is not None
+    }
+    cases = linked.exposed(bad)
+    estimates = exposure_risks(cases, seed=linked.seed)
+    if not bad:
+        reason = Reason(code="no_exposed_verdict" if linked.by else "no_exposure")
+        estimates = dict.fromkeys(estimates, Estimate.missing(reason))
+    corrected = _correct(linked, kind)
+    warnings = [Reason(code="exposure_by_judge")] if linked.by == "sufficiency" else []
+    if corrected["attributable_fraction"].value is None and bad:
+        warnings.append(Reason(code="not_corrected"))
+    return {
+        "exposure": linked.by,
+        "table": {
+            **_table(cases),
+            "left_out": len(linked.links) - len(bad),
+            "not_needed": sum(link.retrieval == "not_needed" for link in linked.links),
+        },
+        **_dumped(estimates),
+        "clusters": len(set(cases.clusters)),
+        "corrected": _dumped(corrected),
+        "judge_error_by_exposure": _judge_error(linked, kind),
+        "adjusted": _adjust(linked, bad, estimates["risk_difference"]),
+        "trend": _trend(cases),
+        "warnings": list(map(_note, warnings)),
+    }
+
+
+def _trend(cases: ExposedCases) -> dict[str, Any]:
+    """Test for a trend of the risk from none to all; it assumes independent cases."""
+    if len(set(cases.clusters)) < len(cases.clusters):
+        return {"p": None, "method": "", "reason": describe_reason(Reason(code="in_clusters"))}
+    test = trend_test(cases.table())
+    return {"p": test.p, "method": test.method, "reason": test.reason, "slope": test.slope}
+
+
+def _correct(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Estimate]:
+    """The risks without the judge's errors, by labels of this run, else by its error rates.
+
+    All scored verdicts count, those of the uncertain band too; answers that decline are left out.
+    """
+    calibration = linked.calibrations.get(kind.metric)
+    declined = {link.case_id for link in linked.links if link.answer == "declined"}
+    scores = {
+        verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
+        for verdict in linked.verdicts
+        if verdict.metric == kind.metric and verdict.status == "scored"
+    }
+    good = {
+        link.case_id: score
+        for link in linked.links
+        if link.case_id in linked.exposures
+        and (kind is WRONG or link.case_id not in declined)
+        and (score := scores.get(link.case_id)) is not None
+    }
+    if calibration is None or calibration.threshold is None or not good:
+        code = "not_calibrated" if calibration is None else "no_exposed_verdict"
+        names = (*(f"risk_given_{name}" for name in EXPOSURES), *_ADJUSTED)
+        return dict.fromkeys(names, Estimate.missing(Reason(code=code)))
+    if kind.metric in linked.own:
+        labelled, weights = calibration.labelled, calibration.label_weights
+        labels = [None if (x := labelled.get(id_)) is None else float(x < 1 / 2) for id_ in good]
+        return powered_exposure_risks(
+            linked.exposed({id_: 1 - score for id_, score in good.items()}),
+            labels,
+            weights=[weights.get(id_, 1.0) for id_ in good],
+            seed=linked.seed,
+        )
+    called = {id_: float(score < calibration.threshold) for id_, score in good.items()}
+    rates = {name: getattr(calibration.by_exposure, name) for name in EXPOSURES}
+    return rated_exposure_risks(linked.exposed(called), rates, seed=linked.seed)
+
+
+def _judge_error(linked: _LinkedCases, kind: BadAnswer) -> dict[str, Any]:
+    """Whether the judge errs alike at each exposure, by its calibration."""
+    calibration = linked.calibrations.get(kind.metric)
+    if calibration is None:
+        reason = describe_reason(Reason(code="not_calibrated"))
+        return {"tested": False, "differs": None, "p": None, "reason": reason}
+    test = calibration.by_exposure
+    untested = test.reason or describe_reason(Reason(code="few_to_compare"))
+    return {
+        "tested": test.tested,
+        "differs": test.differs,
+        "p": test.p,
+        "reason": None if test.tested else untested,
+    }
+
+
+def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> dict[str, Any]:
+    """Compare none with all within categories only, else within groups of difficulty, and pool."""
+    categories = {id_: linked.cases[id_].category for id_ in bad if id_ in linked.cases}
+    proxies: list[str] = []
+    if any(categories.values()):
+        by = "category"
+        names = {id_: categories.get(id_) or NO_CATEGORY for id_ in bad}
+        order = sorted(set(names.values()), key=lambda name: (name == NO_CATEGORY, name))
+    else:
+        by, order = "difficulty", list(_DIFFICULTIES)
+        names, proxies = _difficulties(linked, bad)
+    groups = [{id_: bad[id_] for id_ in names if names[id_] == name} for name in order]
+    strata = {
+        name: linked.exposed(group) for name, group in zip(order, groups, strict=True) if group
+    }
+    tables, places, clusters = _compared_tables(strata.values(), (0,))
+    pooled = _pool(tables, places, clusters, linked.seed)
+    fraction = _pool(*_compared_tables(strata.values(), (0, 1)), linked.seed)
+    estimates = {
+        "risk_difference": pooled.risk_difference,
+        "risk_ratio": drop_wide_ratio(pooled.risk_ratio),
+        "attributable_fraction": fraction.attributable_fraction,
+    }
+    if not strata:
+        missing = Estimate.missing(Reason(code="nothing_to_adjust_for"))
+        estimates = dict.fromkeys(estimates, missing)
+    p, reason = None, Reason(code="in_clusters")
+    if len(set(clusters)) == len(clusters):
+        p, reason = heterogeneity_test(tables, seed=linked.seed), Reason(code="few_strata")
+    silent = [len(cases.bad) for cases in strata.values() if not _compared_tables([cases], (0,))[0]]
+    warning = _confounding(crude, pooled.risk_difference, p)
+    change = None
+    if crude.value is not None and pooled.risk_difference.value is not None:
+        ends = {"crude": crude.model_dump(), "adjusted": pooled.risk_difference.model_dump()}
+        change = _note(Reason(code="adjusted_change", by=by, **ends))
+    return {
+        "by": by if strata else None,
+        "proxies": proxies,
+        **_dumped(estimates),
         "strata": [
-            {"name": NO_CATEGORY if name is None else name, **_stratum_document(table, bad_answer)}
-            for name, table in zip(order, tables, strict=True)
+            {
+                "name": name,
+                "table": _table(cases),
+                **_dumped(exposure_risks(cases, seed=linked.seed)),
+            }
+            for name, cases in strata.items()
         ],
         "left_out": {"strata": len(silent), "cases": sum(silent)},
         "heterogeneity": {"p": p, "method": _HETEROGENEITY_METHOD}
         if p is not None
-        else {"p": None, "reason": "fewer than two categories have both misses and hits"},
-        "warning": _confounding_warning(crude, pooled.risk_difference, p),
+        else {"p": None, "reason": describe_reason(reason)},
+        "warning": warning and _note(warning),
+        "change": change,
     }
 
 
-def _missing_adjustment(reason: str) -> dict[str, Any]:
-    missing = Estimate.missing(reason).model_dump()
-    names = ("risk_difference", "risk_ratio", "attributable_fraction")
-    return {
-        "by": "category",
-        **dict.fromkeys(names, missing),
-        "strata": [],
-        "left_out": {"strata": 0, "cases": 0},
-        "heterogeneity": {"p": None, "reason": reason},
-        "warning": None,
+def _compared_tables(
+    strata: Iterable[ExposedCases], exposed: Sequence[int]
+) -> tuple[list[TwoByTwo], list[int], list[Hashable]]:
+    """Bad and good answers at the levels `exposed` and at all, of the strata that have both.
+
+    With the cell and the cluster of each case, the cells counted through the tables.
+    """
+    tables: list[TwoByTwo] = []
+    places: list[int] = []
+    clusters: list[Hashable] = []
+    whole = EXPOSURES.index("all")
+    for cases in strata:
+        rows = list(zip(cases.exposure, cases.bad, cases.clusters, strict=True))
+        cells = [
+            (2 * (level == whole) + (not is_bad), cluster)
+            for level, is_bad, cluster in rows
+            if level == whole or level in exposed
+        ]
+        count = Counter(cell for cell, _ in cells)
+        if count[0] + count[1] and count[2] + count[3]:
+            places += [4 * len(tables) + cell for cell, _ in cells]
+            clusters += [cluster for _, cluster in cells]
+            tables.append((count[0], count[1], count[2], count[3]))
+    return tables, places, clusters
+
+
+def _pool(
+    tables: Sequence[TwoByTwo], places: Sequence[int], clusters: Sequence[Hashable], seed: int
+) -> PooledAssociation:
+    if len(set(clusters)) < len(clusters):
+        return clustered_mantel_haenszel(tables, places, clusters, seed=seed)
+    return mantel_haenszel(tables, seed=seed)
+
+
+def _difficulties(
+    linked: _LinkedCases, bad: Mapping[str, float]
+) -> tuple[dict[str, str], list[str]]:
+    """The third or fifth of each case by how hard it seems, and the numbers that say so.
+
+    The numbers are weighted by a linear regression of bad answers on them and on the exposure (a
+    confounder score), so that it need not be known whether a high score is a good one.
+
+    References
+    ----------
+    Miettinen (1976), Stratification by a multivariate confounder score. Cochran (1968), The
+    effectiveness of adjustment by subclassification in removing bias, for fifths.
+    """
+    import numpy as np
+
+    ids = sorted(id_ for id_ in bad if id_ in linked.cases)
+    if len(ids) < _MIN_FOR_DIFFICULTY:
+        return {}, []
+    numbers: dict[str, list[float | None]] = {
+        "question_length": [float(len(linked.cases[id_].question)) for id_ in ids],
+        "relevant_passages": [_needed(linked.cases[id_]) for id_ in ids],
+        "irrelevant_score": [
+            _irrelevant_score(linked.cases[id_], linked.traces.get(id_)) for id_ in ids
+        ],
     }
+    columns = {}
+    for name, values in numbers.items():
+        known = [value for value in values if value is not None]
+        if len(known) < len(values) / 2 or min(known) == max(known):
+            continue
+        column = np.array([np.mean(known) if value is None else value for value in values])
+        columns[name] = (column - column.mean()) / column.std()
+    if not columns:
+        return {}, []
+    proxies = np.stack(list(columns.values()), axis=1)
+    exposed = np.array([[linked.exposures[id_] == name for name in EXPOSURES] for id_ in ids])
+    outcome = np.array([bad[id_] for id_ in ids])
+    weights = np.linalg.lstsq(np.hstack([exposed, proxies]), outcome, rcond=None)[0]
+    score = np.round(proxies @ weights[len(EXPOSURES) :], _DECIMALS)
+    names = _DIFFICULTIES if len(ids) >= _MIN_FOR_FIFTHS else _DIFFICULTIES[1:-1]
+    cuts = np.quantile(score, np.arange(1, len(names)) / len(names))
+    places = np.searchsorted(cuts, score)
+    return {id_: names[place] for id_, place in zip(ids, places, strict=True)}, list(columns)
 
 
-def _stratum_document(table: TwoByTwo, bad_answer: BadAnswer) -> dict[str, Any]:
-    a, b, c, d = table
-    estimates = {
-        "risk_given_miss": proportion(a, a + b),
-        "risk_given_hit": proportion(c, c + d),
-        "risk_difference": table_risk_difference(*table),
-        "risk_ratio": risk_ratio(a, a + b, c, c + d),
-    }
-    return {"table": bad_answer.cells(table), **_dumped(estimates)}
+def _needed(case: Case) -> float:
+    """How many passages a case needs, by its shortest alternative."""
+    if any(case.evidence.values()):
+        return float(sum(grade > 0 for grade in case.evidence.values()))
+    if case.relevant_any:
+        return float(min(map(len, case.relevant_any)))
+    return float(sum(grade > 0 for grade in case.relevant.values()))
 
 
-def _dumped(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
-    return {name: estimate.model_dump() for name, estimate in estimates.items()}
+def _irrelevant_score(case: Case, trace: Trace | None) -> float | None:
+    """The score of the first retrieved passage that the case does not need."""
+    if trace is None:
+        return None
+    relevant = set(relevant_ids(case, trace.retrieved))
+    return next((p.score for p in trace.retrieved if p.id not in relevant), None)
 
 
-def table_risk_difference(a: int, b: int, c: int, d: int) -> Estimate:
-    """Return P(bad | miss) - P(bad | hit) of the cells miss and bad, miss and good, hit and so on."""
-    return risk_difference(a, a + b, c, c + d)
-
-
-def _confounding_warning(crude: Estimate, pooled: Estimate, p: float | None) -> str | None:
-    """Say in one sentence where all cases together mislead (Simpson's paradox), if they do.
+def _confounding(crude: Estimate, pooled: Estimate, p: float | None) -> Reason | None:
+    """Where all cases together mislead (Simpson's paradox), if they do.
 
     Two differences near 0 have two signs by chance in every ninth run in which nothing is
     confounded (of 60 to 300 cases in four categories), so a sign only turns where one of the two
@@ -176,22 +427,13 @@ def _confounding_warning(crude: Estimate, pooled: Estimate, p: float | None) -> 
     """
     if crude.value is None or pooled.value is None or pooled.low is None or pooled.high is None:
         return None
-    both = f"{format_points_interval(crude)} over all cases and {format_points_interval(pooled)} within categories"
+    both = {"crude": crude.model_dump(), "adjusted": pooled.model_dump()}
     if crude.value * pooled.value < 0 and (_excludes_zero(crude) or _excludes_zero(pooled)):
-        return (
-            f"The risk difference is {both}: the sign turns (Simpson's paradox), so read the "
-            "adjusted numbers and not the crude ones."
-        )
+        return Reason(code="sign_turns", **both)
     if not pooled.low <= crude.value <= pooled.high:
-        return (
-            f"The risk difference is {both}: categories with many misses differ in their risk "
-            "anyway, so read the adjusted numbers and not the crude ones."
-        )
+        return Reason(code="crude_misleads", **both)
     if p is not None and p < _HETEROGENEITY_P:
-        return (
-            f"The categories disagree on the risk difference ({format_p_value(p)}), so read "
-            "each category's own before any number over all of them."
-        )
+        return Reason(code="strata_disagree", p=p)
     return None
 
 
@@ -200,158 +442,16 @@ def _excludes_zero(estimate: Estimate) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def dose_response(links: Sequence[Link], is_bad: IsBad) -> dict[str, Any]:
-    """Return the risk of a bad answer by how much of what was needed reached the prompt.
-
-    Returns
-    -------
-    dict
-        As ``summary.json`` holds it under ``link.dose_response``: recall none, some, all, and the
-        Cochran-Armitage test for trend over them. Beside the contract its ``slope``: how much the
-        risk rises from one group to the next, below 0 where it falls.
-    """
-    counts = Counter((link.retrieval, is_bad(link)) for link in links)
-    groups = [
-        (counts[name, True], counts[name, True] + counts[name, False]) for name in _RECALL_LEVELS
-    ]
-    test = trend_test(groups)
+def _table(cases: ExposedCases) -> dict[str, dict[str, int]]:
     return {
-        "groups": [
-            {"recall": recall, "risk": proportion(*group).model_dump()}
-            for recall, group in zip(_RECALL_LEVELS.values(), groups, strict=True)
-        ],
-        "trend": {
-            "p": test.p,
-            "method": test.method,
-            "reason": test.reason,
-            "slope": test.slope,
-        },
+        name: {"bad": count, "good": n - count}
+        for name, (count, n) in zip(EXPOSURES, cases.table(), strict=True)
     }
 
 
-def correct_for_judge(
-    links: Sequence[Link],
-    verdicts: Iterable[Verdict],
-    calibration: Calibration,
-    bad_answer: BadAnswer,
-    seed: int,
-) -> dict[str, Any]:
-    """Return the table's numbers corrected for the judge's errors.
-
-    As ``summary.json`` holds it under ``link.corrected``: ``table`` counts the cases as the judge calls
-    them, ``judged`` holds their numbers before the correction, and ``uncertain`` counts the cases whose
-    link has no answer outcome. Of `bad_answer` only the words count.
-
-    Notes
-    -----
-    Sensitivity and specificity are counted over all labelled cases, those of the uncertain band among
-    them, each called good from the calibration's threshold on, so the corrected table is counted in the
-    same way from the verdicts. Answers that decline are left out.
-    """
-    chance_of = {
-        verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
-        for verdict in verdicts
-        if verdict.metric == calibration.metric and verdict.status == "scored"
-    }
-
-    def is_bad(link: Link) -> bool | None:
-        chance = chance_of.get(link.case_id)
-        if chance is None or link.answer == "declined":
-            return None
-        return chance < calibration.threshold
-
-    table, left_out = count_table(links, is_bad)
-    correction = correct_association(
-        *table,
-        sensitivity=calibration.sensitivity,
-        specificity=calibration.specificity,
-        seed=seed,
-    )
-    estimates = correction.estimates
-    if not sum(table):
-        reason = "no case both needs a passage and has a verdict that the judge scored"
-        estimates = dict.fromkeys(estimates, Estimate.missing(reason))
-    placed = [link for link in links if table_cell(link, is_bad(link)) != "left_out"]
-    return {
-        **_dumped(estimates),
-        "sensitivity": calibration.sensitivity.model_dump(),
-        "specificity": calibration.specificity.model_dump(),
-        "table": {**bad_answer.cells(table), "left_out": left_out},
-        "judged": _dumped(risk_estimates(table, seed)),
-        "uncertain": sum(link.answer == "unknown" for link in placed),
-        "warning": correction.warning,
-    }
+def _note(reason: Reason) -> dict[str, str]:
+    return {"code": reason.code, "message": describe_reason(reason)}
 
 
-def summarize_association(
-    links: Sequence[Link],
-    *,
-    cases: Sequence[Case] = (),
-    verdicts: Sequence[Verdict] = (),
-    seed: int = 0,
-    calibration: Calibration | None = None,
-) -> dict[str, Any]:
-    """Return the 2 x 2 table, the risks and the failure modes, as in ``summary.json``.
-
-    A *miss* is a case with relevant passages where none reached the prompt. A partial hit counts as
-    a hit, and ``dose_response`` shows it separately. Cases are left out and counted if they need no
-    passage, if retrieval was not observed, or if the answer has no verdict. ``wrong`` has the same
-    numbers for wrong answers.
-
-    Parameters
-    ----------
-    links : sequence of Link
-        May be empty; every estimate then has a reason and no value.
-    cases : sequence of Case
-        Used for their categories.
-    verdicts : sequence of Verdict
-        Used for ``corrected`` only.
-    seed : int
-        Random seed for bootstrap intervals.
-    calibration : Calibration or None
-        The judge's error rates on faithfulness. None, or of another metric: no ``corrected``.
-    """
-    category_of = {case.id: case.category for case in cases}
-    failures = Counter(link.failure for link in links)
-    unfaithful = BadAnswer(is_unfaithful, "unfaithful", "faithful")
-    wrong = BadAnswer(_is_wrong, "wrong", "right")
-    return {
-        **_risk_document(links, category_of, unfaithful, seed),
-        "corrected": correct_for_judge(links, verdicts, calibration, unfaithful, seed)
-        if calibration is not None and calibration.metric == "faithfulness"
-        else None,
-        "failures": {failure: failures[failure] for failure in FAILURE_MODES if failures[failure]},
-        "owners": dict(Counter(str(link.owner) for link in links if link.owner)),
-        "retrieval": dict(sorted(Counter(link.retrieval for link in links).items())),
-        "answers": dict(sorted(Counter(link.answer for link in links).items())),
-        "wrong": _risk_document(links, category_of, wrong, seed),
-    }
-
-
-def is_unfaithful(link: Link) -> bool | None:
-    """Whether the answer of a case is unfaithful; None: it declines, or no verdict says."""
-    return {"faithful": False, "unfaithful": True}.get(link.answer)
-
-
-def _is_wrong(link: Link) -> bool | None:
-    return None if link.correct is None else not link.correct
-
-
-def _risk_document(
-    links: Sequence[Link],
-    category_of: Mapping[str, str | None],
-    bad_answer: BadAnswer,
-    seed: int,
-) -> dict[str, Any]:
-    is_bad, bad, good = bad_answer
-    table, left_out = count_table(links, is_bad)
-    estimates = risk_estimates(table, seed)
-    if not sum(table):
-        reason = f"no case both needs a passage and has an answer judged {bad} or {good}"
-        estimates = dict.fromkeys(estimates, Estimate.missing(reason))
-    return {
-        "table": {**bad_answer.cells(table), "left_out": left_out},
-        **_dumped(estimates),
-        "adjusted": adjust_for_category(links, category_of, bad_answer, seed),
-        "dose_response": dose_response(links, is_bad),
-    }
+def _dumped(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {name: estimate.model_dump() for name, estimate in estimates.items()}

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from misslink.calibration import calibrate, verdicts_from_run
 from misslink.calibration.inter_annotator import load_labels
+from misslink.calibration.judge_accuracy import error_by_exposure
 from misslink.calibration.score_drift import detect_drift
 from misslink.calibration.stored_calibration import (
     LINKING_METRIC,
     calibration_source,
     judge_error_rates,
     merge_calibration,
+    own_calibrations,
     stored_calibrations,
     verdict_scores,
 )
+from misslink.documents import JudgeErrorTest, calibrations_of
 from misslink.errors import InputError
 from misslink.io import GoldSet
 from misslink.io.labels import Labels
 from misslink.io.manifest import display_path, hash_content
 from misslink.linking.judge_calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
-from misslink.types import Run, Trace, Verdict
+from misslink.retrieval import case_exposures
+from misslink.types import Link, Run, Trace, Verdict
 
 if TYPE_CHECKING:
     from misslink.pipeline.evaluate import EvaluationConfig
@@ -129,7 +133,7 @@ def calibrate_run(context: EvaluationContext, run: Run) -> CalibrationResult:
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     elif document is not None and document["metric"] != LINKING_METRIC:
-        notes.append("No label is of faithfulness, so failure modes and risks are not corrected.")
+        notes.append("No label is of faithfulness, so failure modes are not corrected.")
     elif document is not None:
         weakness = _weakness_of_labels(document)
         if weakness is None:
@@ -137,12 +141,34 @@ def calibrate_run(context: EvaluationContext, run: Run) -> CalibrationResult:
         else:
             notes.append(
                 f"The labels of faithfulness do not carry a calibration ({weakness}), so failure "
-                "modes and risks are not corrected by it."
+                "modes are not corrected by it."
             )
             document["notes"] = [*document["notes"], notes[-1]]
     for note in notes:
         _log.warning("%s", note)
     return CalibrationResult(document, calibration, tuple(notes))
+
+
+def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run:
+    """Return the run whose own calibrations say how the judge errs at each exposure.
+
+    Judges are calibrated before the cases are linked, and the exposure is known after.
+    """
+    document: dict[str, Any] | None = None
+    own, exposures = own_calibrations(run), case_exposures(links)[1]
+    for metric, stored in calibrations_of(run).items():
+        plain = dict(stored_calibrations(run)[metric])
+        if metric in own and stored.threshold is not None:
+            errors = error_by_exposure(
+                {case_id: share >= 1 / 2 for case_id, share in stored.labelled.items()},
+                verdict_scores(run, metric),
+                stored.threshold,
+                exposures,
+                seed=seed,
+            )
+            plain["by_exposure"] = JudgeErrorTest.model_validate(errors).model_dump(mode="json")
+        document = merge_calibration(document, plain)
+    return run.model_copy(update={"calibration": document}) if document else run
 
 
 def score_drift(run: Run) -> dict[str, dict[str, Any]]:

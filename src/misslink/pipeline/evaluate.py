@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from misslink.calibration.stored_calibration import corrected_shares
+from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.errors import InputError
@@ -28,7 +28,12 @@ from misslink.linking.attribution_rules import link_case
 from misslink.linking.findings import count_errors
 from misslink.pipeline import stages
 from misslink.pipeline.artifact_reuse import reuse_artifacts, reuse_link_artifacts
-from misslink.pipeline.calibration import calibrate_run, score_drift, unlinked_run
+from misslink.pipeline.calibration import (
+    calibrate_run,
+    measure_error_by_exposure,
+    score_drift,
+    unlinked_run,
+)
 from misslink.pipeline.context import EvaluationContext, Progress
 from misslink.pipeline.diagnosis import CorpusContext, diagnosis_document, open_corpus_context
 from misslink.pipeline.summary import (
@@ -292,6 +297,7 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     replace(context, calibration=calibration), traces, verdicts, measured
                 )
                 embedding_map = await corpus.map(cases, traces, links, seed)
+            unlinked = measure_error_by_exposure(unlinked, links, seed)
             level_of = {metric.name: metric.level for metric in context.metrics}
             about = {
                 "goldset": display_path(context.gold.name),
@@ -336,12 +342,8 @@ async def run_pipeline(config: EvaluationConfig) -> Run:
                     },
                     "drift": score_drift(unlinked),
                     "warnings": _warnings(captured.warnings, about["judge_note"], calibrated.notes),
-                    "link": summarize_association(
-                        links,
-                        cases=cases,
-                        verdicts=verdicts,
-                        seed=seed,
-                        calibration=calibration,
+                    **summarize_association(
+                        unlinked, links, own=own_calibrations(unlinked), seed=seed
                     ),
                     "diagnosis": diagnosis_document(
                         unlinked, links, measured, corpus.passages, scores, k, seed

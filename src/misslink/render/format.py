@@ -320,15 +320,24 @@ _FORMATTERS: dict[str, tuple[Callable[[float], str], Callable[[float], str]]] = 
 _CUTOFF_SUFFIX = re.compile(r"(?:_at_|-at-|@)([0-9]+(?:[_.][0-9]+)?)$")
 _CUTOFF = re.compile(r"@([1-9][0-9]*)$")
 _LEVEL_PREFIXES = ("retrieval_", "generation_", "answer_")
-_NAMESPACES = ("link", "coverage", "trust", "usage", "replay", "whatif", "repeats")
-_LINK_GROUPS = ("failures", "retrieval", "answers", "adjusted", "wrong", "corrected", "table")
+_NAMESPACES = (
+    "link_correctness",
+    "link",
+    "coverage",
+    "trust",
+    "usage",
+    "replay",
+    "whatif",
+    "repeats",
+)
+_LINK_GROUPS = ("failures", "retrieval", "answers", "adjusted", "corrected", "table")
 _OUTCOME_PREFIXES = ("link.failures.", "link.retrieval.", "link.answers.")
 _SIGNED_METRICS = frozenset({"kappa", "gwet_ac1", "risk_difference"})
-_RATES = frozenset({"risk_given_miss", "risk_given_hit", "flaky"})
+_RATES = frozenset({"risk_given_none", "risk_given_some", "risk_given_all", "failed", "flaky"})
 _COUNT_PREFIXES = (
     "usage.",
     "link.table.",
-    "link.wrong.table.",
+    "link_correctness.table.",
     "latency",
 )  # seconds are none, but as free
 _UNBOUNDED = (0.0, float("inf"))
@@ -351,8 +360,8 @@ def metric_candidates(name: str) -> list[str]:
     candidates = [given_name, cut]
     candidates += [cut.removeprefix(level) for level in _LEVEL_PREFIXES if cut.startswith(level)]
     candidates += [candidate.replace("r_precision", "r-precision") for candidate in candidates]
-    room, _, suffix = given_name.partition("_")
-    if room in _NAMESPACES and suffix:
+    room = next((room for room in _NAMESPACES if given_name.startswith(f"{room}_")), None)
+    if room is not None and (suffix := given_name.removeprefix(f"{room}_")):
         candidates.append(f"{room}.{suffix}")
         group, _, last = suffix.partition("_")
         if group in _LINK_GROUPS and last:

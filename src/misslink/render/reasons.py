@@ -8,7 +8,9 @@ from typing import Any
 from misslink.render.format import (
     format_change,
     format_drop,
+    format_p_value,
     format_percent,
+    format_points_interval,
     format_values,
     question_count,
 )
@@ -263,6 +265,42 @@ def _replayed(fraction: Estimate) -> str:
     return f"replay: missing passages cause {format_percent(value)} of the failures"
 
 
+def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple[str, str]:
+    first, second = (
+        format_points_interval(Estimate.model_validate(each)) for each in (crude, adjusted)
+    )
+    return first, second
+
+
+def _adjusted_change(by: str, **both: Mapping[str, Any]) -> str:
+    crude, adjusted = _differences(**both)
+    return f"the risk difference of none and all is {crude}, and adjusted for {by} {adjusted}"
+
+
+def _sign_turns(**both: Mapping[str, Any]) -> str:
+    crude, adjusted = _differences(**both)
+    return (
+        f"the risk difference is {crude} over all cases and {adjusted} within groups: the sign "
+        "turns (Simpson's paradox), so read the adjusted numbers and not the crude ones"
+    )
+
+
+def _crude_misleads(**both: Mapping[str, Any]) -> str:
+    crude, adjusted = _differences(**both)
+    return (
+        f"the risk difference is {crude} over all cases and {adjusted} within groups: groups with "
+        "many misses differ in their risk anyway, so read the adjusted numbers and not the crude "
+        "ones"
+    )
+
+
+def _strata_disagree(p: float) -> str:
+    return (
+        f"the groups disagree on the risk difference ({format_p_value(p)}), so read each group's "
+        "own before any number over all of them"
+    )
+
+
 SENTENCES: dict[str, str | Callable[..., str]] = {
     # an estimate
     "no_cases": "there are no cases",
@@ -327,6 +365,59 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "unlabelled": "the gold set names no relevant passages, so the run cannot tell why",
     "too_few": "not enough data to tell why",
+    # an association
+    "no_case_at_exposure": "no case has {exposure} of its relevant passages in the prompt",
+    "few_labels_at_exposure": (
+        "{n} labels of cases with {exposure} of their relevant passages in the prompt are too few; "
+        "{needed} are needed"
+    ),
+    "judge_unmeasured": (
+        "the judge's error is not known for cases with {exposure} of their relevant passages in "
+        "the prompt: it takes {needed} labels of good and of bad answers and a judge better than "
+        "chance"
+    ),
+    "no_bad_with_all": "no answer with all relevant passages in the prompt is bad",
+    "no_bad_answer": "there is no bad answer to attribute",
+    "no_exposure": (
+        "fewer than 10 cases have all of their labelled relevant passages in the prompt, and the "
+        "judge does not say whether the passages in the prompt suffice"
+    ),
+    "no_exposed_verdict": (
+        "no case both has a known share of what it needs in the prompt and has a verdict on its "
+        "answer"
+    ),
+    "exposure_by_judge": (
+        "fewer than 10 cases have all of their labelled relevant passages in the prompt, so what "
+        "reached the prompt is by the judge: whether the passages there suffice"
+    ),
+    "not_corrected": (
+        "the attributable fraction is not corrected for the judge's errors: if the judge errs "
+        "more often after misses than after hits, or less, it is too high or too low"
+    ),
+    "in_clusters": "cases that share a passage or a group do not vary independently",
+    "few_to_compare": "too few labels to compare the judge's errors between misses and hits",
+    "no_exposure_in_labels": (
+        "for no labelled case is it known how much of what it needs was in the prompt"
+    ),
+    "judge_adds_nothing": (
+        "the judge adds nothing to the labels: the interval of the corrected share is no narrower "
+        "than that of the labels alone"
+    ),
+    "judge_errs_differently": (
+        "the judge's errors differ between cases with none, some and all of their relevant "
+        "passages in the prompt ({p}), so a risk after misses must not be compared with one after "
+        "hits without correction"
+    ),
+    "nothing_to_adjust_for": (
+        "no case has a category, and fewer than 30 cases differ in the length of the question, the "
+        "number of relevant passages or the score of an irrelevant passage"
+    ),
+    "few_strata": "fewer than two groups have both cases with none and cases with all",
+    "adjusted_change": _adjusted_change,
+    "sign_turns": _sign_turns,
+    "crude_misleads": _crude_misleads,
+    "strata_disagree": _strata_disagree,
+    "wide_ratio": "it could be anything: its interval spans more than a factor of {factor}",
     # a gate
     "met": _met,
     "below_floor": _below_floor,

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misslink.documents import (
-    CorrectedRisks,
     RiskAssociation,
     Risks,
     Stratum,
     TestResult,
+    calibrations_of,
     summary_of,
 )
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.render.format import FormattedEstimate, format_estimate, format_p_value, pluralize
 from misslink.report.links import CORRECT_VALUES, number_cases, view_fragment
+from misslink.retrieval import case_exposures
 from misslink.types import Run
 
 _EXPOSURE_LABELS = {"none": "none of them", "some": "some of them", "all": "all of them"}
@@ -26,19 +27,20 @@ _ADJUSTED_EFFECTS = {
     "attributable_fraction": "Attributable fraction",
 }
 _RISKS = {
-    "risk_given_miss": "Unfaithful after a miss",
-    "risk_given_hit": "Unfaithful after a hit",
+    "risk_given_none": "Unfaithful with none of the relevant passages",
+    "risk_given_some": "Unfaithful with some",
+    "risk_given_all": "Unfaithful with all",
 }
 _SIGNIFICANT = 0.05  # as everywhere in misslink
 
 
 @dataclass(frozen=True)
 class StratumRow:
-    """One group of cases: bad answers and all answers after a miss and after a hit."""
+    """One group of cases: bad answers and all answers with none and with all relevant passages."""
 
     name: str
-    miss: tuple[int, int]
-    hit: tuple[int, int]
+    none: tuple[int, int]
+    all: tuple[int, int]
     risks: tuple[FormattedEstimate, FormattedEstimate]
     difference: FormattedEstimate
     ratio: FormattedEstimate
@@ -66,25 +68,10 @@ class AdjustedAssociation:
 
 
 @dataclass(frozen=True)
-class DoseResponse:
-    """The risk of a bad answer by how many of the needed passages reached the prompt."""
-
-    bad: str
-    groups: tuple[tuple[str, FormattedEstimate], ...]
-    trend: str
-
-
-@dataclass(frozen=True)
 class CorrectedAssociation:
-    """The numbers corrected for the judge's measured errors.
-
-    ``note`` says how many of these cases the headline leaves out; "" if none.
-    """
+    """The numbers corrected for the judge's errors at each exposure, and how it errs there."""
 
     rows: tuple[BeforeAfter, ...]
-    sensitivity: FormattedEstimate
-    specificity: FormattedEstimate
-    warning: str
     note: str
 
     @property
@@ -95,12 +82,7 @@ class CorrectedAssociation:
         )
         if not fraction.after.measured:
             return ""
-        # The share as judged of the same cases is not that of the headline where some are left out.
-        before = f" (of the same cases as judged: {fraction.before.brief})" if self.note else ""
-        return (
-            "That is by the judge's calls. With the errors taken out that people found in them the "
-            f"share is {fraction.after.brief}{before}."
-        )
+        return f"Corrected for the judge's errors, the attributable fraction is {fraction.after.brief}."
 
 
 def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
@@ -111,11 +93,15 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
         strata = tuple(map(_stratum_row, adjusted.strata))
         if not strata:
             continue
-        notes = (_heterogeneity_note(adjusted.heterogeneity), _left_out_note(adjusted.left_out))
-        warning = adjusted.warning
-        if warning:  # only groups with both misses and hits count
-            sizes = [(stratum.miss[1], stratum.hit[1]) for stratum in strata]
-            used = sum(misses + hits for misses, hits in sizes if misses and hits)
+        notes = (
+            _as_sentence(adjusted.change.message),
+            _heterogeneity_note(adjusted.heterogeneity),
+            _left_out_note(adjusted.left_out),
+        )
+        warning = _as_sentence(adjusted.warning.message)
+        if warning:  # only groups with both none and all count
+            sizes = [(stratum.none[1], stratum.all[1]) for stratum in strata]
+            used = sum(none + all_ for none, all_ in sizes if none and all_)
             total = pluralize(sum(map(sum, sizes)), "case")
             warning += f" The adjusted numbers rest on {used:,} of {total}."
         tables.append(
@@ -131,60 +117,32 @@ def adjust_associations(run: Run) -> tuple[AdjustedAssociation, ...]:
     return tuple(tables)
 
 
-def dose_responses(run: Run) -> tuple[DoseResponse, ...]:
-    """Read the dose-response tables, for unfaithful and for wrong answers."""
-    tables = []
-    for association, bad in _associations(run):
-        groups = association.dose_response.groups
-        risks = [group.risk.value for group in groups if group.risk.value is not None]
-        if risks:
-            labelled = tuple(
-                (
-                    _EXPOSURE_LABELS.get(group.recall, group.recall),
-                    format_estimate("risk", group.risk),
-                )
-                for group in groups
-            )
-            trend = _trend_note(association.dose_response.trend, bad, risks)
-            tables.append(DoseResponse(bad, labelled, trend))
-    return tuple(tables)
-
-
 def correct_association(run: Run) -> CorrectedAssociation | None:
-    """Read the numbers corrected for the judge's errors; None if no labels measured these."""
-    corrected = summary_of(run).link.corrected
-    if corrected is None:
+    """Read the numbers corrected for the judge's errors; None without labels of faithfulness."""
+    link = summary_of(run).link
+    if "faithfulness" not in calibrations_of(run):
         return None
+    errors = link.judge_error_by_exposure
+    note = f"The judge's errors by exposure were not compared: {errors.reason}."
+    if errors.p is not None:
+        differ = "differ" if errors.differs else "do not differ by more than chance would explain"
+        note = (
+            "Between cases with none, some and all of their relevant passages, the judge's errors "
+            f"{differ} ({format_p_value(errors.p)})."
+        )
     return CorrectedAssociation(
-        # Both versions count the same cases; the link's own numbers leave the uncertain ones out.
-        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, corrected.judged, corrected),
-        sensitivity=format_estimate("sensitivity", corrected.sensitivity),
-        specificity=format_estimate("specificity", corrected.specificity),
-        warning=corrected.warning,
-        note=_uncertainty_note(corrected),
-    )
-
-
-def _uncertainty_note(corrected: CorrectedRisks) -> str:
-    """Say why the numbers before the correction are not those of the headline."""
-    uncertain, counted = corrected.uncertain, corrected.table.total
-    if not uncertain:
-        return ""
-    among = (
-        f"{pluralize(counted, 'case')}, {uncertain:,} "
-        if counted
-        else (f"cases here, {uncertain:,} ")
-    )
-    return (
-        f"Of the {among}{'has a verdict' if uncertain == 1 else 'have verdicts'} too uncertain for "
-        "the link: both columns count them as the judge calls them, the table leaves them out."
+        rows=_before_after(_RISKS | _ADJUSTED_EFFECTS, link, link.corrected), note=note
     )
 
 
 def _associations(run: Run) -> tuple[tuple[RiskAssociation, str], ...]:
     """The two associations, and what a bad answer is in each."""
-    link = summary_of(run).link
-    return (link, "unfaithful"), (link.wrong, "wrong")
+    summary = summary_of(run)
+    return (summary.link, "unfaithful"), (summary.link_correctness, "wrong")
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _before_after(names: dict[str, str], before: Risks, after: Risks) -> tuple[BeforeAfter, ...]:
@@ -202,8 +160,8 @@ def _stratum_row(row: Stratum) -> StratumRow:
     table = row.table
     return StratumRow(
         name=row.name or "none given",
-        miss=(table.miss_bad, table.miss_bad + table.miss_good),
-        hit=(table.hit_bad, table.hit_bad + table.hit_good),
+        none=(table.none["bad"], sum(table.none.values())),
+        all=(table.all["bad"], sum(table.all.values())),
         risks=_risk_pair(row),
         difference=format_estimate("risk_difference", row.risk_difference),
         ratio=format_estimate("risk_ratio", row.risk_ratio),
@@ -211,10 +169,10 @@ def _stratum_row(row: Stratum) -> StratumRow:
 
 
 def _risk_pair(risks: Risks) -> tuple[FormattedEstimate, FormattedEstimate]:
-    """The risk after a miss and after a hit."""
+    """The risk with none and with all of the relevant passages."""
     return (
-        format_estimate("risk_given_miss", risks.risk_given_miss),
-        format_estimate("risk_given_hit", risks.risk_given_hit),
+        format_estimate("risk_given_none", risks.risk_given_none),
+        format_estimate("risk_given_all", risks.risk_given_all),
     )
 
 
@@ -241,23 +199,21 @@ def _left_out_note(left_out: Mapping[str, int]) -> str:
     if not groups:
         return ""
     return (
-        "Without both misses and hits, and so without a word on the difference: "
+        "Groups without both none and all say nothing on the difference: "
         f"{pluralize(groups, 'group')} ({pluralize(cases, 'case')})."
     )
 
 
-def _trend_note(test: TestResult, bad: str, risks: list[float]) -> str:
+def _trend_note(test: TestResult, bad: str) -> str:
     p, reason = test.p, test.reason
     if p is None:
         return f"A trend was not tested: {reason}." if reason else ""
     if p >= _SIGNIFICANT:
         return f"No trend beyond chance is seen ({_test_name(p, test)})."
-    # The test is of the slope over all cases. The ends, all that an older run has, may be of few
-    # cases and contradict it.
-    falls = risks[0] > risks[-1] if test.slope is None else test.slope < 0
+    direction = "falls" if (test.slope or 0.0) < 0 else "rises"
     return (
-        f"The share of {bad} answers {'falls' if falls else 'rises'} as more of what was needed "
-        f"arrives ({_test_name(p, test)})."
+        f"The share of {bad} answers {direction} as more of the relevant passages reach the prompt "
+        f"({_test_name(p, test)})."
     )
 
 
@@ -269,8 +225,6 @@ def _test_name(p: float, test: TestResult) -> str:
     return f"{format_p_value(p)}, {method}" if method else format_p_value(p)
 
 
-# Row of the 2 x 2 table by outcome of retrieval; cases with another outcome are left out.
-TABLE_ROWS = {"miss": "miss", "partial": "hit", "hit": "hit"}
 _EFFECTS = {
     "attributable_fraction": "Attributable fraction",
     "risk_difference": "Risk difference",
@@ -288,23 +242,26 @@ class ContingencyCell:
 
 @dataclass(frozen=True)
 class ContingencyTable:
-    """A 2 x 2 table: miss or hit against a bad or a good answer, with the risks of each row."""
+    """Bad and good answers by how many of the relevant passages were in the prompt.
+
+    A row has its name, the cells of bad and of good answers, and the risk.
+    """
 
     bad: str
     good: str
-    miss: tuple[ContingencyCell, ContingencyCell]
-    hit: tuple[ContingencyCell, ContingencyCell]
+    rows: tuple[tuple[str, ContingencyCell, ContingencyCell, FormattedEstimate], ...]
     left_out: int
-    risks: tuple[FormattedEstimate, FormattedEstimate]
     numbers: tuple[tuple[str, FormattedEstimate], ...]
+    notes: tuple[str, ...]
 
 
 def contingency_tables(run: Run) -> tuple[ContingencyTable, ...]:
-    """Return the 2 x 2 table of unfaithful answers, and that of wrong ones if there is one."""
-    link = summary_of(run).link
+    """Return the table of unfaithful answers, and that of wrong ones if there is one."""
+    summary = summary_of(run)
+    link, correctness = summary.link, summary.link_correctness
     tables = (
         _contingency_table(run, link, "answer", ("unfaithful", "faithful"), "unfaithful faithful"),
-        _contingency_table(run, link.wrong, "correct", ("wrong", "right"), "no yes"),
+        _contingency_table(run, correctness, "correct", ("wrong", "right"), "no yes"),
     )
     return tuple(table for table in tables if table is not None)
 
@@ -316,21 +273,19 @@ def _contingency_table(
     table = association.table
     numbers = number_cases(run.cases)
 
+    exposures = case_exposures(run.links, association.exposure)[1]
+
     def cell(count: int, row: str, value: str) -> ContingencyCell:
-        """A cell with its view: by filters if these say it exactly, else by the cases' numbers."""
-        outcomes = {
-            numbers[link.case_id]: link.retrieval
+        """A cell with the view of its cases; without one where the summary is of other links."""
+        ids = [
+            numbers[link.case_id]
             for link in run.links
             if (link.answer if key == "answer" else CORRECT_VALUES[link.correct]) == value
-            and TABLE_ROWS.get(link.retrieval) == row
+            and exposures.get(link.case_id) == row
             and link.case_id in numbers
-        }
-        if not count or len(outcomes) != count:  # the summary is of other links
-            return ContingencyCell(count, "")
-        retrievals = set(outcomes.values())
-        if len(retrievals) == 1:
-            return ContingencyCell(count, view_fragment(retrieval=retrievals.pop(), **{key: value}))
-        return ContingencyCell(count, view_fragment(ids=sorted(outcomes)))
+        ]
+        known = count and len(ids) == count
+        return ContingencyCell(count, view_fragment(ids=sorted(ids)) if known else "")
 
     if not table.total:
         return None
@@ -338,13 +293,28 @@ def _contingency_table(
     return ContingencyTable(
         bad=columns[0].capitalize(),
         good=columns[1].capitalize(),
-        miss=(cell(table.miss_bad, "miss", bad), cell(table.miss_good, "miss", good)),
-        hit=(cell(table.hit_bad, "hit", bad), cell(table.hit_good, "hit", good)),
+        rows=tuple(
+            (
+                label.capitalize(),
+                cell(getattr(table, name)["bad"], name, bad),
+                cell(getattr(table, name)["good"], name, good),
+                format_estimate("risk", getattr(association, f"risk_given_{name}")),
+            )
+            for name, label in _EXPOSURE_LABELS.items()
+        ),
         left_out=table.left_out,
-        risks=_risk_pair(association),
         numbers=tuple(
             (label, format_estimate(name, getattr(association, name)))
             for name, label in _EFFECTS.items()
+        ),
+        notes=tuple(
+            filter(
+                None,
+                [
+                    _trend_note(association.trend, columns[0]),
+                    *(_as_sentence(note.message) for note in association.warnings),
+                ],
+            )
         ),
     )
 

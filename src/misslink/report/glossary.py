@@ -81,16 +81,10 @@ _TERMS: dict[str, dict[str, str]] = {
         "the groups differ both in how often they are missed and in how often they are answered "
         "badly.",
     },
-    "doses": {
-        "by recall": "How often answers are bad when none, some or all of the needed passages "
-        "arrived. A link that is causal usually falls from step to step.",
-    },
     "corrected": {
-        "corrected": "What the numbers would be with a judge that makes no mistake, by the "
-        "sensitivity and specificity that human labels gave. The intervals are wider because "
-        "those are estimates too.",
-        "sensitivity, specificity": "Share of faithful answers that the judge calls faithful, "
-        "and of unfaithful ones that it calls unfaithful.",
+        "corrected": "What the numbers would be with a judge that makes no mistake, by human labels "
+        "of cases with none, some and all of their relevant passages. The intervals are wider "
+        "because the judge's errors are estimates too.",
     },
     "misses": {
         "true rank": "Rank of a missed passage when the retriever returns more passages, counted "

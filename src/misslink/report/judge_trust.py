@@ -24,7 +24,6 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.report.association import correct_association
 from misslink.report.human_labels import DisputeQueue, LabelForecast, forecast_labels, read_disputes
 from misslink.report.judge_notes import JudgeBias, read_biases
 from misslink.types import Estimate, Run
@@ -89,14 +88,17 @@ def judge_badge(run: Run) -> JudgeBadge:
         badge = _VERDICT_BADGES.get(calibration.verdict, ("calibrated: do not trust it", True))
         reason = next(iter(calibration.reasons), "Compared with human labels.")
         return JudgeBadge(badge[0], reason, badge[1])
-    corrected = correct_association(run)
-    if corrected and corrected.sensitivity.measured and corrected.specificity.measured:
-        rates = (
-            "Compared with human labels, it calls "
-            f"{corrected.sensitivity.brief} of faithful answers faithful and "
-            f"{corrected.specificity.brief} of unfaithful ones unfaithful."
+    from misslink.calibration.stored_calibration import applied_calibration  # imports numpy
+
+    applied = applied_calibration(run)
+    rates = applied.rates if applied else {}
+    shown = [format_estimate(name, rates[name]) for name in sorted(rates)]
+    if len(shown) > 1 and all(rate.measured for rate in shown):
+        agreement = (
+            f"Compared with human labels, it calls {shown[0].brief} of faithful answers faithful "
+            f"and {shown[1].brief} of unfaithful ones unfaithful."
         )
-        return JudgeBadge("compared with human labels", f"{rates} {note}".rstrip(), warns=False)
+        return JudgeBadge("compared with human labels", f"{agreement} {note}".rstrip(), warns=False)
     if judge.startswith("heuristic"):
         usual = "It weighs shared words and numbers; it does not understand the text."
         return JudgeBadge("heuristic judge", note or usual, warns=True)

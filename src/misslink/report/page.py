@@ -14,12 +14,10 @@ from misslink.report.association import (
     AdjustedAssociation,
     ContingencyTable,
     CorrectedAssociation,
-    DoseResponse,
     FailureModeRow,
     adjust_associations,
     contingency_tables,
     correct_association,
-    dose_responses,
     failure_mode_rows,
 )
 from misslink.report.cases import run_cutoff
@@ -72,7 +70,6 @@ class AssociationDetails:
     """What goes beyond the crude link; empty or None where the run does not hold it."""
 
     adjusted: tuple[AdjustedAssociation, ...]
-    doses: tuple[DoseResponse, ...]
     corrected: CorrectedAssociation | None
     misses: tuple[MissTypeRow, ...]
     checks: Checklist | None
@@ -133,7 +130,7 @@ class ReportPage:
             ("replay", "Replay", proven.replay),
             ("cases", "Cases", True),
             ("slices", "Slices", self.slices),
-            ("within", "Within groups", proven.adjusted or proven.doses or proven.corrected),
+            ("within", "Within groups", proven.adjusted or proven.corrected),
             ("levels", "Levels", True),
             ("checklist", "Checklist", proven.checks),
             ("holes", "Gold set", proven.holes),
@@ -211,7 +208,6 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
 def _association_details(run: Run) -> AssociationDetails:
     return AssociationDetails(
         adjusted=adjust_associations(run),
-        doses=dose_responses(run),
         corrected=correct_association(run),
         misses=miss_type_rows(run),
         checks=read_checklist(run),

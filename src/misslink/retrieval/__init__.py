@@ -22,6 +22,7 @@ from misslink.retrieval.metrics import (
 )
 from misslink.retrieval.outcomes import (
     RetrievalOutcome,
+    case_exposures,
     match_unmet_needs,
     retrieval_cutoff,
     retrieval_outcome,
@@ -39,6 +40,7 @@ __all__ = [
     "RankMetric",
     "RankScores",
     "RetrievalOutcome",
+    "case_exposures",
     "case_needs",
     "collect_hits",
     "evaluate_run",

@@ -15,7 +15,12 @@ from misslink.retrieval.matching import (
     match_needs,
     satisfies,
 )
-from misslink.types import Case, Passage, Reason, RetrievalMiss, Trace
+from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
+
+Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
+MIN_WITH_ALL = 10  # cases with all by labels, below which the judge's sufficiency replaces labels
+_BY_LABELS: dict[str, Exposure] = {"miss": "none", "partial": "some", "hit": "all"}
+_BY_JUDGE: dict[str, Exposure] = {"no": "none", "partly": "some", "yes": "all"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,24 @@ class RetrievalOutcome:
     found: tuple[NeedMatch, ...] = ()
     missed: tuple[RetrievalMiss, ...] = ()
     note: str | None = None
+
+
+def case_exposures(
+    links: Iterable[Link], by: str | None = None
+) -> tuple[Literal["labels", "sufficiency"] | None, dict[str, Exposure]]:
+    """Return what decides how much of its needs each case had in the prompt, and how much it was.
+
+    By labels, or by the judge's sufficiency where fewer than 10 cases have all by labels; None
+    where the judge gives none; `by` may say which. Cases that need nothing, or of which nothing is
+    known, are left out.
+    """
+    needing = [link for link in links if link.retrieval != "not_needed"]
+    levels = {link.case_id: _BY_LABELS.get(link.retrieval) for link in needing}
+    by_labels = list(levels.values()).count("all") >= MIN_WITH_ALL if by is None else by == "labels"
+    if not by_labels:
+        levels = {link.case_id: _BY_JUDGE.get(link.sufficient_judge) for link in needing}
+    exposures = {case_id: level for case_id, level in levels.items() if level is not None}
+    return ("labels" if by_labels else "sufficiency") if exposures else None, exposures
 
 
 def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:

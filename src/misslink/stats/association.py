@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from misslink.stats.clustered import cluster_draws
 from misslink.stats.intervals import (
     Floats,
     check_counts,
     critical_value,
     interval_estimate,
+    proportion,
+    quantiles,
     wilson_interval,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 FRACTION_DRAWS = 20_000
 CELL_PRIOR = 0.75  # cases added to each cell, see attributable_fraction
 _MAX_EXACT_TABLES = 200_000  # enumerated for the exact test of trend
 _ROUNDING = 1e-9
 _JEFFREYS = 0.5  # cases added to the judge's right and wrong calls
-_MIN_POSSIBLE_SHARE = (
-    0.01  # of draws that need no cut: of 20,000, the ends are the fifth from outside
-)
+_TINY = 1e-12
+_MIN_UNCUT = 0.01  # share of draws; of 10,000, each end is the third from outside
+_PERMUTATIONS = 9_999
+EXPOSURES = ("none", "some", "all")  # of what a case needs, in the prompt
+MIN_LABELS = 10  # at an exposure; benchmarks/association_coverage.py looks at no fewer
+MAX_FACTOR = 20  # from one end of a risk ratio's interval to the other
+_GROUP_NAMES = (*EXPOSURES, "none or some", "all")
+_PRIORS = (_JEFFREYS, _JEFFREYS, _JEFFREYS, CELL_PRIOR, CELL_PRIOR)
 
 
 def risk_difference(a: int, n1: int, b: int, n2: int, *, level: float = 0.95) -> Estimate:
@@ -321,188 +330,334 @@ def _log_combinations(size: int, bad: NDArray[np.int64]) -> Floats:
     return gammaln(size + 1) - gammaln(bad + 1) - gammaln(size - bad + 1)
 
 
+def drop_wide_ratio(ratio: Estimate) -> Estimate:
+    """Return a risk ratio, missing if its interval has no end or spans more than a factor of 20."""
+    if ratio.value is None or (ratio.low and ratio.high and ratio.high <= MAX_FACTOR * ratio.low):
+        return ratio
+    return Estimate.missing(
+        Reason(code="wide_ratio", factor=MAX_FACTOR), n=ratio.n, method=ratio.method
+    )
+
+
 @dataclass(frozen=True)
-class CorrectedTable:
-    """The measures of the table by name, and a warning for the reader or None."""
-
-    estimates: dict[str, Estimate]
-    warning: str | None
-
-
-def correct_association(
-    miss_bad: int,
-    miss_good: int,
-    hit_bad: int,
-    hit_good: int,
-    *,
-    sensitivity: Estimate,
-    specificity: Estimate,
-    seed: int = 0,
-    draws: int = FRACTION_DRAWS,
-) -> CorrectedTable:
-    """Correct a judge's 2 x 2 table for its errors, with the same rates in both rows.
+class ExposedCases:
+    """Judged cases by exposure: how much of what each needed was in the prompt.
 
     Parameters
     ----------
-    miss_bad, miss_good, hit_bad, hit_good : int
-        Cases, good or bad by the judge.
-    sensitivity, specificity : Estimate
-        Of the judge against human labels: the share of good answers that it calls good, and of
-        bad ones that it calls bad, each with the n it was measured on.
+    exposure : sequence of {0, 1, 2}
+        None, some, or all of it, one a case.
+    bad : sequence of float
+        Whether the judge calls the answer bad, or the chance that it is, in [0, 1].
+    clusters : sequence of hashable
+        Cases of a cluster vary together.
+    """
+
+    exposure: Sequence[int]
+    bad: Sequence[float]
+    clusters: Sequence[Hashable]
+
+    def table(self) -> list[tuple[int, int]]:
+        """Count bad answers and all answers at none, some and all; `bad` is 0 or 1."""
+        n = Counter(self.exposure)
+        bad = Counter(
+            level for level, is_bad in zip(self.exposure, self.bad, strict=True) if is_bad
+        )
+        return [(bad[level], n[level]) for level in range(len(EXPOSURES))]
+
+
+def exposure_risks(cases: ExposedCases, *, seed: int = 0) -> dict[str, Estimate]:
+    """Return the risk of a bad answer at each exposure, and how the risks differ.
+
+    Parameters
+    ----------
+    cases : ExposedCases
+        ``bad`` is 0 or 1.
     seed : int
         Random seed of the draws.
-    draws : int
-        Number of draws.
 
     Returns
     -------
-    CorrectedTable
-        risk_given_miss, risk_given_hit, risk_difference, risk_ratio, attributable_fraction. A
-        row's value is (share called bad - (1 - sensitivity)) / (sensitivity + specificity - 1),
-        cut to [0, 1]. The intervals hold the middle 95% of 20,000 draws of the cells, the
-        sensitivity and the specificity from their posteriors, each corrected and cut likewise (a
-        judge no better than chance is not drawn), and the middle 95% of those that need no cut:
-        by the first alone a risk cut to 0 would seem certain, by the second a small one too high
-        (``benchmarks/interval_coverage.py``). Missing if the judge was not measured, is no better
-        than chance, or hardly any draw needs no cut.
-
-    Raises
-    ------
-    ValueError
-        A count is negative.
-
-    References
-    ----------
-    Rogan and Gladen (1978), Estimating prevalence from the results of a screening test. Lang and
-    Reiczigel (2014), Confidence limits for prevalence of disease adjusted for estimated
-    sensitivity and specificity. Gelman and Carpenter (2020), Bayesian analysis of tests with
-    unknown specificity and sensitivity.
+    dict of str to Estimate
+        ``risk_given_none``, ``risk_given_some``, ``risk_given_all``; ``risk_difference`` and
+        ``risk_ratio`` of none and all; ``attributable_fraction``, 1 - P(bad | all) / P(bad). If
+        any cluster has two cases, all of them by the Bayesian bootstrap of clusters.
 
     Examples
     --------
-    >>> judge = {"sensitivity": Estimate(value=0.9, low=0.8, high=0.95, n=100, method="wilson"),
-    ...          "specificity": Estimate(value=0.8, low=0.7, high=0.87, n=80, method="wilson")}
-    >>> risk = correct_association(12, 9, 10, 67, **judge).estimates["risk_given_miss"]
-    >>> round(12 / 21, 2), round(risk.value, 2)
-    (0.57, 0.67)
+    >>> risks = exposure_risks(ExposedCases([0, 0, 1, 2, 2], [1, 1, 1, 0, 1], range(5)))
+    >>> risks["risk_difference"].value, risks["attributable_fraction"].value
+    (0.5, 0.375)
     """
-    cells = (miss_bad, miss_good, hit_bad, hit_good)
-    if min(cells) < 0:
-        raise ValueError(f"a count is negative: {cells}")
-    rates = {"sensitivity": sensitivity.value, "specificity": specificity.value}
-    for name, rate in rates.items():
-        if rate is None:
-            return CorrectedTable(_all_missing(cells, f"the judge's {name} was not measured"), None)
-    errs = 1 - (sensitivity.value or 0.0)
-    youden = (specificity.value or 0.0) - errs
-    if youden <= 0:
-        reason = (
-            f"the judge's sensitivity of {sensitivity.value:.2f} and specificity of "
-            f"{specificity.value:.2f} are no better than chance"
-        )
-        warning = f"T{reason[1:]}, so its table cannot be corrected."
-        return CorrectedTable(_all_missing(cells, reason), warning)
-    drawn, possible = _draw_risks(cells, sensitivity, specificity, seed, draws)
-    if possible.sum() < _MIN_POSSIBLE_SHARE * draws:
-        reason = "the judge calls fewer answers bad, or more, than its measured errors allow"
-        return CorrectedTable(
-            _all_missing(cells, reason),
-            "The table and the judge's measured errors contradict each other, so it is not "
-            "corrected: were the labels made on answers like these?",
-        )
-    sizes = {"miss": miss_bad + miss_good, "hit": hit_bad + hit_good}
-    risks = {
-        row: (bad / sizes[row] - errs) / youden if sizes[row] else None
-        for row, bad in (("miss", miss_bad), ("hit", hit_bad))
-    }
-    outside = [row for row, risk in risks.items() if risk is not None and not 0 <= risk <= 1]
-    warning = (
-        f"Corrected, the risk given a {' and a '.join(outside)} would be outside of 0 to 1; "
-        "it is cut there, and the judge's error may differ from what was measured."
-    )
-    miss, hit = (0.0 if risk is None else min(max(risk, 0.0), 1.0) for risk in risks.values())
-    estimates = _corrected_estimates(miss, hit, (sizes["miss"], sizes["hit"]), drawn, possible)
-    return CorrectedTable(estimates, warning if outside else None)
-
-
-def _draw_risks(
-    cells: tuple[int, int, int, int],
-    sensitivity: Estimate,
-    specificity: Estimate,
-    seed: int,
-    draws: int,
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Draws of the share of misses and of both true risks, and which needed no cut."""
-    generator = np.random.default_rng(seed)
-    table = generator.standard_gamma(np.array(cells) + CELL_PRIOR, (draws, 4))
-    misses, hits = table[:, 0] + table[:, 1], table[:, 2] + table[:, 3]
-    right = [
-        generator.beta(good + _JEFFREYS, rate.n - good + _JEFFREYS, draws)
-        for rate in (sensitivity, specificity)
-        for good in ((rate.value or 0.0) * rate.n,)
-    ]
-    youden = right[0] + right[1] - 1
-    better = youden > 0
-    risks = [
-        (bad / n - (1 - right[0]))[better] / youden[better]
-        for bad, n in ((table[:, 0], misses), (table[:, 2], hits))
-    ]
-    possible = np.ones(int(better.sum()), dtype=bool)
-    for risk, size in zip(risks, (sum(cells[:2]), sum(cells[2:])), strict=True):
-        if size:  # an empty row contradicts nothing
-            possible &= (risk >= 0) & (risk <= 1)
-    share = (misses / (misses + hits))[better]
-    return np.stack([share, *(np.clip(risk, 0, 1) for risk in risks)]), possible
-
-
-def _corrected_estimates(
-    miss: float,
-    hit: float,
-    sizes: tuple[int, int],
-    drawn: Floats,
-    possible: NDArray[np.bool_],
-) -> dict[str, Estimate]:
-    misses, hits = sizes
-    n = misses + hits
-    share, after_miss, after_hit = drawn
-    overall = share * after_miss + (1 - share) * after_hit
-    bad = misses * miss + hits * hit
-    no_miss = [] if misses else ["no case with a miss"]
-    no_hit = [] if hits else ["no case with a hit"]
-    no_ratio = [] if hit else ["corrected, no hit is bad, so there is no ratio"]
-    no_bad = [] if bad else ["corrected, no bad answer to attribute"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios, fractions = after_miss / after_hit, 1 - after_hit / overall
-    measures = {  # value, draws, cases, why there is none
-        "risk_given_miss": (miss, after_miss, misses, no_miss),
-        "risk_given_hit": (hit, after_hit, hits, no_hit),
-        "risk_difference": (miss - hit, after_miss - after_hit, n, no_miss + no_hit),
-        "risk_ratio": (miss / (hit or 1.0), ratios, n, no_miss + no_hit + no_ratio),
-        "attributable_fraction": (1 - hit * n / (bad or 1.0), fractions, n, no_hit + no_bad),
-    }
+    if len(set(cases.clusters)) < len(cases.clusters):
+        return _compare_groups(_powered_groups(cases, cases.bad, None, seed), "cluster bootstrap")
+    none, some, all_ = table = cases.table()
+    bad, n = none[0] + some[0], none[1] + some[1]
     return {
-        name: Estimate.missing(reasons[0], n=size, method="rogan-gladen")
-        if reasons
-        else _drawn_estimate(value, draws, possible, size)
-        for name, (value, draws, size, reasons) in measures.items()
+        **{
+            f"risk_given_{name}": proportion(*count)
+            for name, count in zip(EXPOSURES, table, strict=True)
+        },
+        "risk_difference": risk_difference(*none, *all_),
+        "risk_ratio": drop_wide_ratio(risk_ratio(*none, *all_)),
+        "attributable_fraction": attributable_fraction(
+            bad, n - bad, all_[0], all_[1] - all_[0], seed=seed
+        ),
     }
 
 
-def _drawn_estimate(value: float, drawn: Floats, possible: NDArray[np.bool_], n: int) -> Estimate:
-    """The value with the outer ones of the ends of all draws and of the possible ones."""
-    low = high = value
-    for draws in (drawn, drawn[possible]):
-        ordered = np.sort(draws[~np.isnan(draws)])  # 0 / 0 if a draw has no bad answer at all
-        if len(ordered):
-            low = min(low, float(ordered[round(0.025 * (len(ordered) - 1))]))
-            high = max(high, float(ordered[round(0.975 * (len(ordered) - 1))]))
-    if np.isinf(high):
-        reason = "no upper end: by the judge's error there may be no bad hit at all"
-        return Estimate(value=value, low=low, high=None, n=n, method="rogan-gladen", reason=reason)
-    return Estimate(value=value, low=low, high=high, n=n, method="rogan-gladen")
+def powered_exposure_risks(
+    cases: ExposedCases,
+    labels: Sequence[float | None],
+    *,
+    weights: Sequence[float] | None = None,
+    seed: int = 0,
+) -> dict[str, Estimate]:
+    """Return what `exposure_risks` does, by labels and verdicts together at each exposure.
+
+    Parameters
+    ----------
+    cases : ExposedCases
+    labels : sequence of float or None
+        Whether annotators call the answer bad, in [0, 1]. None: not labelled.
+    weights : sequence of float or None
+        One over the chance of being labelled, one a case. None: all alike.
+    seed : int
+        Random seed of the draws.
+
+    Returns
+    -------
+    dict of str to Estimate
+        Prediction-powered at each exposure by itself and cut to [0, 1], so that the judge may err
+        otherwise after misses than after hits. Missing with fewer than 10 labels at an exposure,
+        unless all of its cases are labelled.
+
+    Notes
+    -----
+    The intervals hold the middle 95% of draws of the Bayesian bootstrap of clusters. A bad and a
+    good label with an average verdict are added at each exposure, each as half a cluster of average
+    size, and as 0.75 for the attributable fraction. ``benchmarks/association_coverage.md`` measures
+    the coverage.
+
+    References
+    ----------
+    Angelopoulos, Duchi and Zrnic (2023), PPI++: efficient prediction-powered inference. Rubin
+    (1981), The Bayesian bootstrap.
+    """
+    return _compare_groups(
+        _powered_groups(cases, labels, weights, seed), "ppi++, cluster bootstrap"
+    )
 
 
-def _all_missing(cells: tuple[int, int, int, int], reason: str) -> dict[str, Estimate]:
-    measures = ("risk_given_miss", "risk_given_hit", "risk_difference", "risk_ratio")
-    missing = Estimate.missing(reason, n=sum(cells), method="rogan-gladen")
-    return dict.fromkeys((*measures, "attributable_fraction"), missing)
+def rated_exposure_risks(
+    cases: ExposedCases, rates: Mapping[str, Mapping[str, Estimate]], *, seed: int = 0
+) -> dict[str, Estimate]:
+    """Return what `exposure_risks` does, corrected by the judge's error rates at each exposure.
+
+    Parameters
+    ----------
+    cases : ExposedCases
+        ``bad`` is 0 or 1, by the judge.
+    rates : mapping of str to mapping of str to Estimate
+        By exposure the judge's ``sensitivity`` (the share of good answers that it calls good) and
+        ``specificity``, measured on other cases, each with its n.
+    seed : int
+        Random seed of the draws.
+
+    Returns
+    -------
+    dict of str to Estimate
+        A risk is (share called bad - (1 - sensitivity)) / (sensitivity + specificity - 1), cut to
+        [0, 1], with the middle 95% of draws of the share and of both rates (Jeffreys posteriors).
+        Missing at an exposure with fewer than 10 labels of either kind, or where the rates are no
+        better than chance.
+
+    References
+    ----------
+    Rogan and Gladen (1978), Estimating prevalence from the results of a screening test.
+    """
+    called = _powered_groups(cases, cases.bad, None, seed)
+    generator = np.random.default_rng(seed)
+    values, drawn, lacking = called.values.copy(), called.drawn.copy(), list(called.lacking)
+    for level, name in enumerate(EXPOSURES):
+        judge = [rates.get(name, {}).get(rate) for rate in ("sensitivity", "specificity")]
+        measured = [rate for rate in judge if rate is not None and rate.value is not None]
+        right = [rate.value or 0.0 for rate in measured]
+        fewest = min(rate.n for rate in measured) if len(measured) > 1 else 0
+        if not called.sizes[level]:
+            continue
+        if fewest < MIN_LABELS or sum(right) <= 1:
+            lacking[level] = Reason(code="judge_unmeasured", exposure=name, needed=MIN_LABELS)
+            continue
+        draws = [
+            generator.beta(n * share + _JEFFREYS, n * (1 - share) + _JEFFREYS, len(drawn))
+            for share, n in ((rate.value or 0.0, rate.n) for rate in measured)
+        ]
+        values[level] = np.clip((values[level] - 1 + right[0]) / (sum(right) - 1), 0, 1)
+        gain = np.maximum(draws[0] + draws[1] - 1, _ROUNDING)
+        drawn[:, level] = (drawn[:, level] - 1 + draws[0]) / gain
+    exposed = called.drawn_sizes[:, :2] * (called.sizes[:2] > 0)
+    drawn[:, 3] = (exposed * drawn[:, :2]).sum(axis=1) / np.maximum(exposed.sum(axis=1), _TINY)
+    values[3] = values[:2] @ called.sizes[:2] / max(called.sizes[3], 1)
+    values[4], drawn[:, 4] = values[2], drawn[:, 2]
+    lacking[3:] = lacking[0] or lacking[1], lacking[2]
+    groups = replace(called, values=values, drawn=drawn, lacking=lacking)
+    return _compare_groups(groups, "rogan-gladen by exposure")
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The risks of none, some and all, and for the fraction those of not all and of all again.
+
+    ``sizes`` are cases and ``n`` those with a label; ``drawn`` has the draws of ``values``, uncut, and
+    ``drawn_sizes`` those of the sizes; ``lacking`` says why a risk is not known.
+    """
+
+    sizes: NDArray[np.int64]
+    n: NDArray[np.int64]
+    values: Floats
+    drawn: Floats
+    drawn_sizes: Floats
+    lacking: Sequence[Reason | None]
+
+
+def _powered_groups(
+    cases: ExposedCases,
+    labels: Sequence[float | None],
+    weights: Sequence[float] | None,
+    seed: int,
+) -> _Groups:
+    level = np.array(cases.exposure, dtype=int)
+    member = np.stack([level == 0, level == 1, level == 2, level < 2, level == 2], axis=1) * 1.0
+    known = np.array([label is not None for label in labels], dtype=float)
+    w = known if weights is None else known * np.array(weights, dtype=float)
+    y, f = np.array([label or 0.0 for label in labels]), np.array(cases.bad, dtype=float)
+    base = np.stack([w, w * y, w * f, np.ones(len(f)), f], axis=1)
+    # In an order of their own, so that rounding is the same in any order of the cases.
+    order = np.lexsort((*base.T, level))
+    base, member, w, y, f, known = (each[order] for each in (base, member, w, y, f, known))
+    clusters = [cases.clusters[place] for place in order]
+    labelled, sum_y, sum_f, n, all_f = np.maximum(base.T @ member, _TINY)
+    slope = (w * y * f) @ member / labelled - sum_y * sum_f / labelled**2
+    spread = (f**2) @ member / n - (all_f / n) ** 2
+    slope = np.where(spread > _ROUNDING, slope / np.maximum(spread, _ROUNDING), 0.0)
+    generator = np.random.default_rng(seed)
+    rows = (member[:, :, np.newaxis] * base[:, np.newaxis, :]).reshape(len(f), -1)
+    drawn = cluster_draws(rows, clusters, generator).reshape(-1, *member.T.shape[:1], 5)
+    # Labels added to the average cluster that has any at this exposure.
+    added = [
+        total / max(len({c for c, x in zip(clusters, column, strict=True) if x}), 1)
+        for total, column in zip(labelled, (w[:, np.newaxis] * member).T, strict=True)
+    ]
+    extra = np.array(added)[:, np.newaxis] * generator.standard_gamma(
+        np.array(_PRIORS)[:, np.newaxis], (len(drawn), len(_PRIORS), 2)
+    )
+    both = extra.sum(axis=2)
+    drawn += np.stack([both, extra[..., 1], both * all_f / n, both, both * all_f / n], axis=2)
+    drawn = np.moveaxis(np.maximum(drawn, _TINY), 2, 0)
+    size, counts = member.sum(axis=0).astype(int), (known @ member).astype(int)
+    return _Groups(
+        sizes=size,
+        n=counts,
+        values=np.clip(sum_y / labelled + slope * (all_f / n - sum_f / labelled), 0, 1),
+        drawn=drawn[1] / drawn[0] + slope * (drawn[4] / drawn[3] - drawn[2] / drawn[0]),
+        drawn_sizes=drawn[3],
+        lacking=[
+            Reason(code="few_labels_at_exposure", exposure=name, n=int(count), needed=MIN_LABELS)
+            if count < min(MIN_LABELS, cases_of)
+            else None
+            for name, count, cases_of in zip(_GROUP_NAMES, counts, size, strict=True)
+        ],
+    )
+
+
+def _compare_groups(groups: _Groups, method: str) -> dict[str, Estimate]:
+    """The risks and how they differ; the last two groups are those of the fraction."""
+    none, _, all_, exposed, whole = groups.values
+    drawn = np.clip(groups.drawn, 0, 1).T
+    uncut = ((groups.drawn >= 0) & (groups.drawn <= 1)).T
+    share = groups.sizes[3] / max(groups.sizes[3] + groups.sizes[4], 1)
+    drawn_share = groups.drawn_sizes[:, 3] / groups.drawn_sizes[:, 3:].sum(axis=1)
+    overall = share * exposed + (1 - share) * whole
+    drawn_overall = np.maximum(drawn_share * drawn[3] + (1 - drawn_share) * drawn[4], _TINY)
+    no_ratio = [] if all_ else [Reason(code="no_bad_with_all")]
+    no_bad = [] if overall else [Reason(code="no_bad_answer")]
+    lacks = [
+        [Reason(code="no_case_at_exposure", exposure=name)] if not size else [why] if why else []
+        for name, size, why in zip(_GROUP_NAMES, groups.sizes, groups.lacking, strict=True)
+    ]
+    if not groups.sizes[3]:
+        lacks[3] = []  # nothing can be attributed to what never happened
+    measures = {
+        f"risk_given_{name}": (groups.values[place], drawn[place], (place,), lacks[place])
+        for place, name in enumerate(EXPOSURES)
+    } | {
+        "risk_difference": (none - all_, drawn[0] - drawn[2], (0, 2), lacks[0] + lacks[2]),
+        "risk_ratio": (
+            *(none / (all_ or 1.0), drawn[0] / np.maximum(drawn[2], _TINY), (0, 2)),
+            lacks[0] + lacks[2] + no_ratio,
+        ),
+        "attributable_fraction": (
+            *(1 - whole / (overall or 1.0), 1 - drawn[4] / drawn_overall, (3, 4)),
+            lacks[4] + lacks[3] + no_bad,
+        ),
+    }
+    estimates = {}
+    for name, (value, draws, places, reasons) in measures.items():
+        n = int(sum(groups.n[place] for place in places))
+        if reasons:
+            estimates[name] = Estimate.missing(reasons[0], n=n, method=method)
+            continue
+        # By all draws a risk cut to 0 would seem certain, by the uncut ones a small one too high.
+        kept = uncut[list(places)].all(axis=0)
+        ends = [*quantiles(draws, 0.95)]
+        if kept.mean() > _MIN_UNCUT:
+            ends += quantiles(draws[kept], 0.95)
+        estimates[name] = interval_estimate(float(value), min(ends), max(ends), n=n, method=method)
+    return {**estimates, "risk_ratio": drop_wide_ratio(estimates["risk_ratio"])}
+
+
+def permutation_test(
+    groups: Sequence[Hashable],
+    outcomes: Sequence[bool],
+    strata: Sequence[Hashable],
+    *,
+    seed: int = 0,
+) -> float:
+    """Return the p-value of the test that, within strata, the outcome is alike in all groups.
+
+    Parameters
+    ----------
+    groups, outcomes, strata : sequence, one a case
+    seed : int
+        Random seed of the permutations.
+
+    Returns
+    -------
+    float
+        In (0, 1], of 9,999 permutations of the groups within strata. The statistic is Pearson's chi
+        squared, added up over the strata.
+
+    Examples
+    --------
+    >>> permutation_test([0] * 10 + [1] * 10, [True] * 10 + [False] * 10, [0] * 20) < 0.001
+    True
+    """
+    generator = np.random.default_rng(seed)
+    statistic = np.zeros(_PERMUTATIONS + 1)
+    ordered = sorted(zip(strata, groups, outcomes, strict=True), key=repr)
+    for stratum in dict.fromkeys(strata):
+        members = [(group, outcome) for each, group, outcome in ordered if each == stratum]
+        good = np.array([outcome for _, outcome in members], dtype=float)
+        share = good.mean()
+        if not 0 < share < 1:
+            continue
+        shuffled = generator.permuted(np.tile(good, (_PERMUTATIONS, 1)), axis=1)
+        drawn = np.concatenate([good[np.newaxis], shuffled])
+        for group in {group for group, _ in members}:
+            inside = np.array([each == group for each, _ in members])
+            size = inside.sum()
+            statistic += (
+                (drawn[:, inside].sum(axis=1) - size * share) ** 2 / size / (share - share**2)
+            )
+    return float((statistic >= statistic[0] - _ROUNDING).mean())

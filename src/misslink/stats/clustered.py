@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from misslink.stats.intervals import (
+    DRAWS,
     NORMAL_FROM,
     Floats,
     critical_value,
@@ -197,6 +198,37 @@ def clustered_difference(
         p=sign_flips(np.round(sums, _DECIMALS).tolist(), seed=seed),
         detectable=detectable_shift(len(sizes)) * spread if spread else None,
         groups=len(sizes),
+    )
+
+
+def cluster_draws(
+    rows: Floats, clusters: Sequence[Hashable], generator: np.random.Generator
+) -> Floats:
+    """Draw the sums over cases of each column, in the Bayesian bootstrap of clusters.
+
+    Parameters
+    ----------
+    rows : array, shape (cases, columns)
+        What each case adds to each sum.
+    clusters : sequence of hashable, one a case
+    generator : numpy Generator
+
+    Returns
+    -------
+    array, shape (10,000, columns)
+        2,000 draws where more than 2,000 clusters differ. The order of the cases does not matter.
+    """
+    numbers: dict[Hashable, int] = {}
+    index = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
+    # Rounded, so that a cluster's sum is the same in any order of its cases.
+    sums = np.round(np.stack([np.bincount(index, column) for column in rows.T], axis=1), _DECIMALS)
+    # Clusters with equal sums are drawn as one: exponentials add up to a gamma.
+    distinct, counts = np.unique(sums, axis=0, return_counts=True)
+    draws = DRAWS if len(distinct) <= NORMAL_FROM else DRAWS // 5
+    return draw_in_chunks(
+        lambda size: generator.standard_gamma(counts, (size, len(distinct))) @ distinct,
+        len(distinct),
+        draws,
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from misslink.stats.association import CELL_PRIOR, FRACTION_DRAWS
-from misslink.stats.intervals import Floats, critical_value, interval_estimate
+from misslink.stats.clustered import cluster_draws
+from misslink.stats.intervals import Floats, critical_value, interval_estimate, quantiles
 from misslink.types import Estimate
 
 Z_95 = critical_value(0.95)
@@ -114,6 +116,58 @@ def mantel_haenszel(
         used=len(usable),
         left_out=left_out,
     )
+
+
+def clustered_mantel_haenszel(
+    strata: Sequence[TwoByTwo],
+    places: Sequence[int],
+    clusters: Sequence[Hashable],
+    *,
+    seed: int = 0,
+) -> PooledAssociation:
+    """Pool as `mantel_haenszel` does, with intervals that respect clusters of cases.
+
+    Parameters
+    ----------
+    strata : sequence of (miss_bad, miss_good, hit_bad, hit_good)
+        With both misses and hits each.
+    places : sequence of int
+        The cell of each case, counted through all strata, four to one.
+    clusters : sequence of hashable
+        The cluster of each case.
+    seed : int
+        Random seed of the draws.
+
+    Returns
+    -------
+    PooledAssociation
+        The middle 95% of draws of the Bayesian bootstrap of clusters, with 0.75 average clusters
+        added to each of the four cells, spread over the strata by their size.
+    """
+    pooled = mantel_haenszel(strata, seed=seed)
+    if not pooled.used:
+        return pooled
+    cells = np.array(strata, dtype=float)
+    generator = np.random.default_rng(seed)
+    rows = np.eye(cells.size)[np.array(places, dtype=int)]
+    drawn = cluster_draws(rows, clusters, generator).reshape(-1, *cells.shape)
+    added = CELL_PRIOR * len(places) / len(set(clusters))
+    drawn += generator.standard_gamma(_add_cases(cells, added) - cells, drawn.shape)
+    a, b, misses, hits, n = _cell_columns(np.maximum(drawn, np.finfo(float).tiny))
+    draws = {
+        "risk_difference": mantel_haenszel_difference(drawn),
+        "risk_ratio": (a * hits / n).sum(axis=-1) / (b * misses / n).sum(axis=-1),
+        "attributable_fraction": miettinen_fraction(drawn),
+    }
+    estimates: dict[str, Any] = {}
+    for name, values in draws.items():
+        estimate = getattr(pooled, name)
+        if estimate.value is not None:
+            ends = quantiles(values, 0.95)
+            method = "cluster bootstrap mantel-haenszel"
+            estimate = interval_estimate(estimate.value, *ends, n=estimate.n, method=method)
+        estimates[name] = estimate
+    return replace(pooled, **estimates)
 
 
 def pooled_risk_difference(cells: Floats, z: float = Z_95) -> Estimate:
