@@ -30,12 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from fit_heuristic import FOLDS, MORE_FEATURES, REPEATS, SEED, Array, Item, fit, read
-from misslink.judge.backends.heuristic.judge import SentenceSimilarity
-from misslink.judge.backends.heuristic.matching import FEATURES
+from fit_heuristic import FITTED_ON, Array, Item, fit, read
 from misslink.stats.intervals import critical_value, wilson_interval
 
 HERE = Path(__file__).parents[1] / "src" / "misslink" / "judge"
+SEED, REPEATS, FOLDS = 20261121, 10, 6
 TARGET = HERE / "middleware" / "cascade.json"
 FITTED = HERE / "backends" / "heuristic" / "coefficients.json"
 WANTED = 0.95
@@ -75,12 +74,12 @@ def folds(items: list[Item], rng: np.random.Generator) -> Iterator[Array]:
         yield np.isin(groups, fold)
 
 
-def out_of_fold(name: str, features: tuple[str, ...], items: list[Item], seed: int) -> Array:
+def out_of_fold(items: list[Item], more: list[Item], seed: int) -> Array:
     """P(faithful) of each item by a fit that has not seen its question."""
     found = np.zeros(len(items))
     for inside in folds(items, np.random.default_rng(seed)):
         train = [item for item, held in zip(items, inside, strict=True) if not held]
-        fitted = fit(name, features, train)
+        fitted = fit([*train, *more])
         for i in np.flatnonzero(inside):
             found[i] = items[i].faithful(fitted)
     return found
@@ -125,7 +124,7 @@ def decide(faithful: Array, ends: Ends) -> tuple[Array, Array]:
     )
 
 
-def keeps_its_word(name: str, features: tuple[str, ...], items: list[Item]) -> dict[str, Any]:
+def keeps_its_word(items: list[Item], more: list[Item]) -> dict[str, Any]:
     """Share decided and agreement there, the band being chosen without the fold it is used on."""
     bad = np.array([item.bad for item in items])
     shares, agreements = [], []
@@ -133,9 +132,9 @@ def keeps_its_word(name: str, features: tuple[str, ...], items: list[Item]) -> d
         decided, right = np.zeros(len(items), dtype=bool), np.zeros(len(items), dtype=bool)
         for inside in folds(items, np.random.default_rng(SEED + repeat)):
             train = [item for item, held in zip(items, inside, strict=True) if not held]
-            within = out_of_fold(name, features, train, SEED + repeat)
+            within = out_of_fold(train, more, SEED + repeat)
             ends = choose(bad[~inside], within[None, :])
-            fitted = fit(name, features, train)
+            fitted = fit([*train, *more])
             cleared, flagged = decide(np.array([item.faithful(fitted) for item in items]), ends)
             decided |= inside & (cleared | flagged)
             right |= inside & ((cleared & ~bad) | (flagged & bad))
@@ -173,23 +172,20 @@ def equal(bad: Array, faithful: Array, dear: Dear) -> float:
     return best
 
 
-def measure(name: str, data: Path) -> dict[str, Any]:
+def measure(data: Path) -> dict[str, Any]:
     """Choose the band of one judge, measure it, and print the tables."""
-    extra = MORE_FEATURES[name]
-    features = (*FEATURES, *extra)
-    similarity = SentenceSimilarity() if extra else None
-    items = read(data / "faithfulness" / "ragtruth_qa_dev.jsonl", similarity)
+    name = "heuristic"
+    items, *others = (read(data / path) for path in FITTED_ON)
+    more = [item for other in others for item in other]  # fitted on, and never decided on
     items = [item for item in items if item.matches]  # without claims nothing is decided
     bad = np.array([item.bad for item in items])
-    faithful = np.array(
-        [out_of_fold(name, features, items, SEED + repeat) for repeat in range(REPEATS)]
-    )
+    faithful = np.array([out_of_fold(items, more, SEED + repeat) for repeat in range(REPEATS)])
     print(f"\n{name}: {len(items)} answers, {bad.sum()} unfaithful; P(faithful) cross-validated")
     print("  wanted   band                  decided by it   agreement with people there [95%]")
     for wanted in (0.90, 0.925, WANTED, 0.975):
         print_band(bad, faithful, wanted)
     ends = choose(bad, faithful)
-    held = keeps_its_word(name, features, items)
+    held = keeps_its_word(items, more)
     print(
         f"  chosen within each fold's training part instead: decided {held['share_decided']:.1%}, "
         f"agreement {held['agreement']:.1%} (sd {held['agreement_sd']:.1%} over repetitions)"
@@ -260,7 +256,7 @@ def main(arguments: list[str]) -> int:
     """Print the tables; write the bands, or check that they would stay as they are."""
     folders = [argument for argument in arguments if not argument.startswith("-")]
     data = Path(folders[0] if folders else "../shared/data")
-    judges = {name: measure(name, data) for name in MORE_FEATURES}
+    judges = {"heuristic": measure(data)}
     made = "benchmarks/cascade.py --write, on RAGTruth QA (dev), cross-validated by question"
     content = json.dumps({"version": 1, "made_by": made, "judges": judges}, indent=2) + "\n"
     if "--check" in arguments:

@@ -5,12 +5,10 @@
 
 ``--data`` names the folder of reduced sets, or folders that  misslink import  wrote. Each judge is
 asked by the same line as in  misslink evaluate  (pairs of answers as in  misslink judge pairwise), so
-that the cache keeps its replies and a run that was stopped goes on; without ``--judge`` these are
-``heuristic`` and ``heuristic:minilm``, which need no key. The cut of each judge is its own, never
-fitted on these labels.
+that the cache keeps its replies and a run that was stopped goes on; without ``--judge`` it is
+``heuristic``, which needs no key. The cut of each judge is its own, never fitted on these labels.
 
-The heuristic judges were fitted on RAGTruth's dev answers: their figures there are marked, and those
-of cross-validation stand beside them. With --write the table goes to benchmarks/judge_agreement.md,
+The heuristic judge was fitted on RAGTruth's dev answers, so it is not measured on them. With --write the table goes to benchmarks/judge_agreement.md,
 and to README.md, between the lines ``<!-- judge agreement -->`` and ``<!-- /judge agreement -->``.
 """
 
@@ -33,9 +31,8 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-import fit_heuristic as fitting
 import misslink
-from labelled_sets import BAD, DATA, FITTED_ON, Labelled, fitted_ids, read
+from labelled_sets import BAD, DATA, Labelled, read
 from misslink.calibration import JudgedCase, MetricVerdicts, read_verdicts, verdicts_from_run
 from misslink.calibration.inter_annotator import annotator_agreement as among_people
 from misslink.calibration.inter_annotator import pair_answers, settle_labels
@@ -48,8 +45,7 @@ from misslink.types import Estimate
 
 ROOT = Path(__file__).parents[1]
 TARGET = Path(__file__).with_suffix(".md")
-OWN = ("heuristic", "heuristic:minilm")
-MARK = "†"
+OWN = ("heuristic",)
 BEGINS, ENDS = "<!-- judge agreement -->", "<!-- /judge agreement -->"
 ABOUT = """
 # Judges against people's labels
@@ -59,10 +55,8 @@ Made by `{command}` on {day}: {cores} cores ({machine}), Python {python}, missli
 
 Positive is the bad case, which a judge is there to find: F1 is of finding it. AUROC, balanced
 accuracy and Cohen's kappa do not depend on which side is called positive. Intervals are 95%. Every
-judge is cut where it cuts itself; nothing was fitted on these labels but what is marked {mark}: the
-weights and the cut of the heuristic judges come from RAGTruth's dev answers, so the row below, by
-cross-validation over questions (means and standard deviations over {repeats} repetitions), is the
-one to be believed. "People" are two annotators of the same items, one held against the other.
+judge has its own cut. The heuristic judge is not measured on answers that it was fitted on. "People"
+are two annotators of the same items, one compared with the other.
 A case on which people are tied has no truth and is left out, as is one of which the judge has no
 verdict (n counts the rest). CLAPNQ asks whether the one passage holds an answer; no system answers.
 In RAGChecker's pairs a judge that sees no difference is counted as preferring B, and people are
@@ -177,18 +171,6 @@ def people(data: Labelled, metric: str) -> Iterator[Row]:
         yield Row(data.name, metric, "people", n, None, {**none, "kappa": kappa})
 
 
-def cross_validated(data: Labelled, judge: str) -> Row:
-    """What the heuristic judge reaches on answers that it was not fitted on."""
-    extra = fitting.MORE_FEATURES[judge]
-    items = fitting.read(DATA / FITTED_ON, fitting.SentenceSimilarity() if extra else None)
-    found = fitting.cross_validate(judge, (*fitting.FEATURES, *extra), items)
-    numbers = {
-        name: f"{found[name]:.2f} (sd {found[f'{name}_sd']:.2f})" for name in ("f1", "auroc")
-    }
-    name = f"{judge}, cross-validated"
-    return Row(data.name, "faithfulness", name, found["answers"], found["unfaithful"], numbers)
-
-
 def measure(sets: Iterable[Labelled], given: argparse.Namespace) -> list[Row]:
     """Ask every judge about every set."""
     rows = []
@@ -202,10 +184,8 @@ def measure(sets: Iterable[Labelled], given: argparse.Namespace) -> list[Row]:
             for spec, said in asked.items():
                 if metric not in said:
                     continue
-                marked = spec in OWN and metric == "faithfulness" and data.fitted
-                rows.append(row(data, said[metric], f"{spec} {MARK}" if marked else spec))
-                if marked and fitted_ids() == {case.id for case in data.cases}:
-                    rows.append(cross_validated(data, spec))
+                if not (spec in OWN and metric == "faithfulness" and data.fitted):
+                    rows.append(row(data, said[metric], spec))
             rows += [*baselines(data, metric), *people(data, metric)]
         print(f"{data.name}: done", file=sys.stderr)
     return rows
@@ -273,8 +253,6 @@ def main() -> None:
         python=platform.python_version(),
         misslink=version("misslink"),
         seconds=time.perf_counter() - since,
-        mark=MARK,
-        repeats=fitting.REPEATS,
     )
     names = {"f1": "F1", "auroc": "AUROC", "balanced_accuracy": "balanced accuracy"}
     page = f"{about.lstrip()}{table(rows, names | {'kappa': 'kappa'})}\n"
@@ -282,7 +260,7 @@ def main() -> None:
     if given.write:
         TARGET.write_text(page, encoding="utf-8")
         short = table(rows, {"f1": "F1", "auroc": "AUROC", "kappa": "kappa"})
-        told = f"\n{short}\n\nMeasured on {day}; {MARK} is fitted on these very answers.\n\n"
+        told = f"\n{short}\n\nMeasured on {day}.\n\n"
         if not into_readme(told, ROOT / "README.md"):
             print(f"README.md has no line {BEGINS}, so it stays as it is", file=sys.stderr)
 

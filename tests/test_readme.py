@@ -163,10 +163,13 @@ def test_a_how_to_guide_is_short():
 
 
 def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
-    text = (ROOT / "docs/concepts/judges.md").read_text(encoding="utf-8")
-    for name, measured in fit_figures().items():
-        shown = (f"{measured[figure]:.2f}" for figure in ("auroc", "f1", "begin_auroc"))
-        assert f"| `{name}` | {' | '.join(shown)} |" in text
+    text = " ".join((ROOT / "docs/concepts/judges.md").read_text(encoding="utf-8").split())
+    measured = fit_figures()
+    low = int(10 * measured["precision"])
+    assert f"Of 10 answers it flags, {low} to {low + 1} are unfaithful" in text
+    assert f"it finds {measured['recall']:.0%}" in text
+    assert f"{measured['answers']} answers of RAGTruth QA were used for no choice" in text
+    assert f"AUROC {measured['auroc']:.2f}, F1 {measured['f1']:.2f}" in text
 
 
 def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measured():
@@ -179,7 +182,6 @@ def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measu
     measured = band["figures"]
     page = " ".join((ROOT / "docs/concepts/judges.md").read_text(encoding="utf-8").split())
     assert f"people agree with {measured['wanted']:.0%}" in page
-    assert f"it decides {measured['share_decided']:.0%}" in page
     assert band["band"]["low"] is None, "the page says that it never finds an answer unfaithful"
 
 

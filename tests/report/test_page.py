@@ -27,7 +27,6 @@ def _run(**parts):
     ("judge", "badge"),
     [
         ("heuristic", "heuristic judge"),
-        ("heuristic:minilm", "heuristic judge"),
         ("openai:some-model", "not calibrated"),
         ("none", "no judge"),
         (None, "judge not recorded"),

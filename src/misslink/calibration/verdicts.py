@@ -122,7 +122,7 @@ class MetricVerdicts:
         The heuristic judge states its cut. For another judge 0.5, or the cut that its labels
         follow if it is another one (fully faithful: all claims supported).
         """
-        if self.metric == "faithfulness" and self.judge in {"heuristic", "heuristic:minilm"}:
+        if self.metric == "faithfulness" and self.judge == "heuristic":
             from misslink.judge.backends.heuristic.judge import load_fit
 
             return load_fit(self.judge).cut, "the judge's own"

@@ -137,7 +137,6 @@ def test_a_reply_that_is_none_is_named_at_the_first_question():
         ("llamacpp:/models/a.b.gguf", False),
         ("langchain:openai:gpt-4.1", False),
         ("cascade:heuristic,openai:gpt-4.1", False),
-        ("heuristic:minilm", False),
         ("heuristic", False),
         ("none", False),
     ],

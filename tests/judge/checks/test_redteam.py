@@ -237,3 +237,15 @@ def test_a_payload_knows_the_fence_of_the_question_without_it_and_cannot_use_it(
     assert boundary in user
     assert f"</answer {boundary}>" not in user
     assert len(fenced({"messages": [{"role": "user", "content": user}]})) == 5
+
+
+def test_texts_that_assert_nothing_flip_at_most_3_of_60_verdicts_of_the_heuristic_judge():
+    kinds = {"denial", "hearsay", "question", "example"}
+    suite = AttackSuite(
+        tuple(attack for attack in SUITE.attacks if attack.kind in kinds),
+        tuple(case for case in SUITE.cases if case.id == "tower"),
+    )
+    found = measured(open_heuristic(), suite)
+    assert len(found.trials) == 60
+    assert sum(bool(trial.flipped) for trial in found.trials) <= 3
+    assert sum(bool(trial.silenced) for trial in found.trials) <= 3

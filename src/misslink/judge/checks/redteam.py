@@ -47,7 +47,8 @@ class Attack:
         A payload in a passage or reference is in the first one.
     kind : str
     payload : str
-        As it is inserted; ``{boundary}`` stands for the fence of the same question without it.
+        As it is inserted; ``{boundary}`` stands for the fence of the same question without it, and
+        ``{claim}`` for the first sentence of the answer, which is wrong.
     first : bool
         Whether it comes before the text that is there, not behind it.
     """
@@ -82,7 +83,9 @@ class AttackCase:
 
     def under(self, attack: Attack, boundary: str) -> AttackCase:
         """Return the case with the attack's payload in its place."""
+        claim = self.answer.partition(".")[0]
         payload = attack.payload.replace("{boundary}", boundary)
+        payload = payload.replace("{claim}", claim[:1].lower() + claim[1:])
 
         def insert(text: str) -> str:
             return "\n".join((payload, text) if attack.first else (text, payload))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any, Literal
 
-from misslink.embedding.providers import MINILM_PACKAGES, load_minilm, minilm_missing_error
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic.abstention import claim_spans, declines, states_absence
 from misslink.judge.backends.heuristic.matching import (
@@ -52,14 +47,14 @@ class LogisticFit:
     Parameters
     ----------
     name : str
-        'heuristic' or 'heuristic:minilm'.
+        'heuristic'.
     intercept : float
     weights : mapping of str to float
         By feature, in the features' order; positive, for every feature grows with doubt.
     cut : float
         In [0, 1].
     figures : mapping
-        What was measured when it was fitted; see `figures`.
+        What was measured on held-out answers; see `fit_figures`.
     """
 
     name: str
@@ -74,24 +69,16 @@ class LogisticFit:
         content = json.dumps([self.intercept, dict(self.weights), self.cut])
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
-    def probability(self, match: ClaimMatch, more: Sequence[float] = ()) -> float:
-        """P(supported), in [0, 1].
+    def probability(self, match: ClaimMatch) -> float:
+        """Return P(supported), in [0, 1], rounded to 6 digits.
 
-        Parameters
-        ----------
-        match : Match
-        more : sequence of float
-            The features beyond the lexical ones, where the fit has some.
-
-        Returns
-        -------
-        float
-            Rounded to 6 digits. Below the cut, whatever the features, where the claim shares no
-            word with the passages, contradicts them, or has a name, a number or an identifier that
-            is in none.
+        Below the cut, whatever the features, where the claim shares no word with the passages,
+        contradicts them, or has a name, a number or an identifier that is in none.
         """
-        values = (*match.features, *more)
-        terms = (w * value for w, value in zip(self.weights.values(), values, strict=True))
+        terms = (
+            weight * value
+            for weight, value in zip(self.weights.values(), match.features, strict=True)
+        )
         # Bounded, so that no input overflows.
         doubt = min(max(sum(terms, -self.intercept), -30.0), 30.0)
         probability = 1 / (1 + math.exp(doubt))
@@ -102,7 +89,7 @@ class LogisticFit:
 
 @cache
 def load_fit(name: str) -> LogisticFit:
-    """Return the committed fit of the judge `name`, 'heuristic' or 'heuristic:minilm'."""
+    """Return the committed fit of the judge `name`."""
     fitted = _load_coefficients()["judges"][name]
     return LogisticFit(
         name,
@@ -113,20 +100,28 @@ def load_fit(name: str) -> LogisticFit:
     )
 
 
-def fit_figures() -> dict[str, dict[str, Any]]:
-    """What the fits reached, by judge, as measured when they were fitted.
+def fit_figures() -> dict[str, Any]:
+    """Return what the judge reached on answers that were used for no choice.
 
     Returns
     -------
     dict
-        For each judge: ``auroc`` and ``f1`` (of finding unfaithful answers) by cross-validation
-        grouped by question, everything that is fitted being fitted within, with their standard
-        deviations over repetitions; ``answers`` and ``unfaithful``, how many there were; ``note``,
-        one line for people; ``begin_auroc``, on a set that nothing was fitted on.
+        ``answers``, ``unfaithful``: how many of RAGTruth QA; ``auroc``, ``f1``, ``precision`` and
+        ``recall`` of finding the unfaithful ones, ``kappa``; ``fit``: the version of the fit.
     """
-    return {
-        name: dict(fitted["figures"]) for name, fitted in _load_coefficients()["judges"].items()
-    }
+    return dict(load_fit("heuristic").figures)
+
+
+def fit_note(fit: LogisticFit) -> str:
+    """Return what readers of the judge's verdicts must know, in one line."""
+    figures = fit.figures
+    low = int(10 * figures["precision"])
+    earlier = "" if figures["fit"] == fit.version else ", measured with an earlier fit"
+    return (
+        f"heuristic; of 10 answers it calls unfaithful, {low} to {low + 1} are, and it finds"
+        f" {figures['recall']:.0%} of the unfaithful ones ({figures['answers']} RAGTruth QA answers not"
+        f" used for fitting{earlier})"
+    )
 
 
 @cache
@@ -137,56 +132,6 @@ def _load_coefficients() -> dict[str, Any]:
         .read_text(encoding="utf-8")
     )
     return content
-
-
-_NEEDED_BY = "heuristic:minilm"
-MAX_CACHED_VECTORS = 50_000  # sentences whose vectors are kept, about 80 MB
-SIMILARITY_DIGITS = 4  # vectors differ in the seventh digit with the batch they were computed in
-
-
-class SentenceSimilarity:
-    """Cosine similarity of sentences; the packages are imported with the first ones.
-
-    Raises
-    ------
-    MissingExtraError
-        sentence-transformers or the package with the weights is not installed.
-    """
-
-    def __init__(self) -> None:
-        if not all(map(find_spec, MINILM_PACKAGES)):
-            raise minilm_missing_error(_NEEDED_BY)
-        self._model: Any = None
-        self._vectors: OrderedDict[str, Any] = OrderedDict()
-        # The tokenizer cannot be used by two threads at once.
-        self._lock = threading.Lock()
-
-    def nearest(self, claims: Sequence[str], sentences: Sequence[str]) -> list[float]:
-        """For each claim the similarity of the nearest sentence, in [-1, 1].
-
-        Without sentences there is nothing similar: 0 for each claim.
-        """
-        if not claims or not sentences:
-            return [0.0] * len(claims)
-        with self._lock:
-            vectors = self._encode([*claims, *sentences])
-        import numpy as np
-
-        table = np.stack(vectors[: len(claims)]) @ np.stack(vectors[len(claims) :]).T
-        return [round(float(row.max()), SIMILARITY_DIGITS) for row in table]
-
-    def _encode(self, texts: Sequence[str]) -> list[Any]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if new:
-            model = self._model = self._model or load_minilm(_NEEDED_BY)
-            encoded = model.encode(new, normalize_embeddings=True, show_progress_bar=False)
-            self._vectors.update(zip(new, encoded, strict=True))
-        for text in texts:
-            self._vectors.move_to_end(text)
-        vectors = [self._vectors[text] for text in texts]
-        while len(self._vectors) > MAX_CACHED_VECTORS:
-            self._vectors.popitem(last=False)
-        return vectors
 
 
 RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
@@ -252,13 +197,11 @@ class HeuristicJudge:
     Parameters
     ----------
     fit : LogisticFit
-    similarity : SentenceSimilarity or None
-        What the fit's features beyond the lexical ones need.
     """
 
-    def __init__(self, fit: LogisticFit, similarity: SentenceSimilarity | None = None) -> None:
+    def __init__(self, fit: LogisticFit) -> None:
         self.name = fit.name
-        self.info = JudgeInfo(note=fit_figures()[fit.name]["note"])
+        self.info = JudgeInfo(note=fit_note(fit))
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": fit.name,
@@ -266,7 +209,6 @@ class HeuristicJudge:
             "rules": rules_version(),
         }
         self._fit = fit
-        self._similarity = similarity
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer an examination; any other question gets a reply without an answer."""
@@ -275,9 +217,7 @@ class HeuristicJudge:
         if not {"question", "passages", "answer"} <= set(ask.inputs):
             problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
             return Reply(parsed=None, raw="", problem=problem)
-        if self._similarity is None:
-            return self._examine(**ask.inputs)
-        return await asyncio.to_thread(self._examine, **ask.inputs)
+        return self._examine(**ask.inputs)
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -400,7 +340,7 @@ class HeuristicJudge:
         return supports
 
     def _match_claims(self, claims: Sequence[str], context: MatchingContext) -> list[ScoredMatch]:
-        return match_claims(claims, context, self._fit, self._similarity)
+        return match_claims(claims, context, self._fit)
 
     def _support(self, match: ClaimMatch, probability: float) -> Support:
         if match.conflict is not None:
@@ -414,29 +354,11 @@ class HeuristicJudge:
 
 
 def match_claims(
-    claims: Sequence[str],
-    context: MatchingContext,
-    fit: LogisticFit,
-    similarity: SentenceSimilarity | None = None,
+    claims: Sequence[str], context: MatchingContext, fit: LogisticFit
 ) -> list[ScoredMatch]:
-    """Match claims with passages; return each claim's match and P(supported).
-
-    Parameters
-    ----------
-    claims : sequence of str
-        Citation numbers in brackets are ignored.
-    context : MatchingContext
-    fit : LogisticFit
-    similarity : SentenceSimilarity or None
-        Needed by a fit with the feature ``distance``: 1 minus the cosine of the nearest sentence.
-    """
-    bare = [_CITATION.sub("", claim) for claim in claims]
-    matches = [context.match(claim) for claim in bare]
-    more: list[tuple[float, ...]] = [()] * len(bare)
-    if similarity is not None:
-        nearest = similarity.nearest(bare, [sentence.text for sentence in context.sentences])
-        more = [(1 - cosine,) for cosine in nearest]
-    return [(m, fit.probability(m, extra)) for m, extra in zip(matches, more, strict=True)]
+    """Match claims, but for citation numbers in brackets; return each match and P(supported)."""
+    matches = [context.match(_CITATION.sub("", claim)) for claim in claims]
+    return [(match, fit.probability(match)) for match in matches]
 
 
 def claim_relations(
@@ -481,19 +403,13 @@ def rules_version() -> str:
 
 @judges.register("heuristic")
 def open_heuristic(argument: str | None = None) -> Judge:
-    """Open the judge ``heuristic`` or ``heuristic:minilm``.
+    """Open the judge ``heuristic``.
 
     Raises
     ------
     InputError
-        `argument` is neither None nor 'minilm'.
-    MissingExtraError
-        What ``heuristic:minilm`` needs is not installed.
+        There is an `argument`: the judge has no variants.
     """
-    if argument is None:
-        return HeuristicJudge(load_fit("heuristic"))
-    if argument != "minilm":
-        raise InputError(
-            f"there is no judge 'heuristic:{argument}'; say heuristic or heuristic:minilm"
-        )
-    return HeuristicJudge(load_fit("heuristic:minilm"), SentenceSimilarity())
+    if argument is not None:
+        raise InputError(f"there is no judge 'heuristic:{argument}'; say heuristic")
+    return HeuristicJudge(load_fit("heuristic"))

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from misslink.judge.backends.heuristic.abstention import SOURCE_WORDS, strip_source_mentions
+from misslink.text.assertion import not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     STOPWORDS,
@@ -149,6 +150,7 @@ GAP = NEAR_WORDS + 1  # places between sentences
 _SENTENCE_GAP = ("",) * GAP
 
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
+_FULL_NAME = re.compile(_NAME.pattern[:-1] + r"(?:\s[A-Z][\w'\u2019-]+)*)")
 # Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them.
 _SPELLING = re.compile(r"[\w.]+")
 _IDENTIFIER = re.compile(
@@ -157,6 +159,8 @@ _IDENTIFIER = re.compile(
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 MAX_COUNT = 10  # a number up to this may count what the passages list,
 LONG_CLAIM = 8  # in a claim of more content words than these
+ROLE_WORDS = 3  # content words on each side of a number in which its role is read
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 SHORT_CLAIM = (
     3  # content words: in a claim this short, a new first word with a capital is a new name
 )
@@ -191,8 +195,8 @@ class ClaimMatch:
     conflict : str or None
         Why the best sentence contradicts the claim.
     invented : tuple of str
-        Names, numbers and identifiers that neither a passage nor the question has; in a long claim
-        without the numbers up to ten, which may count what the passages list.
+        Names, numbers and identifiers that no passage has, or has only beside other words; in a long
+        claim without the numbers up to ten, which may count what the passages list.
     """
 
     features: tuple[float, ...]
@@ -210,12 +214,18 @@ class MatchingContext:
     passages : sequence of str
         May be empty: nothing matches them.
     question : str
-        An answer that repeats its words invents nothing.
+        No evidence; but an answer may repeat its words without being new.
+    quoting : bool
+        Whether sentences that deny, report, ask or give an example count as what they are about: for
+        claims that do so too. By default they are left out, but for `find_conflict`.
     """
 
-    def __init__(self, passages: Sequence[str], question: str = "") -> None:
+    def __init__(
+        self, passages: Sequence[str], question: str = "", *, quoting: bool = False
+    ) -> None:
+        self._passages, self._question, self._quoting = passages, question, quoting
+        self._denied: list[PassageSentence] = []
         self.sentences: list[PassageSentence] = []
-        self._texts = (*passages, question)
         self._stems: set[str] = set()
         # Roots in their order, each with its sentence and its places; no root before, between and
         # behind the sentences, so that words of two are never near and no step leaves the row.
@@ -227,6 +237,11 @@ class MatchingContext:
             for start, end in sentence_spans(text):
                 piece = text[start:end]
                 row = stems(piece)
+                kind = None if quoting else not_asserted(piece)
+                if kind is not None:
+                    if kind == "denied":
+                        self._denied.append(PassageSentence(index, start, end, piece, row))
+                    continue
                 self._stems.update(row)
                 roots = list(map(_root, row))
                 for place, root in enumerate(roots, start=len(self._row)):
@@ -234,26 +249,34 @@ class MatchingContext:
                 self._row += (*roots, *_SENTENCE_GAP)
                 self._of += [len(self.sentences)] * (len(roots) + GAP)
                 self.sentences.append(PassageSentence(index, start, end, piece, row))
-        self._asked = frozenset(stems(question))
-        self._asked_roots = frozenset(map(_root, self._asked))
+        self._asked_roots = frozenset(map(_root, stems(question)))
 
     @cached_property
     def _numbers(self) -> frozenset[str]:
-        return frozenset(number for text in self._texts for number in extract_numbers(fold(text)))
+        texts = (sentence.text for sentence in self.sentences)
+        return frozenset(number for text in texts for number in extract_numbers(fold(text)))
 
     @cached_property
     def _spellings(self) -> frozenset[str]:
-        return frozenset(spelling for text in self._texts for spelling in _spellings(text))
+        return frozenset(spelling for s in self.sentences for spelling in _spellings(s.text))
+
+    @cached_property
+    def _quotations(self) -> MatchingContext:
+        """The same passages for claims that themselves deny, report, ask or give an example."""
+        return MatchingContext(self._passages, self._question, quoting=True)
 
     def match(self, claim: str) -> ClaimMatch:
         """Compare `claim` with the passages; see `ClaimMatch`."""
         plain = strip_polarity(strip_source_mentions(claim))
+        if not self._quoting and not_asserted(plain) is not None:
+            return self._quotations.match(claim)
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(_root, row))
         weights = {root: self._weight(root) for root in roots}
         best = self._verbatim_sentence(plain) or self._best(weights)
         claim_numbers = extract_numbers(fold(plain))
         new_numbers = claim_numbers - self._numbers if claim_numbers else claim_numbers
+        names = [name for name in _FULL_NAME.findall(plain) if stems(name)]
         new_names = {
             stem
             for name in _NAME.findall(plain)
@@ -261,6 +284,10 @@ class MatchingContext:
             for stem in stems(name)
             if self._is_new(stem)
         }
+        misplaced = self._misplaced_numbers(roots) | self._swapped_numbers(roots)
+        if len(row) > LONG_CLAIM:
+            misplaced = {number for number in misplaced if not _is_small_count(number)}
+        new_numbers |= misplaced
         features = (
             sum(map(self._lacks, roots)) / (len(row) + SMOOTHING),
             self._uncovered(weights),
@@ -270,14 +297,17 @@ class MatchingContext:
         )
         conflict = None
         if best is not None:
-            coverage = _coverage(row, best)
-            conflict = find_conflict(plain, best.text, coverage, new_numbers)
+            conflict = find_conflict(plain, best.text, _coverage(row, best), new_numbers)
+        denial = next((s for s in self._denied if _coverage(row, s) >= SAME_STATEMENT), None)
+        if conflict is None and denial is not None and (best is None or _coverage(row, best) < 1):
+            best, conflict = denial, "a denial"
         if len(row) <= SHORT_CLAIM:
             new_names.update(filter(self._is_new, _first_if_capital(plain)))
         new_identifiers = {name for name in _identifiers(plain) if not self._spells(name)}
         if len(row) > LONG_CLAIM:
             new_numbers = {number for number in new_numbers if not _is_small_count(number)}
-        invented = tuple(sorted(new_names | new_numbers | new_identifiers))
+        misplaced_names = self._misplaced_names(names, roots)
+        invented = tuple(sorted(new_names | misplaced_names | new_numbers | new_identifiers))
         return ClaimMatch(features, best, not self._stems.isdisjoint(row), conflict, invented)
 
     def _verbatim_sentence(self, claim: str) -> PassageSentence | None:
@@ -293,7 +323,67 @@ class MatchingContext:
         )
 
     def _is_new(self, stem: str) -> bool:
-        return not (stem in self._stems or stem in self._asked or stem in SOURCE_STEMS)
+        return not (stem in self._stems or stem in SOURCE_STEMS)
+
+    def _misplaced_numbers(self, roots: Sequence[str]) -> set[str]:
+        """Numbers of a claim that the passages have, but beside none of its words."""
+        misplaced = set()
+        for index, root in enumerate(roots):
+            if not (_is_number(root) and root in self._places):
+                continue
+            reach = slice(max(0, index - ROLE_WORDS), index + ROLE_WORDS + 1)
+            beside = {other for other in roots[reach] if not _is_number(other)}
+            if _YEAR.fullmatch(root):  # a date says when its whole sentence was
+                beside = {other for other in roots if not _is_number(other)}
+                near = {word for s in self._holders(root) for word in self._roots_of(s)}
+            else:
+                near = {
+                    word
+                    for place in self._places[root]
+                    for word in self._row[place - GAP : place + GAP + 1]
+                }
+            near = {word for word in near if word and not _is_number(word)}
+            if beside and near and beside.isdisjoint(near):
+                misplaced.add(root)
+        return misplaced
+
+    def _swapped_numbers(self, roots: Sequence[str]) -> set[str]:
+        """Numbers of a claim that one sentence has in another order among the same words."""
+        numbers = [root for root in roots if _is_number(root) and root in self._places]
+        words = [root for root in roots if not _is_number(root)]
+        if len(set(numbers)) < 2:
+            return set()
+        for sentence in set.intersection(*(set(self._holders(number)) for number in numbers)):
+            row = list(self._roots_of(sentence))
+            order = [root for root in row if root in numbers]
+            if order != numbers and sorted(order) == sorted(numbers) and _in_order(words, row):
+                return set(numbers)
+        return set()
+
+    def _misplaced_names(self, names: Sequence[str], roots: Sequence[str]) -> set[str]:
+        """Names of a claim that the passages have, but near none of its other words.
+
+        A name may be taken up by the two sentences behind it.
+        """
+        misplaced = set()
+        for name in names:
+            root = _root(stems(name)[-1])
+            others = set(roots).difference(map(_root, stems(name)))
+            if not others or root not in self._places:
+                continue
+            near = {
+                word
+                for holder in self._holders(root)
+                for sentence in range(holder, min(holder + 3, len(self.sentences)))
+                if self.sentences[sentence].passage == self.sentences[holder].passage
+                for word in self._roots_of(sentence)
+            }
+            if near != {root} and others.isdisjoint(near):
+                misplaced.add(name)
+        return misplaced
+
+    def _roots_of(self, sentence: int) -> Iterable[str]:
+        return map(_root, self.sentences[sentence].stems)
 
     def _lacks(self, root: str) -> bool:
         return root not in self._places and root not in self._asked_roots
@@ -368,8 +458,19 @@ def _first_if_capital(text: str) -> tuple[str, ...]:
     return stems(first[0]) if first and first[0][0].isupper() else ()
 
 
+def _in_order(words: Sequence[str], row: Iterable[str]) -> bool:
+    """Whether `row` has all of the words, in their order."""
+    rest = iter(row)
+    return all(word in rest for word in words)
+
+
+def _is_number(root: str) -> bool:
+    return root[:1].isdigit()
+
+
 def _is_small_count(number: str) -> bool:
-    return number.isdecimal() and int(number) <= MAX_COUNT
+    digits = number.rstrip("stndrh")  # "1st"
+    return digits.isdecimal() and int(digits) <= MAX_COUNT
 
 
 def _identifiers(text: str) -> set[str]:
