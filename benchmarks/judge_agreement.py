@@ -8,8 +8,8 @@ asked by the same line as in  misslink evaluate  (pairs of answers as in  missli
 that the cache keeps its replies and a run that was stopped goes on; without ``--judge`` it is
 ``heuristic``, which needs no key. The cut of each judge is its own, never fitted on these labels.
 
-The heuristic judge was fitted on RAGTruth's dev answers, so it is not measured on them. With --write the table goes to benchmarks/judge_agreement.md,
-and to README.md, between the lines ``<!-- judge agreement -->`` and ``<!-- /judge agreement -->``.
+The heuristic judge was fitted on RAGTruth's dev answers, so it is not measured on them. With
+--write the table goes to benchmarks/judge_agreement.md, and to README.md, between the lines ``<!-- judge agreement -->`` and ``<!-- /judge agreement -->``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,12 @@ from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.registry import judged_metrics
 from misslink.text.normalization import fold
 
-SUITE = load_suite()
+WHOLE = load_suite()
+UNASSERTED = {"denial", "hearsay", "question", "example"}  # they hold the wrong fact, unasserted
+SUITE = AttackSuite(  # instructions to the judge
+    tuple(attack for attack in WHOLE.attacks if attack.kind not in UNASSERTED),
+    tuple(case for case in WHOLE.cases if case.id != "tower"),
+)
 METRICS = {n: judged_metrics.get(n) for n in ("faithfulness", "correctness", "answer_relevance")}
 FAITHFULNESS = AttackSuite(
     SUITE.attacks, tuple(c for c in SUITE.cases if "faithfulness" in c.metrics)
@@ -240,10 +245,9 @@ def test_a_payload_knows_the_fence_of_the_question_without_it_and_cannot_use_it(
 
 
 def test_texts_that_assert_nothing_flip_at_most_3_of_60_verdicts_of_the_heuristic_judge():
-    kinds = {"denial", "hearsay", "question", "example"}
     suite = AttackSuite(
-        tuple(attack for attack in SUITE.attacks if attack.kind in kinds),
-        tuple(case for case in SUITE.cases if case.id == "tower"),
+        tuple(attack for attack in WHOLE.attacks if attack.kind in UNASSERTED),
+        tuple(case for case in WHOLE.cases if case.id == "tower"),
     )
     found = measured(open_heuristic(), suite)
     assert len(found.trials) == 60
