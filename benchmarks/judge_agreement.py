@@ -9,7 +9,7 @@ that the cache keeps its replies and a run that was stopped goes on; without ``-
 ``heuristic``, which needs no key. The cut of each judge is its own, never fitted on these labels.
 
 The heuristic judge was fitted on RAGTruth's dev answers, so it is not measured on them. With
---write the table goes to benchmarks/judge_agreement.md, and to README.md, between the lines ``<!-- judge agreement -->`` and ``<!-- /judge agreement -->``.
+--write the table goes to benchmarks/judge_agreement.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import asyncio
 import datetime as dt
 import os
 import platform
-import re
 import shlex
 import sys
 import time
@@ -43,10 +42,8 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.session import open_reachable_judge
 from misslink.types import Estimate
 
-ROOT = Path(__file__).parents[1]
 TARGET = Path(__file__).with_suffix(".md")
 OWN = ("heuristic",)
-BEGINS, ENDS = "<!-- judge agreement -->", "<!-- /judge agreement -->"
 ABOUT = """
 # Judges against people's labels
 
@@ -216,16 +213,6 @@ def table(rows: Iterable[Row], columns: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def into_readme(text: str, path: Path) -> bool:
-    """Put a text between the two lines of README.md; False where it has no such lines."""
-    whole = path.read_text(encoding="utf-8")
-    place = re.compile(f"(?<={re.escape(BEGINS)}\n).*?(?={re.escape(ENDS)})", re.DOTALL)
-    if not place.search(whole):
-        return False
-    path.write_text(place.sub(lambda _: text, whole, count=1), encoding="utf-8")
-    return True
-
-
 def main() -> None:
     """Ask, print, and write."""
     parser = argparse.ArgumentParser(description="Judges against people's labels.")
@@ -259,10 +246,6 @@ def main() -> None:
     print(page)
     if given.write:
         TARGET.write_text(page, encoding="utf-8")
-        short = table(rows, {"f1": "F1", "auroc": "AUROC", "kappa": "kappa"})
-        told = f"\n{short}\n\nMeasured on {day}.\n\n"
-        if not into_readme(told, ROOT / "README.md"):
-            print(f"README.md has no line {BEGINS}, so it stays as it is", file=sys.stderr)
 
 
 if __name__ == "__main__":
