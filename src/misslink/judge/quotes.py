@@ -15,6 +15,7 @@ SHORT_CLAIM = 3  # content words: a claim this short ("At seven.") is read with 
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,
 MIN_LANGUAGE_WORDS = 5  # and different ones that both must have before anything is said of that
 _PART_WORDS = 2  # of each side of an ellipsis
+_UNASSERTED = frozenset(("question", "hearsay", "example"))
 # Words an order to a judge is made of; a claim that holds others must share one of those.
 _JUDGING_STEMS = frozenset(
     stems(
@@ -72,7 +73,9 @@ def _iter_matches(quote: str, passage: str, claim: str) -> Iterator[FuzzyMatch]:
 
 
 def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
-    """Whether a quote may support a claim: more than a word of a sentence, no question, no denial.
+    """Whether a quote may support a claim: more than a word of a sentence, and an assertion.
+
+    Questions, hearsay and examples support no claim that is none itself.
 
     A denial that stands beside the quote counts too ("It is false that", "not"), unless the claim
     denies something itself.
@@ -82,7 +85,12 @@ def asserts(match: FuzzyMatch, passage: str, claim: str) -> bool:
     is_word = len(WORD.findall(words)) < _PART_WORDS and not UNSPACED.search(words)
     if is_word and len(WORD.findall(passage[left:right])) >= _PART_WORDS:
         return False
-    if not_asserted(passage[left:right]) == "question" and not claim.rstrip().endswith("?"):
+    kinds = {
+        not_asserted(passage[start:end])
+        for start, end in _sentence_spans(passage)
+        if start < match.end and match.start < end
+    }
+    if kinds and kinds <= _UNASSERTED and not_asserted(claim) is None:
         return False
     if is_negated(claim):
         return True

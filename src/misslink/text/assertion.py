@@ -54,12 +54,12 @@ _HEARSAY = re.compile(
     rf"\b{_SOMEBODY}\s+(?:\w+\s+){{0,4}}?{_SAYS}\b"
     r"|\b(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
     r"|geruchten?|gerucht)\b"
-    rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|believed|alleged|whispered)\s+that\b"
+    rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|alleged|whispered)\s+that\b"
     r"|\b(?:i|we)\s+(?:once\s+|have\s+)?(?:heard|read\s+somewhere)\b|\bso\s+the\s+story\s+goes\b"
     r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b"
 )
 _EXAMPLE = re.compile(
-    r"\b(?:imagine|suppose|supposing|assume|pretend|let's\s+say|hypothetical\w*|if\s+(?:somebody|someone"
+    r"(?:^|[,:] )(?:imagine|suppose|supposing|assume|pretend)\b|\b(?:let's\s+say|hypothetical\w*|if\s+(?:somebody|someone"
     r"|you\s+wrote|an?\s+\w+\s+(?:said|wrote))|angenommen|stellen\s+sie\s+sich\s+vor|gesetzt\s+den\s+fall)\b"
     r"|\b(?:example|sample|instance|beispiel\w*|muster)\s+(?:\w+\s+){0,2}?(?:of|for|fur|eine[rs]?|sentence"
     r"|claim|statement|answer|satz|aussage|antwort)\b[^.]{0,60}[:\"']"
