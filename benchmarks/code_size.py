@@ -38,7 +38,7 @@ BUDGETS = {
     "judge/checks": 1221,  # 1100; attacks that hold the wrong fact
     "judge/middleware": 1928,  # 1700; sentences without a claim are asked for again
     "linking": 2696,  # 2000; attribution took 200, exposure levels, clusters and difficulty 100
-    "linking/replay": 835,  # 800
+    "linking/replay": 825,  # 800
     "linking/whatif": 1195,  # 1050
     "live": 3500,  # 3000
     "metrics": 900,

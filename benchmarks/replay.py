@@ -214,8 +214,8 @@ def simulate(scenario: Scenario, seed: int) -> dict[str, Any]:
     """The document of one replay."""
     app = SimulatedApp(scenario, seed)
     run = app.run()
-    replayed = asyncio.run(replay_cases(run, app, sample=scenario.sample, seed=seed))
-    return replay_document(run, replayed.records, seed=seed, difference=None)
+    records, _ = asyncio.run(replay_cases(run, app, sample=scenario.sample, seed=seed))
+    return replay_document(run, records, seed=seed, difference=None)
 
 
 def conclude(scenario: Scenario, rounds: int) -> SimpleNamespace:

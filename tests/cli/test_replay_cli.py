@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,8 @@ from replayed_app import case, chain, corpus, failures, forget_stores, retriever
 MISSED = tuple("12456789")  # as many as a net effect needs for its interval to exclude 0
 TOWNS = {"missed": MISSED, "found": ("3",)}
 APP = """
+import os
+import signal
 from pathlib import Path
 from replayed_app import chain, corpus, retriever
 
@@ -25,6 +31,10 @@ made = chain(finder)
 def app(question):
     with Path("asked.txt").open("a", encoding="utf-8") as file:
         file.write(question + "\\n")
+    if Path("kill_at").exists():
+        asked = Path("asked.txt").read_text(encoding="utf-8").count("?")
+        if asked == int(Path("kill_at").read_text(encoding="utf-8")):
+            os.kill(os.getpid(), signal.SIGKILL)
     print("the app says something")
     return made.invoke(question)
 
@@ -310,3 +320,49 @@ def test_of_two_replays_at_once_the_second_is_refused_and_pays_nothing(
     assert (asked(), len(judge_server.calls)) == (0, calls)
     first.close()
     assert misslink("replay", name)[0] == 0
+
+
+def test_a_case_without_a_text_to_inject_is_one_sentence_and_costs_nothing(
+    misslink, write_run, judge_server
+):
+    name = write_run()
+    path = Path(name) / "links.jsonl"
+    links = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for link in links:
+        link["missed"] = [{"passage_id": f"gone-{link['case_id']}"} for _ in link["missed"]]
+    path.write_text("".join(f"{json.dumps(link)}\n" for link in links), encoding="utf-8")
+    before, calls = {file: file.read_bytes() for file in Path(name).iterdir()}, judge_server.calls
+    calls = len(calls)
+    for option in ((), ("--dry-run",)):
+        code, out, err = misslink("replay", name, *option)
+        assert (code, out) == (2, "")
+        assert "none of the 8 cases that missed a passage can be replayed; case-1: the" in err
+        assert "has no text" in err
+    assert (asked(), len(judge_server.calls)) == (0, calls)
+    assert all(file.read_bytes() == content for file, content in before.items())
+
+
+@pytest.mark.slow
+def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(write_run, judge_server):
+    name = write_run()
+    files = {file.name for file in Path(name).iterdir()}
+    places = [str(Path(chain.__code__.co_filename).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    command = [Path(sys.executable).with_name("misslink"), "replay", name, "--json"]
+    command += ["--concurrency", "1"]  # what is in flight when it is killed is asked again
+    calls = len(judge_server.calls)
+    for moment in (5, 23):
+        Path("kill_at").write_text(str(moment), encoding="utf-8")
+        process = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert process.returncode == -signal.SIGKILL
+        assert {file.name for file in Path(name).iterdir()} == files | {"replays.jsonl"}
+        assert read_run(name).replay is None
+    Path("kill_at").unlink()
+    process = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert asked() == 32 + 2  # each kill cost the answer that was being written
+    keys = [json.dumps(call.body, sort_keys=True) for call in judge_server.calls[calls:]]
+    assert len(keys) == len(set(keys))
+    found = json.loads(process.stdout)
+    assert found["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
+    assert read_run(name).replay == found

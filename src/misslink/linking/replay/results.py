@@ -71,24 +71,23 @@ def replay_outcome(
     `injected` are ids of passages that must have reached the prompt; otherwise nothing is known.
     """
     evidence = CaseEvidence.from_verdicts(case, trace, verdicts, k, calibration)
-    if trace.unmeasured is not None:
-        return ReplayOutcome(None, "inconclusive", trace.unmeasured)
-    if trace.answer is None:
-        why = f"{APP_FAILED}: {trace.error}" if trace.error else "the app gave no answer"
-        return ReplayOutcome(None, "inconclusive", why)
-    if dropped := injected - {passage.id for passage in trace.context(k)}:
-        why = f"'{min(dropped)}' was injected and did not reach the prompt"
-        return ReplayOutcome(None, "inconclusive", why)
-    if evidence.failed:
+    dropped = injected - {passage.id for passage in trace.context(k)}
+    reason = trace.unmeasured
+    if reason is None and trace.answer is None:
+        reason = f"{APP_FAILED}: {trace.error}" if trace.error else "the app gave no answer"
+    elif reason is None and dropped:
+        reason = f"'{min(dropped)}' was injected and did not reach the prompt"
+    elif reason is None and evidence.failed:
         name = "unfaithful" if evidence.answer == "unfaithful" else "wrong"
         if evidence.declined:
             name = "declined"
         elif name == "wrong" and evidence.correct is not False and evidence.complete is False:
             name = "incomplete"
         return ReplayOutcome(bad=True, name=name, correct=evidence.correct)
-    reason = evidence.unknown_reason
-    if evidence.answer == "declined" and evidence.correct is None:
-        reason = "the app declined, and the gold set does not say if it should"
+    elif reason is None:
+        reason = evidence.unknown_reason
+        if evidence.answer == "declined" and evidence.correct is None:
+            reason = "the app declined, and the gold set does not say if it should"
     if reason is not None:
         return ReplayOutcome(None, "inconclusive", reason)
     return ReplayOutcome(bad=False, name="good", correct=evidence.correct)
@@ -127,9 +126,9 @@ class ReplayRecord:
         return self.turned("treatment") and not any(self.turned(arm) for arm in others)
 
 
-def share_of(turned: Sequence[bool], empty: str = _NO_CASE) -> Estimate:
+def share_of(turned: Sequence[bool]) -> Estimate:
     """The share of cases that are true, or why there is none."""
-    return proportion(sum(turned), len(turned)) if turned else Estimate.missing(empty)
+    return proportion(sum(turned), len(turned)) if turned else Estimate.missing(_NO_CASE)
 
 
 def net_effect(records: Sequence[ReplayRecord], seed: int = 0) -> Estimate:
@@ -272,33 +271,39 @@ def replay_document(
     usable = [record for record in records if record.skipped is None]
     failures = [record for record in usable if record.group != GOOD]
     good = [record for record in usable if record.group == GOOD]
-    missed = Counter(
-        group for link in run.links if (group := replay_group(link, cases[link.case_id]))
-    )
-    missed.pop(GOOD, None)
+    missed = Counter(replay_group(link, cases[link.case_id]) or GOOD for link in run.links)
+    del missed[GOOD]
     failed = sum(link.failure in FAILURES for link in run.links)
     causal = causal_fraction(failed, missed, failures, seed=seed)
     if difference is not None:
         causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")
     confirmed = confirmed_cases(failures, seed)
-    by_mode = {
-        mode: {
-            "cases": missed[mode],
-            **_mode_document(mode, [r for r in failures if r.group == mode], confirmed, seed),
-        }
-        for mode in FAILURE_MODES
-        if mode in CONFIRMED_MODES or mode in missed
-    }
+    by_mode = {}
+    for mode in FAILURE_MODES:
+        if mode in CONFIRMED_MODES or mode in missed:
+            group = [record for record in failures if record.group == mode]
+            shares = share_of([record.case_id in confirmed for record in group])
+            if mode not in CONFIRMED_MODES:
+                why = "this failure mode does not say that a passage was missed"
+                shares = Estimate.missing(why)
+            by_mode[mode] = {
+                "cases": missed[mode],
+                "replayed": len(group),
+                "fixed": _turned_share(group, "treatment"),
+                "placebo_fixed": _turned_share(group, "placebo"),
+                "net_fixed": net_effect(group, seed).model_dump(),
+                "confirmed": shares.model_dump(),
+            }
     return {
         "causal_fraction": causal.model_dump(),
         "failed": failed,
         "failures": by_mode,
-        "fixed": share_of([record.turned("treatment") for record in failures]).model_dump(),
-        "broken": share_of([record.turned("treatment") for record in good]).model_dump(),
-        "placebo_broken": share_of([record.turned("placebo") for record in good]).model_dump(),
+        "fixed": _turned_share(failures, "treatment"),
+        "broken": _turned_share(good, "treatment"),
+        "placebo_broken": _turned_share(good, "placebo"),
         "net_broken": net_effect(good, seed).model_dump(),
-        "flaky": _differing(usable, "unchanged").model_dump(),
-        "order_sensitive": _differing(usable, "reordering").model_dump(),
+        "flaky": _differing_share(usable, "unchanged"),
+        "order_sensitive": _differing_share(usable, "reordering"),
         "cases": [_case_document(record, record.case_id in confirmed) for record in usable],
         "skipped": [
             {"case_id": record.case_id, "failure": record.group, "reason": record.skipped}
@@ -308,23 +313,13 @@ def replay_document(
     }
 
 
-def _mode_document(
-    mode: str, group: Sequence[ReplayRecord], confirmed: set[str], seed: int
-) -> dict[str, Any]:
-    shares = share_of([record.case_id in confirmed for record in group])
-    if mode not in CONFIRMED_MODES:
-        shares = Estimate.missing("this failure mode does not say that a passage was missed")
-    return {
-        "replayed": len(group),
-        "fixed": share_of([record.turned("treatment") for record in group]).model_dump(),
-        "placebo_fixed": share_of([record.turned("placebo") for record in group]).model_dump(),
-        "net_fixed": net_effect(group, seed).model_dump(),
-        "confirmed": shares.model_dump(),
-    }
+def _turned_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
+    return share_of([record.turned(arm) for record in records]).model_dump()
 
 
-def _differing(records: Sequence[ReplayRecord], arm: str) -> Estimate:
-    return share_of([differs for record in records if (differs := record.differs(arm)) is not None])
+def _differing_share(records: Sequence[ReplayRecord], arm: str) -> dict[str, Any]:
+    differing = [record.differs(arm) for record in records]
+    return share_of([differs for differs in differing if differs is not None]).model_dump()
 
 
 def _case_document(record: ReplayRecord, confirmed: bool) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from misslink.errors import AppUnreachableError, InputError
 from misslink.io.manifest import display_path
@@ -98,28 +99,23 @@ async def replay_run(
             raise InputError(f"--{name} is {value}; it must be at least 1")
     again = open_rerunner(run, app, judge, settings=settings, folder=folder)
     try:
-        replayed = await replay_cases(
+        records, cached = await replay_cases(
             run, again, sample=sample, seed=seed, concurrency=settings.concurrency, tick=tick
         )
     finally:
         again.close()
     difference = judging_difference(run, judge, settings.prompts, settings.repeats)
-    document = replay_document(run, replayed.records, seed=seed, difference=difference)
+    document = replay_document(run, records, seed=seed, difference=difference)
     spent = getattr(judge, "usage", None)
     usage: dict[str, Any] = spent() if spent else {}
-    app_name = display_path(app) if isinstance(app, str) else run.manifest.get("app")
     document |= {
         "run": run.summary.get("run"),
-        "app": app_name,
+        "app": display_path(app) if isinstance(app, str) else run.manifest.get("app"),
         "judge": judge.name,
         "sample": sample,
-        "cases_kept": replayed.cached,
+        "cases_kept": cached,
         "seed": seed,
-        "usage": {
-            **usage,
-            "generations": again.generated,
-            "generations_kept": again.reused,
-        },
+        "usage": {**usage, "generations": again.generated, "generations_kept": again.reused},
     }
     confirmed = {case["case_id"] for case in document["cases"] if case["confirmed"]}
     links = []
@@ -131,13 +127,6 @@ async def replay_run(
     return ReplayResult(document, tuple(links))
 
 
-class Replayed(NamedTuple):
-    """The records of all cases, and how many of them come from earlier replays alone."""
-
-    records: list[ReplayRecord]
-    cached: int
-
-
 async def replay_cases(
     run: Run,
     again: Rerunner,
@@ -146,15 +135,18 @@ async def replay_cases(
     seed: int = 0,
     concurrency: int = 8,
     tick: ReplayProgress = lambda _, __: None,
-) -> Replayed:
-    """Replay a sample of cases; parameters and errors as `replay_run`."""
+) -> tuple[list[ReplayRecord], int]:
+    """Return the records of all cases, and how many come from earlier replays alone.
+
+    Parameters and errors are those of `replay_run`.
+    """
     drawn, undrawn, skipped = _draw_replayable(run, again.k, sample, seed)
     records = await _replay_all(drawn, again, concurrency, tick)
     cached = []
     for plan in undrawn:
         with contextlib.suppress(NotCachedError):
             cached.append(await _replay_case(plan, again, only_kept=True))
-    return Replayed([*records, *cached, *skipped], len(cached))
+    return [*records, *cached, *skipped], len(cached)
 
 
 def forecast_subjects(
@@ -254,14 +246,12 @@ async def _replay_all(
             cases = "the only case" if len(records) == 1 else f"the first {len(records)} cases"
             raise InputError(f"in {cases} of the replay {NO_RETRIEVER}, named with --app")
     gate = asyncio.Semaphore(concurrency)
-    count = len(records)
+    done = itertools.count(len(records) + 1)
 
     async def run_plan(plan: ReplayPlan) -> ReplayRecord:
-        nonlocal count
         async with gate:
             record = await _replay_case(plan, again)
-        count += 1
-        tick(count, len(drawn))
+        tick(next(done), len(drawn))
         return record
 
     tasks = [asyncio.create_task(run_plan(plan)) for plan in drawn[len(records) :]]
