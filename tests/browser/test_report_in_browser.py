@@ -129,10 +129,21 @@ def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
     assert opened.locator("#pane [data-item='2'].lit").is_visible()
 
 
-def test_the_judges_share_and_that_of_people_stand_on_the_first_screen(browser, report):
+def test_the_judges_share_and_that_of_people_are_in_the_numbers_of_the_levels(browser, report):
     page = browser.new_page(viewport={"width": 1200, "height": 844})
     page.goto(report.as_uri())
     found = page.locator(".number .found")
     assert "people would find 65% [59, 71], by 220 labels." in found.first.inner_text()
-    assert all(box["y"] + box["height"] <= 844 for box in (f.bounding_box() for f in found.all()))
+    page.close()
+
+
+def test_the_first_screen_fits_into_one_window(browser, report):
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.goto(report.as_uri())
+    first = page.locator(".first")
+    box = first.bounding_box()
+    assert box["y"] + box["height"] <= 1000
+    assert len(first.inner_text().split()) < 200
+    page.click(".modes a[href='#failure=retrieval_miss'] >> nth=1")
+    assert "failure=retrieval_miss" in page.url
     page.close()

@@ -137,11 +137,11 @@ def _share_label(run: Run, name: str) -> float | None:
 def _print_link(console: Console, run: Run) -> None:
     from misslink.report.association import correct_association, failure_mode_rows
 
-    people = correct_association(run)
     print_line(console, "")
     _print_wrapped(console, run.headline, style="bold")
-    if people and people.brief:
-        _print_wrapped(console, people.brief)
+    corrected = correct_association(run)
+    if corrected and corrected.brief:
+        _print_wrapped(console, corrected.brief)
     rows = [
         (row.key, row.owner, f"{row.count:,}", row.share.brief) for row in failure_mode_rows(run)
     ]

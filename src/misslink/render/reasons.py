@@ -25,9 +25,11 @@ def describe_reason(reason: Reason) -> str:
     >>> describe_reason(Reason(code="not_judged_by", metric="correctness"))
     'this run was not judged by correctness'
     """
-    sentence = SENTENCES[reason.code]
+    sentence = SENTENCES.get(reason.code, "{code}")  # of a folder that another program wrote
     parameters = reason.parameters
-    return sentence.format(**parameters) if isinstance(sentence, str) else sentence(**parameters)
+    if isinstance(sentence, str):
+        return sentence.format(code=reason.code, **parameters)
+    return sentence(**parameters)
 
 
 def describe_reasons(reasons: Iterable[Reason]) -> str:

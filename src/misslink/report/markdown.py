@@ -164,8 +164,6 @@ def _headline_text(page: ReportPage) -> Iterator[str]:
     yield f"**{escape_markdown(page.verdict)}**"
     if page.evidence:
         yield escape_markdown(page.evidence)
-    if page.proven.corrected and page.proven.corrected.brief:
-        yield escape_markdown(page.proven.corrected.brief)
     if page.proof:
         yield escape_markdown(" ".join(page.proof.sentences))
 

@@ -38,6 +38,7 @@ from misslink.report.diagnosis import (
     read_missing_labels,
 )
 from misslink.report.explorer import CaseList, build_case_list
+from misslink.report.first_screen import FirstScreen, read_first_screen
 from misslink.report.glossary import metric_words, term_words
 from misslink.report.judge_notes import (
     JudgeAudit,
@@ -95,6 +96,7 @@ class ReportPage:
     errors: str
     verdict: str
     evidence: str
+    first: FirstScreen
     proof: CausalFigures | None
     numbers: tuple[HeadlineNumber, ...]
     flow: SankeyDiagram | None
@@ -182,6 +184,7 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         errors=describe_errors(findings),
         verdict=describe_verdict(findings),
         evidence=describe_evidence(findings),
+        first=read_first_screen(run, findings),
         proof=causal_figures(run),
         numbers=headline_numbers(run, run_cutoff(run)),
         flow=draw_sankey(run.links),

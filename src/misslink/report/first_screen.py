@@ -1,0 +1,210 @@
+"""The first screen: failure modes by owner, failures by exposure, fixes, and one example."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS
+from misslink.linking.findings import EXPOSURES
+from misslink.linking.fixes import rank_fixes
+from misslink.render.format import IntervalBar, format_estimate, shorten
+from misslink.render.headline import Findings
+from misslink.report.cases import rank_cases
+from misslink.report.links import case_fragment, number_cases, view_fragment
+from misslink.types import ClaimLink, Link, RetrievalMiss, Run
+
+_BAR_WIDTH = 1000
+_MIN_PERCENT_CASES = 10  # below it counts are shown
+_MAX_FIXES = 4
+_TEXT_LENGTH, _QUESTION_LENGTH = 110, 80
+_FIX_LABELS = {
+    "index_documents": "Index the missing documents",
+    "keep_in_prompt": "Keep retrieved passages in the prompt",
+    "rechunk": "Change the chunking",
+    "remove_duplicates": "Remove near-duplicates",
+    "hybrid_search": "Add keyword search",
+    "larger_k": "Retrieve more (larger k)",
+    "expand_queries": "Expand the queries",
+    "fine_tune_embedding": "Fine-tune the embedding",
+    "rerank": "Rerank the first 50",
+}
+_EXPOSURE_TITLES = {
+    "missing_passages": "Answers fail less often with more relevant passages in the prompt",
+    "generator": "Answers fail as often with every relevant passage in the prompt",
+}
+_RELATIONS = {
+    "would_contradict": "contradicts it",
+    "would_support": "would support it",
+}
+
+
+@dataclass(frozen=True)
+class ModePart:
+    """A part of the bar of failure modes, in a drawing 1,000 wide; ``fragment`` opens its cases."""
+
+    label: str
+    owner: str
+    kind: str
+    count: int
+    x: float
+    width: float
+    fragment: str
+
+
+@dataclass(frozen=True)
+class ExposureRow:
+    """Failed answers at one level of exposure: text, interval and cases."""
+
+    level: str
+    value: str
+    n: int
+    bar: IntervalBar | None
+    fragment: str
+
+
+@dataclass(frozen=True)
+class FixRow:
+    """How many missed passages a fix would retrieve; ``width`` of 100."""
+
+    label: str
+    retrieves: str
+    width: float
+    avoided: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A claim, and what a missed passage says of it."""
+
+    question: str
+    claim: str
+    relation: str
+    passage_id: str
+    quote: str
+    ranks: str
+    fragment: str
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """The parts of the first screen; empty or None where nothing was measured."""
+
+    modes: tuple[ModePart, ...]
+    exposure_title: str
+    exposure: tuple[ExposureRow, ...]
+    missed: int
+    fixes: tuple[FixRow, ...]
+    example: Example | None
+
+
+def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
+    """Collect the first screen of a run."""
+    why = findings.why.code if findings.why else ""
+    fixes = rank_fixes(run)[:_MAX_FIXES]
+    numbers = number_cases(run.cases)
+    return FirstScreen(
+        modes=_mode_parts(run),
+        exposure_title=_EXPOSURE_TITLES.get(
+            why, "Not enough data to tell whether missing passages matter"
+        ),
+        exposure=_exposure_rows(findings) if findings.judged else (),
+        missed=fixes[0].missed if fixes else 0,
+        fixes=tuple(
+            FixRow(
+                label=_FIX_LABELS[fix.name],
+                retrieves=f"{'up to ' if fix.basis == 'at_most' else ''}{fix.retrieves:,}",
+                width=round(100 * min(fix.retrieves / fix.missed, 1), 1) if fix.missed else 0,
+                avoided=format_estimate("failures_avoided", fix.avoided).brief
+                if fix.basis == "whatif" and fix.evidence.code == "fix_gains"
+                else "",
+                fragment=view_fragment(ids=sorted(numbers[i] for i in fix.cases if i in numbers)),
+            )
+            for fix in fixes
+        ),
+        example=_find_example(run, numbers),
+    )
+
+
+def _mode_parts(run: Run) -> tuple[ModePart, ...]:
+    counts = Counter(link.failure for link in run.links if link.failure)
+    modes = [name for name in FAILURE_MODES if counts[name]]
+    modes.sort(key=lambda name: (name not in FAILURES, OWNERS.index(_owner(name))))
+    parts, x = [], 0.0
+    for name in modes:
+        width = _BAR_WIDTH * counts[name] / counts.total()
+        parts.append(
+            ModePart(
+                label=FAILURE_MODES[name].label,
+                owner=_owner(name) if name in FAILURES else "",
+                kind=_owner(name) if name in FAILURES else name,
+                count=counts[name],
+                x=round(x, 1),
+                width=round(width, 1),
+                fragment=view_fragment(failure=name),
+            )
+        )
+        x += width
+    return tuple(parts)
+
+
+def _owner(mode: str) -> str:
+    return FAILURE_MODES[mode].owner or "none"
+
+
+def _exposure_rows(findings: Findings) -> tuple[ExposureRow, ...]:
+    rows = []
+    for outcome, level in EXPOSURES.items():
+        share = findings.exposure[level]
+        if share.value is None:
+            continue
+        written = format_estimate("share", share)
+        few = share.n < _MIN_PERCENT_CASES
+        count = f"{round(share.value * share.n)} of {share.n}"
+        rows.append(
+            ExposureRow(
+                level=level,
+                value=count if few else written.value,
+                n=share.n,
+                bar=written.bar,
+                fragment=view_fragment(retrieval=outcome),
+            )
+        )
+    return tuple(rows)
+
+
+def _find_example(run: Run, numbers: Mapping[str, int]) -> Example | None:
+    """The worst failed case with a claim that a missed passage decides."""
+    links = {link.case_id: link for link in run.links if link.failure in FAILURES and link.claims}
+    claims = {v.case_id: v.claims for v in run.verdicts if v.metric == "faithfulness"}
+    for number in rank_cases(run):
+        case = run.cases[number - 1]
+        tied = _decisive_tie(links[case.id]) if case.id in links else None
+        if tied and tied[0].index < len(claims.get(case.id, ())):
+            tie, miss = tied
+            ranks = (("your search", miss.true_rank), ("keyword search", miss.bm25_rank))
+            return Example(
+                question=shorten(case.question, _QUESTION_LENGTH),
+                claim=shorten(claims[case.id][tie.index].text, _TEXT_LENGTH),
+                relation=_RELATIONS[tie.relation],
+                passage_id=shorten(miss.passage_id, 60),
+                quote=shorten(tie.quote or miss.text or "", _TEXT_LENGTH),
+                ranks=", ".join(f"{name}: rank {rank:,}" for name, rank in ranks if rank),
+                fragment=case_fragment(numbers[case.id]),
+            )
+    return None
+
+
+def _decisive_tie(link: Link) -> tuple[ClaimLink, RetrievalMiss] | None:
+    """A contradiction, else a support, by a missed passage with a text."""
+    missed = {miss.passage_id: miss for miss in link.missed}
+    ties = [
+        (tie, missed[tie.passage_id])
+        for tie in link.claims
+        if tie.relation != "unrelated"
+        and tie.passage_id in missed
+        and (tie.quote or missed[tie.passage_id].text)
+    ]
+    return min(ties, key=lambda pair: pair[0].relation != "would_contradict", default=None)
