@@ -74,7 +74,7 @@ def reduced(name: str, importer: str, path: Path) -> Labelled:
 
 
 def imported(folder: Path) -> Labelled:
-    """Read a folder that `misslink import` wrote."""
+    """Read a folder that `misslink goldset import` wrote."""
     names = [n for n in ("traces", "traces_a", "traces_b") if (folder / f"{n}.jsonl").exists()]
     gold, own = folder / "goldset.jsonl", folder / "verdicts.jsonl"
     return Labelled(

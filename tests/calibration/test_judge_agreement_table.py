@@ -30,7 +30,7 @@ def asked(tmp_path, *judges):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A set as  misslink import  writes it, labelled by two people who differ on one answer."""
+    """A set as  misslink goldset import  writes it, labelled by two people who differ on one answer."""
     passage = Passage(id="p", text=HIVE, rank=1)
     people = {"ann": SAID, "bob": SAID | {"a": (SAID["a"][0], 0)}}
     found = ImportedLabelSet(

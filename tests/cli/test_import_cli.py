@@ -1,4 +1,4 @@
-"""misslink import: what it prints, what comes next, and one sentence for a mistake."""
+"""misslink goldset import of a label set: what it prints, what comes next, and one sentence for a mistake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def begin(tmp_path):
 
 
 def test_it_prints_one_document(misslink, begin):
-    code, out, err = misslink("import", "begin", begin, "--out", "set", "--json")
+    code, out, err = misslink(
+        "goldset", "import", begin, "--format", "begin", "--out", "set", "--json"
+    )
     document = json.loads(out)
     assert (code, err) == (0, "")
     assert document["cases"] == 2
@@ -32,7 +34,7 @@ def test_it_prints_one_document(misslink, begin):
 
 
 def test_for_people_it_says_what_is_there_and_what_comes_next(misslink, begin):
-    code, out, _ = misslink("import", "begin", begin, "--out", "set")
+    code, out, _ = misslink("goldset", "import", begin, "--format", "begin", "--out", "set")
     assert code == 0
     assert "2 cases in set" in out
     assert "faithfulness: 2 labels, 1 of them good" in out
@@ -40,7 +42,7 @@ def test_for_people_it_says_what_is_there_and_what_comes_next(misslink, begin):
 
 
 def test_the_next_commands_work_as_they_stand(misslink, begin):
-    _, out, _ = misslink("import", "begin", begin, "--out", "set", "--json")
+    _, out, _ = misslink("goldset", "import", begin, "--format", "begin", "--out", "set", "--json")
     for command in json.loads(out)["next"]:
         code, out, err = misslink(*command.split()[1:], "--json")
         assert code == 0, err
@@ -50,9 +52,9 @@ def test_the_next_commands_work_as_they_stand(misslink, begin):
 
 
 def test_an_unknown_set_gives_the_nearest_known_one(misslink, begin):
-    code, out, err = misslink("import", "ragtruht", begin, "--out", "set")
+    code, out, err = misslink("goldset", "import", begin, "--format", "ragtruht", "--out", "set")
     assert (code, out) == (2, "")
-    assert "unknown importer 'ragtruht'; did you mean 'ragtruth'?" in err
+    assert "unknown format 'ragtruht'; did you mean 'ragtruth'?" in err
     assert "begin, clapnq, ragchecker, ragtruth, trec-rag" in err
 
 
@@ -61,7 +63,7 @@ def test_an_unknown_set_gives_the_nearest_known_one(misslink, begin):
 def test_no_file_whatever_it_holds_gives_more_than_a_sentence(misslink, tmp_path, name, content):
     path = tmp_path / "broken.file"
     path.write_bytes(content)
-    code, out, err = misslink("import", name, path, "--out", "set")
+    code, out, err = misslink("goldset", "import", path, "--format", name, "--out", "set")
     assert (code, out) == (2, "")
     assert err.startswith(f"misslink: {path}")
     assert err.count("\n") == 1
@@ -69,7 +71,7 @@ def test_no_file_whatever_it_holds_gives_more_than_a_sentence(misslink, tmp_path
 
 
 def test_a_file_that_is_not_there_is_named(misslink):
-    code, _, err = misslink("import", "begin", "nowhere.tsv", "--out", "set")
+    code, _, err = misslink("goldset", "import", "nowhere.tsv", "--format", "begin", "--out", "set")
     assert code == 2
     assert "nowhere.tsv: there is no such file" in err
 
@@ -84,6 +86,8 @@ def test_what_another_package_registers_is_found(misslink, begin, monkeypatch):
     importers.register("mine")(
         lambda paths, _: ImportedLabelSet(str(paths[0]), "me", "MIT", [label])
     )
-    code, out, _ = misslink("import", "mine", begin, "--out", "set", "--json")
+    code, out, _ = misslink(
+        "goldset", "import", begin, "--format", "mine", "--out", "set", "--json"
+    )
     assert code == 0
     assert json.loads(out)["labels"]["tone"]["n"] == 1

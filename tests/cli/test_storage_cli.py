@@ -123,7 +123,7 @@ def of_secret(path: Path) -> bool:
         ("goldset", "merge", "gold", "gold", "--out", "URL/all.jsonl"),
         ("cache", "stats", "--cache", "URL/l.sqlite"),
         ("gate", "run", "--criteria", "URL/criteria.yaml"),
-        ("import", "ragtruth", "URL/a.jsonl", "URL/b.jsonl", "--out", "set"),
+        ("goldset", "import", "URL/a.jsonl", "URL/b.jsonl", "--format", "ragtruth", "--out", "set"),
     ],
 )
 def test_where_no_url_is_taken_it_is_refused_in_a_sentence_and_makes_no_folder(

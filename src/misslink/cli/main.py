@@ -23,7 +23,6 @@ from misslink.cli import (
     retrieval,
     whatif,
 )
-from misslink.cli import import_labels as importing
 from misslink.cli.options import option
 from misslink.cli.output import strip_control
 from misslink.errors import MisslinkError
@@ -46,7 +45,6 @@ app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)
 app.command("compare")(compare.compare)
 app.command("calibrate")(calibrate.calibrate)
-app.command("import")(importing.import_labels)
 app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import typer
 
+from misslink.cli.import_labels import import_label_set
 from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line
 from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths, print_lines
 
 _FORMAT_NAMES = "beir, trec, ragas, langsmith, langfuse, huggingface"
+_LABEL_SETS = "ragtruth, begin, clapnq, ragchecker, trec-rag"
 
 
 def import_command(
-    source: Path = typer.Argument(..., help="File or folder of another tool; also .gz."),
-    out: Path = option(..., "--out", "Gold set to write, as JSON Lines."),
-    name: str = option("auto", "--format", f"{_FORMAT_NAMES}, or auto."),
+    sources: list[Path] = typer.Argument(
+        ..., help="File or folder of another tool, or all files of a label set."
+    ),
+    out: Path = option(..., "--out", "Gold set to write; the folder to write for a label set."),
+    name: str = option(
+        "auto",
+        "--format",
+        f"Gold set: {_FORMAT_NAMES}. Label set: {_LABEL_SETS}.",
+    ),
     qrels: Path | None = option(None, "--qrels", "Judgements in a separate file."),
     split: str | None = option(None, "--split", "Split to import: test, dev, train."),
+    task: str | None = option(
+        None, "--task", "RAGTruth task: QA, Summary or Data2txt.", show_default="all"
+    ),
+    implicit_true: Literal["unfaithful", "faithful"] = option(
+        "unfaithful", "--implicit-true", "RAGTruth: label of true spans that are in no passage."
+    ),
     column: list[str] = option(
         [], "--column", "FIELD=NAME for a column with another name (huggingface)."
     ),
@@ -29,14 +44,31 @@ def import_command(
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Import a gold set of another tool, and count what cannot be imported."""
+    """Import a gold set of another tool, or a published label set.
+
+    What cannot be imported is counted. A label set becomes a folder with a gold set, traces, labels
+    and a README.md that describes the next commands.
+    """
+    from misslink.errors import InputError, known_names
     from misslink.goldset.formats import FormatOptions, import_goldset
-    from misslink.goldset.formats.base import refuse_existing_file
+    from misslink.goldset.formats.base import formats, refuse_existing_file
     from misslink.goldset.formats.huggingface import COLUMNS
     from misslink.goldset.logs import parse_columns
     from misslink.goldset.writer import to_jsonl
     from misslink.io.atomic import atomic_write
+    from misslink.io.label_sets import ImportOptions
+    from misslink.registry import importers
 
+    if name in importers.names():
+        labels = ImportOptions(split=split, task=task, implicit_true=implicit_true)
+        import_label_set(name, sources, out, labels, overwrite=overwrite, as_json=as_json)
+        return
+    known = [*formats.names(), *importers.names()]
+    if name not in {"auto", *known}:
+        raise InputError(f"unknown format '{name}'; {known_names(name, known)}")
+    if len(sources) > 1:
+        raise InputError("Several files are for a label set. Name its --format, or give one file.")
+    (source,) = sources
     options = FormatOptions(
         qrels=qrels, split=split, columns=parse_columns(column, COLUMNS), overwrite=overwrite
     )

@@ -387,7 +387,7 @@ def _format_readme(document: Mapping[str, Any]) -> str:
     return f"""# {document["title"]}
 
 From {document["source"]}. Licence: {document["licence"]}.
-Written by `misslink import {document["importer"]}`: {document["cases"]:,} cases.
+Written by `misslink goldset import --format {document["importer"]}`: {document["cases"]:,} cases.
 
 | metric | labels | of them good | annotators |
 | --- | --: | --: | --: |
