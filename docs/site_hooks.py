@@ -131,9 +131,7 @@ def decisions() -> str:
 
 def cli_reference() -> str:
     """Every command with its arguments and options."""
-    import typer
-
-    from misslink.cli.main import app
+    from misslink.cli.main import build_command
 
     lines = [
         "# Command line",
@@ -141,18 +139,16 @@ def cli_reference() -> str:
         "Every command of `misslink`, with its options. `misslink COMMAND --help` prints the same.",
         "",
     ]
-    add_command(lines, "misslink", typer.main.get_command(app))
+    add_command(lines, "misslink", build_command())
     return "\n".join(lines) + "\n"
 
 
 def add_command(lines: list[str], name: str, command: Any) -> None:
     """Append a command, or the commands of a group."""
-    text = re.sub(r"\n *\n", "\n\n", (command.help or "").strip())
-    examples = text.partition("Examples:")
-    lines += [f"## {name}", "", examples[0].strip(), ""]
-    if examples[2]:
-        commands = [line.strip() for line in examples[2].splitlines() if line.strip()]
-        lines += ["```console", *commands, "```", ""]
+    lines += [f"## {name}", "", (command.help or "").strip(), ""]
+    if command.epilog:
+        examples = [line.strip() for line in command.epilog.split("\n\n")[1:]]
+        lines += ["```console", *examples, "```", ""]
     for child, subcommand in getattr(command, "commands", {}).items():
         add_command(lines, f"{name} {child}", subcommand)
     if hasattr(command, "commands"):

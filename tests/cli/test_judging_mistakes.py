@@ -36,7 +36,7 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
         (["--max-cost", "1"], "--max-cost needs prices: add --price-in and --price-out"),
         (["--price-in", "1"], "give both prices"),
         (["--repeats", "0"], "--repeats is 0"),
-        (["--audit", "2"], "--audit is 2; it is a share"),
+        (["--cascade-check", "2"], "--cascade-check is 2; it is a share"),
         (["--max-calls", "-1"], "--max-calls is -1"),
         (["--rpm", "0"], "--rpm is 0"),
         (["--deadline", "0"], "--deadline is 0"),

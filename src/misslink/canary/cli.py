@@ -295,8 +295,7 @@ def run(
     embedding: str = typer.Option(
         "app",
         "--embedding",
-        help="Embedding for relevance: app (its own, else retriever scores), "
-        "minilm, PROVIDER:MODEL, FILE.py:NAME or none.",
+        help="Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none.",
     ),
     timeout: float = typer.Option(30.0, "--timeout", help="Seconds per canary."),
     deadline: float = typer.Option(600.0, "--deadline", help="Seconds for the whole run."),
@@ -310,7 +309,7 @@ def run(
     fail_on: str = typer.Option(
         "alarm",
         "--fail-on",
-        help="When to exit with 1: degraded (a canary is no longer healthy), alarm or never.",
+        help="Exit with 1 on: degraded (a canary is unhealthy), alarm, or never.",
     ),
     webhook: str | None = typer.Option(
         None, "--webhook", help="URL that receives alarms and recoveries as JSON."

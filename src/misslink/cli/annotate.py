@@ -42,7 +42,7 @@ def annotate(
     seed: int | None = option(
         None,
         "--seed",
-        "Random seed for the order.",
+        "Random seed for samples and intervals.",
         min=0,
         show_default="of the last order, else 0",
     ),
@@ -61,7 +61,7 @@ def annotate(
     no_browser: bool = option(False, "--no-browser", "Open no browser."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Label the answers of a run in the browser, one case at a time, by keys or clicks.
+    """Label the answers of a run, or the passages of a pool, in the browser.
 
     Each label is on disk before the next case appears. Ctrl-C ends the server; the same command
     resumes. Then compare the judge with the labels: misslink calibrate RUN. For a pool

@@ -133,7 +133,7 @@ def audit(
     metric: list[str] | None = option(
         None,
         "--metric",
-        "Metric to audit; repeatable. Cases are drawn by the first one's verdicts.",
+        "Metric to audit; the first one selects the cases; repeatable.",
         show_default=", ".join(_DEFAULT_METRICS),
     ),
     against: Path | None = option(

@@ -126,7 +126,7 @@ def merge(
     sources: list[str] = typer.Argument(
         ...,
         metavar="FROM...",
-        help="Caches, folders of .sqlite files, patterns, or URLs such as s3://BUCKET/caches.",
+        help="Caches: .sqlite files, folders, patterns or URLs.",
         show_default=False,
     ),
     cache: Path | None = CACHE_OPTION,

@@ -51,7 +51,7 @@ def calibrate(
     labels: list[Path] | None = option(
         None,
         "--labels",
-        "CSV or JSONL of case_id, metric, label, annotator; 1 is good. Repeatable.",
+        "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
         show_default="RUN/labels, which  misslink annotate  writes",
     ),
     verdicts: Path | None = option(
@@ -85,7 +85,7 @@ def calibrate(
     seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Compare the judge with human labels: agreement, corrected rates, bias, and a verdict.
+    """Compare the judge with human labels, and correct its rates.
 
     A RUN keeps the result as calibration.json and its report shows it. To correct later runs:
     misslink evaluate --calibration RUN/calibration.json

@@ -53,7 +53,7 @@ def compare(
     ),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Compare runs of the same cases; makes no model calls."""
+    """Compare runs of the same cases."""
     from misslink.compare.compare_runs import compare_runs
     from misslink.compare.preferences import StoredPreferences
     from misslink.io.atomic import atomic_write

@@ -23,7 +23,7 @@ def demo(
     cache: Path | None = CACHE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Evaluate a small real app (Chroma, MiniLM, SmolLM2) and write its report; needs no key."""
+    """Evaluate a real app (Chroma, MiniLM, SmolLM2) without a key."""
     from misslink.io import is_run_folder
 
     _check_packages()

@@ -32,12 +32,12 @@ def diagnose(
     holes: Path | None = option(
         None,
         "--holes",
-        "Write the missing labels here as JSONL, cases to review and put into the gold set.",
+        "File to write missing labels to, as cases to review (JSONL).",
     ),
     every: bool = option(False, "--all", "Show every case, not the first 5 of a group."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Say why needed passages were missed and what to do, from what the run measured."""
+    """Explain why relevant passages were missed, and what to do."""
     from misslink.io import read_complete_run
 
     read = read_complete_run(run, anywhere=True)

@@ -39,7 +39,7 @@ def evaluate(
     corpus: str | None = option(
         None,
         "--corpus",
-        "The index's passages (JSONL, CSV, folder, Chroma store), to know what is not indexed.",
+        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
         show_default="the app's own index",
     ),
     only: list[str] = option(
@@ -48,9 +48,7 @@ def evaluate(
     judge: str = option(
         "heuristic",
         "--judge",
-        "heuristic (overlap of words, numbers and names), openai:MODEL, "
-        "langchain:PROVIDER:MODEL, llamacpp:FILE.gguf, cascade:heuristic,openai:MODEL, "
-        "FILE.py:NAME, or none (rank metrics only).",
+        "Judge: heuristic, openai:MODEL, none, or another (see above).",
         envvar="MISSLINK_JUDGE",
     ),
     out: str | None = option(
@@ -60,7 +58,7 @@ def evaluate(
     depth: int = option(100, "--depth", "Depth of the search for missed passages.", min=1),
     concurrency: int = option(8, "--concurrency", "Cases in flight at once.", min=1),
     engine: str = option(
-        "local", "--engine", "local (this process), ray (a cluster), or batch (the batch API)."
+        "local", "--engine", "Engine: local (this process), ray (a cluster) or batch (batch API)."
     ),
     ray_address: str | None = option(
         None, "--ray-address", "Ray cluster: auto, or HOST:PORT.", show_default="a local cluster"
@@ -77,14 +75,13 @@ def evaluate(
     calibration: Path | None = option(
         None,
         "--calibration",
-        "calibration.json of a run, or JSON with metric, threshold, agreement.sensitivity and "
-        "agreement.specificity, to correct risks for the judge's errors.",
+        "Earlier calibration.json, to correct rates for the judge's errors.",
         show_default=False,
     ),
     labels: list[Path] | None = option(
         None,
         "--labels",
-        "Human labels of these cases (CSV, JSONL), to calibrate the judge; repeatable.",
+        "Human labels to calibrate the judge (CSV, JSONL); repeatable.",
         show_default=False,
     ),
     known_only: bool = option(
@@ -97,7 +94,15 @@ def evaluate(
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Evaluate a RAG app over a gold set and write the linked report."""
+    """Evaluate a RAG app over a gold set and write the report.
+
+    Judges: heuristic (overlap of words, numbers and names; needs no model), openai:MODEL,
+    openai-responses:MODEL, langchain:PROVIDER:MODEL, llamacpp:FILE.gguf,
+    cascade:heuristic,openai:MODEL, FILE.py:NAME, or none (rank metrics only).
+
+    The corpus shows which missed passages are not indexed. A folder that holds a run of the same
+    inputs is resumed or replaced.
+    """
     options = dict(locals())  # the parameters of misslink.evaluate, but for a few
     from misslink.io.storage import redact_url
     from misslink.judge.config import JudgeConfig

@@ -44,7 +44,7 @@ def gate(
     schema: bool = option(False, "--schema", "Print the JSON schema of a criteria file."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Check a run against ship criteria, from its folder alone; makes no model calls."""
+    """Check a run against ship criteria, for CI."""
     from misslink.gate.baseline_diff import read_baseline
     from misslink.gate.ci_reports import junit_xml, pull_request_comment
     from misslink.gate.criteria import criteria_schema, read_criteria

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import typer
 
@@ -23,6 +24,7 @@ from misslink.cli import (
     retrieval,
     whatif,
 )
+from misslink.cli.help import arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import strip_control
 from misslink.errors import MisslinkError
@@ -33,30 +35,30 @@ _READER_LEFT = 141
 
 app = typer.Typer(
     name="misslink",
-    help="Find which retrieval misses of a RAG app go with which unfaithful answers.",
+    help="Find out why your RAG app fails: retrieval, generation or data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("evaluate")(evaluate.evaluate)
 app.command("retrieval")(retrieval.retrieval)
+app.command("report")(report.report)
+app.command("demo")(demo.demo)
 app.command("diagnose")(diagnose.diagnose)
 app.command("replay")(replay.replay)
 app.command("whatif")(whatif.whatif)
 app.command("compare")(compare.compare)
-app.command("calibrate")(calibrate.calibrate)
-app.command("annotate")(annotate.annotate)
 app.command("gate")(gate.gate)
-app.command("report")(report.report)
-app.command("demo")(demo.demo)
+app.command("annotate")(annotate.annotate)
+app.command("calibrate")(calibrate.calibrate)
 # The core imports nothing of the self-contained packages, so these groups are found by name.
 for name, module in (
-    ("canary", "misslink.canary.cli"),
-    ("goldset", "misslink.goldset.cli"),
     ("judge", "misslink.cli.judge"),
-    ("cache", "misslink.cli.cache"),
-    ("live", "misslink.live.cli"),
     ("prompts", "misslink.cli.prompts"),
+    ("cache", "misslink.cli.cache"),
+    ("goldset", "misslink.goldset.cli"),
+    ("canary", "misslink.canary.cli"),
+    ("live", "misslink.live.cli"),
 ):
     app.add_typer(import_module(module).app, name=name)
 
@@ -73,7 +75,7 @@ def options(
         False, "--version", "Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
-    """Find which retrieval misses of a RAG app go with which unfaithful answers."""
+    """Find out why your RAG app fails: retrieval, generation or data."""
 
 
 class _Plain(logging.Formatter):
@@ -107,9 +109,16 @@ def main() -> None:
         sys.exit(_READER_LEFT)
 
 
+def build_command() -> Any:
+    """Return the whole command line as a click command, with its help pages arranged."""
+    command = typer.main.get_command(app)
+    arrange_help(command)
+    return command
+
+
 def _run() -> None:
     try:
-        app()
+        build_command()()
     except MisslinkError as error:
         told = redact_secrets(f"misslink: {error}")  # of a URL that stood where a path belongs
         print(*map(strip_control, told.split("\n")), sep="\n", file=sys.stderr)

@@ -24,7 +24,7 @@ JUDGE_OPTION: Any = option(
     ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False
 )
 CONCURRENCY_OPTION: Any = option(8, "--concurrency", "Questions in flight at once.", min=1)
-SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and bootstrap intervals.")
+SEED_OPTION: Any = option(0, "--seed", "Random seed for samples and intervals.")
 DRY_RUN_OPTION: Any = option(
     False, "--dry-run", "Print the number of judge calls and their cost; make none."
 )
@@ -70,7 +70,7 @@ PROMPTS_OPTION: Any = _judge_option(
     None, "--prompts", "Folder of prompts that replace built-in ones, or a language: de."
 )
 _REPEATS = ("--repeats", "Samples per question.")
-_AUDIT = ("--audit", "Share of a cascade's cheap decisions that both judges get.")
+_AUDIT = ("--cascade-check", "Share of a cascade's cheap decisions that both judges get.")
 
 # By the field names of `misslink.judge.config.JudgeConfig`.
 _OPTIONS: dict[str, tuple[type, OptionInfo]] = {

@@ -40,8 +40,7 @@ def replay(
     app: str | None = option(
         None,
         "--app",
-        "App, or a function that builds it from a retriever: package.module:name or "
-        "path/to/file.py:name.",
+        "App, or a function that builds it from a retriever: app.py:chain.",
         show_default="the run's",
     ),
     sample: int = option(40, "--sample", "Maximum cases per failure mode.", min=1),

@@ -23,7 +23,7 @@ _STDOUT = Path("-")
 def report(
     run: Path = RUN_ARGUMENT,
     form: str = option(
-        "html", "--format", "html, markdown, json, csv, parquet, or that of a plugin."
+        "html", "--format", "Format: html, markdown, json, csv, parquet, or a plugin's."
     ),
     out: Path | None = option(
         None,
@@ -33,7 +33,7 @@ def report(
     ),
     as_json: bool = option(False, "--json", "Print the path as JSON."),
 ) -> None:
-    """Write the report of a run and print its summary; makes no model calls."""
+    """Write the report of a run and print its summary."""
     from misslink.io import read_complete_run
     from misslink.io.storage import as_url, redact_url
     from misslink.registry import exporters

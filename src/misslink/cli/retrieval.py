@@ -200,7 +200,7 @@ def retrieval(
     qrels: Path = option(
         ...,
         "--qrels",
-        "Relevance judgements: TREC qrels, a BEIR folder, a gold set, CSV, parquet.",
+        "Relevance judgements: TREC qrels, BEIR, gold set, CSV or parquet.",
         show_default=False,
     ),
     runs: list[Path] = option(
@@ -213,7 +213,7 @@ def retrieval(
     dedupe: str | None = option(
         None,
         "--dedupe",
-        "'first': count a repeated document at its first rank.",
+        "Write 'first' to count a repeated document at its first rank.",
         show_default="an error",
     ),
     by: str | None = option(None, "--by", "Column to slice the queries by, such as category."),
@@ -227,10 +227,10 @@ def retrieval(
     per_query: bool = option(False, "--per-query", "Print the values of every query."),
     curve: bool = option(False, "--curve", "Plot recall, precision and nDCG up to cutoff 100."),
     plot: Path | None = option(None, "--plot", "SVG file to write the plot to."),
-    seed: int = option(0, "--seed", "Random seed for intervals and tests.", min=0),
+    seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Evaluate rankings against relevance judgements, exactly as trec_eval; makes no model calls."""
+    """Evaluate rankings against relevance judgements, as trec_eval does."""
     from misslink.cli import retrieval_document as documents
     from misslink.retrieval.evaluate import evaluate_run
     from misslink.retrieval.readers import open_qrels

@@ -42,8 +42,7 @@ def whatif(
     corpus: str | None = option(
         None,
         "--corpus",
-        "Corpus of the app, with the same ids: FILE.jsonl, FILE.csv, a folder of texts, or "
-        "chroma:FOLDER[:COLLECTION].",
+        "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER.",
     ),
     app: str | None = option(
         None, "--app", "App whose own corpus and embedding are used: app.py:chain."
@@ -54,7 +53,7 @@ def whatif(
     options: str | None = option(
         None,
         "--options",
-        "Options, comma-separated: k, bm25, dense, hybrid, rerank, mmr, chunk, embedding.",
+        "Options to try, comma-separated: k, bm25, hybrid and others.",
         show_default="all that can be tried",
     ),
     reranker: str | None = option(
@@ -80,7 +79,10 @@ def whatif(
     given: JudgeOptions,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
-    """Try other retrievers on the run's questions, and forecast the failures that each avoids."""
+    """Try other retrievers on a run's questions, and forecast avoided failures.
+
+    Options: k, bm25, dense, hybrid, rerank, mmr, chunk, embedding.
+    """
     from misslink.capture import load_app
     from misslink.embedding import open_embedder
     from misslink.io import read_complete_run

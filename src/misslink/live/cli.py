@@ -32,7 +32,7 @@ def report(
         ..., metavar="LOG", help="The live log, an SQLite file.", show_default=False
     ),
     experiment: str | None = typer.Option(
-        None, "--experiment", help="Which one, where the log holds several."
+        None, "--experiment", help="Experiment to report, if the log has several."
     ),
     control: str | None = typer.Option(
         None,
@@ -49,8 +49,7 @@ def report(
     guardrail: list[str] = typer.Option(
         [],
         "--guardrail",
-        help="How much worse than control a metric may be: latency:at_most=0.2 (seconds), "
-        "errors:at_most=0.01, cost:at_most=10% (of control's); repeatable.",
+        help="Limit, such as errors:at_most=0.01 (see above); repeatable.",
     ),
     lower_is_better: list[str] = typer.Option(
         [], "--lower-is-better", help="Custom feedback kind where lower is better; repeatable."
@@ -58,7 +57,7 @@ def report(
     pre: Path | None = typer.Option(
         None,
         "--pre",
-        help="CSV or JSONL with unit and value from before the experiment, for CUPED.",
+        help="Earlier values per unit, for CUPED: CSV or JSONL of unit, value.",
         show_default="requests from before the ramp opened",
     ),
     offline: list[str] = typer.Option(
@@ -69,7 +68,7 @@ def report(
         2000,
         "--units",
         min=100,
-        help="Units near which the sequential interval is narrowest; choose it before looking.",
+        help="Units at which the interval is narrowest; set before looking.",
     ),
     detect: float | None = typer.Option(
         None,
@@ -84,7 +83,11 @@ def report(
     ),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Compare the variants of an experiment; looking early and often is allowed."""
+    """Compare the variants of an experiment; looking early and often is allowed.
+
+    A guardrail limits how much worse than control a metric may be: latency:at_most=0.2 (seconds),
+    errors:at_most=0.01, or cost:at_most=10% (of control's).
+    """
     from misslink.io.atomic import atomic_write
     from misslink.io.manifest import display_path
     from misslink.live.experiment_report import ReportOptions, live_report

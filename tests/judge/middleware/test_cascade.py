@@ -261,7 +261,7 @@ def test_a_band_is_an_interval_of_probabilities(low, high):
 
 
 def test_the_audit_is_a_share():
-    with pytest.raises(InputError, match="--audit"):
+    with pytest.raises(InputError, match="--cascade-check"):
         CascadeJudge(judge("a"), judge("b"), band=BAND, audit=1.1)
 
 

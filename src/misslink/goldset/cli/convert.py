@@ -13,19 +13,16 @@ from misslink.cli.options import JSON_OPTION, OVERWRITE_OPTION, option
 from misslink.cli.output import print_json, print_line
 from misslink.goldset.cli.options import CORPUS_OPTION, check_output_paths, print_lines
 
-_FORMAT_NAMES = "beir, trec, ragas, langsmith, langfuse, huggingface"
-_LABEL_SETS = "ragtruth, begin, clapnq, ragchecker, trec-rag"
-
 
 def import_command(
     sources: list[Path] = typer.Argument(
         ..., help="File or folder of another tool, or all files of a label set."
     ),
-    out: Path = option(..., "--out", "Gold set to write; the folder to write for a label set."),
+    out: Path = option(..., "--out", "Gold set to write, or folder for a label set."),
     name: str = option(
         "auto",
         "--format",
-        f"Gold set: {_FORMAT_NAMES}. Label set: {_LABEL_SETS}.",
+        "Format, or auto: ragas, langsmith, ragtruth and others (see above).",
     ),
     qrels: Path | None = option(None, "--qrels", "Judgements in a separate file."),
     split: str | None = option(None, "--split", "Split to import: test, dev, train."),
@@ -46,8 +43,11 @@ def import_command(
 ) -> None:
     """Import a gold set of another tool, or a published label set.
 
-    What cannot be imported is counted. A label set becomes a folder with a gold set, traces, labels
-    and a README.md that describes the next commands.
+    Gold sets: beir, trec, ragas, langsmith, langfuse, huggingface. What cannot be imported is
+    counted.
+
+    Label sets: ragtruth, begin, clapnq, ragchecker, trec-rag. The result is a folder with a gold set,
+    traces, labels and a README.md that describes the next commands.
     """
     from misslink.errors import InputError, known_names
     from misslink.goldset.formats import FormatOptions, import_goldset
@@ -110,7 +110,7 @@ def import_command(
 def export_command(
     goldset: Path = typer.Argument(..., help="Gold set, JSON Lines."),
     out: Path = option(..., "--out", "File to write, or folder for beir and trec."),
-    name: str = option(..., "--format", f"{_FORMAT_NAMES}."),
+    name: str = option(..., "--format", "Format, such as ragas or beir (see above)."),
     corpus: str | None = CORPUS_OPTION,
     split: str | None = option(
         None, "--split", "Name of the split to write (beir).", show_default="test"
@@ -118,7 +118,10 @@ def export_command(
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Export a gold set for another tool, and count what its format does not support."""
+    """Export a gold set for another tool, and count what its format does not support.
+
+    Formats: beir, trec, ragas, langsmith, langfuse, huggingface.
+    """
     from misslink.goldset.formats import FormatOptions, export_goldset
     from misslink.io import read_goldset
     from misslink.io.storage import redact_url

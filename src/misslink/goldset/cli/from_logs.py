@@ -39,7 +39,7 @@ def from_logs_command(
         "Cluster by meaning, such as minilm; it gets masked text.",
         show_default="by words",
     ),
-    seed: int = option(0, "--seed", "Random seed for clusters.", min=0),
+    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
     column: list[str] = COLUMN_OPTION,
     traces: Path | None = option(
         None, "--traces", "Also write the app's passages and answers, for evaluate."

@@ -40,7 +40,7 @@ def generate_command(
     corpus: str = option(
         ...,
         "--corpus",
-        "Folder, JSONL, CSV, chroma:FOLDER, or module:name of a loader.",
+        "Corpus: folder, JSONL, CSV, chroma:FOLDER or loader (module:name).",
         show_default=False,
     ),
     judge: str = JUDGE_OPTION,
@@ -66,9 +66,11 @@ def generate_command(
         min=100,
         show_default="2000",
     ),
-    seed: int = option(0, "--seed", "Random seed for passages and categories."),
+    seed: int = option(0, "--seed", "Random seed for samples and intervals."),
     overwrite: bool = OVERWRITE_OPTION,
-    dry_run: bool = option(False, "--dry-run", "Forecast calls and cost; make no model calls."),
+    dry_run: bool = option(
+        False, "--dry-run", "Print the number of judge calls and their cost; make none."
+    ),
     concurrency: int = CONCURRENCY_OPTION,
     cache: Path | None = CACHE_OPTION,
     *,

@@ -16,7 +16,7 @@ from misslink.errors import InputError
 GOLDSET_ARGUMENT: Any = typer.Argument(..., help="A gold set: a file, folder, pattern or URL.")
 OUT_OPTION: Any = option(..., "--out", "Gold set to write, as JSON Lines.")
 MARKDOWN_OPTION: Any = option(None, "--markdown", "Also write a markdown report.")
-CORPUS_HELP = "JSON Lines, CSV, a folder of .txt and .md, or chroma:FOLDER."
+CORPUS_HELP = "Corpus of the app: JSONL, CSV, folder or chroma:FOLDER."
 CORPUS_OPTION: Any = option(None, "--corpus", CORPUS_HELP)
 COLUMN_OPTION: Any = option(
     [], "--column", "FIELD=NAME for a log column with another name: question=query."

@@ -66,7 +66,7 @@ def pool_command(
     embedding: str | None = option(
         None, "--embedding", "Rank bands by minilm or PROVIDER:MODEL.", show_default="BM25"
     ),
-    seed: int = option(0, "--seed", "Random seed for the draw and the order.", min=0),
+    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
     rejudge: bool = option(False, "--rejudge", "Also grade passages with a grade in the gold set."),
     id_key: str | None = ID_KEY_OPTION,
     prelabel: str | None = option(
@@ -255,7 +255,7 @@ def pool_apply_command(
     relevance_level: int = option(
         1, "--relevance-level", "Lowest grade that is relevant.", min=1, max=2
     ),
-    seed: int = option(0, "--seed", "Random seed for intervals.", min=0),
+    seed: int = option(0, "--seed", "Random seed for samples and intervals.", min=0),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:

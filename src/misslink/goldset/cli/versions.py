@@ -93,7 +93,7 @@ def split_command(
     out: Path = option(..., "--out", "Folder for one file a part."),
     parts: str = option("dev=0.8,test=0.2", "--parts", "Names and shares."),
     by: str = option("source", "--by", "Keep together by source, category, tag:NAME or none."),
-    seed: int = option(0, "--seed", "Random seed for the split."),
+    seed: int = option(0, "--seed", "Random seed for samples and intervals."),
     overwrite: bool = OVERWRITE_OPTION,
     as_json: bool = JSON_OPTION,
 ) -> None:

@@ -102,7 +102,7 @@ class CascadeJudge:
         seed: int = 0,
     ) -> None:
         if not 0 <= audit <= 1:
-            raise InputError(f"--audit is {audit:g}; it is a share, from 0 to 1")
+            raise InputError(f"--cascade-check is {audit:g}; it is a share, from 0 to 1")
         self.cheap = cheap
         self.judge = dear
         self.band = band

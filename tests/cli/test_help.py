@@ -1,0 +1,120 @@
+"""Help pages: all their texts in one file, grouped by task, with examples, by the rules for texts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from misslink.cli.help import EXAMPLES, MAIN_OPTIONS
+from misslink.cli.main import build_command
+
+EXPECTED = Path(__file__).parents[1] / "gold" / "help.txt"
+LONGEST = 70
+SHELLS = {"install_completion", "show_completion", "help"}  # typer's own
+
+
+def walk(command, name=""):
+    for child, subcommand in getattr(command, "commands", {}).items():
+        path = f"{name} {child}".strip()
+        yield path, subcommand
+        yield from walk(subcommand, path)
+
+
+COMMANDS = dict(walk(build_command()))
+PAGES = {name: command for name, command in COMMANDS.items() if not hasattr(command, "commands")}
+OPTIONS = [
+    (name, parameter)
+    for name, command in PAGES.items()
+    for parameter in command.params
+    if parameter.name not in SHELLS
+]
+
+
+def written():
+    lines = []
+    for name, command in COMMANDS.items():
+        lines += [f"misslink {name}", *(f"  {line}" for line in command.help.splitlines() if line)]
+        for parameter in command.params:
+            if parameter.name not in SHELLS:
+                panel = getattr(parameter, "rich_help_panel", None)
+                label = parameter.opts[0] if panel is None else f"{parameter.opts[0]} ({panel})"
+                lines.append(f"    {label}: {parameter.help}")
+        lines += [f"    $ {line}" for line in EXAMPLES.get(name, ())]
+    return "\n".join(lines) + "\n"
+
+
+def test_all_texts_are_the_expected_ones():
+    if os.environ.get("MISSLINK_ACCEPT"):
+        EXPECTED.write_text(written(), encoding="utf-8")
+    assert written() == EXPECTED.read_text(encoding="utf-8"), "accept with MISSLINK_ACCEPT=1"
+
+
+@pytest.mark.parametrize(("name", "parameter"), OPTIONS, ids=lambda item: str(item).split("'")[0])
+def test_the_help_of_an_option_keeps_the_rules(name, parameter):
+    text = parameter.help
+    assert re.match(r"[A-Z][^ ]* |[A-Z]+=[A-Z]+ |[A-Z][a-z]+:", text), text
+    assert text.endswith("."), text
+    assert len(text) <= LONGEST, text
+    assert text.split()[0] not in {"Of", "For", "By", "From"}, text
+
+
+def test_the_help_of_a_command_begins_with_a_short_sentence():
+    for name, command in COMMANDS.items():
+        first = command.help.split("\n")[0]
+        assert first.endswith((".", ":")), name
+        assert len(first) <= 88, name
+
+
+def test_an_option_with_one_meaning_has_one_text():
+    for flag in ("--seed", "--json", "--cache", "--id-key", "--input-key", "--price-in"):
+        texts = {parameter.help for name, parameter in OPTIONS if flag in parameter.opts} - {
+            "Print the path as JSON."
+        }
+        assert len(texts) == 1, f"{flag}: {texts}"
+
+
+def test_a_page_shows_at_most_ten_main_options_first():
+    for name, command in PAGES.items():
+        main = [
+            parameter.name
+            for parameter in command.params
+            if parameter.param_type_name == "option"
+            and getattr(parameter, "rich_help_panel", None) is None
+            and parameter.name not in SHELLS
+        ]
+        assert len(main) <= 10, f"{name}: {main}"
+    for name, options in MAIN_OPTIONS.items():
+        names = {parameter.name for parameter in PAGES[name].params}
+        assert set(options.split()) <= names, name
+
+
+def test_each_page_has_examples_of_its_own_command_with_options_that_exist():
+    assert set(EXAMPLES) == set(PAGES)
+    for name, lines in EXAMPLES.items():
+        pages = [name, "canary run"] if name == "canary watch" else [name]  # it passes options on
+        known = {
+            flag for page in pages for parameter in PAGES[page].params for flag in parameter.opts
+        }
+        for line in lines:
+            assert line.startswith(f"misslink {name}")
+            used = {word for word in shlex.split(line) if re.match(r"--?\w", word)}
+            assert used <= known, f"{line}: {used - known}"
+
+
+def test_the_root_groups_the_commands_by_task(misslink):
+    code, out, _ = misslink("--help")
+    assert code == 0
+    panels = ("Evaluate", "Understand and improve", "Compare and gate", "Judge", "Gold sets")
+    places = [out.index(f" {panel} ") for panel in (*panels, "Production")]
+    assert places == sorted(places)
+
+
+def test_a_wrong_name_gets_a_suggestion(misslink):
+    code, _, err = misslink("evalute")
+    assert (code, "evaluate" in err) == (2, True)
+    code, _, err = misslink("evaluate", "--goldest", "gold.jsonl")
+    assert (code, "--goldset" in err) == (2, True)
