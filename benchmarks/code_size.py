@@ -24,13 +24,13 @@ BUDGETS = {
     "calibration": 1889,  # 1650; the judge's error by exposure took 70
     "canary": 2707,  # 2300
     "capture": 1833,  # 1300
-    "cli": 3400,  # 3200
+    "cli": 3480,  # 3200
     "compare": 964,  # 750
     "embedding": 462,  # 420
     "engines": 966,  # 700
     "examples": 70,  # the app that the README and the tutorial run
     "gate": 1589,  # 1200
-    "goldset": 7391,  # 7300
+    "goldset": 7416,  # 7300
     "io": 4024,  # 2600; a key twice is an error
     "judge": 1700,
     "judge/backends": 2518,  # 2200; roles of numbers and names
