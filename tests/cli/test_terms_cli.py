@@ -63,7 +63,7 @@ def test_with_nothing_said_the_terms_are_those_of_python():
 SAID = {
     "base_url": "http://127.0.0.1:1/v1",
     "prompts": "de",
-    **dict.fromkeys(("temperature", "audit", "batch_price"), 0.25),
+    **dict.fromkeys(("temperature", "cascade_check", "batch_price"), 0.25),
     **dict.fromkeys(("timeout", "deadline", "price_in", "price_out", "max_cost"), 1.5),
     **dict.fromkeys(("max_tokens", "context_length", "repeats", "retries"), 7),
     **dict.fromkeys(("rpm", "tpm", "max_calls"), 9),

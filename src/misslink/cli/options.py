@@ -55,7 +55,7 @@ _PARAMETER = "given"
 MODEL_OPTIONS = ("base_url", "prompts", "temperature", "max_tokens")
 CASE_OPTIONS = (  # of commands that judge the cases of a run
     *("base_url", "temperature", "max_tokens", "context_length", "prompts"),
-    *("repeats", "audit"),
+    *("repeats", "cascade_check"),
 )
 PACE_OPTIONS = ("timeout", "retries", "deadline", "rpm", "tpm")
 PRICE_OPTIONS = ("price_in", "price_out")
@@ -70,7 +70,7 @@ PROMPTS_OPTION: Any = _judge_option(
     None, "--prompts", "Folder of prompts that replace built-in ones, or a language: de."
 )
 _REPEATS = ("--repeats", "Samples per question.")
-_AUDIT = ("--cascade-check", "Share of a cascade's cheap decisions that both judges get.")
+_CASCADE_CHECK = ("--cascade-check", "Share of a cascade's cheap decisions that both judges get.")
 
 # By the field names of `misslink.judge.config.JudgeConfig`.
 _OPTIONS: dict[str, tuple[type, OptionInfo]] = {
@@ -96,7 +96,7 @@ _OPTIONS: dict[str, tuple[type, OptionInfo]] = {
     ),
     "prompts": (str, PROMPTS_OPTION),
     "repeats": (int, _judge_option(1, *_REPEATS)),
-    "audit": (float, _judge_option(0.05, *_AUDIT)),
+    "cascade_check": (float, _judge_option(0.05, *_CASCADE_CHECK)),
     "timeout": (float, _judge_option(300.0, "--timeout", "Seconds per judge call.")),
     "retries": (int, _judge_option(5, "--retries", "Retries per failed judge call.")),
     "deadline": (
@@ -122,7 +122,7 @@ _OPTIONS: dict[str, tuple[type, OptionInfo]] = {
 }
 
 REPEATS_OF_RUN: Any = _judge_option(None, *_REPEATS, min=1, show_default="the run's")
-AUDIT_OF_RUN: Any = _judge_option(None, *_AUDIT, show_default="the run's")
+CASCADE_CHECK_OF_RUN: Any = _judge_option(None, *_CASCADE_CHECK, show_default="the run's")
 # Commands that judge the cases of a run again.
 RERUN_OPTIONS = (*CASE_OPTIONS, *PACE_OPTIONS, *PRICE_OPTIONS, *CAP_OPTIONS)
 # Commands that ask the judge about something else than the cases of a run.

@@ -33,7 +33,7 @@ _SHOWN_REASONS = 5
 
 
 @shared.with_judge_options(
-    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, audit=shared.AUDIT_OF_RUN
+    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, cascade_check=shared.CASCADE_CHECK_OF_RUN
 )
 def replay(
     run: Path = shared.RUN_ARGUMENT,

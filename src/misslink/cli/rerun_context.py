@@ -27,7 +27,7 @@ def config_as_in_run(run: Run, judge: str | None, **given: Any) -> JudgeConfig:
     of_run = dict(judged) if isinstance(judged, Mapping) else {}
     defaults = {name: of_run.get(name) for name in ("prompts", "repeats")}
     if judge is None and not is_custom_judge(str(run.manifest.get("judge"))):
-        names = ("temperature", "max_tokens", "audit")
+        names = ("temperature", "max_tokens", "cascade_check")
         defaults |= {name: _identity_number(run, name) for name in names}
     settings = defaults | {name: value for name, value in given.items() if value is not None}
     return JudgeConfig(**{name: value for name, value in settings.items() if value is not None})

@@ -35,7 +35,7 @@ _MAX_PASSAGES = 200_000  # read from an app's own store: 300 MB of vectors at 38
 
 
 @shared.with_judge_options(
-    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, audit=shared.AUDIT_OF_RUN
+    *shared.RERUN_OPTIONS, repeats=shared.REPEATS_OF_RUN, cascade_check=shared.CASCADE_CHECK_OF_RUN
 )
 def whatif(
     run: Path = shared.RUN_ARGUMENT,

@@ -63,7 +63,7 @@ class JudgeConfig:
         OpenAI charges half (https://platform.openai.com/docs/guides/batch).
     repeats : int
         Samples of each question, at most 1,000.
-    audit : float
+    cascade_check : float
         For a cascade: the share of the cheap judge's decisions that the expensive judge checks,
         sampled at random, in [0, 1].
     prompts : str, Path or None
@@ -92,7 +92,7 @@ class JudgeConfig:
     price_out: float | None = None
     batch_price: float = 0.5
     repeats: int = 1
-    audit: float = 0.05
+    cascade_check: float = 0.05
     prompts: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class JudgeConfig:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise InputError(f"{_option_name(name)} is {value}; it must not be below 0")
-        for name in ("audit", "batch_price"):
+        for name in ("cascade_check", "batch_price"):
             share = getattr(self, name)
             if not 0 <= share <= 1:
                 raise InputError(f"{_option_name(name)} is {share:g}; it is a share, from 0 to 1")

@@ -221,7 +221,7 @@ def open_judge(
     cheap_spec, dear_spec = parse_cascade_spec(argument)
     cheap = create_judge(cheap_spec, JudgeConfig())
     around, cached = _wrap_judge(dear_spec, cache, concurrency, terms, prompts, reach)
-    cascade = CascadeJudge(cheap, around, band=fitted_band(cheap.name), audit=terms.audit)
+    cascade = CascadeJudge(cheap, around, band=fitted_band(cheap.name), audit=terms.cascade_check)
     return JudgeSession(cascade, cached, terms)
 
 

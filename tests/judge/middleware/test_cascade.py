@@ -232,7 +232,11 @@ def test_name_and_identity_say_both_judges_and_the_terms():
     said = json.loads(json.dumps(cascade.identity))
     assert said["cheap"] == {"judge": "a"}
     assert said["dear"] == {"judge": "b"}
-    assert (said["band"], said["audit"], said["seed"]) == ({"low": 0.1, "high": 0.9}, 0.1, 3)
+    assert (said["band"], said["cascade_check"], said["seed"]) == (
+        {"low": 0.1, "high": 0.9},
+        0.1,
+        3,
+    )
 
 
 def test_both_are_closed():

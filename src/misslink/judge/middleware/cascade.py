@@ -112,7 +112,7 @@ class CascadeJudge:
             "cheap": dict(cheap.identity),
             "dear": dict(dear.identity),
             "band": asdict(band),
-            "audit": audit,
+            "cascade_check": audit,
             "seed": seed,
         }
         self._audit = audit
