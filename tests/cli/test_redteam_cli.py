@@ -119,7 +119,9 @@ def test_a_judge_that_finds_everything_good_is_told_to_have_measured_nothing(att
     assert code == 0
     assert "nothing was measured: without an attack the judge finds no answer bad" in out
     found = json.loads(attack("--json")[1])
-    assert (found["trials"], found["found_good"]) == (0, len(found["left_out"]))
+    # Relevance is found good; a claim that the answer does not make gives no verdict on its facts.
+    assert (found["trials"], found["found_good"]) == (0, 1)
+    assert all("have no claim" in why or "good" in why for why in found["left_out"].values())
 
 
 def test_the_bar_ends_at_the_total(attack, judge_server, monkeypatch):

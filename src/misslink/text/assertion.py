@@ -38,7 +38,9 @@ _DENIED = re.compile(
     r"|\bno\s+(?:evidence|proof|reason\s+to\s+(?:believe|think))\b[^.;]{0,20}?\bthat\b"
     rf"|\b(?:{_CLAIM}|that|which|this|dies|das|what)\b[^?!]*\b(?:is|are|was|were|ist|war|sind)\s+"
     rf"(?:\w+ly\s+|simply\s+|einfach\s+)?{_FALSE}\W*$"
-    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:"
+    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:|\bby\s+no\s+means\b|\bfar\s+from\s+it\b"
+    r"|\b(?:no|never|hardly|unclear|doubtful|unlikely)\b(?!\s+(?:doubt|matter|surprise|wonder))"
+    r"[^,.;]{0,40}\b(?:that|whether|dass|ob|(?:thinks|believes|says))\b(?!\s+(?:is|are|was|were)\b)"
 )
 _SOMEBODY = (
     r"(?:some|many|few|people|critics|others?|they|visitors?|locals|neighbou?rs?|fans|users?|bloggers?"
@@ -56,6 +58,9 @@ _HEARSAY = re.compile(
     r"|geruchten?|gerucht)\b"
     rf"|\bit\s+(?:is|was|has\s+been)\s+(?:\w+\s+)?(?:said|claimed|alleged|whispered)\s+that\b"
     r"|\b(?:i|we)\s+(?:once\s+|have\s+)?(?:heard|read\s+somewhere)\b|\bso\s+the\s+story\s+goes\b"
+    r"|\b(?:reportedly|(?:legend|word|rumou?r)\s+has\s+it|(?:jok|dream|pretend|fantasi[sz])(?:s|ed|t)\b"
+    r"[^.;]{0,20}\bthat|in\s+(?:the|a|his|her)\s+(?:novel|film|movie|dream|fairy\s+tale|joke)|used\s+to\s+be"
+    r"|(?:ask|wonder)(?:s|ed)?\s+(?:\w+\s+)?whether|(?:student|child|boy|girl)\s+(?:wrote|said|claimed))\b"
     r"|\bes\s+(?:heisst|wird\s+(?:behauptet|erzahlt|gemunkelt))\b"
 )
 _EXAMPLE = re.compile(
