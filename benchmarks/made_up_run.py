@@ -222,6 +222,7 @@ def _summary(
 ) -> dict[str, Any]:
     cutoffs = [f"{metric}@{K}" for metric in ("hit", "recall", "precision", "ndcg")]
     scores = score_cases(cases, traces, ["mrr", *cutoffs])
+    unlinked = Run(manifest={}, cases=cases, traces=traces, verdicts=verdicts, links=(), summary={})
     return {
         "run": None,
         "cases": len(cases),
@@ -229,7 +230,7 @@ def _summary(
         "judge_note": None,
         "k": K,
         **level_estimates(scores, verdicts, LEVELS, seed=0),
-        "link": summarize_association(links, cases=cases, verdicts=verdicts, seed=0),
+        **summarize_association(unlinked, links),
         "lower_is_better": lower_is_better([]),
         "coverage": verdict_coverage(verdicts, LEVELS),
         "usage": {"calls": len(cases), "from_cache": 0, "not_asked": 0,
