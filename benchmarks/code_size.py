@@ -23,11 +23,11 @@ BUDGETS = {
     "annotation": 1150,
     "calibration": 1889,  # 1650; the judge's error by exposure took 70
     "canary": 2707,  # 2300
-    "capture": 1833,  # 1300
-    "cli": 3480,  # 3200
+    "capture": 1853,  # 1300
+    "cli": 3510,  # 3200
     "compare": 964,  # 750
     "embedding": 462,  # 420
-    "engines": 966,  # 700
+    "engines": 972,  # 700
     "examples": 70,  # the app that the README and the tutorial run
     "gate": 1589,  # 1200
     "goldset": 7416,  # 7300
@@ -42,9 +42,9 @@ BUDGETS = {
     "linking/whatif": 1195,  # 1050
     "live": 3500,  # 3000
     "metrics": 900,
-    "pipeline": 1165,  # 700
+    "pipeline": 1182,  # 700
     "render": 1000,
-    "report": 4871,  # 3400
+    "report": 4876,  # 3400
     "retrieval": 2128,  # 2000
     "stats": 2783,  # 2400; risks by exposure, in clusters and by labels took 130
     "text": 900,

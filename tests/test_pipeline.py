@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -419,3 +423,92 @@ def test_the_corpus_is_read_before_any_call_and_is_one_of_the_inputs(tmp_path):
         hashes.add(run.manifest["inputs"]["corpus"])
     assert len(hashes) == 2
     assert "corpus" not in misslink.evaluate(**options).manifest["inputs"]
+
+
+@pytest.mark.parametrize("kind", ["thread", "coroutine", "blocked loop"])
+def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
+    def hang(question):
+        if "hang" in question:
+            time.sleep(60)
+        return "At noon."
+
+    async def wait(question):
+        if "hang" in question:
+            await asyncio.sleep(60)
+        return "At noon."
+
+    async def block(question):
+        return hang(question)
+
+    app = {"thread": hang, "coroutine": wait, "blocked loop": block}[kind]
+    gold = [{"id": "a", "question": "When?"}, {"id": "b", "question": "hang?"}]
+    began = time.monotonic()
+    run = misslink.evaluate(app, gold, judge="none", app_timeout=0.5)
+    assert time.monotonic() - began < 20
+    traces = by_case(run, "traces")
+    assert traces["a"].answer == "At noon."
+    assert traces["b"].error == "not done within 0.5 s (--app-timeout)"
+    assert run.summary["errors"] == {"app": 1, "judge": 0, "no_answer": 0}
+    assert run.summary["headline"].startswith("Errors: the app failed on 1 of 2 cases.")
+
+
+def test_an_error_of_the_app_names_the_place_in_its_code_and_has_the_traceback(tmp_path):
+    spec = counted(tmp_path, "    return json_of(question)\n")
+    with Path(spec.partition(":")[0]).open("a", encoding="utf-8") as file:
+        file.write("def json_of(text):\n    import json\n    return json.loads(text)\n")
+    gold = [{"id": "a", "question": "{"}, {"id": "b", "question": '"At noon."'}]
+    run = misslink.evaluate(spec, gold, judge="none", out="reports/x")
+    trace = by_case(read_run("reports/x"), "traces")["a"]
+    assert trace.error.endswith("(counted.py, line 8)")
+    assert "json.loads(text)" in trace.traceback
+    assert run.summary["errors"]["app"] == 1
+
+
+def test_a_judge_that_fails_on_every_case_is_unreachable_and_says_why():
+    from misslink.judge.protocol import Reply
+
+    class Silent:
+        name = "silent"
+        identity = {"judge": "silent"}  # noqa: RUF012 (the protocol's attribute)
+
+        async def ask(self, ask):
+            return Reply.nothing("the model is asleep")
+
+        async def close(self):
+            pass
+
+    with pytest.raises(JudgeUnreachableError, match=r"silent failed on every case.*asleep"):
+        misslink.evaluate(APP, GOLD, judge=Silent(), cache=None, k=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["time.sleep(1000)", "ThreadPoolExecutor().submit(forever)"])
+def test_one_interrupt_ends_a_hung_app_and_all_that_was_done_is_saved(tmp_path, body):
+    (tmp_path / "app.py").write_text(
+        "import time\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def forever():\n    time.sleep(1000)\n"
+        "async def answer(question):\n"
+        "    if 'hang' in question:\n"
+        f"        print('hangs', flush=True)\n        {body}\n        forever()\n"
+        "    return 'At noon.'\n",
+        encoding="utf-8",
+    )
+    lines = [json.dumps({"id": name, "question": name}) for name in ("a", "b", "hang")]
+    (tmp_path / "gold.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    command = "from misslink.cli.main import main; main()"
+    arguments = ["evaluate", "app.py:answer", "--goldset", "gold.jsonl", "--out", "run"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, *arguments, "--judge", "none", "--concurrency", "1"],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        text=True,
+    )
+    while "hangs" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=30)  # 3 s on an idle machine
+    assert process.returncode == 130
+    assert "finished work is saved" in rest
+    saved = tmp_path / ".run.misslink-partial" / "kept.jsonl"
+    assert len(saved.read_text(encoding="utf-8").splitlines()) == 2

@@ -212,9 +212,10 @@ class BackgroundLoop:
             return await asyncio.get_running_loop().create_task(work(), context=context)
 
         future = asyncio.run_coroutine_threadsafe(within(), loop)
-        done, _ = await asyncio.wait([asyncio.wrap_future(future)], timeout=seconds)
+        waiting = asyncio.wrap_future(future)
+        done, _ = await asyncio.wait([waiting], timeout=seconds)
         if done:
-            return future.result()
+            return waiting.result()
         future.cancel()
         self.hung += 1
         turn: Future[None] = Future()

@@ -56,10 +56,7 @@ class FrozenModel(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``.
-
-    `misslink.render.reasons.describe_reason` gives its sentence.
-    """
+    """Why something is as it is: a code and its parameters, such as ``Reason(code="few", n=3)``."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -250,8 +247,8 @@ class Trace(FrozenModel):
     latency_s : float or None
         Seconds.
     usage : Usage or None
-    error : str or None
-        The exception that the app raised.
+    error, traceback : str or None
+        The exception that the app raised, with the place in the user's code.
     unmeasured : str or None
         Why misslink does not know the retrieved passages. Not the same as no retrieved passages.
     unmatched : Reason or None
@@ -273,6 +270,7 @@ class Trace(FrozenModel):
     latency_s: float | None = Field(default=None, ge=0)
     usage: Usage | None = None
     error: str | None = None
+    traceback: str | None = None
     unmeasured: str | None = None
     unmatched: Reason | None = None
     calls: tuple[RetrieverCall, ...] = ()

@@ -47,7 +47,7 @@ def run(server, name, **options):
 
 
 def foreseen(server, name, **options):
-    return run_async(lambda: forecast_async(**given(server, name, **options)), 1)
+    return run_async(lambda: forecast_async(**given(server, name, **options)))
 
 
 def same(a, b):

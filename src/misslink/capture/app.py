@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from numbers import Real
@@ -96,7 +96,9 @@ _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "pro
 _HISTORY = re.compile(r"history|messages|memory|scratchpad")
 
 
-def create_caller(app: Any, input_key: str | None = None) -> Callable[[str], Awaitable[Any]]:
+def create_caller(
+    app: Any, input_key: str | None = None
+) -> Callable[[str], Coroutine[Any, Any, Any]]:
     """A coroutine function that asks `app` one question and returns what it returns.
 
     Parameters

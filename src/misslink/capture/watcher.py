@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+import traceback
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from misslink.capture.app import AppOutput, check_app, create_caller, parse_app_output
 from misslink.capture.passages import (
@@ -20,6 +22,7 @@ from misslink.capture.passages import (
 )
 from misslink.capture.prompt_matching import match_prompts
 from misslink.text.normalization import valid_text
+from misslink.timeouts import BackgroundLoop, TookTooLongError
 from misslink.types import Case, Passage, RetrieverCall, Trace
 from misslink.user_code import error_location
 
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
     from misslink.capture.recorder import Recorder, SearchCall
 
 
+Result = TypeVar("Result")
+
 _log = logging.getLogger("misslink")
+_TRACEBACK = 10_000  # characters of a traceback that are saved, from its end
 _UNSEEN = (
     "no retrieval was seen: searches in threads that the app starts itself and clients other than "
     "LangChain's report nothing; run them through a LangChain retriever, or return a dict with "
@@ -45,7 +51,7 @@ class _AppOutcome:
     returned: AppOutput
     seconds: float
     error: str | None = None
-    place: str | None = None
+    traceback: str | None = None
 
 
 class Watcher:
@@ -68,6 +74,8 @@ class Watcher:
     labels : collection of str
         The gold set's passage ids. If documents have no id, a metadata key that holds these becomes
         `id_key`.
+    timeout : float or None
+        Seconds that the app may take for a case. A call that takes longer is abandoned.
 
     Raises
     ------
@@ -83,12 +91,16 @@ class Watcher:
         depth: int = 100,
         input_key: str | None = None,
         labels: Collection[str] = (),
+        timeout: float | None = None,
     ) -> None:
         check_app(app)
         self.app = app
         self.id_key = id_key
         self.depth = depth
         self.labels = labels
+        self._timeout = timeout
+        # A loop of its own: an app that blocks its event loop does not block the evaluation.
+        self._loop = BackgroundLoop() if timeout is not None else None
         self._ask = create_caller(app, input_key)
         self._calls: dict[str, list[SearchCall]] = {}  # outermost ones, by case
         self._sources: dict[int, Any] = {}
@@ -148,7 +160,8 @@ class Watcher:
         lists = []
         for call in calls:
             try:
-                passages, note = await probe_passages(call, self.depth, self.id_key)
+                probe = partial(probe_passages, call, self.depth, self.id_key)
+                passages, note = await self._in_time(probe)
             except Exception as error:  # noqa: BLE001 - the store's refusal is the reader's news
                 passages, note = (), f"asking {call.name} deeper failed: {_error_text(error)}"
             if note and note not in notes:
@@ -247,15 +260,25 @@ class Watcher:
     async def _call_app(self, question: str) -> _AppOutcome:
         began = time.perf_counter()
         try:
-            came_back = await self._ask(question)
+            came_back = await self._in_time(partial(self._ask, question))
+        except TookTooLongError as error:
+            seconds = time.perf_counter() - began
+            return _AppOutcome(AppOutput(), seconds, error=f"{error} (--app-timeout)")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the finding
             seconds = time.perf_counter() - began
             place = error_location(error)
-            where = f"the app raised at {Path(place[0]).name}, line {place[1]}" if place else None
-            return _AppOutcome(AppOutput(), seconds, error=_error_text(error), place=where)
+            where = f" ({Path(place[0]).name}, line {place[1]})" if place else ""
+            trace = valid_text("".join(traceback.format_exception(error)))[-_TRACEBACK:]
+            return _AppOutcome(AppOutput(), seconds, _error_text(error) + where, trace)
         seconds = time.perf_counter() - began
         returned = parse_app_output(came_back)
         return _AppOutcome(returned, seconds, error=returned.problem)
+
+    async def _in_time(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Await `work`, within the time limit if there is one."""
+        if self._loop is None or self._timeout is None:
+            return await work()
+        return await self._loop.run(work, self._timeout)
 
     def _rankings(
         self, recorder: Recorder, returned: AppOutput
@@ -290,7 +313,7 @@ class Watcher:
         unseen = not outermost and bool(recorder.models or returned.answer is not None)
         if prompted is None and returned.answer is not None:
             notes.append(f"{_OTHER_MODEL if recorder.models else _NO_MODEL}, {_PROMPT_UNSEEN}")
-        notes += [note for note in (self._without_key(recorder), outcome.place) if note]
+        notes += filter(None, [self._without_key(recorder)])
         return Trace(
             case_id=case.id,
             retrieved=retrieved,
@@ -299,6 +322,7 @@ class Watcher:
             latency_s=outcome.seconds,
             usage=recorder.usage,
             error=outcome.error,
+            traceback=outcome.traceback,
             unmeasured=_UNSEEN if unseen else None,
             calls=tuple(
                 RetrieverCall(

@@ -69,6 +69,9 @@ def evaluate(
     cache: Path | None = shared.CACHE_OPTION,
     id_key: str | None = shared.ID_KEY_OPTION,
     input_key: str | None = shared.INPUT_KEY_OPTION,
+    app_timeout: float | None = option(
+        None, "--app-timeout", "Seconds the app may take for a case.", show_default="no limit"
+    ),
     embedding: str = option(
         "app", "--embedding", "Embedding: app, minilm, PROVIDER:MODEL, FILE.py:NAME, none."
     ),
@@ -157,4 +160,4 @@ def _with_progress(
         output.redirect_app_stdout(),
         output.progress_bars() as progress,
     ):
-        return run_async(lambda: work(progress), options["concurrency"])
+        return run_async(lambda: work(progress))

@@ -26,7 +26,7 @@ from misslink.cli import (
 )
 from misslink.cli.help import arrange_help
 from misslink.cli.options import option
-from misslink.cli.output import strip_control
+from misslink.cli.output import end_despite_hung_threads, strip_control
 from misslink.errors import MisslinkError
 from misslink.io.storage import redact_secrets
 
@@ -102,6 +102,7 @@ def main() -> None:
     except (BrokenPipeError, SystemExit) as end:
         # typer and rich end with 1 where a pipe breaks.
         if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+            end_despite_hung_threads(int(getattr(end, "code", None) or 0))
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in filter(None, (sys.stdout, sys.stderr)):  # for what is still to be flushed

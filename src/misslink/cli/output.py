@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from misslink.render.table import TextTable
 
 
+_GRACE_S = 3.0  # until a process that hangs is ended
 _INTERRUPTED = 130  # what shells report for Ctrl-C
 _STAGES = {
     "app": "Calling the app",
@@ -132,12 +135,46 @@ def redirect_app_stdout() -> Iterator[None]:
 
 @contextmanager
 def interruptible(hint: str = "the same command resumes") -> Iterator[None]:
-    """On Ctrl-C report that finished work is saved, and how to resume."""
+    """On Ctrl-C report that finished work is saved, and how to resume.
+
+    The process ends in a few seconds, also if the app hangs where nothing interrupts it.
+    """
+    message = f"misslink: interrupted; finished work is saved, and {hint}"
+
+    def interrupt(*_: object) -> None:
+        def give_up() -> None:
+            print(message, file=sys.stderr, flush=True)
+            os._exit(_INTERRUPTED)
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        timer = threading.Timer(_GRACE_S, give_up)
+        timer.daemon = True
+        timer.start()
+        raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, interrupt) if in_main else None
     try:
         yield
     except KeyboardInterrupt:
-        print(f"misslink: interrupted; finished work is saved, and {hint}", file=sys.stderr)
+        print(message, file=sys.stderr)
         raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+def end_despite_hung_threads(code: int) -> None:
+    """End the process if Python still waits for threads in a few seconds: an app may hang in one."""
+
+    def end() -> None:
+        if getattr(threading, "_SHUTTING_DOWN", False):
+            os._exit(code)
+
+    if threading.active_count() > 1:
+        timer = threading.Timer(_GRACE_S, end)
+        timer.daemon = True
+        timer.start()
 
 
 @contextmanager

@@ -120,12 +120,12 @@ def replay(
         return document
 
     if dry_run:
-        document = run_async(forecast, concurrency)
+        document = run_async(forecast)
         if as_json:
             print_json(document)
         return
     with interruptible(), redirect_app_stdout(), progress_bars() as progress:
-        document = run_async(lambda: work(progress), concurrency)
+        document = run_async(lambda: work(progress))
     if as_json:
         print_json(document)
     else:

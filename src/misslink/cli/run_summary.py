@@ -34,9 +34,13 @@ def print_run_summary(run: Run, report: str) -> None:
     from rich.console import Console
 
     from misslink.documents import summary_of
+    from misslink.linking.findings import find
+    from misslink.render.headline import describe_errors
     from misslink.report.judge_notes import describe_judging
 
     console = Console()
+    if errors := describe_errors(find(run)):  # before any number
+        _print_wrapped(console, errors, style="bold")
     print_line(console, _title(run), style="bold")
     _print_numbers(console, run)
     warnings = [warning["message"] for warning in summary_of(run).warnings]

@@ -168,7 +168,7 @@ def whatif(
         return {**document, "run": display_path(run), "app": path, "corpus": searched}
 
     with interruptible(), redirect_app_stdout(), progress_bars() as progress:
-        document = run_async(lambda: work(progress), concurrency)
+        document = run_async(lambda: work(progress))
     written = _write_triplets(before, triplets) if triplets else None
     if as_json:
         print_json(document if written is None else {**document, "triplets": written})

@@ -28,6 +28,7 @@ class AppSpec:
         Where it is imported from. None: it was given as an object, which stays in its process.
     k, depth : int
     id_key, input_key : str or None
+    timeout : float or None
         As of an evaluation.
     """
 
@@ -37,6 +38,7 @@ class AppSpec:
     depth: int
     id_key: str | None = None
     input_key: str | None = None
+    timeout: float | None = None
 
 
 class Engine(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -47,6 +48,7 @@ from misslink.pipeline.summary import (
 from misslink.registry import judged_metrics
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import unmatched_reason
+from misslink.timeouts import DaemonPool
 from misslink.types import Case, Passage, Reason, Run, Trace
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class EvaluationConfig:
     cache: str | Path | None
     id_key: str | None
     input_key: str | None
+    app_timeout: float | None
     embedding: Any
     calibration: str | Path | None
     labels: Any
@@ -112,6 +115,8 @@ class EvaluationConfig:
         counts = (self.k, self.depth, self.concurrency)
         if any(not isinstance(count, int) or count < 1 for count in counts):
             raise InputError("k, depth and concurrency must be whole numbers of 1 or more")
+        if self.app_timeout is not None and not self.app_timeout > 0:
+            raise InputError(f"--app-timeout is {self.app_timeout}; give seconds, more than 0")
         if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
             raise InputError(f"--workers is {self.workers}; it must be 1 or more")
 
@@ -157,6 +162,7 @@ def evaluate(
     cache: str | Path | None = DEFAULT_CACHE,
     id_key: str | None = None,
     input_key: str | None = None,
+    app_timeout: float | None = None,
     embedding: Any = "app",
     calibration: str | Path | None = None,
     labels: Any = None,
@@ -205,6 +211,8 @@ def evaluate(
         Metadata key that holds a passage's id; ``Document.id`` by default.
     input_key : str or None
         Key of the app's input for the question; most apps need none.
+    app_timeout : float or None
+        Seconds that the app may take for a case, which is then an error of the app.
     embedding : str or Embeddings
         Embedding for measuring misses: 'app' (that of the app's vector store), 'minilm',
         'PROVIDER:MODEL', 'file.py:name', a LangChain embedding, or 'none'.
@@ -247,7 +255,7 @@ def evaluate(
         Replies are in the cache and traces beside `out`; the same call resumes.
     """
     config = EvaluationConfig(**locals())
-    return run_async(lambda: run_pipeline(config), config.concurrency)
+    return run_async(lambda: run_pipeline(config))
 
 
 async def evaluate_async(*args: Any, **options: Any) -> Run:
@@ -375,22 +383,21 @@ def _warnings(
     return [{"code": code, "message": message} for code, message in messages]
 
 
-def run_async(work: Callable[[], Coroutine[Any, Any, Result]], threads: int) -> Result:
-    """Run a coroutine to its end, also where an event loop is already running (notebooks).
-
-    `threads` is how many synchronous apps run at once.
-    """
+def run_async(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a coroutine to its end, also where an event loop is already running (notebooks)."""
     # Not the task's own result: when a loop ends, Python's signal module formats the repr of its
     # main task, result included, which takes seconds for a run of 10,000 cases.
     results: list[Result] = []
 
     async def main() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=threads))
+        # Threads that no exit waits for: the app may hang in one.
+        asyncio.get_running_loop().set_default_executor(DaemonPool())
         results.append(await work())
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    loop = None
+    with contextlib.suppress(RuntimeError):
+        loop = asyncio.get_running_loop()
+    if loop is None:
         asyncio.run(main())
     else:
         variables = contextvars.copy_context()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from misslink.capture import Watcher, check_gold_ids, labelled_ids, load_app, match_labels
 from misslink.engines.local import map_concurrently
 from misslink.engines.protocol import AppSpec, capture_case
-from misslink.errors import AppUnreachableError
+from misslink.errors import AppUnreachableError, JudgeUnreachableError
 from misslink.io import RunStaging, match_traces, read_goldset, read_traces
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
@@ -189,6 +189,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
             depth=config.depth,
             input_key=config.input_key,
             labels=labelled_ids(gold.cases),
+            timeout=config.app_timeout,
         )
         captured, verified = await _watch_app(context, watcher)
         if corpus is None:
@@ -240,7 +241,13 @@ def _score_block(block: tuple[Sequence[Case], Sequence[Trace], Sequence[str]]) -
 
 
 async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -> list[Verdict]:
-    """Return the verdicts of every judged metric on every case; none without a judge."""
+    """Return the verdicts of every judged metric on every case; none without a judge.
+
+    Raises
+    ------
+    JudgeUnreachableError
+        The judge failed on every case.
+    """
     judge, repeats = context.judge, context.config.judge_config.repeats
     if judge is None:
         return []
@@ -255,7 +262,13 @@ async def judge_cases(context: EvaluationContext, traces: Mapping[str, Trace]) -
         partial(context.tick, "judge"),
         total=len(context.gold.cases),
     )
-    return [verdict for of_case in verdicts for verdict in of_case]
+    flat = [verdict for of_case in verdicts for verdict in of_case]
+    failed = [verdict for verdict in flat if verdict.status == "failed"]
+    if failed and not judge.not_asked and all(v.status != "scored" for v in flat):
+        raise JudgeUnreachableError(
+            f"the judge {judge.name} failed on every case; the first time {failed[0].reason}"
+        )
+    return flat
 
 
 async def link_cases(
@@ -321,7 +334,13 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
     total = len(gold.cases)
     context.tick("app", 1, total)
     spec = AppSpec(
-        context.app, config.spec, config.k, config.depth, watcher.id_key, config.input_key
+        context.app,
+        config.spec,
+        config.k,
+        config.depth,
+        watcher.id_key,
+        config.input_key,
+        config.app_timeout,
     )
     observe_by_engine = context.engine.observe(watcher, spec)
     other_traces = await map_concurrently(

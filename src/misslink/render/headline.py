@@ -52,10 +52,12 @@ class Findings:
 
 def describe_errors(findings: Findings) -> str:
     """Return the sentence about errors; "" if at most 2% of the cases have one."""
-    app, judge = findings.errors.get("app", 0), findings.errors.get("judge", 0)
-    if app + judge <= _MAX_ERROR_SHARE * findings.cases:
+    names = ("app", "judge", "no_answer")
+    app, judge, silent = (findings.errors.get(name, 0) for name in names)
+    if app + judge + silent <= _MAX_ERROR_SHARE * findings.cases:
         return ""
     parts = [f"the {name} failed on {n:,}" for name, n in (("app", app), ("judge", judge)) if n]
+    parts += [f"the app gave no answer to {silent:,}"] if silent else []
     return f"Errors: {' and '.join(parts)} of {pluralize(findings.cases, 'case')}."
 
 

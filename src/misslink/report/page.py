@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass, fields
 from pathlib import PurePath
 
-from misslink.documents import Manifest, manifest_of, whatif_of
+from misslink.documents import Manifest, manifest_of, summary_of, whatif_of
 from misslink.linking.findings import find
 from misslink.render.format import pluralize
 from misslink.render.headline import describe_errors, describe_evidence, describe_verdict
@@ -94,6 +94,7 @@ class ReportPage:
     facts: tuple[tuple[str, str], ...]
     badge: JudgeBadge
     errors: str
+    warnings: tuple[str, ...]
     verdict: str
     evidence: str
     first: FirstScreen
@@ -182,6 +183,11 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         facts=_run_facts(run),
         badge=judge_badge(run),
         errors=describe_errors(findings),
+        warnings=tuple(
+            warning["message"]
+            for warning in summary_of(run).warnings
+            if warning["code"] not in {"judge", "labels"}  # these are beside the judge
+        ),
         verdict=describe_verdict(findings),
         evidence=describe_evidence(findings),
         first=read_first_screen(run, findings),

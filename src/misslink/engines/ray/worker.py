@@ -215,7 +215,13 @@ class RayWorker:
                 self._settle(folder)  # it may open files beside it
             named = _load_target(sought)
             app = load_app(named, self._folder) if isinstance(named, str) else named
-            watcher = Watcher(app, id_key=spec.id_key, depth=spec.depth, input_key=spec.input_key)
+            watcher = Watcher(
+                app,
+                id_key=spec.id_key,
+                depth=spec.depth,
+                input_key=spec.input_key,
+                timeout=spec.timeout,
+            )
             self._watchers[key] = watcher, spec.k
 
         return await _reply_to(open_once())

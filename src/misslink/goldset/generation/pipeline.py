@@ -185,7 +185,7 @@ def generate(corpus: Any, judge: str | Judge, n: int = 100, **options: Any) -> G
     """
     from misslink.pipeline.evaluate import run_async
 
-    return run_async(lambda: generate_async(corpus, judge, n, **options), threads=8)
+    return run_async(lambda: generate_async(corpus, judge, n, **options))
 
 
 async def generate_async(
